@@ -1,0 +1,150 @@
+"""The ``_SUCCESS`` marker and the summary of a job, which have one format.
+
+It is that of Hadoop's manifest committer and of its S3A committers, so that tools written for
+either can read it. A classic committer leaves a ``_SUCCESS`` of zero bytes instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+
+from asynccommit.errors import ManifestError
+from asynccommit.formats.fields import Fields, as_integer, load_object
+from asynccommit.formats.statistics import Statistics
+
+NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
+COMMITTER = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.ManifestCommitter"
+MAX_FILENAMES = 100
+"""How many file names are written."""
+MAX_SUCCESS_BYTES = 64 * 1024 * 1024
+"""The most that a reader should ask the store for."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_TIMESTAMP = 253_402_300_799_999
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessData:
+    """What a job did.
+
+    Attributes:
+        timestamp_ms: milliseconds since the epoch, of a year below 10000.
+        job_id_source: ``"JobID"`` or the Spark option that gave the id.
+        diagnostics: ``principal``, ``stage``, ``exception``, ...
+        filenames: URI texts of the first files committed.
+    """
+
+    timestamp_ms: int
+    success: bool
+    hostname: str
+    committer: str
+    job_id: str
+    job_id_source: str
+    description: str | None = None
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    diagnostics: Mapping[str, str] = field(default_factory=dict)
+    filenames: Sequence[str] = ()
+    statistics: Statistics = field(default_factory=Statistics)
+    state: str | None = None
+    stage: str | None = None
+
+    @property
+    def date(self) -> str:
+        """The timestamp as Java's ``ZonedDateTime`` writes it, in UTC."""
+        when = _EPOCH + timedelta(milliseconds=self.timestamp_ms)
+        return f"{when:%Y-%m-%dT%H:%M:%S}.{self.timestamp_ms % 1000:03d}Z[Etc/UTC]"
+
+
+def encode_success(data: SuccessData, *, full: bool = True) -> bytes:
+    """Return the bytes of the file, with the fields in Hadoop's order.
+
+    Args:
+        data: what to write; of the file names the first ``MAX_FILENAMES``.
+        full: write the statistics that are zero too, as Hadoop does.
+
+    Raises:
+        ManifestError: some text holds a lone surrogate, or some number exceeds 64 bits.
+    """
+    value = {
+        "name": NAME,
+        "timestamp": data.timestamp_ms,
+        "success": data.success,
+        "date": data.date,
+        "hostname": data.hostname,
+        "committer": data.committer,
+        "description": data.description,
+        "jobId": data.job_id,
+        "jobIdSource": data.job_id_source,
+        "metrics": dict(data.metrics),
+        "diagnostics": dict(data.diagnostics),
+        "filenames": list(data.filenames[:MAX_FILENAMES]),
+        "iostatistics": data.statistics.to_json(full),
+        "state": data.state,
+        "stage": data.stage,
+    }
+    written = {key: item for key, item in value.items() if item is not None}
+    try:
+        return orjson.dumps(written, option=orjson.OPT_INDENT_2)
+    except orjson.JSONEncodeError as error:
+        raise ManifestError("_SUCCESS", f"cannot be written: {error}") from error
+
+
+def decode_success(data: bytes, path: str) -> SuccessData:
+    """Read a marker or summary, whoever wrote it; fields that are missing are empty.
+
+    Args:
+        data: the content.
+        path: the file, for messages.
+
+    Raises:
+        ManifestError: it is the empty marker of a classic committer, or not of this format.
+    """
+    if not data:
+        raise ManifestError(path, "empty: the marker of a classic committer, it says no more")
+    fields = load_object(data, path)
+    if fields.text("name", "") != NAME:
+        raise fields.wrong("name", f"is {fields.get('name')!r:.200}, not {NAME!r}")
+    return SuccessData(
+        timestamp_ms=_timestamp(fields),
+        success=fields.boolean("success", True),
+        hostname=fields.optional("hostname") or "",
+        committer=fields.optional("committer") or "",
+        description=fields.optional("description"),
+        job_id=fields.optional("jobId") or "",
+        job_id_source=fields.optional("jobIdSource") or "",
+        metrics=_metrics(fields),
+        diagnostics=fields.texts("diagnostics"),
+        filenames=_filenames(fields),
+        statistics=Statistics.from_json(fields.get("iostatistics")),
+        state=fields.optional("state"),
+        stage=fields.optional("stage"),
+    )
+
+
+def _timestamp(fields: Fields) -> int:
+    value = fields.integer("timestamp", minimum=0)
+    if value > _MAX_TIMESTAMP:
+        raise fields.wrong("timestamp", f"is {value}, later than the year 9999")
+    return value
+
+
+def _metrics(fields: Fields) -> dict[str, int]:
+    metrics: dict[str, int] = {}
+    for name, value in fields.object("metrics").items():
+        number = as_integer(value)
+        if number is None:
+            raise fields.wrong(f"metrics.{name[:100]!r}", "is not an integer")
+        metrics[name] = number
+    return metrics
+
+
+def _filenames(fields: Fields) -> list[str]:
+    names: list[Any] = fields.items("filenames")
+    for index, name in enumerate(names):
+        if not isinstance(name, str):
+            raise fields.wrong(f"filenames[{index}]", "is not a string")
+    return names

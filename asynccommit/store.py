@@ -1,0 +1,166 @@
+"""The contract between the engine and a store: what an implementation must do.
+
+Every method is one request. ``list`` returns one page and ``get`` returns bytes, so that
+throttling, retry, counting and fault injection need no special cases. What takes several
+requests (walking a tree, writing through a temporary name) is a function elsewhere.
+
+Paths are absolute and decoded: ``/warehouse/t/day=1/part-0.parquet``, whatever the scheme; an
+``Address`` in ``urls.py`` adds scheme and authority. No path ends in ``/`` but the root.
+
+An implementation raises the errors of ``errors.py`` and no others: exactly one function of its
+module translates the answers of its service. It never retries, sleeps or caches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+
+class Kind(Enum):
+    """What is at a path.
+
+    ``OTHER`` is what is neither: a symbolic link, a socket, a device. A link is never followed to
+    find out what it points to, so that nobody walks out of a directory through one.
+    """
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a store says of one path.
+
+    Attributes:
+        path: absolute and decoded.
+        kind: file, directory or something else.
+        size: bytes; 0 for a directory.
+        etag: changes whenever the content does, and names this very object; ``None`` if unknown.
+        modified: seconds since the epoch, or 0.0 if unknown.
+    """
+
+    path: str
+    kind: Kind
+    size: int = 0
+    etag: str | None = None
+    modified: float = 0.0
+
+    @property
+    def is_dir(self) -> bool:
+        """Whether this is a directory."""
+        return self.kind is Kind.DIRECTORY
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a listing; ``token`` asks for the next one and is ``None`` at the end."""
+
+    entries: tuple[Info, ...]
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a store can do, as data: ask here, never for the store's class or name.
+
+    Attributes:
+        name: for messages.
+        directories: directories exist of themselves, and a file needs its parent directory.
+        atomic_rename: a file rename happens wholly or not at all, in O(1).
+        atomic_directory_rename: the same for a directory with all it holds.
+        rename_no_replace: ``rename(replace=False)`` is one atomic request.
+        rename_replaces: ``rename(replace=True)`` leaves no moment in which neither file is there.
+        etag_survives_rename: the etag of a file is the same after a rename.
+        conditional_put: ``put(overwrite=False)`` is atomic against other writers.
+        recursive_delete: ``delete_tree`` is one request.
+        consistent_listing: a listing shows every change that was acknowledged before it.
+        workers: how many requests in flight the store takes gladly.
+    """
+
+    name: str
+    directories: bool = True
+    atomic_rename: bool = True
+    atomic_directory_rename: bool = True
+    rename_no_replace: bool = True
+    rename_replaces: bool = True
+    etag_survives_rename: bool = True
+    conditional_put: bool = True
+    recursive_delete: bool = True
+    consistent_listing: bool = True
+    workers: int = 64
+
+
+class Store(Protocol):
+    """A place of files, as one account, bucket or disk. See the module for the rules.
+
+    Every method may raise ``ThrottledError``, ``UnavailableError``, ``OutcomeUnknownError``,
+    ``DeniedError`` and ``RejectedError`` besides what it names.
+    """
+
+    @property
+    def traits(self) -> Traits:
+        """What this store can do."""
+        ...
+
+    async def head(self, path: str) -> Info:
+        """Return what is at ``path``. Raises ``NotFoundError``."""
+        ...
+
+    async def list(self, path: str, token: str | None = None) -> Page:
+        """Return one page of the direct children of the directory ``path``, in no set order.
+
+        Raises ``NotFoundError``, and ``PreconditionError`` if ``path`` is a file.
+        """
+        ...
+
+    async def get(self, path: str, limit: int) -> bytes:
+        """Return the content of the file ``path``.
+
+        Raises ``NotFoundError``, ``PreconditionError`` if it is a directory, and
+        ``RejectedError`` if it holds more than ``limit`` bytes.
+        """
+        ...
+
+    async def put(self, path: str, data: bytes, *, overwrite: bool = True) -> Info:
+        """Write the whole file ``path``; readers see all of it or none where the store can.
+
+        The parent directory must exist where the store has directories. Raises ``ExistsError``
+        if something is there and ``overwrite`` is false, ``NotFoundError`` without the parent,
+        ``PreconditionError`` if ``path`` is a directory.
+        """
+        ...
+
+    async def delete(self, path: str) -> None:
+        """Delete one file or one empty directory.
+
+        Raises ``NotFoundError``, and ``ExistsError`` for a directory that is not empty.
+        """
+        ...
+
+    async def delete_tree(self, path: str) -> None:
+        """Delete ``path`` and everything below it. Raises ``NotFoundError``."""
+        ...
+
+    async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
+        """Copy one file. Raises ``NotFoundError``, ``ExistsError``, ``PreconditionError``."""
+        ...
+
+    async def rename(self, source: str, dest: str, *, replace: bool = False) -> None:
+        """Move a file, or a directory with all it holds, to ``dest`` itself, never into it.
+
+        Raises ``NotFoundError`` if the source or the parent of ``dest`` is missing,
+        ``ExistsError`` if something is at ``dest`` and ``replace`` is false,
+        ``PreconditionError`` if ``replace`` would put a file in a directory's place or the
+        other way round, ``RejectedError`` if ``dest`` is on another filesystem.
+        """
+        ...
+
+    async def mkdir(self, path: str) -> None:
+        """Make the directory ``path`` and its missing parents; existing ones are fine.
+
+        Raises ``PreconditionError`` if ``path`` or a parent is a file.
+        """
+        ...

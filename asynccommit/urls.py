@@ -1,0 +1,229 @@
+"""Where things are: store URLs as users type them, and the path encoding of Hadoop's manifests.
+
+Users type raw text, as Hadoop's ``new Path(String)`` reads it: ``file:/data/a b%``. Manifests and
+markers hold the same place as a URI with percent-encoding: ``file:/data/a%20b%25``. Inside the
+package a place is an ``Address`` with a decoded path.
+
+What is encoded is what ``java.net.URI`` quotes in a path: ASCII outside of its ``pchar`` set, the
+C1 controls, and the space, line and paragraph separators. Other non-ASCII text stays raw.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+from asynccommit.errors import UrlError
+
+_SPACES = "\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_QUOTED = rf'\x01-\x20"#%<>?\[\\\]^`{{|}}\x7f-\x9f{_SPACES}'
+_TO_ENCODE = re.compile(f"[{_QUOTED}]")
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})|%2[Ff]|%00")
+_BARE = re.compile(f"[{_QUOTED.replace('%', '')}]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*")
+_AUTHORITY = re.compile(r"[A-Za-z0-9._~@:$\[\]\-]*")
+# Segments that decode to themselves and do not start with a dot; possessive, so linear.
+_NO_DOT = r"A-Za-z0-9!$&'()*+,\-:;=@_~"
+_PLAIN_NAME = re.compile(f"[{_NO_DOT}][{_NO_DOT}.]*").fullmatch
+_PLAIN = f"(?:/[{_NO_DOT}][{_NO_DOT}.]*+)++"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A place in a store.
+
+    Attributes:
+        scheme: in lower case: ``file``, ``abfs``, ...
+        authority: ``container@account.dfs.core.windows.net``, ``""`` for ``file``.
+        path: decoded and absolute, without a slash at the end unless it is the root.
+    """
+
+    scheme: str
+    authority: str
+    path: str
+
+    def encode(self) -> str:
+        """Return the URI text that Hadoop writes: ``file:/a%20b``, ``abfs://c@acc/x``."""
+        return self._store() + encode_path(self.path)
+
+    def child(self, *names: str) -> Address:
+        """Return the address below this one by ``names``."""
+        base = self.path if self.path != "/" else ""
+        return replace(self, path="/".join((base, *names)) or "/")
+
+    def at(self, path: str) -> Address:
+        """Return another decoded path of the same store."""
+        return replace(self, path=path)
+
+    def same_store(self, other: Address) -> bool:
+        """Whether both have the same scheme and authority (in any case, as in Hadoop)."""
+        return (self.scheme, self.authority.lower()) == (other.scheme, other.authority.lower())
+
+    def __str__(self) -> str:
+        return self._store() + self.path
+
+    def _store(self) -> str:
+        return f"{self.scheme}://{self.authority}" if self.authority else f"{self.scheme}:"
+
+
+def parse_url(text: str) -> Address:
+    """Read a URL or an absolute path as a user types it; nothing in it is percent-encoded.
+
+    The rules are those of Hadoop's ``new Path(String)``: the text before a colon in the first
+    segment is the scheme, repeated slashes and one at the end collapse, ``.`` and ``..`` are
+    resolved, and ``%``, ``?`` and ``#`` are ordinary characters.
+
+    Raises:
+        UrlError: the path is relative or leads above the root, or the text cannot be a path.
+    """
+    _refuse_no_text(text)
+    scheme, authority, path = _split(text)
+    if authority and not scheme:
+        raise UrlError(f"{_show(text)} names a host but no scheme: write scheme://host/path")
+    if not path.startswith("/"):
+        if not authority:
+            raise UrlError(f"{_show(text)} is a relative path: give an absolute path or a URL")
+        path = "/"
+    return _address(text, scheme or "file", authority, _normalize(text, path))
+
+
+def decode_uri(text: str) -> Address:
+    """Read a URI as a manifest holds it, strictly.
+
+    ``.`` and ``..`` segments are kept, so that a test of containment can refuse them.
+
+    Raises:
+        UrlError: no scheme, a relative path, an empty segment, a query or fragment, a character
+            that Hadoop would have encoded, or an escape that is no UTF-8, a slash or NUL.
+    """
+    _refuse_no_text(text)
+    scheme, authority, encoded = _split(text)
+    if not scheme:
+        raise UrlError(f"{_show(text)} has no scheme")
+    if not encoded.startswith("/") and (encoded or not authority):
+        raise UrlError(f"{_show(text)} is a relative path")
+    if "//" in encoded or (encoded.endswith("/") and encoded != "/"):
+        raise UrlError(f"{_show(text)} has an empty segment")
+    return _address(text, scheme, authority, _decode(text, encoded or "/"))
+
+
+def encode_path(path: str) -> str:
+    """Percent-encode a decoded path as Hadoop does.
+
+    Raises:
+        UrlError: the path holds NUL or a lone surrogate (a file name that is not UTF-8).
+    """
+    _refuse_no_text(path)
+    return _TO_ENCODE.sub(_escape, path)
+
+
+class Under:
+    """Reads the URIs of places that must lie strictly below one directory.
+
+    Quick when a URI starts with the text of the directory and the rest needs no decoding.
+    """
+
+    def __init__(self, base: Address) -> None:
+        self._base = base
+        self._root = base.path.rstrip("/")
+        store = re.escape(f"//{base.authority}") if base.authority else "(?://)?"
+        quick = f"{base.scheme}:{store}{re.escape(encode_path(base.path).rstrip('/'))}({_PLAIN})"
+        self._quick = re.compile(quick).fullmatch
+        # The files of a partition follow each other: its encoded directory is decoded once.
+        self._last = ("", "")
+
+    def path(self, uri: str) -> str:
+        """Return the absolute decoded path of ``uri``.
+
+        Raises:
+            UrlError: ``uri`` cannot be read, or is not strictly below the directory.
+        """
+        found = self._quick(uri)
+        return self._root + found[1] if found else self._slow(uri)
+
+    def _slow(self, uri: str) -> str:
+        folder, _, name = uri.rpartition("/")
+        plain = _PLAIN_NAME(name)
+        encoded, decoded = self._last
+        if plain and folder == encoded:
+            return f"{decoded}/{name}"
+        path = self._checked(uri)
+        if plain:
+            self._last = folder, path[: -len(name) - 1]
+        return path
+
+    def _checked(self, uri: str) -> str:
+        address = decode_uri(uri)
+        if not address.same_store(self._base):
+            raise UrlError(f"{_show(uri)} is in another store than {_show(str(self._base))}")
+        root, path = self._root, address.path
+        if not path.startswith(f"{root}/") or path == "/":
+            raise UrlError(f"{_show(uri)} is not below {_show(str(self._base))}")
+        for name in path[len(root) + 1 :].split("/"):
+            if name in (".", ".."):
+                raise UrlError(f"{_show(uri)} has a segment {name!r}")
+        return path
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """Split into scheme, authority and the rest, as Hadoop's ``Path`` does."""
+    head, colon, rest = text.partition(":")
+    if not colon or not head or "/" in head:
+        head, rest = "", text
+    if not rest.startswith("//") or len(rest) == 2:
+        return head, "", rest
+    authority, slash, path = rest[2:].partition("/")
+    return head, authority, slash + path
+
+
+def _address(text: str, scheme: str, authority: str, path: str) -> Address:
+    if not _SCHEME.fullmatch(scheme):
+        raise UrlError(f"{_show(text)} has no valid scheme")
+    if not _AUTHORITY.fullmatch(authority):
+        raise UrlError(f"{_show(text)} has no valid host or container")
+    scheme = scheme.lower()
+    if scheme == "file" and authority:
+        raise UrlError(f"{_show(text)} names a host: a local path is file:/path")
+    return Address(scheme, authority, path)
+
+
+def _normalize(text: str, path: str) -> str:
+    names: list[str] = []
+    for name in path.split("/"):
+        if name == "..":
+            if not names:
+                raise UrlError(f"{_show(text)} leads above the root")
+            names.pop()
+        elif name not in ("", "."):
+            names.append(name)
+    return "/" + "/".join(names)
+
+
+def _decode(text: str, encoded: str) -> str:
+    if found := _BARE.search(encoded):
+        raise UrlError(f"{_show(text)} holds {found[0]!r}, which has to be percent-encoded")
+    if found := _BAD_ESCAPE.search(encoded):
+        escape = encoded[found.start() : found.start() + 3]
+        raise UrlError(f"{_show(text)} holds the escape {escape!r}, which no path has")
+    try:
+        return unquote(encoded, errors="strict")
+    except UnicodeDecodeError:
+        raise UrlError(f"{_show(text)} holds escapes that are not UTF-8") from None
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+
+def _refuse_no_text(text: str) -> None:
+    if not text:
+        raise UrlError("an empty text is no path")
+    if found := _NO_TEXT.search(text):
+        raise UrlError(f"{_show(text)} holds {found[0]!r}, which no path can hold")
+
+
+def _show(text: str) -> str:
+    """Return ``text`` for a message: quoted, escaped and cut."""
+    return repr(text if len(text) <= 300 else f"{text[:300]}...")
