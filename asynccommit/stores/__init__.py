@@ -1,0 +1,84 @@
+"""Opening a store by its address: one table of stores and one order of wrappers.
+
+Adding a store is one file and one line in ``STORES``. A store is made with the options of its
+settings, ``Class(options)``, and implements ``Store``; nobody asks for its class afterwards.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import MappingProxyType
+
+from asynccommit.errors import UnsupportedError
+from asynccommit.store import Store
+from asynccommit.urls import Address
+from asynccommit.wrappers.base import Wrapped
+from asynccommit.wrappers.limit import Limit
+from asynccommit.wrappers.record import Record
+from asynccommit.wrappers.retry import Retry
+from asynccommit.wrappers.stats import Stats
+from asynccommit.wrappers.throttle import Throttle
+
+STORES: Mapping[str, str] = MappingProxyType({"file": "asynccommit.stores.local.LocalStore"})
+"""Scheme -> dotted name of the class, which is imported when a store of it is opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """How a store is asked.
+
+    Attributes:
+        rng: where the waits between attempts are drawn from.
+        rate: requests a second at most, every attempt counted; ``None`` is no bound.
+        in_flight: requests on the wire at one time at most; ``None`` is no bound.
+        attempts: how often a request is sent at most, answers aside that ask to slow down.
+        dry_run: note the writes down and do none.
+        options: for the store itself.
+    """
+
+    rng: random.Random = field(repr=False)
+    rate: float | None = None
+    in_flight: int | None = None
+    attempts: int = 8
+    dry_run: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_store(address: Address, settings: StoreSettings) -> Wrapped:
+    """Open the store that holds ``address``, with all that is done around its requests.
+
+    The policies are found again in ``Wrapped.policies``: what was asked for and what was sent in
+    ``Stats``, the writes of a dry run in ``Record``. Close the store with ``aclose``.
+
+    Raises:
+        UnsupportedError: there is no store for the scheme.
+    """
+    store = _store_class(address.scheme)(settings.options)
+    # The order is behaviour: a request that waits to be sent again must hold no slot, every
+    # attempt must pay, and only what is sent costs money.
+    dry = (Record(),) if settings.dry_run else ()
+    return Wrapped(
+        store,
+        Stats("asked"),
+        *dry,
+        Retry(settings.rng, attempts=settings.attempts),
+        Throttle(settings.rate),
+        Limit(settings.in_flight),
+        Stats("sent"),
+    )
+
+
+def _store_class(scheme: str) -> Callable[[Mapping[str, str]], Store]:
+    try:
+        module, _, name = STORES[scheme].rpartition(".")
+    except KeyError:
+        raise UnsupportedError(
+            f"no store for {scheme}: URLs; there is one for {', '.join(sorted(STORES))}:. "
+            f"Mount {scheme}: as a directory and name that, or write with the committer that the "
+            f"{scheme}: connector brings along."
+        ) from None
+    found: Callable[[Mapping[str, str]], Store] = getattr(import_module(module), name)
+    return found

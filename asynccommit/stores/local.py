@@ -1,0 +1,95 @@
+"""The local filesystem, and whatever the system mounts into it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from asynccommit.store import Info, Page, Traits
+from asynccommit.stores import files
+from asynccommit.stores.lanes import Lanes
+
+T = TypeVar("T")
+_Names = list[str]  # in the class, the name "list" is the method
+
+_LISTINGS = 8  # long listings under way whose names are kept
+
+
+class LocalStore:
+    """Files of the local filesystem, for one event loop.
+
+    What is quick (rename, delete, head, list, mkdir) is gathered, see ``Lanes``; what reads or
+    writes data, and ``delete_tree``, has threads of its own, so that it delays no rename.
+
+    Links are never followed at the end of a path, except by ``list`` and ``mkdir``, for which a
+    link to a directory is a directory: so a table may be a link, and ``walk`` stays inside.
+
+    An etag is made of device, inode, time of change and size. ``rename`` without replacing is one
+    atomic request on Linux; elsewhere, and on network filesystems that lack it, so for files
+    only. A listing of more than ``files.PAGE`` names is read at once and shown in pages.
+    """
+
+    traits = Traits("local filesystem", workers=128)
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        del options  # there are none
+        self._quick = Lanes("asynccommit-quick")
+        self._slow = Lanes("asynccommit-slow", gather=False)
+        self._names: OrderedDict[str, _Names] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return "LocalStore()"
+
+    async def head(self, path: str) -> Info:
+        return await _ask(self._quick, "head", files.head, path)
+
+    async def list(self, path: str, token: str | None = None) -> Page:
+        known = None if token is None else self._names.get(path)
+        entries, names, after = await _ask(self._quick, "list", files.page, path, known, token)
+        if after is None:
+            self._names.pop(path, None)
+        else:
+            self._keep(path, names)
+        return Page(tuple(entries), after)
+
+    async def get(self, path: str, limit: int) -> bytes:
+        return await _ask(self._slow, "get", files.get, path, limit)
+
+    async def put(self, path: str, data: bytes, *, overwrite: bool = True) -> Info:
+        return await _ask(self._slow, "put", files.put, path, data, overwrite)
+
+    async def delete(self, path: str) -> None:
+        await _ask(self._quick, "delete", files.delete, path)
+
+    async def delete_tree(self, path: str) -> None:
+        await _ask(self._slow, "delete_tree", files.delete_tree, path)
+
+    async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
+        await _ask(self._slow, "copy", files.copy, source, dest, overwrite)
+
+    async def rename(self, source: str, dest: str, *, replace: bool = False) -> None:
+        await _ask(self._quick, "rename", files.rename, source, dest, replace)
+
+    async def mkdir(self, path: str) -> None:
+        await _ask(self._quick, "mkdir", files.mkdir, path)
+
+    async def aclose(self) -> None:
+        """Wait for the calls under way and end the threads."""
+        await self._quick.aclose()
+        await self._slow.aclose()
+
+    def _keep(self, path: str, names: _Names) -> None:
+        """Keep the names for the next page; if they are dropped, the next page reads them again."""
+        self._names[path] = names
+        self._names.move_to_end(path)
+        if len(self._names) > _LISTINGS:
+            self._names.popitem(last=False)
+
+
+async def _ask(lanes: Lanes, op: str, function: Callable[..., T], path: str, *args: Any) -> T:
+    """Await one call, with what the system says against it as our error."""
+    try:
+        return await lanes.submit(function, path, *args)
+    except (OSError, ValueError) as error:
+        raise files.translate(op, path, error) from error

@@ -1,0 +1,149 @@
+"""The one funnel: every method of the ``Store`` contract, spelled out in this file alone.
+
+``Wrapped(store, *policies)`` turns each call into an ``Op`` and sends it through the policies,
+which are composed once, when the store is opened. A policy is a class with one method,
+``around``: it is given the next call inwards and returns the call to make in its place. One that
+has nothing to do returns what it was given, and then costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from asynccommit.store import Info, Page, Store, Traits
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+_METHODS = ("head", "list", "get", "put", "delete", "delete_tree", "copy", "rename", "mkdir")
+
+
+class Op:
+    """One call of one store method.
+
+    Attributes:
+        name: the method, ``rename``.
+        args: its positional arguments; the first is the path that the call is about.
+        options: its keyword arguments.
+        writes: whether it changes the store.
+        repeatable: whether it may be sent again when nobody knows if it was done, because doing
+            it twice is doing it once. Renames are not, nor is what refuses to overwrite.
+    """
+
+    __slots__ = ("args", "name", "options", "repeatable", "writes")
+
+    def __init__(
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        writes: bool,
+        repeatable: bool,
+        options: Mapping[str, Any] = _NONE,
+    ) -> None:
+        self.name = name
+        self.args = args
+        self.writes = writes
+        self.repeatable = repeatable
+        self.options = options
+
+    @property
+    def path(self) -> str:
+        """The path that the call is about."""
+        path: str = self.args[0]
+        return path
+
+    def __repr__(self) -> str:
+        shown = [
+            f"<{len(arg)} bytes>" if isinstance(arg, bytes) else repr(arg) for arg in self.args
+        ]
+        shown += [f"{name}={value!r}" for name, value in self.options.items()]
+        return f"{self.name}({', '.join(shown)})"
+
+
+Call = Callable[[Op], Awaitable[Any]]
+
+
+class Policy(Protocol):
+    """Something done around every request, whatever the request is."""
+
+    def around(self, call: Call) -> Call:
+        """Return the call to make in place of ``call``."""
+        ...
+
+
+class Wrapped:
+    """A store whose every call goes through ``policies``, the outermost first.
+
+    It is a ``Store`` itself. ``aclose`` gives back what the store holds (threads, connections).
+    """
+
+    def __init__(self, store: Store, *policies: Policy) -> None:
+        self.store = store
+        self.policies = policies
+        call = _sender(store)
+        for policy in reversed(policies):
+            call = policy.around(call)
+        self._call = call
+
+    @property
+    def traits(self) -> Traits:
+        """What the store can do."""
+        return self.store.traits
+
+    async def head(self, path: str) -> Info:
+        """See ``Store.head``."""
+        info: Info = await self._call(Op("head", (path,), False, True))
+        return info
+
+    async def list(self, path: str, token: str | None = None) -> Page:
+        """See ``Store.list``."""
+        page: Page = await self._call(Op("list", (path, token), False, True))
+        return page
+
+    async def get(self, path: str, limit: int) -> bytes:
+        """See ``Store.get``."""
+        data: bytes = await self._call(Op("get", (path, limit), False, True))
+        return data
+
+    async def put(self, path: str, data: bytes, *, overwrite: bool = True) -> Info:
+        """See ``Store.put``."""
+        op = Op("put", (path, data), True, overwrite, {"overwrite": overwrite})
+        info: Info = await self._call(op)
+        return info
+
+    async def delete(self, path: str) -> None:
+        """See ``Store.delete``."""
+        await self._call(Op("delete", (path,), True, True))
+
+    async def delete_tree(self, path: str) -> None:
+        """See ``Store.delete_tree``."""
+        await self._call(Op("delete_tree", (path,), True, True))
+
+    async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
+        """See ``Store.copy``."""
+        await self._call(Op("copy", (source, dest), True, overwrite, {"overwrite": overwrite}))
+
+    async def rename(self, source: str, dest: str, *, replace: bool = False) -> None:
+        """See ``Store.rename``."""
+        await self._call(Op("rename", (source, dest), True, False, {"replace": replace}))
+
+    async def mkdir(self, path: str) -> None:
+        """See ``Store.mkdir``."""
+        await self._call(Op("mkdir", (path,), True, True))
+
+    async def aclose(self) -> None:
+        """Close the store, if it is one that needs closing."""
+        close = getattr(self.store, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _sender(store: Store) -> Call:
+    """Return the innermost call: the store's own method, looked up once."""
+    table: dict[str, Callable[..., Awaitable[Any]]]
+    table = {name: getattr(store, name) for name in _METHODS}
+
+    def send(op: Op) -> Awaitable[Any]:
+        return table[op.name](*op.args, **op.options)
+
+    return send

@@ -1,0 +1,83 @@
+"""How many requests of each kind there were, how long they took and how many failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from asynccommit.errors import ThrottledError
+from asynccommit.wrappers.base import Call, Op
+
+
+@dataclass(slots=True)
+class Count:
+    """What is known of the calls of one store method.
+
+    Attributes:
+        n: calls that ended, well or badly.
+        failures: those of them that raised.
+        waits: those of the failures that were refused for the rate of requests.
+        seconds: how long all of them took together.
+        longest: how long the longest took.
+    """
+
+    n: int = 0
+    failures: int = 0
+    waits: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one call that ended after ``seconds``."""
+        self.n += 1
+        self.seconds += seconds
+        if seconds > self.longest:
+            self.longest = seconds
+
+
+class Stats:
+    """Count what passes, by the name of the method, in ``counts``.
+
+    Two of them make a stack readable: ``asked`` outermost, with all waiting included, and
+    ``sent`` innermost, which are the requests that cost money.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.counts: dict[str, Count] = defaultdict(Count)
+
+    def __repr__(self) -> str:
+        return f"Stats({self.name!r})"
+
+    @property
+    def n(self) -> int:
+        """All calls that ended."""
+        return sum(count.n for count in self.counts.values())
+
+    @property
+    def waits(self) -> int:
+        """All calls that were refused for the rate of requests."""
+        return sum(count.waits for count in self.counts.values())
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+        counts = self.counts
+        get_loop = asyncio.get_running_loop
+
+        async def counted(op: Op) -> Any:
+            clock = get_loop().time
+            start = clock()
+            try:
+                result = await call(op)
+            except BaseException as error:
+                count = counts[op.name]
+                count.failures += 1
+                count.waits += isinstance(error, ThrottledError)
+                count.add(clock() - start)
+                raise
+            counts[op.name].add(clock() - start)
+            return result
+
+        return counted
