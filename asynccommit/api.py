@@ -1,0 +1,244 @@
+"""Jobs and tasks as an asyncio program sees them.
+
+    async with open_job("/data/flights") as job:
+        async with job.task(0) as task:
+            write_parquet(task.path("day=1/part-0.parquet"))
+
+Leaving commits, an exception aborts. Tasks may run in other processes or on other machines: they
+use ``open_task`` with the job's id, and what it yields is handed to ``Job.accept``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+import anyio
+
+from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.host import Host, this_host
+from asynccommit.job import Layout, TaskCommit
+from asynccommit.options import Options
+from asynccommit.results import JobReport
+from asynccommit.stages.run import OnProgress
+from asynccommit.stores import StoreSettings, open_store
+from asynccommit.urls import Address, parse_url
+from asynccommit.wrappers.base import Wrapped
+from asynccommit.wrappers.stats import Count, Stats
+
+_LAST_WORDS = 60.0
+"""Seconds that the abort of a cancelled job may take."""
+
+OptionsLike = Options | Mapping[str, str] | None
+
+
+class Task:
+    """One task attempt: a place to write to, nothing of which is visible before the job commits."""
+
+    def __init__(self, committer: ManifestCommitter, task_id: str, attempt_id: str) -> None:
+        self.task_id = task_id
+        self.attempt_id = attempt_id
+        self.directory = committer.layout.task_attempt_dir(attempt_id)
+        self.commit: TaskCommit | None = None
+        self._committer = committer
+
+    def __repr__(self) -> str:
+        return f"Task({self.attempt_id!r})"
+
+    def path(self, name: str) -> str:
+        """Return the local path to write ``name`` to, its directory made.
+
+        Args:
+            name: relative path under the destination, as ``day=1/part-0.parquet``.
+
+        Raises:
+            OptionError: ``name`` is absolute, or leads out of the destination.
+            UnsupportedError: the destination is not on a local filesystem; see ``put``.
+        """
+        if self._committer.layout.dest.scheme != "file":
+            raise UnsupportedError(
+                f"{self._committer.layout.dest} is not a local filesystem: use Task.put"
+            )
+        path = self._place(name)
+        os.makedirs(path.rpartition("/")[0], exist_ok=True)
+        return path
+
+    async def put(self, name: str, data: bytes) -> None:
+        """Write one file. Raises ``OptionError`` as ``path`` does, and ``StoreError``."""
+        path = self._place(name)
+        await self._committer.store.mkdir(path.rpartition("/")[0])
+        await self._committer.store.put(path, data)
+
+    def _place(self, name: str) -> str:
+        parts = name.split("/")
+        if not name or any(part in ("", ".", "..") for part in parts):
+            raise OptionError(f"{name!r} is not a relative path below the destination")
+        return f"{self.directory}/{name}"
+
+
+class Job:
+    """One job under way. Made by ``open_job``."""
+
+    def __init__(self, committer: ManifestCommitter) -> None:
+        self.report: JobReport | None = None
+        self.committer = committer
+        self._commits: dict[str, TaskCommit] = {}
+
+    def __repr__(self) -> str:
+        return f"Job({self.job_id!r}, {str(self.committer.layout.dest)!r})"
+
+    @property
+    def job_id(self) -> str:
+        """The id to give to ``open_task`` in other processes."""
+        return self.committer.layout.job_id
+
+    @property
+    def commits(self) -> Sequence[TaskCommit]:
+        """The commit messages of the tasks so far."""
+        return tuple(self._commits.values())
+
+    def accept(self, commit: TaskCommit) -> None:
+        """Take the commit message of a task that ran elsewhere; the last one of a task counts."""
+        self._commits[commit.task_id] = commit
+
+    @asynccontextmanager
+    async def task(self, task: int, attempt: int = 0) -> AsyncIterator[Task]:
+        """Run a task attempt here: committed on leaving, aborted on an exception.
+
+        Args:
+            task: the number of the task in the job.
+            attempt: the number of the attempt; a task that is run again needs a new one.
+        """
+        async with _run_task(self.committer, task, attempt) as running:
+            yield running
+        if running.commit is not None:
+            self.accept(running.commit)
+
+
+@asynccontextmanager
+async def open_job(
+    url: str | os.PathLike[str],
+    *,
+    job_id: str | None = None,
+    attempt: int = 0,
+    options: OptionsLike = None,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+    host: Host | None = None,
+) -> AsyncIterator[Job]:
+    """Set up a job; commit it on leaving, abort it on an exception.
+
+    Args:
+        url: the destination: a path, ``file:`` or another scheme that has a store.
+        job_id: unique under the destination; a fresh one by default.
+        attempt: the job attempt number.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        overwrite: replace what the destination holds.
+        on_progress: called a few times a second while the job is committed.
+        host: clock, ids and names; the real ones by default.
+
+    Raises:
+        CommitError: the job could not be set up, committed or aborted; see its subclasses.
+    """
+    host = host or this_host()
+    name = job_id or host.new_id()
+    async with open_committer(url, name, attempt=attempt, options=options, host=host) as committer:
+        await committer.setup_job()
+        job = Job(committer)
+        try:
+            yield job
+        except BaseException as error:
+            with anyio.move_on_after(_LAST_WORDS, shield=True):
+                await committer.abort_job(f"{type(error).__name__}: {error}")
+            raise
+        replaced = [committer.layout.dest.path] if overwrite else []
+        job.report = await committer.commit_job(
+            job.commits, overwrite=replaced, on_progress=on_progress
+        )
+
+
+@asynccontextmanager
+async def open_task(
+    url: str | os.PathLike[str],
+    job_id: str,
+    task: int,
+    attempt: int = 0,
+    *,
+    job_attempt: int = 0,
+    options: OptionsLike = None,
+    host: Host | None = None,
+) -> AsyncIterator[Task]:
+    """Run a task of a job that was set up elsewhere.
+
+    On leaving the task is committed and its ``commit`` is to be handed to ``Job.accept``, as JSON
+    if need be; an exception aborts it. Raises ``CommitError``.
+    """
+    async with (
+        open_committer(url, job_id, attempt=job_attempt, options=options, host=host) as committer,
+        _run_task(committer, task, attempt) as running,
+    ):
+        yield running
+
+
+@asynccontextmanager
+async def _run_task(committer: ManifestCommitter, task: int, attempt: int) -> AsyncIterator[Task]:
+    if task < 0 or attempt < 0:
+        raise OptionError(f"task {task}, attempt {attempt}: neither may be negative")
+    task_id, attempt_id = committer.layout.ids(task, attempt)
+    await committer.setup_task(attempt_id)
+    running = Task(committer, task_id, attempt_id)
+    try:
+        yield running
+        running.commit = await committer.commit_task(task_id, attempt_id)
+    except BaseException:
+        with anyio.move_on_after(_LAST_WORDS, shield=True):
+            await committer.abort_task(task_id, attempt_id)
+        raise
+
+
+@asynccontextmanager
+async def open_committer(
+    url: str | os.PathLike[str],
+    job_id: str,
+    *,
+    attempt: int = 0,
+    options: OptionsLike = None,
+    host: Host | None = None,
+) -> AsyncIterator[ManifestCommitter]:
+    """Open the committer of a job, whoever set it up; closes the store on leaving.
+
+    Raises:
+        UnsupportedError: the scheme has no store, or the store cannot do what is needed.
+        UrlError: ``url`` cannot be read.
+    """
+    chosen = options if isinstance(options, Options) else Options.from_conf(options or {})
+    here = host or this_host()
+    address = parse_url(os.fspath(url))
+    async with AsyncExitStack() as opened:
+
+        def open_another(place: Address) -> Wrapped:
+            store = open_store(place, _settings(chosen, here))
+            opened.push_async_callback(store.aclose)
+            return store
+
+        store = open_another(address)
+        yield ManifestCommitter(
+            store,
+            Layout(address, job_id, attempt),
+            chosen,
+            here,
+            counted=_asked(store),
+            open_store=open_another,
+        )
+
+
+def _settings(options: Options, host: Host) -> StoreSettings:
+    settings = StoreSettings(rng=host.rng)
+    return replace(settings, rate=options.rate, attempts=options.attempts)
+
+
+def _asked(store: Wrapped) -> Mapping[str, Count]:
+    return next((policy.counts for policy in store.policies if isinstance(policy, Stats)), {})

@@ -1,0 +1,127 @@
+"""One event loop thread a process, to which every blocking caller submits.
+
+Jobs that run at the same time then share limiters, and a notebook's running loop is not in the
+way. A process that forks gets an engine of its own: a loop does not survive a fork.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from asynccommit.errors import UnsupportedError
+
+T = TypeVar("T")
+
+_PATIENCE = 0.2
+_GRACE = 60.0
+
+
+class Engine:
+    """An event loop in a daemon thread. Used through ``submit``; tests make their own."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._started = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._serve, name="asynccommit", daemon=True)
+        self._thread.start()
+        self._started.wait()
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            self._loop = runner.get_loop()
+            self._loop.call_soon(self._started.set)
+            self._loop.run_forever()
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run ``coroutine`` on the engine's loop and return its result.
+
+        An interrupt of the caller (Ctrl-C) cancels it, and is raised once it has ended, so that
+        nothing goes on behind the caller's back.
+        """
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise UnsupportedError("blocking calls cannot be made on the engine's own thread")
+        assert self._loop is not None
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return _wait(future)
+        except BaseException:
+            if not future.done():
+                future.cancel()
+                self._let_end()
+            raise
+
+    def _let_end(self) -> None:
+        """Wait until tasks that were cancelled have said their last words."""
+        assert self._loop is not None
+        ended = asyncio.run_coroutine_threadsafe(_cancelled_tasks_end(), self._loop)
+        try:
+            ended.result(_GRACE)
+        except TimeoutError:
+            ended.cancel()
+
+    def close(self) -> None:
+        """Stop the loop and join its thread."""
+        if self._loop is not None and self._thread.is_alive() and self.pid == os.getpid():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_GRACE)
+
+
+def _wait(future: Future[T]) -> T:
+    # A wait without a timeout cannot be interrupted on every platform.
+    while True:
+        try:
+            return future.result(_PATIENCE)
+        except TimeoutError:
+            if future.done():
+                return future.result()
+
+
+async def _cancelled_tasks_end() -> None:
+    tasks = [task for task in asyncio.all_tasks() if task.cancelling()]
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+_lock = threading.Lock()
+_engine: Engine | None = None
+
+
+def engine() -> Engine:
+    """Return the engine of this process, started if need be."""
+    global _engine
+    with _lock:
+        if _engine is None or _engine.pid != os.getpid():
+            _engine = Engine()
+            atexit.register(_engine.close)
+        return _engine
+
+
+def submit(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run ``coroutine`` on the engine of this process and return its result."""
+    return engine().submit(coroutine)
+
+
+def _after_fork() -> None:
+    global _engine, _lock
+    _engine = None
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

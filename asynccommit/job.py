@@ -1,0 +1,199 @@
+"""What a job is on the store: every path under the destination, and what a task reports.
+
+Layout (Hadoop 3.4.1 and later)::
+
+    <dest>/_temporary/<job id>/<NN>/tasks/<task attempt id>/     what a task attempt writes
+    <dest>/_temporary/<job id>/<NN>/manifests/<task id>-manifest.json
+    <dest>/_temporary/<job id>/<NN>/commit-record.json           ours: the commit has begun
+    <dest>/_temporary/<job id>/<NN>/replaced/                    ours: what was moved aside
+    <dest>/_temporary/<job id>/<NN>/absolute/<task attempt id>/  ours: files for elsewhere
+    <dest>/_SUCCESS
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from asynccommit.errors import OptionError
+from asynccommit.urls import Address
+
+TEMPORARY = "_temporary"
+SUCCESS = "_SUCCESS"
+MANIFEST_SUFFIX = "-manifest.json"
+
+_NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,200}")
+
+
+def check_name(what: str, name: str) -> str:
+    """Return ``name`` if it can be a file name. Raises ``OptionError`` that says ``what``."""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise OptionError(f"{what} {name!r} cannot be a file name: say 1 to 200 characters, no '/'")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Every path that one attempt of a job has under its destination, decoded.
+
+    Args:
+        dest: the destination of the job.
+        job_id: unique among all jobs with this destination.
+        attempt: the job attempt number, from 0.
+        prefix: what stands before the job id in the directory's name; Hadoop before 3.4.1 had
+            ``manifest_``, which is read and never written.
+    """
+
+    dest: Address
+    job_id: str
+    attempt: int = 0
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        check_name("the job id", self.job_id)
+        if not 0 <= self.attempt < 10_000:
+            raise OptionError(f"the job attempt number {self.attempt} is not from 0 to 9999")
+
+    @property
+    def root(self) -> str:
+        """The destination; ``""`` for the root itself, so that names can be appended."""
+        return "" if self.dest.path == "/" else self.dest.path
+
+    @property
+    def temporary(self) -> str:
+        """Shared by all jobs with this destination."""
+        return f"{self.root}/{TEMPORARY}"
+
+    @property
+    def job_dir(self) -> str:
+        """Everything of this job, all its attempts."""
+        return f"{self.temporary}/{self.prefix}{self.job_id}"
+
+    @property
+    def attempt_dir(self) -> str:
+        """Everything of this job attempt."""
+        return f"{self.job_dir}/{self.attempt:02d}"
+
+    @property
+    def tasks_dir(self) -> str:
+        """The parent of the task attempts' directories."""
+        return f"{self.attempt_dir}/tasks"
+
+    @property
+    def manifests_dir(self) -> str:
+        """Where committed tasks leave their manifests."""
+        return f"{self.attempt_dir}/manifests"
+
+    @property
+    def record(self) -> str:
+        """There from the moment before the first change under the destination."""
+        return f"{self.attempt_dir}/commit-record.json"
+
+    @property
+    def replaced(self) -> str:
+        """Where what stood in the way is moved, by its path relative to the destination."""
+        return f"{self.attempt_dir}/replaced"
+
+    @property
+    def absolute_dir(self) -> str:
+        """Where tasks stage files whose destination lies outside of the job's."""
+        return f"{self.attempt_dir}/absolute"
+
+    @property
+    def success(self) -> str:
+        """The marker that readers wait for."""
+        return f"{self.root}/{SUCCESS}"
+
+    @property
+    def success_temp(self) -> str:
+        """Where the marker is written before it is renamed."""
+        return f"{self.attempt_dir}/{SUCCESS}.tmp"
+
+    def task_attempt_dir(self, attempt_id: str) -> str:
+        """Where one task attempt writes."""
+        return f"{self.tasks_dir}/{check_name('the task attempt id', attempt_id)}"
+
+    def manifest(self, task_id: str) -> str:
+        """The manifest of a committed task: one per task, whichever attempt."""
+        return f"{self.manifests_dir}/{check_name('the task id', task_id)}{MANIFEST_SUFFIX}"
+
+    def manifest_temp(self, attempt_id: str) -> str:
+        """Where a task attempt writes its manifest before it is renamed."""
+        name = check_name("the task attempt id", attempt_id)
+        return f"{self.manifests_dir}/{name}{MANIFEST_SUFFIX}.tmp"
+
+    def url(self, path: str) -> str:
+        """Return ``path`` as the text that goes into manifests and markers."""
+        return self.dest.at(path).encode()
+
+    def ids(self, task: int, task_attempt: int = 0) -> tuple[str, str]:
+        """Return task id and task attempt id for a task that has only a number."""
+        job = re.sub(r"[^A-Za-z0-9]", "", self.job_id) or "job"
+        return (
+            f"task_{job}_{self.attempt:04d}_m_{task:06d}",
+            f"attempt_{job}_{self.attempt:04d}_m_{task:06d}_{task_attempt}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCommit:
+    """What a committed task tells the job: small, and enough to trust its manifest.
+
+    Attributes:
+        task_id: the task.
+        attempt_id: the attempt that was committed.
+        manifest: the manifest's URI as text.
+        digest: ``sha256:`` and the hexadecimal digest of the manifest's bytes.
+        files: how many files the manifest lists.
+        bytes: their sizes, added up.
+        absolute: staged URI -> final URI, for files whose destination is outside of the job's.
+        partitions: partition directories written to, relative to the destination.
+    """
+
+    task_id: str
+    attempt_id: str
+    manifest: str
+    digest: str
+    files: int
+    bytes: int
+    absolute: Mapping[str, str] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, with the names that the JVM side uses."""
+        return {
+            "taskId": self.task_id,
+            "attemptId": self.attempt_id,
+            "manifest": self.manifest,
+            "digest": self.digest,
+            "files": self.files,
+            "bytes": self.bytes,
+            "absolute": dict(self.absolute),
+            "partitions": list(self.partitions),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> TaskCommit:
+        """Read what ``to_json`` gave. Raises ``OptionError`` that names the field."""
+        if not isinstance(value, dict):
+            raise OptionError("a task commit message is not a JSON object")
+        text = {name: _typed(value, name, str) for name in ("taskId", "attemptId", "digest")}
+        return cls(
+            task_id=check_name("the task id", text["taskId"]),
+            attempt_id=check_name("the task attempt id", text["attemptId"]),
+            manifest=_typed(value, "manifest", str),
+            digest=text["digest"],
+            files=_typed(value, "files", int),
+            bytes=_typed(value, "bytes", int),
+            absolute=_typed(value, "absolute", dict) if "absolute" in value else {},
+            partitions=tuple(_typed(value, "partitions", list) if "partitions" in value else ()),
+        )
+
+
+def _typed(value: dict[str, Any], name: str, kind: type) -> Any:
+    found = value.get(name)
+    if not isinstance(found, kind) or isinstance(found, bool):
+        raise OptionError(f"a task commit message has no {name} of type {kind.__name__}")
+    return found

@@ -1,0 +1,185 @@
+"""Options of a commit, under the names that Hadoop gave them.
+
+Sources: the constants of Hadoop 3.5.0's manifest committer and FileOutputCommitter. Keys are
+accepted bare, with ``spark.hadoop.`` in front, and ours also as ``spark.asynccommit.*``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from asynccommit.errors import OptionError
+from asynccommit.formats.manifest import MAX_MANIFEST_BYTES
+
+MANIFEST = "mapreduce.manifest.committer."
+CLASSIC = "mapreduce.fileoutputcommitter."
+OURS = "asynccommit."
+
+
+class OptionWarning(UserWarning):
+    """An option of a family that belongs to this package is unknown, or has no effect here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a job is committed. Every default is the one to take if in doubt.
+
+    Attributes:
+        workers: requests in flight for one job; ``None`` for what suits the store.
+        window: manifests held in memory while they are loaded.
+        delete_target_files: an existing file at a destination is moved aside, not an error.
+        validate: compare the destination with the manifests before ``_SUCCESS``; ``None`` where
+            the store makes it cheap.
+        check_sources: see before the first rename that every file is there with its size;
+            ``None`` where the store makes it cheap.
+        report_directory: URL of a directory for a summary of every job, failed ones too.
+        diagnostics_directory: URL, on the destination's store, that keeps the manifests.
+        parallel_delete: clean up the task attempt directories in parallel.
+        delete_base_first: try one delete of the whole job directory before.
+        mark_success: write ``_SUCCESS``.
+        cleanup_skipped: leave the job directory where it is, also on abort.
+        cleanup_failures_ignored: ``None`` makes a failed cleanup a warning in the report; true
+            the same without a warning; false an error after ``_SUCCESS``, as Hadoop has it.
+        rate: requests a second that the job may send, ``None`` for no limit.
+        attempts: how often a request that the store refused is sent.
+        max_manifest_bytes: a larger task manifest is refused.
+        spill_directory: local directory for what does not fit in memory; ``None`` for the
+            system's.
+        job_id_source: what gave the job its id, as ``_SUCCESS`` says it.
+    """
+
+    workers: int | None = None
+    window: int = 32
+    delete_target_files: bool = False
+    validate: bool | None = None
+    check_sources: bool | None = None
+    report_directory: str | None = None
+    diagnostics_directory: str | None = None
+    parallel_delete: bool = True
+    delete_base_first: bool = False
+    mark_success: bool = True
+    cleanup_skipped: bool = False
+    cleanup_failures_ignored: bool | None = None
+    rate: float | None = None
+    attempts: int = 5
+    max_manifest_bytes: int = MAX_MANIFEST_BYTES
+    spill_directory: str | None = None
+    job_id_source: str = "JobID"
+
+    @classmethod
+    def from_conf(cls, conf: Mapping[str, str]) -> Options:
+        """Read options from configuration keys; keys of other families are passed over.
+
+        Warns with ``OptionWarning`` for a key of these families that is unknown or dead.
+        Raises ``OptionError`` for a value that cannot be read, naming key and value.
+        """
+        found: dict[str, Any] = {}
+        for key, value in conf.items():
+            name = bare(key)
+            if name in KEYS:
+                field, read = KEYS[name]
+                found[field] = read(name, value)
+            elif name in DEAD:
+                if value.strip() not in DEAD[name].harmless:
+                    warnings.warn(f"{name} has no effect: {DEAD[name].why}", OptionWarning, 3)
+            elif name.startswith((MANIFEST, CLASSIC, OURS)):
+                warnings.warn(f"{name} is not an option of this committer", OptionWarning, 3)
+        return replace(cls(), **found)
+
+
+def bare(key: str) -> str:
+    """Return ``key`` without Spark's prefixes."""
+    key = key.strip()
+    if key.startswith("spark.hadoop."):
+        return key.removeprefix("spark.hadoop.")
+    return key.removeprefix("spark.") if key.startswith("spark.asynccommit.") else key
+
+
+def _boolean(key: str, value: str) -> bool:
+    text = value.strip().lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"{key} is {value!r}: say true or false")
+    return text == "true"
+
+
+def _integer(key: str, value: str) -> int:
+    try:
+        return int(value.strip())
+    except ValueError:
+        raise OptionError(f"{key} is {value!r}: say a whole number") from None
+
+
+def _count(key: str, value: str) -> int:
+    number = _integer(key, value)
+    if number < 1:
+        raise OptionError(f"{key} is {value!r}: say a number of at least 1")
+    return number
+
+
+def _workers(key: str, value: str) -> int | None:
+    number = _integer(key, value)
+    return number if number > 0 else None
+
+
+def _rate(key: str, value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        raise OptionError(f"{key} is {value!r}: say requests a second, or 0 for no limit") from None
+    if not 0 <= number < 1e9:
+        raise OptionError(f"{key} is {value!r}: say requests a second, or 0 for no limit")
+    return number or None
+
+
+def _text(key: str, value: str) -> str | None:
+    return value.strip() or None
+
+
+Reader = Callable[[str, str], object]
+
+KEYS: dict[str, tuple[str, Reader]] = {
+    MANIFEST + "io.threads": ("workers", _workers),
+    MANIFEST + "writer.queue.capacity": ("window", _count),
+    MANIFEST + "delete.target.files": ("delete_target_files", _boolean),
+    MANIFEST + "validate.output": ("validate", _boolean),
+    MANIFEST + "summary.report.directory": ("report_directory", _text),
+    MANIFEST + "diagnostics.manifest.directory": ("diagnostics_directory", _text),
+    MANIFEST + "cleanup.parallel.delete": ("parallel_delete", _boolean),
+    MANIFEST + "cleanup.parallel.delete.base.first": ("delete_base_first", _boolean),
+    CLASSIC + "marksuccessfuljobs": ("mark_success", _boolean),
+    CLASSIC + "cleanup.skipped": ("cleanup_skipped", _boolean),
+    CLASSIC + "cleanup-failures.ignored": ("cleanup_failures_ignored", _boolean),
+    OURS + "rate": ("rate", _rate),
+    OURS + "attempts": ("attempts", _count),
+    OURS + "check.sources": ("check_sources", _boolean),
+    OURS + "max.manifest.bytes": ("max_manifest_bytes", _count),
+    OURS + "spill.directory": ("spill_directory", _text),
+}
+"""Configuration key -> field of ``Options`` and how its text is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """An option that others know and that does nothing here, and values not worth a warning."""
+
+    why: str
+    harmless: tuple[str, ...] = ()
+
+
+_CLASSIC_ONLY = "it belongs to FileOutputCommitter"
+
+DEAD: dict[str, Dead] = {
+    MANIFEST + "manifest.save.attempts": Dead(
+        "Hadoop reads it and never uses it; see asynccommit.attempts"
+    ),
+    MANIFEST + "store.operations.classname": Dead("stores are chosen by the scheme of the URL"),
+    MANIFEST + "io.rate": Dead("no released Hadoop has it; see asynccommit.rate"),
+    MANIFEST + "delete.dir.capacity": Dead("no released Hadoop has it"),
+    CLASSIC + "algorithm.version": Dead(_CLASSIC_ONLY, ("1",)),
+    CLASSIC + "failures.attempts": Dead(_CLASSIC_ONLY),
+    CLASSIC + "task.cleanup.enabled": Dead(_CLASSIC_ONLY),
+}
+"""Keys of the same families that have no effect here."""

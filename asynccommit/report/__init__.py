@@ -1,0 +1,1 @@
+"""What people see of a commit: progress while it runs, and what it did."""

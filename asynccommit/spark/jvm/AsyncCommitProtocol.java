@@ -1,0 +1,188 @@
+package org.asynccommit.spark;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapreduce.JobContext;
+import org.apache.hadoop.mapreduce.OutputCommitter;
+import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage;
+import org.apache.spark.internal.io.FileNameSpec;
+import org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.unsafe.Platform;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Spark's commit protocol with tasks that write manifests and a job commit in the Python driver.
+ *
+ * <p>Set by {@code spark.sql.sources.commitProtocolClass}. One instance lives in the driver, copies
+ * of it in the tasks. For a scheme that Python has no store for it is Spark's own protocol.
+ */
+public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
+  private static final long serialVersionUID = 1L;
+  private static final Logger LOG = LoggerFactory.getLogger(AsyncCommitProtocol.class);
+
+  private final String jobId;
+  private final String path;
+  private final boolean dynamic;
+  private Boolean ours = null; // decided in the driver, goes to the tasks with this object
+  private transient TaskSide taskSide;
+  private transient JobSide jobSide;
+  private transient Set overwrite;
+
+  public AsyncCommitProtocol(String jobId, String path, boolean dynamicPartitionOverwrite) {
+    super(jobId, path, dynamicPartitionOverwrite);
+    this.jobId = jobId;
+    this.path = path;
+    this.dynamic = dynamicPartitionOverwrite;
+  }
+
+  /** Called on both sides, from setupJob and setupTask of the superclass. */
+  public OutputCommitter setupCommitter(TaskAttemptContext context) {
+    if (!isOurs()) {
+      return super.setupCommitter(context);
+    }
+    try {
+      Configuration conf = context.getConfiguration();
+      conf.set(Keys.JOB_UUID, jobId);
+      FileSystem fs = new Path(path).getFileSystem(conf);
+      int attempt = conf.getInt("mapreduce.job.application.attempt.id", 0);
+      Layout layout = new Layout(fs.makeQualified(new Path(path)), jobId, attempt);
+      taskSide = new TaskSide(layout, fs, conf);
+    } catch (IOException e) {
+      Platform.throwException(e);
+    }
+    return taskSide;
+  }
+
+  public void setupJob(JobContext context) {
+    try {
+      decide(path == null ? null : new Path(path).getFileSystem(context.getConfiguration()));
+      super.setupJob(context);
+      if (isOurs()) {
+        Configuration conf = context.getConfiguration();
+        jobSide = new JobSide(taskSide.layout, new Path(path).getFileSystem(conf), conf);
+        jobSide.setup(conf);
+      }
+    } catch (Exception e) {
+      Platform.throwException(e);
+    }
+  }
+
+  /** Called before setupJob, for each directory that an overwrite replaces. */
+  public boolean deleteWithJob(FileSystem fs, Path target, boolean recursive) {
+    try {
+      decide(fs);
+    } catch (Exception e) {
+      Platform.throwException(e);
+    }
+    if (!isOurs()) {
+      return super.deleteWithJob(fs, target, recursive);
+    }
+    if (overwrite == null) {
+      overwrite = new LinkedHashSet();
+    }
+    overwrite.add(fs.makeQualified(target).toUri().toString());
+    return true;
+  }
+
+  public String newTaskTempFile(TaskAttemptContext context, scala.Option dir, FileNameSpec spec) {
+    if (!isOurs()) {
+      return super.newTaskTempFile(context, dir, spec);
+    }
+    String directory = dir.isDefined() ? (String) dir.get() : null;
+    return taskSide.tempFile(context, directory, getFilename(context, spec));
+  }
+
+  public String newTaskTempFileAbsPath(TaskAttemptContext context, String dir, FileNameSpec spec) {
+    if (!isOurs()) {
+      return super.newTaskTempFileAbsPath(context, dir, spec);
+    }
+    try {
+      return taskSide.stagedFile(context, new Path(dir, getFilename(context, spec)));
+    } catch (IOException e) {
+      Platform.throwException(e);
+      return null;
+    }
+  }
+
+  public TaskCommitMessage commitTask(TaskAttemptContext context) {
+    TaskCommitMessage message = super.commitTask(context); // asks Spark's coordinator, then us
+    return isOurs() ? new TaskCommitMessage(taskSide.message()) : message;
+  }
+
+  public void abortTask(TaskAttemptContext context) {
+    if (!isOurs()) {
+      super.abortTask(context);
+    } else if (taskSide != null) {
+      try {
+        taskSide.abortTask(context);
+      } catch (IOException e) {
+        LOG.warn("Aborting {} left something behind", context.getTaskAttemptID(), e);
+      }
+    }
+  }
+
+  public void onTaskCommit(TaskCommitMessage message) {}
+
+  public void commitJob(JobContext context, @SEQ@ messages) {
+    if (!isOurs()) {
+      super.commitJob(context, messages);
+      return;
+    }
+    List tasks = new ArrayList();
+    scala.collection.Iterator each = messages.iterator();
+    while (each.hasNext()) {
+      tasks.add(((TaskCommitMessage) each.next()).obj());
+    }
+    try {
+      Set replaced = overwrite == null ? new LinkedHashSet() : overwrite;
+      jobSide.commit(tasks, replaced, dynamic, context.getConfiguration());
+    } catch (Exception e) {
+      Platform.throwException(e);
+    }
+  }
+
+  public void abortJob(JobContext context) {
+    if (!isOurs()) {
+      super.abortJob(context);
+    } else if (jobSide != null) {
+      try {
+        jobSide.abort();
+      } catch (IOException e) {
+        LOG.warn("Aborting job {} left something behind", jobId, e);
+      }
+    }
+  }
+
+  private boolean isOurs() {
+    return ours != null && ours.booleanValue();
+  }
+
+  private void decide(FileSystem fs) throws Exception {
+    if (ours != null) {
+      return;
+    }
+    String scheme = fs == null ? null : fs.getUri().getScheme();
+    SQLConf conf = SQLConf.get();
+    String known = conf.getConfString(Keys.SCHEMES, "file");
+    boolean supported = scheme != null && ("," + known + ",").contains("," + scheme + ",");
+    if (!supported && "refuse".equals(conf.getConfString(Keys.UNSUPPORTED, "delegate"))) {
+      throw Driver.refusal(
+          "asynccommit: there is no store for " + path + " (only for " + known + "): set "
+              + Keys.UNSUPPORTED + "=delegate to write it with Spark's own commit protocol");
+    }
+    if (!supported) {
+      LOG.warn("asynccommit has no store for {} (only for {}): Spark's own commit protocol writes it",
+          path, known);
+    }
+    ours = Boolean.valueOf(supported);
+  }
+}

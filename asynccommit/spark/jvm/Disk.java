@@ -1,0 +1,121 @@
+package org.asynccommit.spark;
+
+import java.io.File;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.DirectoryNotEmptyException;
+import java.nio.file.Files;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileContext;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Options;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.io.IOUtils;
+
+/** What the protocol asks of a filesystem, with the cares that Hadoop's interface leaves open. */
+final class Disk {
+  private static final int TRIES = 5;
+  private static final int LIMIT = 64 * 1024 * 1024;
+
+  final FileSystem fs;
+  private final Configuration conf;
+  private final boolean local;
+
+  Disk(FileSystem fs, Configuration conf) {
+    this.fs = fs;
+    this.conf = conf;
+    this.local = "file".equals(fs.getUri().getScheme());
+  }
+
+  /** Makes a directory and its parents, again if another job's cleanup took a parent away. */
+  void mkdirs(Path path) throws IOException {
+    IOException last = null;
+    for (int i = 0; i < TRIES; i++) {
+      try {
+        if (fs.mkdirs(path)) {
+          return;
+        }
+      } catch (FileNotFoundException e) {
+        last = e;
+      }
+    }
+    throw last != null ? last : new IOException("cannot make the directory " + path);
+  }
+
+  /** Removes a directory if nothing is in it; never anything else. */
+  void removeIfEmpty(Path path) throws IOException {
+    if (local) { // Hadoop's local delete lists first, then deletes whatever is there by then
+      File file = new File(path.toUri().getPath());
+      if (file.isDirectory()) {
+        try {
+          Files.deleteIfExists(file.toPath());
+        } catch (DirectoryNotEmptyException e) {
+          return;
+        }
+      }
+      return;
+    }
+    try {
+      if (fs.listStatus(path).length == 0) {
+        fs.delete(path, false);
+      }
+    } catch (FileNotFoundException e) {
+      return;
+    }
+  }
+
+  /** Returns what is at a path, null if nothing is. */
+  FileStatus status(Path path) throws IOException {
+    try {
+      return fs.getFileStatus(path);
+    } catch (FileNotFoundException e) {
+      return null;
+    }
+  }
+
+  boolean exists(Path path) throws IOException {
+    return status(path) != null;
+  }
+
+  /** Returns the bytes of a small file, null if there is no file. */
+  byte[] read(Path path) throws IOException {
+    FileStatus status = status(path);
+    if (status == null || !status.isFile() || status.getLen() > LIMIT) {
+      return null;
+    }
+    byte[] data = new byte[(int) status.getLen()];
+    FSDataInputStream in = fs.open(path);
+    try {
+      in.readFully(0, data);
+    } finally {
+      IOUtils.closeStream(in);
+    }
+    return data;
+  }
+
+  /** Writes a file whole: readers of {@code path} see the old one or the new one. */
+  void save(byte[] data, Path temp, Path path) throws IOException {
+    OutputStream out = fs.create(temp, true);
+    try {
+      out.write(data);
+    } finally {
+      out.close();
+    }
+    FileStatus there = status(path);
+    if (there != null && there.isDirectory()) {
+      fs.delete(path, true);
+      there = null;
+    }
+    if (there == null || local) { // a local rename replaces at once, FileContext deletes first
+      if (!fs.rename(temp, path)) {
+        throw new IOException("cannot rename " + temp + " to " + path);
+      }
+    } else {
+      FileContext.getFileContext(fs.getUri(), conf)
+          .rename(temp, path, new Options.Rename[] {Options.Rename.OVERWRITE});
+    }
+  }
+}

@@ -1,0 +1,60 @@
+package org.asynccommit.spark;
+
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+
+/** The names that the Java and the Python side agree on, and the options that a user has set. */
+final class Keys {
+  /** Where the Python side leaves its callback; see {@link Driver}. */
+  static final String CALLBACK = "asynccommit.spark.callback";
+
+  /** Schemes that Python commits, with commas between. */
+  static final String SCHEMES = "spark.asynccommit.schemes";
+
+  /** What to do with any other scheme: {@code delegate} to Spark's own protocol or {@code refuse}. */
+  static final String UNSUPPORTED = "spark.asynccommit.unsupportedScheme";
+
+  /** The driver tells tasks whether the destination is this job's own. */
+  static final String MADE_DESTINATION = "asynccommit.job.made.destination";
+
+  /** Spark's name for the id that driver and tasks agree on. */
+  static final String JOB_UUID = "spark.sql.sources.writeJobUUID";
+
+  private static final String[] FAMILIES = {
+    "mapreduce.manifest.committer.", "mapreduce.fileoutputcommitter.", "spark.asynccommit."
+  };
+
+  private Keys() {}
+
+  /** Returns the options of our families that are neither Hadoop's nor Spark's defaults. */
+  static Map userOptions(Configuration conf) {
+    Map options = new LinkedHashMap();
+    Iterator entries = conf.iterator();
+    while (entries.hasNext()) {
+      String key = (String) ((Map.Entry) entries.next()).getKey();
+      if (isOurs(key) && isSetByUser(conf.getPropertySources(key))) {
+        options.put(key, conf.get(key));
+      }
+    }
+    return options;
+  }
+
+  private static boolean isOurs(String key) {
+    for (int i = 0; i < FAMILIES.length; i++) {
+      if (key.startsWith(FAMILIES[i])) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static boolean isSetByUser(String[] sources) {
+    if (sources == null || sources.length == 0) {
+      return true;
+    }
+    String last = sources[sources.length - 1];
+    return !last.endsWith("-default.xml") && !last.equals("Set by Spark to default values");
+  }
+}

@@ -1,0 +1,58 @@
+package org.asynccommit.spark;
+
+import org.apache.hadoop.fs.Path;
+
+/**
+ * Every path that one attempt of a job has under its destination; the same as in job.py.
+ *
+ * <p>{@code alive} is a directory that only job setup makes, so its absence tells a straggling task
+ * attempt that the job has ended. Creating a file makes its missing parents, but never this one.
+ */
+final class Layout {
+  final String jobId;
+  final int attempt;
+  final Path dest;
+  final Path temporary;
+  final Path jobDir;
+  final Path attemptDir;
+  final Path alive;
+  final Path manifests;
+  final Path tasks;
+  final Path absolute;
+  final Path record;
+
+  /** @param dest the destination, qualified by its filesystem */
+  Layout(Path dest, String jobId, int attempt) {
+    this.jobId = jobId;
+    this.attempt = attempt;
+    this.dest = dest;
+    temporary = new Path(dest, "_temporary");
+    jobDir = new Path(temporary, jobId);
+    attemptDir = new Path(jobDir, String.valueOf(attempt < 10 ? "0" + attempt : "" + attempt));
+    alive = new Path(attemptDir, "alive");
+    manifests = new Path(attemptDir, "manifests");
+    tasks = new Path(attemptDir, "tasks");
+    absolute = new Path(attemptDir, "absolute");
+    record = new Path(attemptDir, "commit-record.json");
+  }
+
+  Path taskAttempt(String attemptId) {
+    return new Path(tasks, attemptId);
+  }
+
+  Path stagedFor(String attemptId) {
+    return new Path(absolute, attemptId);
+  }
+
+  Path manifest(String taskId) {
+    return new Path(manifests, taskId + "-manifest.json");
+  }
+
+  Path manifestTemp(String attemptId) {
+    return new Path(manifests, attemptId + "-manifest.json.tmp");
+  }
+
+  Path success() {
+    return new Path(dest, "_SUCCESS");
+  }
+}

@@ -1,0 +1,128 @@
+package org.asynccommit.spark;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.fs.EtagSource;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
+
+/** The manifest of one task attempt: what is in its directory, in Hadoop's JSON. */
+final class ManifestFile {
+  private static final String TYPE =
+      "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1";
+  private static final int NOT_FOUND = 1;
+  private static final int IS_FILE = 2;
+  private static final int IS_DIRECTORY = 3;
+
+  private final Disk disk;
+  private final Layout layout;
+  private final List files = new ArrayList();
+  private final List directories = new ArrayList();
+  private long bytes = 0;
+
+  ManifestFile(Disk disk, Layout layout) {
+    this.disk = disk;
+    this.layout = layout;
+  }
+
+  int files() {
+    return files.size();
+  }
+
+  long bytes() {
+    return bytes;
+  }
+
+  /** Lists {@code source} and what is below it; status codes and levels are those of Hadoop. */
+  void scan(Path source, Path dest, boolean destExists, int level) throws IOException {
+    List below = new ArrayList();
+    RemoteIterator children = disk.fs.listStatusIterator(source);
+    while (children.hasNext()) {
+      FileStatus child = (FileStatus) children.next();
+      if (child.isDirectory()) {
+        below.add(child);
+      } else if (child.isFile()) {
+        addFile(child, new Path(dest, child.getPath().getName()));
+      }
+    }
+    for (int i = 0; i < below.size(); i++) {
+      Path from = ((FileStatus) below.get(i)).getPath();
+      Path to = new Path(dest, from.getName());
+      FileStatus there = destExists ? disk.status(to) : null;
+      addDirectory(to, there, level);
+      scan(from, to, there != null && there.isDirectory(), level + 1);
+    }
+  }
+
+  private void addFile(FileStatus status, Path dest) {
+    Map entry = new LinkedHashMap();
+    entry.put("s", text(status.getPath()));
+    entry.put("d", text(dest));
+    entry.put("z", Long.valueOf(status.getLen()));
+    if (status instanceof EtagSource && ((EtagSource) status).getEtag() != null) {
+      entry.put("e", ((EtagSource) status).getEtag());
+    }
+    files.add(entry);
+    bytes += status.getLen();
+  }
+
+  private void addDirectory(Path dest, FileStatus there, int level) {
+    int code = there == null ? NOT_FOUND : there.isDirectory() ? IS_DIRECTORY : IS_FILE;
+    Map entry = new LinkedHashMap();
+    entry.put("d", text(dest));
+    entry.put("t", Integer.valueOf(code));
+    entry.put("l", Integer.valueOf(level));
+    directories.add(entry);
+  }
+
+  byte[] encode(String taskId, String attemptId) throws IOException {
+    Map root = new LinkedHashMap();
+    root.put("extraData", new LinkedHashMap());
+    root.put("type", TYPE);
+    root.put("version", Integer.valueOf(1));
+    root.put("jobId", layout.jobId);
+    root.put("jobAttemptNumber", Integer.valueOf(layout.attempt));
+    root.put("taskID", taskId);
+    root.put("taskAttemptID", attemptId);
+    root.put("taskAttemptDir", text(layout.taskAttempt(attemptId)));
+    root.put("files", files);
+    root.put("directories", directories);
+    return new ObjectMapper().writerWithDefaultPrettyPrinter().writeValueAsBytes(root);
+  }
+
+  /** Returns which attempt wrote a manifest, null if that cannot be read. */
+  static String attemptOf(byte[] data) {
+    try {
+      return (String) ((Map) new ObjectMapper().readValue(data, Map.class)).get("taskAttemptID");
+    } catch (IOException e) {
+      return null;
+    }
+  }
+
+  /** Returns the URI text of a path, percent-encoded as Hadoop's own manifests have it. */
+  String text(Path path) {
+    return disk.fs.makeQualified(path).toUri().toString();
+  }
+
+  static String digest(byte[] data) throws IOException {
+    byte[] hash;
+    try {
+      hash = MessageDigest.getInstance("SHA-256").digest(data);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IOException("this Java has no SHA-256", e);
+    }
+    StringBuilder text = new StringBuilder("sha256:");
+    for (int i = 0; i < hash.length; i++) {
+      text.append(Character.forDigit((hash[i] >> 4) & 15, 16));
+      text.append(Character.forDigit(hash[i] & 15, 16));
+    }
+    return text.toString();
+  }
+}

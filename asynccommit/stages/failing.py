@@ -1,0 +1,54 @@
+"""How a commit fails: one error with the job, the stage and the remedy in it, and a report."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from asynccommit.errors import (
+    CommitError,
+    CommitUnknownError,
+    OutcomeUnknownError,
+    PreflightError,
+    ValidationError,
+)
+from asynccommit.stages.run import Run
+
+
+@asynccontextmanager
+async def commit_failures(run: Run) -> AsyncIterator[None]:
+    """Raise every error as a ``CommitError`` that names the stage in which it came."""
+    try:
+        yield
+    except CommitError:
+        raise
+    except Exception as error:
+        raise CommitError(run.layout.job_id, run.stage, (error,)) from error
+
+
+def job_commit_error(run: Run, error: Exception) -> CommitError:
+    """Return the error of a failed job commit; its kind says what the caller can rely on.
+
+    Args:
+        run: the commit, whose ``begun`` tells whether anything may have changed.
+        error: why it failed.
+    """
+    if isinstance(error, CommitError):
+        return error
+    job_id, stage = run.layout.job_id, run.stage
+    if not run.begun:
+        text = f"{error}. Nothing under {run.layout.dest} was changed."
+        return PreflightError(job_id, stage, (error,), text)
+    left = (
+        f"{run.renamed} files are at their destinations, there is no new _SUCCESS, and all the "
+        f"rest is kept in {run.layout.attempt_dir}"
+    )
+    if isinstance(error, OutcomeUnknownError):
+        text = f"{error}. It cannot be told whether that happened; {left}."
+        return CommitUnknownError(job_id, stage, (error,), text)
+    if stage == "job_stage_optional_validate_output":
+        return ValidationError(job_id, stage, (error,), f"{error}; {left}.")
+    if stage == "job_stage_cleanup":
+        text = f"the job is committed, but its directory could not be deleted: {error}"
+        return CommitError(job_id, stage, (error,), text)
+    return CommitError(job_id, stage, (error,), f"{error}; {left}.")

@@ -1,0 +1,270 @@
+"""Job commit, first step: read the manifests of the committed tasks, and trust none of them.
+
+Only manifests that the tasks' commit messages name count, where there are messages; one that was
+overwritten by a late loser is not used, the authorised attempt's directory is read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from asynccommit.errors import ManifestError, NotFoundError, UrlError
+from asynccommit.formats.manifest import TaskManifest, decode_manifest
+from asynccommit.job import MANIFEST_SUFFIX, SUCCESS, TEMPORARY, Layout, TaskCommit
+from asynccommit.options import Options
+from asynccommit.parallel import for_each, list_all
+from asynccommit.stages.fingerprints import Fingerprints
+from asynccommit.stages.run import Run
+from asynccommit.stages.scan import scan_task_attempt
+from asynccommit.stages.spill import Entry, Spill
+from asynccommit.store import Info
+from asynccommit.urls import Under, decode_uri
+
+
+class Loaded:
+    """What the manifests say, in memory that does not grow with the number of files.
+
+    Attributes:
+        spill: every file to rename.
+        directories: every directory that must exist, and their parents.
+        parents: the directories that files go to.
+        dests: fingerprints of the destinations.
+        outcome: fingerprints of (destination, size) or (destination, size, etag).
+        tasks: committed task id -> task attempt id.
+        ignored: manifests that no commit message names.
+        rescanned: task attempts whose directory was read for want of their manifest.
+        digests: digest of each manifest's bytes by task id, for the commit record.
+    """
+
+    def __init__(self, options: Options) -> None:
+        directory = options.spill_directory
+        self.spill = Spill(directory)
+        self.dests = Fingerprints(directory)
+        self.outcome = Fingerprints(directory)
+        self.directories: set[str] = set()
+        self.parents: set[str] = set()
+        self.tasks: dict[str, str] = {}
+        self.digests: dict[str, str] = {}
+        self.ignored: list[str] = []
+        self.rescanned: list[str] = []
+        self.bytes = 0
+
+    @property
+    def files(self) -> int:
+        """How many files are to be renamed."""
+        return self.spill.count
+
+    async def add(self, entries: Sequence[Entry], directories: Sequence[str]) -> None:
+        """Take in what one task wrote."""
+        self.bytes += sum(entry.size for entry in entries)
+        self.dests.add(entry.dest for entry in entries)
+        self.outcome.add(identity(entry) for entry in entries)
+        self.parents.update({entry.dest.rpartition("/")[0] for entry in entries})
+        self.directories.update(directories)
+        await self.spill.append(entries)
+
+    def __enter__(self) -> Loaded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.spill.close()
+        self.dests.close()
+        self.outcome.close()
+
+
+def identity(entry: Entry) -> tuple[str, int] | tuple[str, int, str]:
+    """Return what must be found at the destination after the rename."""
+    if entry.etag is None:
+        return (entry.dest, entry.size)
+    return (entry.dest, entry.size, entry.etag)
+
+
+async def load_manifests(run: Run, loaded: Loaded, tasks: Sequence[TaskCommit] | None) -> None:
+    """Read every manifest that counts into ``loaded``.
+
+    Args:
+        run: the commit under way.
+        loaded: takes what they hold.
+        tasks: the commit messages of the tasks; ``None`` if nobody has them, and then every
+            manifest in the job attempt's directory counts.
+
+    Raises ``ManifestError`` for a manifest that cannot be trusted, ``NotFoundError`` if the job
+    attempt has no manifests directory.
+    """
+    with run.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
+        found = await _manifests(run)
+        if tasks is None:
+            run.total = len(found)
+            await for_each(found.values(), _Load(run, loaded).trust, workers=_window(run))
+            return
+        messages = _by_task(run.layout, tasks)
+        named = {run.layout.manifest(task_id) for task_id in messages}
+        loaded.ignored = sorted(found.keys() - named)
+        for path in loaded.ignored:
+            run.warn(f"ignored {run.layout.url(path)}: no task commit message names it")
+        load = _Load(run, loaded, found)
+        await for_each(messages.values(), load.verify, workers=_window(run))
+
+
+def _window(run: Run) -> int:
+    return min(run.workers, run.options.window)
+
+
+async def _manifests(run: Run) -> dict[str, Info]:
+    listing = await list_all(run.store, run.layout.manifests_dir)
+    return {info.path: info for info in listing if info.path.endswith(MANIFEST_SUFFIX)}
+
+
+def _by_task(layout: Layout, tasks: Sequence[TaskCommit]) -> dict[str, TaskCommit]:
+    messages: dict[str, TaskCommit] = {}
+    for task in tasks:
+        if task.task_id in messages and messages[task.task_id] != task:
+            raise ManifestError(
+                layout.url(layout.manifest(task.task_id)),
+                f"two attempts claim task {task.task_id}: "
+                f"{messages[task.task_id].attempt_id} and {task.attempt_id}",
+            )
+        messages[task.task_id] = task
+    return messages
+
+
+@dataclass(slots=True)
+class _Load:
+    """Reads one manifest after the other into the same place."""
+
+    run: Run
+    loaded: Loaded
+    found: dict[str, Info] = field(default_factory=dict)
+
+    async def trust(self, info: Info) -> None:
+        """Take a manifest that no message vouches for."""
+        url = self.run.layout.url(info.path)
+        manifest = self._decode(await self._read(info), url)
+        name = info.path.rpartition("/")[2].removesuffix(MANIFEST_SUFFIX)
+        if manifest.task_id != name:
+            raise ManifestError(url, f"says it is of task {manifest.task_id}, not of {name}")
+        await self._take(manifest, url)
+
+    async def verify(self, task: TaskCommit) -> None:
+        """Take the manifest that ``task`` vouches for, or else what its attempt has written."""
+        path = self.run.layout.manifest(task.task_id)
+        info = self.found.get(path)
+        data = await self._read(info) if info is not None else b""
+        if data and task.digest == digest(data):
+            url = self.run.layout.url(path)
+            manifest = self._decode(data, url)
+            if (manifest.task_id, manifest.task_attempt_id) != (task.task_id, task.attempt_id):
+                raise ManifestError(url, f"is not of {task.attempt_id}, though its digest is right")
+            await self._take(manifest, url)
+        else:
+            await self._rescan(task, missing=not data)
+        self.loaded.digests[task.task_id] = task.digest
+        await self._take_absolute(task)
+
+    async def _read(self, info: Info) -> bytes:
+        url = self.run.layout.url(info.path)
+        if info.is_dir:
+            raise ManifestError(url, "is a directory, not a manifest: remove it and commit again")
+        if info.size == 0:
+            raise ManifestError(url, "is empty: the task's commit was cut short; run it again")
+        limit = self.run.options.max_manifest_bytes
+        if info.size > limit:
+            raise ManifestError(url, _too_large(info.size, limit))
+        data = await self.run.store.get(info.path, limit)
+        self.run.statistics.sample("committer_task_manifest_file_size", len(data))
+        return data
+
+    def _decode(self, data: bytes, url: str) -> TaskManifest:
+        manifest = decode_manifest(data, url)
+        if manifest.job_id != self.run.layout.job_id:
+            raise ManifestError(url, f"is of another job, {manifest.job_id!r}")
+        if manifest.job_attempt != self.run.layout.attempt:
+            raise ManifestError(url, f"is of another job attempt, {manifest.job_attempt}")
+        if manifest.task_id in self.loaded.tasks:
+            raise ManifestError(url, f"task {manifest.task_id} has a manifest already")
+        self.loaded.tasks[manifest.task_id] = manifest.task_attempt_id
+        return manifest
+
+    async def _take(self, manifest: TaskManifest, url: str) -> None:
+        try:
+            entries, directories = decode_entries(self.run.layout, manifest)
+        except UrlError as error:
+            raise ManifestError(url, str(error)) from error
+        if manifest.statistics is not None:
+            self.run.statistics.merge(manifest.statistics)
+        await self.loaded.add(entries, directories)
+        self.run.step()
+
+    async def _rescan(self, task: TaskCommit, *, missing: bool) -> None:
+        layout = self.run.layout
+        base = layout.task_attempt_dir(task.attempt_id)
+        why = "is missing" if missing else "is not the one that was committed"
+        url = layout.url(layout.manifest(task.task_id))
+        try:
+            found = await scan_task_attempt(self.run, base, look=False)
+        except NotFoundError as error:
+            raise ManifestError(
+                url, f"{why}, and the directory of {task.attempt_id} is gone: run the job again"
+            ) from error
+        if (len(found.files), found.bytes) != (task.files, task.bytes):
+            raise ManifestError(
+                url,
+                f"{why}, and the directory of {task.attempt_id} holds {len(found.files)} files "
+                f"of {found.bytes} bytes where {task.files} of {task.bytes} were committed",
+            )
+        self.run.warn(f"{url} {why}: read the directory of {task.attempt_id} instead")
+        self.loaded.rescanned.append(task.attempt_id)
+        self.loaded.tasks[task.task_id] = task.attempt_id
+        await self.loaded.add(found.files, list(found.directories))
+        self.run.step()
+
+    async def _take_absolute(self, task: TaskCommit) -> None:
+        if not task.absolute:
+            return
+        layout = self.run.layout
+        staged = Under(layout.dest.at(f"{layout.absolute_dir}/{task.attempt_id}"))
+        entries = []
+        for source_uri, dest_uri in task.absolute.items():
+            try:
+                source, dest = staged.path(source_uri), decode_uri(dest_uri)
+            except UrlError as error:
+                raise ManifestError(source_uri, str(error)) from error
+            if not dest.same_store(layout.dest):
+                raise ManifestError(dest_uri, f"is not on the store of {layout.dest}")
+            info = await self.run.store.head(source)
+            entries.append(Entry(source, dest.path, info.size, info.etag))
+        await self.loaded.add(entries, [])
+
+
+def decode_entries(layout: Layout, manifest: TaskManifest) -> tuple[list[Entry], list[str]]:
+    """Return the files and directories of a manifest as decoded paths.
+
+    Raises ``UrlError`` for a source outside of the task attempt's directory and a destination
+    that is outside of the job's, in its ``_temporary``, or the success marker.
+    """
+    base = layout.dest.at(layout.task_attempt_dir(manifest.task_attempt_id))
+    said = decode_uri(manifest.task_attempt_dir)
+    if said != base:
+        raise UrlError(f"taskAttemptDir {manifest.task_attempt_dir} is not {base.encode()}")
+    source, dest = Under(base).path, Under(layout.dest).path
+    entries = [Entry(source(s), dest(d), z, e) for s, d, z, e in manifest.files]
+    directories = [dest(entry.dest) for entry in manifest.directories if entry.dest]
+    reserved = f"{layout.root}/{TEMPORARY}"
+    inside = reserved + "/"
+    for path in [*(entry.dest for entry in entries), *directories]:
+        if path == reserved or path.startswith(inside):
+            raise UrlError(f"the destination {path} is inside of {TEMPORARY}")
+        if path == layout.success:
+            raise UrlError(f"the destination {path} is the {SUCCESS} marker's")
+    return entries, directories
+
+
+def digest(data: bytes) -> str:
+    """Return the digest of a manifest's bytes as commit messages carry it."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _too_large(size: int, limit: int) -> str:
+    return f"has {size} bytes, more than asynccommit.max.manifest.bytes = {limit}"

@@ -1,0 +1,273 @@
+"""Job commit, second step: refuse now what would fail, or do harm, half-way through.
+
+Nothing under the destination has changed when this ends. What is checked, in this order: no two
+tasks want one destination; no file stands where a directory is needed, and no symbolic link;
+nothing is at a file's destination; the sources are there, where looking is cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
+from asynccommit.job import TEMPORARY
+from asynccommit.parallel import for_each, list_all, pages
+from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.load import Loaded, identity
+from asynccommit.stages.run import Run
+from asynccommit.stages.spill import Entry
+from asynccommit.store import Info
+
+SAMPLE = 100
+"""How many of the files are named in ``_SUCCESS``: the reference's number."""
+NAMED = 20
+"""How many conflicts an error names; it says how many more there are."""
+
+STAGING = ".spark-staging"
+
+
+@dataclass(slots=True)
+class Plan:
+    """What the commit will change under the destination, decided before it changes anything.
+
+    Attributes:
+        loaded: the files.
+        aside: paths to move aside first, because they are to be replaced.
+        make: directories to make, only those whose parents do not tell: the leaves.
+        sample: destinations of the first files renamed.
+    """
+
+    loaded: Loaded
+    aside: list[str] = field(default_factory=list)
+    make: list[str] = field(default_factory=list)
+    sample: list[str] = field(default_factory=list)
+
+    async def take_sample(self) -> None:
+        """Name the first destinations without renaming anything."""
+        async for entry in self.loaded.spill.entries():
+            if len(self.sample) == SAMPLE:
+                return
+            self.sample.append(entry.dest)
+
+
+@dataclass(slots=True)
+class _Survey:
+    """What is under the destination already, as far as the job touches it."""
+
+    existing: Fingerprints
+    needed: set[str]
+    parents: set[str]
+    gone: set[str]
+    there: set[str] = field(default_factory=set)
+    blocked: list[str] = field(default_factory=list)
+    below: list[str] = field(default_factory=list)
+
+
+async def preflight(run: Run, loaded: Loaded, overwrite: Sequence[str] = ()) -> Plan:
+    """Decide what to change, or refuse.
+
+    Args:
+        run: the commit under way.
+        loaded: what the manifests say.
+        overwrite: directories whose content is to be replaced, decoded paths.
+
+    Raises ``ExistsError`` for destinations that are taken or wanted twice, ``PreconditionError``
+    for a file or link where a directory is needed, ``NotFoundError`` for a missing source.
+    """
+    plan = Plan(loaded)
+    with run.timed("op_prepare_dir_ancestors"):
+        await _refuse_duplicates(loaded)
+        plan.aside = await _overwritten(run, overwrite)
+        survey = await _survey(run, loaded, gone=set(plan.aside))
+        try:
+            plan.aside += await _in_the_way(run, loaded, survey)
+        finally:
+            survey.existing.close()
+        plan.make = leaves(survey.needed - survey.there - {run.layout.root})
+        if run.options.check_sources:
+            await _check_sources(run, loaded)
+    return plan
+
+
+def leaves(directories: Collection[str]) -> list[str]:
+    """Return the directories that are no other's parent, in order."""
+    parents = {path.rpartition("/")[0] for path in directories}
+    return sorted(path for path in directories if path not in parents)
+
+
+def ancestors(root: str, paths: Iterable[str]) -> set[str]:
+    """Return ``paths`` and every directory between them and ``root``."""
+    found: set[str] = set()
+    for path in paths:
+        while path != root and path and path not in found:
+            found.add(path)
+            path = path.rpartition("/")[0]
+    return found
+
+
+async def _refuse_duplicates(loaded: Loaded) -> None:
+    twice = loaded.dests.repeated()
+    directories = Fingerprints()
+    directories.add(loaded.directories)
+    clash = loaded.dests.common(directories)
+    if not twice and not clash:
+        return
+    seen: dict[str, str] = {}
+    problems: list[str] = []
+    async for entry in _with_dest(loaded, twice | clash):
+        if entry.dest in seen:
+            problems.append(f"{entry.dest} is wanted by {seen[entry.dest]} and {entry.source}")
+        elif entry.dest in loaded.directories:
+            problems.append(f"{entry.dest} is a file of one task and a directory of another")
+        seen[entry.dest] = entry.source
+    if problems:
+        raise ExistsError("rename", problems[0].split(" ", 1)[0], _named(problems))
+
+
+async def _overwritten(run: Run, overwrite: Sequence[str]) -> list[str]:
+    """Return what to move aside so that each directory of ``overwrite`` is replaced."""
+    aside: list[str] = []
+    for path in sorted(set(overwrite)):
+        if path != run.layout.dest.path:
+            aside += await _if_there(run, path)
+            continue
+        for info in await list_all(run.store, path):
+            name = info.path.rpartition("/")[2]
+            if name != TEMPORARY and not name.startswith(STAGING):
+                aside.append(info.path)
+    return [path for path in aside if path.rpartition("/")[0] not in aside]
+
+
+async def _if_there(run: Run, path: str) -> list[str]:
+    try:
+        await run.store.head(path)
+    except NotFoundError:
+        return []
+    return [path]
+
+
+async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
+    root = run.layout.root
+    survey = _Survey(
+        existing=Fingerprints(run.options.spill_directory),
+        needed=ancestors(root, loaded.parents | loaded.directories),
+        parents=loaded.parents,
+        gone=gone,
+    )
+    inside = root + "/"
+    outside = sorted(
+        {path for path in loaded.parents if path != root and not path.startswith(inside)}
+    )
+    survey.below = [run.layout.dest.path, *outside]
+    survey.needed -= {path for path in survey.needed if not path.startswith(inside)}
+    survey.needed.update(outside)
+    while survey.below:
+        level, survey.below = survey.below, []
+        await for_each(level, lambda path: _look(run, path, survey), workers=run.workers)
+    return survey
+
+
+async def _look(run: Run, path: str, survey: _Survey) -> None:
+    """See which needed directories are in ``path``, and which files, if files are to go there."""
+    try:
+        async for page in pages(run.store, path):
+            survey.there.add(path)
+            infos = [info for info in page if info.path not in survey.gone]
+            directories = [info for info in infos if info.path in survey.needed]
+            survey.below += [info.path for info in directories if info.is_dir]
+            survey.blocked += [info.path for info in directories if not info.is_dir]
+            if path in survey.parents or run.layout.root == "":
+                survey.existing.add(info.path for info in infos)
+    except NotFoundError:
+        return
+
+
+async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey) -> list[str]:
+    """Return what stands where something must go, if the options allow to move it aside."""
+    taken = []
+    async for entry in _with_dest(loaded, loaded.dests.common(survey.existing)):
+        taken += await _if_there(run, entry.dest)
+    if run.options.delete_target_files:
+        return sorted({*survey.blocked, *taken})
+    if survey.blocked:
+        raise PreconditionError(
+            "mkdir",
+            survey.blocked[0],
+            "a file or link is where a directory is needed, and stays: "
+            + _named(survey.blocked)
+            + "; move it, or set mapreduce.manifest.committer.delete.target.files",
+        )
+    if taken:
+        raise ExistsError(
+            "rename",
+            taken[0],
+            "something is at the destination already, and stays: "
+            + _named(taken)
+            + "; move it, or set mapreduce.manifest.committer.delete.target.files",
+        )
+    return []
+
+
+async def _check_sources(run: Run, loaded: Loaded) -> None:
+    """See that every source is there with its size and etag, one listing a directory."""
+    found = Fingerprints(run.options.spill_directory)
+    wanted = Fingerprints(run.options.spill_directory)
+    directories: set[str] = set()
+    batch: list[Entry] = []
+    async for entry in loaded.spill.entries():
+        directories.add(entry.source.rpartition("/")[0])
+        batch.append(entry)
+        if len(batch) == 4_096:
+            wanted.add(identity(entry._replace(dest=entry.source)) for entry in batch)
+            batch.clear()
+    wanted.add(identity(entry._replace(dest=entry.source)) for entry in batch)
+    await for_each(sorted(directories), lambda path: gather(run, path, found), workers=run.workers)
+    lost = wanted.missing(found)
+    if lost:
+        await _name_lost(loaded, lost)
+
+
+async def _name_lost(loaded: Loaded, lost: set[int]) -> None:
+    problems = [
+        entry.source
+        async for entry in loaded.spill.entries()
+        if fingerprint(identity(entry._replace(dest=entry.source))) in lost
+    ]
+    raise NotFoundError(
+        "rename", problems[0], "missing, or not what its task committed: " + _named(problems)
+    )
+
+
+async def gather(run: Run, path: str, found: Fingerprints) -> None:
+    """Add what is in the directory ``path`` to ``found``, as ``identity`` says it."""
+    try:
+        async for page in pages(run.store, path):
+            found.add(seen for info in page for seen in _identities(info))
+    except NotFoundError:
+        return
+    except StoreError as error:
+        if not isinstance(error, PreconditionError):
+            raise
+
+
+def _identities(info: Info) -> Iterable[tuple[str, int] | tuple[str, int, str]]:
+    if info.kind.value != "file":
+        return ()
+    if info.etag is None:
+        return ((info.path, info.size),)
+    return ((info.path, info.size), (info.path, info.size, info.etag))
+
+
+async def _with_dest(loaded: Loaded, prints: set[int]) -> AsyncIterator[Entry]:
+    """Return the entries whose destination has one of these fingerprints."""
+    if not prints:
+        return
+    async for entry in loaded.spill.entries():
+        if fingerprint(entry.dest) in prints:
+            yield entry
+
+
+def _named(problems: Sequence[str]) -> str:
+    more = len(problems) - NAMED
+    return ", ".join(problems[:NAMED]) + (f" and {more} more" if more > 0 else "")

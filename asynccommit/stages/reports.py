@@ -1,0 +1,98 @@
+"""The summary in the report directory, and the manifests kept for diagnostics.
+
+Neither may fail a commit: what goes wrong here is a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+
+from asynccommit.errors import AsyncCommitError, ExistsError, NotFoundError, UnsupportedError
+from asynccommit.formats.success import SuccessData, encode_success
+from asynccommit.parallel import list_all
+from asynccommit.stages.run import Run
+from asynccommit.stages.summary import summarise
+from asynccommit.store import Store
+from asynccommit.urls import Address, parse_url
+
+log = logging.getLogger(__name__)
+
+_MAX_REPORTS = 10_000
+
+
+async def report_on(
+    run: Run, stage: str, filenames: Sequence[str] = (), error: BaseException | None = None
+) -> str | None:
+    """Save the summary of this job, if reports are wanted; return its URL."""
+    if run.options.report_directory is None:
+        return None
+    threads = {"mapreduce.manifest.committer.io.threads": str(run.workers)}
+    try:
+        data = summarise(run, stage, filenames, error, threads)
+        place = parse_url(run.options.report_directory)
+        path = await _save(_store_of(run, place), place.path, run.layout.job_id, data)
+    except AsyncCommitError as problem:
+        run.warn(f"no report was saved: {problem}")
+        log.warning("job %s: no report was saved: %s", run.layout.job_id, problem)
+        return None
+    return place.at(path).encode()
+
+
+async def has_report(run: Run) -> bool:
+    """Whether any attempt of this job left a summary."""
+    if run.options.report_directory is None:
+        return False
+    place = parse_url(run.options.report_directory)
+    try:
+        found = await list_all(_store_of(run, place), place.path)
+    except NotFoundError:
+        return False
+    return f"summary-{run.layout.job_id}.json" in {i.path.rpartition("/")[2] for i in found}
+
+
+def _store_of(run: Run, place: Address) -> Store:
+    if place.same_store(run.layout.dest):
+        return run.store
+    if run.open_store is None:
+        raise UnsupportedError(f"{place} is not on the store of {run.layout.dest}")
+    return run.open_store(place)
+
+
+async def _save(store: Store, directory: str, job_id: str, data: SuccessData) -> str:
+    """Write a summary beside those of earlier attempts, never over one; return its path.
+
+    The first of a job is ``summary-<job id>.json``, the name that Hadoop gives it; the next ones
+    are ``summary-<job id>-2.json`` and so on.
+    """
+    await store.mkdir(directory)
+    content = encode_success(data)
+    for number in range(1, _MAX_REPORTS):
+        name = f"summary-{job_id}" + (f"-{number}" if number > 1 else "") + ".json"
+        path = f"{directory.rstrip('/')}/{name}"
+        try:
+            await store.put(path, content, overwrite=False)
+        except ExistsError:
+            continue
+        return path
+    raise ExistsError("put", directory, f"has {_MAX_REPORTS} reports of job {job_id}")
+
+
+async def keep_manifests(run: Run) -> str | None:
+    """Move the job's manifests to the diagnostics directory, if there is one; return its URL."""
+    if run.options.diagnostics_directory is None:
+        return None
+    try:
+        place = parse_url(run.options.diagnostics_directory).child(run.layout.job_id)
+        if not place.same_store(run.layout.dest):
+            raise UnsupportedError(f"{place} is not on the store of {run.layout.dest}")
+        await run.store.mkdir(place.path.rpartition("/")[0] or "/")
+        with suppress(NotFoundError):
+            await run.store.delete_tree(place.path)
+        await run.store.rename(run.layout.manifests_dir, place.path)
+    except AsyncCommitError as problem:
+        run.warn(f"the manifests were not kept for diagnostics: {problem}")
+        return None
+    run.diagnostics["manifests"] = place.encode()
+    return place.encode()

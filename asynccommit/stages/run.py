@@ -1,0 +1,124 @@
+"""One commit under way: what every stage is given, and the clock that times it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from asynccommit.formats.statistics import Statistics
+from asynccommit.host import Host
+from asynccommit.job import Layout
+from asynccommit.options import Options
+from asynccommit.store import Store
+from asynccommit.urls import Address
+from asynccommit.wrappers.stats import Count
+
+_TELL_EVERY = 0.1
+_LOOK_EVERY = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a commit is.
+
+    Attributes:
+        job_id: the job.
+        stage: the stage, by its Hadoop statistic name.
+        done: items done in this stage.
+        total: items in this stage, ``None`` while unknown.
+        seconds: since the commit began.
+    """
+
+    job_id: str
+    stage: str
+    done: int
+    total: int | None
+    seconds: float
+
+
+OnProgress = Callable[[Progress], object]
+
+
+@dataclass(slots=True)
+class Run:
+    """One job commit, task commit or abort under way. Belongs to one event loop.
+
+    ``begun`` is set by the commit record: from then on something may have changed. ``renamed``
+    counts the files that reached their destinations; ``success`` is the URL of ``_SUCCESS``.
+    """
+
+    store: Store
+    layout: Layout
+    options: Options
+    host: Host
+    on_progress: OnProgress | None = None
+    open_store: Callable[[Address], Store] | None = None
+    counted: Mapping[str, Count] = field(default_factory=dict)
+    statistics: Statistics = field(default_factory=Statistics)
+    warnings: list[str] = field(default_factory=list)
+    diagnostics: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    stage: str = ""
+    begun: bool = False
+    renamed: int = 0
+    success: str | None = None
+    done: int = 0
+    total: int | None = None
+    started: float = field(default_factory=lambda: _now())
+    _told: float = 0.0
+
+    @property
+    def workers(self) -> int:
+        """Requests to keep in flight."""
+        return self.options.workers or self.store.traits.workers
+
+    @contextmanager
+    def timed(self, name: str, total: int | None = None) -> Iterator[None]:
+        """Time a stage, count its failure, and let progress name it."""
+        outer, self.stage = self.stage, name
+        self.done, self.total = 0, total
+        begin = _now()
+        self.tell()
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            took = _now() - begin
+            self.seconds[name] = self.seconds.get(name, 0.0) + took
+            self.statistics.duration(name, took, failed=failed)
+            self.tell()
+            if not failed:
+                self.stage = outer
+
+    def step(self, count: int = 1) -> None:
+        """Count items done; tells progress a few times a second at most."""
+        self.done += count
+        if self.on_progress is not None and (self.done % _LOOK_EVERY == 0 or count > 1):
+            now = _now()
+            if now - self._told >= _TELL_EVERY:
+                self.tell()
+
+    def renamed_one(self) -> None:
+        """Count a file that reached its destination."""
+        self.renamed += 1
+        self.step()
+
+    def tell(self) -> None:
+        """Tell progress now."""
+        if self.on_progress is not None:
+            self._told = _now()
+            elapsed = self._told - self.started
+            self.on_progress(
+                Progress(self.layout.job_id, self.stage, self.done, self.total, elapsed)
+            )
+
+    def warn(self, text: str) -> None:
+        """Note what the caller should know though the commit goes on."""
+        self.warnings.append(text)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,117 @@
+"""The entries of a job, in memory while they are few and in a file of this process beyond.
+
+The file has no name: it is gone with the process, however that ends, and nobody else can open it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from types import TracebackType
+from typing import IO, NamedTuple
+
+import orjson
+
+from asynccommit.errors import RejectedError
+
+IN_MEMORY = 32_768
+"""Entries held before the file is begun: some 20 MB."""
+CHUNK = 2_048
+
+
+class Entry(NamedTuple):
+    """One file to be renamed: decoded paths, and what must be at the destination afterwards."""
+
+    source: str
+    dest: str
+    size: int
+    etag: str | None
+
+
+class Spill:
+    """Keeps entries in the order in which they came, in flat memory.
+
+    Args:
+        directory: where the file goes when one is needed; ``None`` for the system's.
+        in_memory: how many entries to hold before.
+    """
+
+    def __init__(self, directory: str | None = None, in_memory: int = IN_MEMORY) -> None:
+        self.count = 0
+        self._directory = directory
+        self._limit = in_memory
+        self._held: list[Entry] = []
+        self._file: IO[bytes] | None = None
+        self._lock = asyncio.Lock()
+
+    async def append(self, entries: Sequence[Entry]) -> None:
+        """Add entries. Raises ``RejectedError`` if the local disk is full."""
+        self.count += len(entries)
+        self._held.extend(entries)
+        if len(self._held) >= self._limit:
+            async with self._lock:
+                held, self._held = self._held, []
+                await asyncio.to_thread(self._write, held)
+
+    async def entries(self) -> AsyncIterator[Entry]:
+        """Return every entry; nothing may be added any more."""
+        if self._file is not None:
+            position = 0
+            while True:
+                chunk, position = await asyncio.to_thread(self._read, position)
+                if not chunk:
+                    break
+                for entry in chunk:
+                    yield entry
+        for entry in self._held:
+            yield entry
+
+    def _write(self, entries: Sequence[Entry]) -> None:
+        try:
+            if self._file is None:
+                self._file = unnamed_file(self._directory)
+            self._file.seek(0, 2)
+            for start in range(0, len(entries), CHUNK):
+                data = orjson.dumps(entries[start : start + CHUNK])
+                self._file.write(len(data).to_bytes(8, "big") + data)
+            self._file.flush()
+        except OSError as error:
+            where = self._directory or tempfile.gettempdir()
+            raise RejectedError(
+                "spill", where, f"{error.strerror}: give another asynccommit.spill.directory"
+            ) from error
+
+    def _read(self, position: int) -> tuple[list[Entry], int]:
+        file = self._file
+        if file is None:
+            return [], position
+        file.seek(position)
+        length = int.from_bytes(file.read(8), "big")
+        if not length:
+            return [], position
+        rows = orjson.loads(file.read(length))
+        return [Entry._make(row) for row in rows], position + 8 + length
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._held = []
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Spill:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def unnamed_file(directory: str | None) -> IO[bytes]:
+    """Open a file that nobody else can open, and that is gone with the process."""
+    return tempfile.TemporaryFile(dir=directory, prefix="asynccommit-")

@@ -1,0 +1,107 @@
+"""What is said of a job when it ends: ``_SUCCESS``, and the report that failed jobs have too."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+
+from asynccommit.errors import NotFoundError
+from asynccommit.formats.statistics import Statistics
+from asynccommit.formats.success import (
+    COMMITTER,
+    MAX_FILENAMES,
+    MAX_SUCCESS_BYTES,
+    SuccessData,
+    decode_success,
+    encode_success,
+)
+from asynccommit.stages.preflight import Plan
+from asynccommit.stages.run import Run
+from asynccommit.wrappers.stats import Count
+
+
+def summarise(
+    run: Run,
+    stage: str,
+    filenames: Sequence[str] = (),
+    error: BaseException | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> SuccessData:
+    """Return the marker or report of this job as things stand.
+
+    Args:
+        run: the commit or abort under way.
+        stage: the stage that ends, or failed.
+        filenames: decoded paths of committed files.
+        error: why the job failed; ``None`` for success.
+        extra: further diagnostics.
+    """
+    diagnostics = {"principal": run.host.user, "stage": stage, **run.diagnostics, **(extra or {})}
+    if error is not None:
+        diagnostics["exception"] = f"{type(error).__name__}: {error}"
+        diagnostics["stacktrace"] = "".join(traceback.format_exception(error))
+    if run.warnings:
+        diagnostics["warnings"] = "\n".join(run.warnings)
+    return SuccessData(
+        timestamp_ms=int(run.host.now() * 1000),
+        success=error is None,
+        hostname=run.host.name,
+        committer=COMMITTER,
+        job_id=run.layout.job_id,
+        job_id_source=run.options.job_id_source,
+        diagnostics=diagnostics,
+        filenames=[run.layout.url(path) for path in filenames[:MAX_FILENAMES]],
+        statistics=snapshot(run),
+    )
+
+
+_OPERATIONS = {
+    "rename": "commit_file_rename",
+    "mkdir": "op_mkdirs",
+    "list": "op_list_status",
+    "head": "op_get_file_status",
+    "delete": "op_delete",
+    "delete_tree": "op_delete_dir",
+    "put": "op_create_file",
+    "get": "op_load_manifest",
+}
+"""Method of a store -> the name under which Hadoop counts it."""
+
+
+def snapshot(run: Run) -> Statistics:
+    """Return the statistics of stages and requests together."""
+    whole = Statistics()
+    whole.merge(run.statistics)
+    for name, counted in run.counted.items():
+        if name in _OPERATIONS and counted.n:
+            _add(whole, _OPERATIONS[name], counted)
+    return whole
+
+
+def _add(whole: Statistics, name: str, counted: Count) -> None:
+    whole.count(name, counted.n)
+    whole.count(f"{name}.failures", counted.failures)
+    whole.means[f"{name}.mean"] = (counted.n, int(counted.seconds * 1000))
+    whole.maximums[f"{name}.max"] = int(counted.longest * 1000)
+
+
+async def write_success(run: Run, plan: Plan) -> None:
+    """Write ``_SUCCESS`` through a temporary name, if it is wanted."""
+    layout = run.layout
+    if not run.options.mark_success:
+        return
+    with run.timed("job_stage_save_success_marker"):
+        data = encode_success(summarise(run, "committer_commit_job", plan.sample))
+        await run.store.put(layout.success_temp, data)
+        await run.store.rename(layout.success_temp, layout.success, replace=True)
+    run.success = layout.url(layout.success)
+
+
+async def read_success(run: Run) -> SuccessData | None:
+    """Return the marker that is there, ``None`` without one or with another committer's."""
+    layout = run.layout
+    try:
+        data = await run.store.get(layout.success, MAX_SUCCESS_BYTES)
+    except NotFoundError:
+        return None
+    return decode_success(data, layout.url(layout.success)) if data else None

@@ -1,0 +1,73 @@
+"""Job commit, sixth step: see that the destination holds what was committed, before saying so."""
+
+from __future__ import annotations
+
+from asynccommit.errors import NotFoundError, PreconditionError, StoreError
+from asynccommit.parallel import for_each
+from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.load import identity
+from asynccommit.stages.preflight import NAMED, Plan, gather
+from asynccommit.stages.run import Run
+from asynccommit.stages.spill import Entry
+
+
+async def validate_output(run: Run, plan: Plan) -> None:
+    """Compare kind, length and etag of every file with its manifest, one listing a directory.
+
+    On by default where a listing shows every acknowledged change; ``validate=False`` leaves it
+    out. Raises ``NotFoundError`` or ``PreconditionError`` for the first file that differs; its
+    text names up to twenty.
+    """
+    wanted = run.options.validate
+    if wanted is False or (wanted is None and not run.store.traits.consistent_listing):
+        return
+    loaded = plan.loaded
+    found = Fingerprints(run.options.spill_directory)
+    with run.timed("job_stage_optional_validate_output", len(loaded.parents)):
+
+        async def look(path: str) -> None:
+            await gather(run, path, found)
+            run.step()
+
+        try:
+            await for_each(sorted(loaded.parents), look, workers=run.workers)
+            lost = loaded.outcome.missing(found)
+        finally:
+            found.close()
+        if lost:
+            await _report(run, plan, lost)
+
+
+async def _report(run: Run, plan: Plan, lost: set[int]) -> None:
+    """Ask for each suspect by name, and raise if any is not as it should be."""
+    problems: list[StoreError] = []
+    more = 0
+    async for entry in plan.loaded.spill.entries():
+        if fingerprint(identity(entry)) not in lost:
+            continue
+        if len(problems) >= NAMED:
+            more += 1
+        elif problem := await difference(run, entry):
+            problems.append(problem)
+    if problems:
+        text = ", ".join(f"{problem.path} {problem.detail}" for problem in problems)
+        first = problems[0]
+        first.detail = text + (f" and {more} more" if more else "")
+        raise first
+
+
+async def difference(run: Run, entry: Entry) -> StoreError | None:
+    """Return how the destination of ``entry`` differs from what was committed."""
+    try:
+        info = await run.store.head(entry.dest)
+    except NotFoundError:
+        return NotFoundError("validate", entry.dest, "is not there")
+    if info.kind.value != "file":
+        return PreconditionError("validate", entry.dest, f"is a {info.kind.value}, not a file")
+    if info.size != entry.size:
+        text = f"has {info.size} bytes, its manifest says {entry.size}"
+        return PreconditionError("validate", entry.dest, text)
+    if entry.etag is not None and info.etag is not None and info.etag != entry.etag:
+        text = f"has etag {info.etag}, its manifest says {entry.etag}"
+        return PreconditionError("validate", entry.dest, text)
+    return None

@@ -1,0 +1,192 @@
+"""The same for programs without an event loop of their own: every call blocks until it is done.
+
+Works in a notebook, where a loop is running already: the work is done on the engine's thread. A
+``BlockingJob`` belongs to the process that made it: after a fork it refuses, and it cannot be
+pickled; hand the job's id to other processes instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import NoReturn, TypeVar
+
+from asynccommit.api import Job, OptionsLike, Task, open_committer, open_job, open_task
+from asynccommit.engine import submit
+from asynccommit.errors import UnsupportedError
+from asynccommit.job import TaskCommit
+from asynccommit.results import AbortReport, JobReport
+from asynccommit.stages.run import OnProgress
+
+T = TypeVar("T")
+
+
+class BlockingJob:
+    """A job whose methods block. Made by ``job``."""
+
+    def __init__(self, inner: Job) -> None:
+        self._inner = inner
+        self._pid = os.getpid()
+
+    def __repr__(self) -> str:
+        return f"Blocking{self._inner!r}"
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedError(
+            "a job cannot be pickled: hand its job_id to other processes, and use sync.task there"
+        )
+
+    @property
+    def job_id(self) -> str:
+        """The id to give to ``task`` in other processes."""
+        return self._inner.job_id
+
+    @property
+    def report(self) -> JobReport | None:
+        """What the commit did, once the ``with`` block has been left."""
+        return self._inner.report
+
+    def accept(self, commit: TaskCommit) -> None:
+        """Take the commit message of a task that ran elsewhere."""
+        self._check()
+        self._inner.accept(commit)
+
+    @contextmanager
+    def task(self, task: int, attempt: int = 0) -> Iterator[Task]:
+        """Run a task attempt here: committed on leaving, aborted on an exception."""
+        self._check()
+        with _blocking(self._inner.task(task, attempt)) as running:
+            yield running
+
+    def _check(self) -> None:
+        if os.getpid() != self._pid:
+            raise UnsupportedError(
+                "this job was opened before a fork: use sync.task(url, job_id, ...) in the child"
+            )
+
+
+@contextmanager
+def job(
+    url: str | os.PathLike[str],
+    *,
+    job_id: str | None = None,
+    attempt: int = 0,
+    options: OptionsLike = None,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Iterator[BlockingJob]:
+    """Set up a job; commit it on leaving, abort it on an exception. See ``open_job``."""
+    opened = open_job(
+        url,
+        job_id=job_id,
+        attempt=attempt,
+        options=options,
+        overwrite=overwrite,
+        on_progress=on_progress,
+    )
+    with _blocking(opened) as inner:
+        yield BlockingJob(inner)
+
+
+@contextmanager
+def task(
+    url: str | os.PathLike[str],
+    job_id: str,
+    task: int,
+    attempt: int = 0,
+    *,
+    options: OptionsLike = None,
+) -> Iterator[Task]:
+    """Run a task of a job that was set up elsewhere. See ``open_task``."""
+    with _blocking(open_task(url, job_id, task, attempt, options=options)) as running:
+        yield running
+
+
+def commit_job(
+    url: str | os.PathLike[str],
+    job_id: str,
+    tasks: Sequence[TaskCommit] | None = None,
+    *,
+    attempt: int = 0,
+    options: OptionsLike = None,
+    overwrite: Sequence[str] = (),
+    on_progress: OnProgress | None = None,
+) -> JobReport:
+    """Commit a job that was set up elsewhere, as by Spark or Hadoop.
+
+    Args:
+        url: the destination.
+        job_id: the job.
+        tasks: the commit messages of its tasks; without them every manifest is trusted.
+        attempt: the job attempt number.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        overwrite: decoded paths of directories whose content is replaced.
+        on_progress: called a few times a second, on the engine's thread.
+
+    Raises:
+        CommitError: see its subclasses for what is left.
+    """
+
+    async def commit() -> JobReport:
+        async with open_committer(url, job_id, attempt=attempt, options=options) as committer:
+            return await committer.commit_job(tasks, overwrite=overwrite, on_progress=on_progress)
+
+    return submit(commit())
+
+
+def plan_job(
+    url: str | os.PathLike[str],
+    job_id: str,
+    *,
+    attempt: int = 0,
+    options: OptionsLike = None,
+) -> JobReport:
+    """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
+
+    async def plan() -> JobReport:
+        async with open_committer(url, job_id, attempt=attempt, options=options) as committer:
+            return await committer.plan_job()
+
+    return submit(plan())
+
+
+def abort_job(
+    url: str | os.PathLike[str],
+    job_id: str,
+    *,
+    attempt: int = 0,
+    options: OptionsLike = None,
+    reason: str = "",
+) -> AbortReport:
+    """Delete what a job left, unless its commit has begun. Raises ``CommitError``."""
+
+    async def abort() -> AbortReport:
+        async with open_committer(url, job_id, attempt=attempt, options=options) as committer:
+            return await committer.abort_job(reason)
+
+    return submit(abort())
+
+
+@contextmanager
+def _blocking(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """Enter and leave an asynchronous context on the engine's loop."""
+    value = submit(_enter(manager))
+    try:
+        yield value
+    except BaseException as error:
+        submit(_leave(manager, error))
+        raise
+    else:
+        submit(_leave(manager, None))
+
+
+async def _enter(manager: AbstractAsyncContextManager[T]) -> T:
+    return await manager.__aenter__()
+
+
+async def _leave(manager: AbstractAsyncContextManager[T], error: BaseException | None) -> None:
+    if error is None:
+        await manager.__aexit__(None, None, None)
+    else:
+        await manager.__aexit__(type(error), error, error.__traceback__)
