@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Kind(Enum):
@@ -30,9 +30,8 @@ class Kind(Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Info:
-    """What a store says of one path.
+class Info(NamedTuple):
+    """What a store says of one path. A tuple, because listings make one for every file.
 
     Attributes:
         path: absolute and decoded.
@@ -40,6 +39,8 @@ class Info:
         size: bytes; 0 for a directory.
         etag: changes whenever the content does, and names this very object; ``None`` if unknown.
         modified: seconds since the epoch, or 0.0 if unknown.
+        volume: a file can only be renamed within one volume; 0 where there are none.
+        writable: false if the store knows that the caller may not make files in this directory.
     """
 
     path: str
@@ -47,6 +48,8 @@ class Info:
     size: int = 0
     etag: str | None = None
     modified: float = 0.0
+    volume: int = 0
+    writable: bool = True
 
     @property
     def is_dir(self) -> bool:

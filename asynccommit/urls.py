@@ -27,7 +27,8 @@ _AUTHORITY = re.compile(r"[A-Za-z0-9._~@:$\[\]\-]*")
 # Segments that decode to themselves and do not start with a dot; possessive, so linear.
 _NO_DOT = r"A-Za-z0-9!$&'()*+,\-:;=@_~"
 _PLAIN_NAME = re.compile(f"[{_NO_DOT}][{_NO_DOT}.]*").fullmatch
-_PLAIN = f"(?:/[{_NO_DOT}][{_NO_DOT}.]*+)++"
+# Of the regular expressions of each directory only this one is compiled: a job has thousands.
+_PLAIN_TAIL = re.compile(f"(?:/[{_NO_DOT}][{_NO_DOT}.]*+)++").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +129,9 @@ class Under:
     def __init__(self, base: Address) -> None:
         self._base = base
         self._root = base.path.rstrip("/")
-        store = re.escape(f"//{base.authority}") if base.authority else "(?://)?"
-        quick = f"{base.scheme}:{store}{re.escape(encode_path(base.path).rstrip('/'))}({_PLAIN})"
-        self._quick = re.compile(quick).fullmatch
+        encoded = encode_path(base.path).rstrip("/")
+        authorities = (f"//{base.authority}",) if base.authority else ("", "//")
+        self._heads = tuple(f"{base.scheme}:{start}{encoded}" for start in authorities)
         # The files of a partition follow each other: its encoded directory is decoded once.
         self._last = ("", "")
 
@@ -140,8 +141,10 @@ class Under:
         Raises:
             UrlError: ``uri`` cannot be read, or is not strictly below the directory.
         """
-        found = self._quick(uri)
-        return self._root + found[1] if found else self._slow(uri)
+        for head in self._heads:
+            if uri.startswith(head) and _PLAIN_TAIL(uri, len(head)):
+                return self._root + uri[len(head) :]
+        return self._slow(uri)
 
     def _slow(self, uri: str) -> str:
         folder, _, name = uri.rpartition("/")

@@ -1,1 +1,1 @@
-"""What people see of a commit: progress while it runs, and what it did."""
+"""What is said of jobs: progress while they run, reports when they end, what they left behind."""

@@ -1,0 +1,79 @@
+"""PySpark: an unchanged ``df.write`` whose job commit runs here, in the Python driver.
+
+from pyspark.sql import SparkSession
+from asynccommit.spark import configure
+
+spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()
+df.write.partitionBy("day").parquet("/data/flights")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import TypeVar
+
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.results import JobReport
+from asynccommit.spark.bridge import BRIDGE
+from asynccommit.stores import STORES
+
+T = TypeVar("T")
+
+__all__ = ["configure", "last_report", "reports"]
+
+
+def configure(
+    target: T,
+    *,
+    unsupported_scheme: str = "delegate",
+    schemes: Sequence[str] = tuple(STORES),
+    progress: bool | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> T:
+    """Have this package commit what Spark writes, and return ``target``.
+
+    A builder gets it before its session starts; ``getOrCreate`` does the rest. A running session
+    gets it at once, with what it adds valid for that session only.
+
+    Args:
+        target: ``SparkSession.builder``, or a classic session.
+        unsupported_scheme: what a write to a scheme without a store does: ``"delegate"`` leaves it
+            to Spark's own protocol with a warning, ``"refuse"`` fails it.
+        schemes: the schemes to commit here.
+        progress: whether to show a progress line; ``None`` for where a terminal is.
+        conf: options of the commit, as ``mapreduce.manifest.committer.validate.output``.
+
+    Raises:
+        UnsupportedError: there is no PySpark or no Java, or this is Spark Connect.
+        OptionError: an argument is not one of the above.
+    """
+    if find_spec("pyspark") is None:
+        raise UnsupportedError("PySpark is not installed: pip install 'asynccommit[spark]'")
+    from asynccommit.spark import sessions
+
+    if unsupported_scheme not in ("delegate", "refuse"):
+        raise OptionError(f"unsupported_scheme is {unsupported_scheme!r}: say delegate or refuse")
+    sessions.check_conf(conf or {})
+    settings = {
+        "spark.asynccommit.schemes": ",".join(schemes),
+        "spark.asynccommit.unsupportedScheme": unsupported_scheme,
+        **(conf or {}),
+    }
+    if progress is not None:
+        settings["spark.asynccommit.progress"] = str(progress).lower()
+    if hasattr(target, "getOrCreate"):
+        sessions.prepare_builder(target, settings)
+    else:
+        sessions.attach(target, settings)
+    return target
+
+
+def reports() -> Sequence[JobReport]:
+    """Return the reports of the last hundred jobs that were committed here, oldest first."""
+    return tuple(BRIDGE.reports)
+
+
+def last_report() -> JobReport | None:
+    """Return the report of the last job that was committed here."""
+    return BRIDGE.reports[-1] if BRIDGE.reports else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from asynccommit.errors import ManifestError, NotFoundError, UrlError
@@ -234,6 +235,8 @@ class _Load:
             if not dest.same_store(layout.dest):
                 raise ManifestError(dest_uri, f"is not on the store of {layout.dest}")
             info = await self.run.store.head(source)
+            with suppress(NotFoundError):  # a name that no file can have is refused here
+                await self.run.store.head(dest.path)
             entries.append(Entry(source, dest.path, info.size, info.etag))
         await self.loaded.add(entries, [])
 

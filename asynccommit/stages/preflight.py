@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
+from asynccommit.errors import (
+    DeniedError,
+    ExistsError,
+    NotFoundError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+)
 from asynccommit.job import TEMPORARY
 from asynccommit.parallel import for_each, list_all, pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
@@ -59,6 +66,7 @@ class _Survey:
     needed: set[str]
     parents: set[str]
     gone: set[str]
+    volume: int
     there: set[str] = field(default_factory=set)
     blocked: list[str] = field(default_factory=list)
     below: list[str] = field(default_factory=list)
@@ -154,6 +162,7 @@ async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
         needed=ancestors(root, loaded.parents | loaded.directories),
         parents=loaded.parents,
         gone=gone,
+        volume=(await run.store.head(run.layout.attempt_dir)).volume,
     )
     inside = root + "/"
     outside = sorted(
@@ -162,10 +171,23 @@ async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
     survey.below = [run.layout.dest.path, *outside]
     survey.needed -= {path for path in survey.needed if not path.startswith(inside)}
     survey.needed.update(outside)
+    for path in outside:
+        _refuse_unfit(run, await _nearest(run, path), survey)
     while survey.below:
         level, survey.below = survey.below, []
         await for_each(level, lambda path: _look(run, path, survey), workers=run.workers)
     return survey
+
+
+async def _nearest(run: Run, path: str) -> Info:
+    """Return ``path``, or the nearest directory above it that exists."""
+    while True:
+        try:
+            return await run.store.head(path)
+        except NotFoundError:
+            if path == "/":
+                raise
+            path = path.rpartition("/")[0] or "/"
 
 
 async def _look(run: Run, path: str, survey: _Survey) -> None:
@@ -177,10 +199,21 @@ async def _look(run: Run, path: str, survey: _Survey) -> None:
             directories = [info for info in infos if info.path in survey.needed]
             survey.below += [info.path for info in directories if info.is_dir]
             survey.blocked += [info.path for info in directories if not info.is_dir]
+            for info in directories:
+                _refuse_unfit(run, info, survey)
             if path in survey.parents or run.layout.root == "":
                 survey.existing.add(info.path for info in infos)
     except NotFoundError:
         return
+
+
+def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:
+    """Refuse a directory into which this job's files cannot be renamed."""
+    if info.is_dir and info.volume != survey.volume:
+        text = f"on another filesystem than {run.layout.attempt_dir}: files cannot be renamed there"
+        raise RejectedError("rename", info.path, text)
+    if info.is_dir and not info.writable:
+        raise DeniedError("rename", info.path, "no permission to make files in this directory")
 
 
 async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey) -> list[str]:
@@ -191,22 +224,17 @@ async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey) -> list[str]:
     if run.options.delete_target_files:
         return sorted({*survey.blocked, *taken})
     if survey.blocked:
-        raise PreconditionError(
-            "mkdir",
-            survey.blocked[0],
-            "a file or link is where a directory is needed, and stays: "
-            + _named(survey.blocked)
-            + "; move it, or set mapreduce.manifest.committer.delete.target.files",
-        )
+        text = "a file or link is where a directory is needed"
+        raise PreconditionError("mkdir", survey.blocked[0], text + _remedy(survey.blocked))
     if taken:
-        raise ExistsError(
-            "rename",
-            taken[0],
-            "something is at the destination already, and stays: "
-            + _named(taken)
-            + "; move it, or set mapreduce.manifest.committer.delete.target.files",
-        )
+        text = "something is there already"
+        raise ExistsError("rename", taken[0], text + _remedy(taken))
     return []
+
+
+def _remedy(paths: Sequence[str]) -> str:
+    others = f" (as at {_named(paths[1:])})" if paths[1:] else ""
+    return f"{others}: move it, or set mapreduce.manifest.committer.delete.target.files"
 
 
 async def _check_sources(run: Run, loaded: Loaded) -> None:

@@ -73,7 +73,7 @@ class Spill:
                 self._file = unnamed_file(self._directory)
             self._file.seek(0, 2)
             for start in range(0, len(entries), CHUNK):
-                data = orjson.dumps(entries[start : start + CHUNK])
+                data = orjson.dumps([tuple(entry) for entry in entries[start : start + CHUNK]])
                 self._file.write(len(data).to_bytes(8, "big") + data)
             self._file.flush()
         except OSError as error:

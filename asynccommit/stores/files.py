@@ -94,9 +94,11 @@ def page(
 def _info(path: str, stat: os.stat_result) -> Info:
     if S_ISREG(stat.st_mode):
         etag = f"{stat.st_dev:x}-{stat.st_ino:x}-{stat.st_mtime_ns:x}-{stat.st_size:x}"
-        return Info(path, Kind.FILE, stat.st_size, etag, stat.st_mtime)
-    kind = Kind.DIRECTORY if S_ISDIR(stat.st_mode) else Kind.OTHER
-    return Info(path, kind, modified=stat.st_mtime)
+        return Info(path, Kind.FILE, stat.st_size, etag, stat.st_mtime, stat.st_dev)
+    if S_ISDIR(stat.st_mode):
+        writable = os.access(path, os.W_OK | os.X_OK)
+        return Info(path, Kind.DIRECTORY, 0, None, stat.st_mtime, stat.st_dev, writable)
+    return Info(path, Kind.OTHER, 0, None, stat.st_mtime, stat.st_dev)
 
 
 def _open(path: str, op: str) -> IO[bytes]:
@@ -187,7 +189,28 @@ def delete_tree(path: str) -> None:
     if not S_ISDIR(os.lstat(path).st_mode):
         delete(path)
         return
-    shutil.rmtree(path, onerror=_raise_unless_gone)
+    try:
+        _delete_directory(path)
+    except FileNotFoundError:  # somebody else deletes it too
+        if os.path.lexists(path):
+            shutil.rmtree(path, onerror=_raise_unless_gone)
+
+
+def _delete_directory(path: str) -> None:
+    """Delete a directory that is nearly always full of empty directories, and those unread."""
+    with os.scandir(path) as listing:
+        entries = list(listing)
+    for entry in entries:
+        if not entry.is_dir(follow_symlinks=False):
+            os.unlink(entry.path)
+            continue
+        try:
+            os.rmdir(entry.path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            _delete_directory(entry.path)
+    os.rmdir(path)
 
 
 def _raise_unless_gone(function: object, path: str, info: object) -> None:
@@ -233,8 +256,16 @@ def _drop_sidecar(path: str) -> None:
 # --- renaming --------------------------------------------------------------------------------
 
 
-def rename(source: str, dest: str, replace: bool) -> None:
-    """Answer ``Store.rename``."""
+def rename(source: str, dest: str, replace: bool, sidecars: dict[str, bool]) -> None:
+    """Answer ``Store.rename``.
+
+    Args:
+        source: what to move.
+        dest: where to.
+        replace: whether something may be there.
+        sidecars: directory -> whether it has checksums; filled here. A checksum without its
+            file is rare, and looking for each costs a third of the rename.
+    """
     try:
         if replace:
             _move_over(source, dest)
@@ -244,7 +275,17 @@ def rename(source: str, dest: str, replace: bool) -> None:
         if error.errno == errno.EXDEV:
             raise RejectedError("rename", source, f"{dest} is on another filesystem") from error
         raise
-    _drop_sidecar(dest)
+    directory = dest.rpartition("/")[0]
+    known = sidecars.get(directory)
+    if known is None:
+        known = sidecars[directory] = _has_sidecars(directory)
+    if known or replace:
+        _drop_sidecar(dest)
+
+
+def _has_sidecars(directory: str) -> bool:
+    with os.scandir(directory or "/") as listing:
+        return any(entry.name[0] == "." and entry.name.endswith(".crc") for entry in listing)
 
 
 def _move_over(source: str, dest: str) -> None:

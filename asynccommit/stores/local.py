@@ -37,6 +37,7 @@ class LocalStore:
         self._quick = Lanes("asynccommit-quick")
         self._slow = Lanes("asynccommit-slow", gather=False)
         self._names: OrderedDict[str, _Names] = OrderedDict()
+        self._sidecars: dict[str, bool] = {}
 
     def __repr__(self) -> str:
         return "LocalStore()"
@@ -69,7 +70,7 @@ class LocalStore:
         await _ask(self._slow, "copy", files.copy, source, dest, overwrite)
 
     async def rename(self, source: str, dest: str, *, replace: bool = False) -> None:
-        await _ask(self._quick, "rename", files.rename, source, dest, replace)
+        await _ask(self._quick, "rename", files.rename, source, dest, replace, self._sidecars)
 
     async def mkdir(self, path: str) -> None:
         await _ask(self._quick, "mkdir", files.mkdir, path)

@@ -71,6 +71,10 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
         jobSide = new JobSide(taskSide.layout, new Path(path).getFileSystem(conf), conf);
         jobSide.setup(conf);
       }
+    } catch (IOException e) {
+      Platform.throwException(
+          Driver.refusal(
+              "asynccommit: job " + jobId + " cannot be set up in " + path + ": " + e.getMessage()));
     } catch (Exception e) {
       Platform.throwException(e);
     }

@@ -36,12 +36,17 @@ final class JobSide {
 
   void setup(Configuration conf) throws IOException {
     if (disk.exists(layout.attemptDir)) {
-      throw new IOException("job " + layout.jobId + " has begun already: " + layout.attemptDir);
+      throw new IOException("it has begun already, in " + layout.attemptDir);
     }
     madeDest = !disk.exists(layout.dest);
     conf.setBoolean(Keys.MADE_DESTINATION, madeDest);
-    disk.mkdirs(layout.manifests);
-    disk.mkdirs(layout.alive);
+    try {
+      disk.mkdirs(layout.manifests);
+      disk.mkdirs(layout.alive);
+    } catch (IOException e) {
+      delete(layout.jobDir); // Spark calls no abort for a job whose setup failed
+      throw e;
+    }
   }
 
   /**
@@ -120,6 +125,8 @@ final class JobSide {
           && layout.jobId.equals(marker.get("jobId"))
           && Boolean.TRUE.equals(marker.get("success"));
     } catch (IOException e) {
+      return false;
+    } catch (ClassCastException e) {
       return false;
     }
   }

@@ -28,7 +28,7 @@ final class Layout {
     this.dest = dest;
     temporary = new Path(dest, "_temporary");
     jobDir = new Path(temporary, jobId);
-    attemptDir = new Path(jobDir, String.valueOf(attempt < 10 ? "0" + attempt : "" + attempt));
+    attemptDir = new Path(jobDir, (attempt < 10 ? "0" : "") + attempt);
     alive = new Path(attemptDir, "alive");
     manifests = new Path(attemptDir, "manifests");
     tasks = new Path(attemptDir, "tasks");

@@ -103,6 +103,8 @@ final class ManifestFile {
       return (String) ((Map) new ObjectMapper().readValue(data, Map.class)).get("taskAttemptID");
     } catch (IOException e) {
       return null;
+    } catch (ClassCastException e) {
+      return null;
     }
   }
 

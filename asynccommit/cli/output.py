@@ -1,0 +1,152 @@
+"""What the command says, and how it ends: text for people, JSON for programs, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NoReturn, TextIO
+
+import typer
+from rich.console import Console, RenderableType
+
+from asynccommit.errors import (
+    AsyncCommitError,
+    CommitError,
+    CommitUnknownError,
+    ManifestError,
+    NotFoundError,
+    OptionError,
+    OutcomeUnknownError,
+    PreflightError,
+    UnsupportedError,
+    UrlError,
+)
+from asynccommit.report.jobs import NothingThereError, SeveralJobsError
+from asynccommit.report.plain import conceal, plain
+from asynccommit.report.text import safe, to_text
+
+_WIDE = 4000  # columns where no terminal says how many: lines are for grep, not for the eye
+
+
+class Exit(IntEnum):
+    """The exit codes; see the package."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    REFUSED = 3
+    UNKNOWN = 4
+    NOT_FOUND = 5
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a command speaks.
+
+    Attributes:
+        json: one JSON value on standard output and nothing else.
+        quiet: only results and errors.
+        debug: show where an error comes from.
+    """
+
+    json: bool = False
+    quiet: bool = False
+    debug: bool = False
+
+    def result(self, value: Mapping[str, Any], shown: RenderableType) -> None:
+        """Say what a command has found or done."""
+        if self.json:
+            sys.stdout.write(json.dumps(value, indent=2) + "\n")
+        elif not self.quiet:
+            _show(shown, sys.stdout)
+
+    def note(self, text: str) -> None:
+        """Say what a person may want to know."""
+        if not self.json and not self.quiet:
+            _show(safe(text), sys.stderr)
+
+    def warn(self, text: str) -> None:
+        """Say what a person should know, whatever the options."""
+        _show(safe(f"warning: {text}", "yellow"), sys.stderr)
+
+    def fail(self, error: BaseException) -> NoReturn:
+        """Say what went wrong, and end."""
+        code = exit_code(error)
+        message = _message(error)
+        if self.debug:
+            traceback.print_exception(error)
+        if self.json:
+            value = {"error": code.name.lower(), "message": message, "exit_code": int(code)}
+            sys.stdout.write(json.dumps({**value, **_details(error)}, indent=2) + "\n")
+        else:
+            _show(safe(f"error: {message}", "red"), sys.stderr)
+        raise typer.Exit(int(code))
+
+
+_CODES: tuple[tuple[tuple[type[BaseException], ...], Exit], ...] = (
+    ((CommitUnknownError, OutcomeUnknownError), Exit.UNKNOWN),
+    ((PreflightError, ManifestError), Exit.REFUSED),
+    ((NothingThereError, NotFoundError), Exit.NOT_FOUND),
+    ((OptionError, UrlError, UnsupportedError, SeveralJobsError), Exit.USAGE),
+    ((KeyboardInterrupt,), Exit.INTERRUPTED),
+)
+
+
+def exit_code(error: BaseException) -> Exit:
+    """Return how the command ends after this error."""
+    return next((code for kinds, code in _CODES if isinstance(error, kinds)), Exit.FAILED)
+
+
+@contextmanager
+def handled(output: Output) -> Iterator[None]:
+    """End the command with one message and its exit code, whatever is raised in the block."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except BrokenPipeError:
+        # Whoever read standard output has gone, as head does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(int(Exit.FAILED)) from None
+    except (Exception, KeyboardInterrupt) as error:
+        output.fail(error)
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; asynccommit inspect shows how far it came"
+    if isinstance(error, AsyncCommitError):
+        return conceal(str(error))
+    return conceal(f"unexpected {type(error).__name__}: {error} (--debug shows where)")
+
+
+def _details(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, CommitError):
+        failures = [conceal(f"{type(cause).__name__}: {cause}") for cause in error.failures]
+        return {"job_id": error.job_id, "stage": error.stage, "failures": failures}
+    if isinstance(error, SeveralJobsError):
+        layouts = [job.layout for job in error.jobs]
+        return {"jobs": [{"job_id": _.job_id, "attempt": _.attempt} for _ in layouts]}
+    return {}
+
+
+def _show(shown: RenderableType, stream: TextIO) -> None:
+    if stream.isatty():
+        Console(file=stream, highlight=False, markup=False, emoji=False).print(shown)
+    else:
+        stream.write(to_text(shown, _WIDE) + "\n")
+    stream.flush()
+
+
+def usage_error(text: str) -> int:
+    """Say as JSON that the command line cannot be read; return the exit code."""
+    value = {"error": "usage", "message": plain(text), "exit_code": int(Exit.USAGE)}
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+    return int(Exit.USAGE)

@@ -1,0 +1,193 @@
+"""Which jobs are under a destination, and how far each came, before anybody touches them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from asynccommit.api import OptionsLike, open_committer
+from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.errors import AsyncCommitError, NotFoundError, PreconditionError
+from asynccommit.host import this_host
+from asynccommit.job import MANIFEST_SUFFIX, TEMPORARY, Layout
+from asynccommit.parallel import list_all
+from asynccommit.store import Info, Store
+from asynccommit.stores import StoreSettings, open_store
+from asynccommit.urls import Address
+from asynccommit.wrappers.base import Wrapped
+
+OLDER = "manifest_"
+"""What Hadoop before 3.4.1 puts before the job id."""
+
+_ATTEMPT = re.compile("[0-9]{2,4}", re.ASCII)
+
+
+class NothingThereError(AsyncCommitError):
+    """There is no job, and nothing else to look at."""
+
+
+class SeveralJobsError(AsyncCommitError):
+    """There is more than one job, or job attempt, and none was named.
+
+    Args:
+        jobs: what is there.
+        summary: one sentence with the remedy.
+    """
+
+    def __init__(self, jobs: Sequence[FoundJob], summary: str) -> None:
+        self.jobs = tuple(jobs)
+        super().__init__(summary)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJob:
+    """One attempt of a job that is under a destination.
+
+    Attributes:
+        layout: its paths.
+        present: whether its directory is there.
+        manifests: how many tasks have committed.
+        begun: whether a job commit has begun.
+        staged: whether tasks staged files for places outside of the destination.
+        classic: it is a job of Hadoop's classic FileOutputCommitter, which has no manifests.
+    """
+
+    layout: Layout
+    present: bool = False
+    manifests: int = 0
+    begun: bool = False
+    staged: bool = False
+    classic: bool = False
+
+    @property
+    def name(self) -> str:
+        """The job id, and the attempt if it is not the first."""
+        attempt = f", attempt {self.layout.attempt}" if self.layout.attempt else ""
+        return self.layout.job_id + attempt
+
+
+@asynccontextmanager
+async def open_place(place: Address) -> AsyncIterator[Wrapped]:
+    """Open the store of a place to look around. Raises ``UnsupportedError``."""
+    store = open_store(place, StoreSettings(rng=this_host().rng))
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+@asynccontextmanager
+async def open_layout(layout: Layout, options: OptionsLike) -> AsyncIterator[ManifestCommitter]:
+    """Open the committer of a job that was found, in the layout that it was found in."""
+    opened = open_committer(
+        str(layout.dest), layout.job_id, attempt=layout.attempt, options=options
+    )
+    async with opened as committer:
+        committer.layout = layout
+        yield committer
+
+
+async def find_jobs(store: Store, dest: Address) -> list[FoundJob]:
+    """Return the job attempts under a destination, in order of their names.
+
+    Directories that are no job's are passed over. Raises ``StoreError``.
+    """
+    found: list[FoundJob] = []
+    for info in await children(store, Layout(dest, "any").temporary):
+        if info.is_dir:
+            found += await _attempts(store, dest, info.path.rpartition("/")[2])
+    return sorted(found, key=lambda job: (job.layout.job_id, job.layout.attempt))
+
+
+def choose(
+    found: Sequence[FoundJob], dest: Address, job_id: str | None, attempt: int | None
+) -> FoundJob:
+    """Return the one job attempt that is meant.
+
+    Raises:
+        NothingThereError: there is none such.
+        SeveralJobsError: there are several.
+    """
+    ours = [job for job in found if not job.classic and job_id in (None, job.layout.job_id)]
+    meant = [job for job in ours if attempt in (None, job.layout.attempt)]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        names = {job.layout.job_id for job in meant}
+        wanted = "--job-id" if len(names) > 1 else "--attempt"
+        shown = "; ".join(job.name for job in meant[:20])
+        raise SeveralJobsError(meant, f"{len(meant)} jobs are under {dest}: {shown}. Say {wanted}")
+    raise NothingThereError(_missing(found, dest, job_id, attempt))
+
+
+async def children(store: Store, path: str) -> list[Info]:
+    """Return what is in a directory; nothing if it is not there, or no directory."""
+    try:
+        return await list_all(store, path)
+    except (NotFoundError, PreconditionError):
+        return []
+
+
+def layout_of(place: Address) -> Layout | None:
+    """Return the job attempt that a path lies in, ``None`` if it names no job and attempt."""
+    parts = place.path.split("/")
+    if TEMPORARY not in parts:
+        return None
+    start = len(parts) - 1 - parts[::-1].index(TEMPORARY)
+    inside = parts[start + 1 : start + 3]
+    if len(inside) < 2 or not _ATTEMPT.fullmatch(inside[1]):
+        return None
+    dest = place.at("/".join(parts[:start]) or "/")
+    return named(dest, inside[0], int(inside[1]))
+
+
+def named(dest: Address, name: str, attempt: int) -> Layout:
+    """Return the layout of the job whose directory has this name."""
+    if name.startswith(OLDER) and name != OLDER:
+        return Layout(dest, name.removeprefix(OLDER), attempt, OLDER)
+    return Layout(dest, name, attempt)
+
+
+async def look_at(store: Store, layout: Layout) -> FoundJob | None:
+    """Return what is known of a job attempt, ``None`` if its directory is no job's."""
+    names = {info.path.rpartition("/")[2] for info in await children(store, layout.attempt_dir)}
+    if not names & {"manifests", "tasks", "commit-record.json"}:
+        return None
+    manifests = await children(store, layout.manifests_dir)
+    return FoundJob(
+        layout,
+        present=True,
+        manifests=sum(info.path.endswith(MANIFEST_SUFFIX) for info in manifests),
+        begun="commit-record.json" in names,
+        staged=bool(await children(store, layout.absolute_dir)),
+    )
+
+
+async def _attempts(store: Store, dest: Address, name: str) -> list[FoundJob]:
+    jobs: list[FoundJob] = []
+    first = named(dest, name, 0)
+    for info in await children(store, first.job_dir):
+        child = info.path.rpartition("/")[2]
+        if info.is_dir and _ATTEMPT.fullmatch(child):
+            job = await look_at(store, replace(first, attempt=int(child)))
+            jobs += [job] if job is not None else []
+        elif name.isdigit() and (child == TEMPORARY or child.startswith("task_")):
+            return [FoundJob(first, present=True, classic=True)]
+    return jobs
+
+
+def _missing(
+    found: Sequence[FoundJob], dest: Address, job_id: str | None, attempt: int | None
+) -> str:
+    wanted = "job" if job_id is None else f"job {job_id}"
+    if attempt is not None:
+        wanted += f", attempt {attempt}"
+    text = f"no {wanted} is under {dest}"
+    others = [job.name for job in found if not job.classic]
+    if others:
+        return f"{text}; there is {', '.join(others[:20])}"
+    if found:
+        return f"{text}; a job of Hadoop's FileOutputCommitter is, which has no manifests"
+    return text

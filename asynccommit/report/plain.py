@@ -1,0 +1,60 @@
+"""Text from elsewhere, made fit for a terminal, and numbers made fit for a reader."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters, what turns the direction of writing, and what cannot be encoded.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_QUERY = re.compile(
+    r"(?i)([?&;](?:sig|signature|token|access_token|sas|secret|password|pwd|key|accountkey"
+    r"|x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential))=)[^&;\s'\"]+"
+)
+_USER_INFO = re.compile(r"(://[^/@:\s'\"]*:)[^/@\s'\"]+(?=@)")
+
+
+def plain(text: str) -> str:
+    """Return ``text`` so that it says on a terminal what it holds, and does nothing else.
+
+    Control characters come out as Python writes them (``\\x1b``), secrets in URLs as ``***``.
+    """
+    return _UNSAFE.sub(_escape, conceal(text))
+
+
+def conceal(text: str) -> str:
+    """Return ``text`` without the passwords and signatures that URLs in it may carry."""
+    return _USER_INFO.sub(r"\1***", _QUERY.sub(r"\1***", text))
+
+
+def show_bytes(number: int) -> str:
+    """Return a size as a reader wants it: ``948 B``, ``1.2 MB``."""
+    if number < 1000:
+        return f"{number} B"
+    units = ("kB", "MB", "GB", "TB", "PB")
+    size, index = number / 1000, 0
+    while size >= 999.5 and index < len(units) - 1:
+        size, index = size / 1000, index + 1
+    return f"{size:.1f} {units[index]}" if size < 99.95 else f"{size:.0f} {units[index]}"
+
+
+def show_seconds(seconds: float) -> str:
+    """Return a duration as a reader wants it: ``48 ms``, ``3.21 s``, ``2 min 05 s``."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.5:
+        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def count_of(number: int, noun: str, plural: str = "") -> str:
+    """Return ``1 file``, ``1,460 files``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")

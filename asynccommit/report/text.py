@@ -1,0 +1,156 @@
+"""Reports as text for a terminal: compact tables, and nothing in them that a name could abuse."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from asynccommit.report.inspection import Inspection
+from asynccommit.report.plain import count_of, plain, show_bytes, show_seconds
+from asynccommit.report.progress import OUTERMOST, stage_name
+from asynccommit.results import AbortReport, JobReport
+
+ROWS = 20
+"""How many rows of a long table are shown."""
+
+
+def safe(text: object, style: str = "") -> Text:
+    """Return text from elsewhere as a cell: no markup, no control characters."""
+    return Text(plain(str(text)), style=style, overflow="fold")
+
+
+def to_text(renderable: RenderableType, width: int = 100) -> str:
+    """Return what a table looks like, without colours: for logs and files."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:
+    """Return what a commit did or, after a dry run, would do."""
+    if report.already:
+        return safe(f"job {report.job_id} had been committed before: nothing was done")
+    verb = "would commit" if dry_run else "committed"
+    head = (
+        f"job {report.job_id} {verb} {count_of(report.files, 'file')}, "
+        f"{show_bytes(report.bytes)}, of {count_of(len(report.tasks), 'task')}"
+    )
+    if not dry_run:
+        head += f" in {show_seconds(report.seconds)}"
+        if report.seconds > 0 and report.files:
+            head += f" ({report.files / report.seconds:,.0f} files/s)"
+    return Group(safe(head, "bold"), Padding(_job_facts(report, dry_run), (0, 0, 0, 2)))
+
+
+def _job_facts(report: JobReport, dry_run: bool) -> Table:
+    table = facts_table({"destination": report.dest})
+    for name, number in (("directories made", report.directories), ("replaced", report.replaced)):
+        if number:
+            table.add_row(name, f"{number:,}")
+    if dry_run:
+        _add_list(table, "files", report.filenames, report.files)
+        return table
+    stages = [(name, took) for name, took in report.stages.items() if name != OUTERMOST]
+    times = ", ".join(f"{stage_name(name)} {show_seconds(took)}" for name, took in stages)
+    table.add_row("stages", safe(times))
+    for name, url in (("marker", report.success), ("report", report.report)):
+        if url is not None:
+            table.add_row(name, safe(url))
+    return table
+
+
+def abort_report(report: AbortReport) -> RenderableType:
+    """Return what an abort did."""
+    what = report.kept or report.outcome
+    return safe(f"job {report.job_id}: {what}", "bold")
+
+
+def inspection(found: Inspection) -> RenderableType:
+    """Return what is at a path, with what speaks against a commit."""
+    return Group(*_inspection(found))
+
+
+def _inspection(found: Inspection) -> Iterator[RenderableType]:
+    yield Text.assemble((f"{found.kind} ", "bold"), safe(found.path))
+    inner: list[RenderableType] = [facts_table(found.facts)]
+    if found.tasks:
+        inner.append(_tasks(found.tasks))
+    if found.renames:
+        inner.append(_renames(found))
+    inner += [safe(f"problem: {problem}", "red") for problem in found.problems[:ROWS]]
+    if len(found.problems) > ROWS:
+        inner.append(Text(f"and {len(found.problems) - ROWS} more problems", "red"))
+    if found.kind == "job" and found.tasks and not found.problems:
+        inner.append(Text("nothing speaks against a commit", "green"))
+    yield Padding(Group(*inner), (0, 0, 0, 2))
+    for part in found.parts:
+        yield Padding(inspection(part), (1, 0, 0, 2))
+
+
+def facts_table(facts: Mapping[str, Any]) -> Table:
+    """Return names and values, one below the other."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        _add_fact(table, name.replace("_", " "), value)
+    return table
+
+
+def _add_fact(table: Table, name: str, value: object) -> None:
+    if isinstance(value, Mapping):
+        lines = [f"{key}: {_first_line(str(text))}" for key, text in value.items()]
+        _add_list(table, name, lines, len(lines))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        _add_list(table, name, value, len(value))
+    elif name == "bytes" and isinstance(value, int):
+        table.add_row(name, show_bytes(value))
+    elif isinstance(value, bool):
+        table.add_row(name, "yes" if value else "no")
+    else:
+        table.add_row(name, safe(f"{value:,}" if isinstance(value, int) else value))
+
+
+def _first_line(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    return f"{first} ..." if rest else first
+
+
+def _add_list(table: Table, name: str, values: Sequence[object], count: int) -> None:
+    for index, value in enumerate(values[:ROWS]):
+        table.add_row("" if index else safe(name), safe(value))
+    if count > min(len(values), ROWS):
+        table.add_row("", f"and {count - min(len(values), ROWS):,} more")
+
+
+def _tasks(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    table.add_column("task attempt", overflow="fold")
+    table.add_column("files", justify="right")
+    table.add_column("size", justify="right")
+    for row in rows[:ROWS]:
+        files, size = f"{row['files']:,}", show_bytes(row["bytes"])
+        table.add_row(safe(row["task_attempt_id"]), files, size)
+    if len(rows) > ROWS:
+        table.add_row(f"and {len(rows) - ROWS:,} more", "", "")
+    return table
+
+
+def _renames(found: Inspection) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    table.add_column("would be renamed to", overflow="fold")
+    table.add_column("size", justify="right")
+    shown = found.renames[:ROWS]
+    for rename in shown:
+        table.add_row(safe(rename.dest), show_bytes(rename.size))
+    more = int(found.facts.get("files", len(shown))) - len(shown)
+    if more > 0:
+        table.add_row(f"and {more:,} more", "")
+    return table

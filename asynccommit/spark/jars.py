@@ -1,0 +1,158 @@
+"""The jar with the JVM side, compiled once for each Spark by the compiler that Spark ships.
+
+Spark needs Janino for its own generated code, so no JDK is asked for and no jar is in the package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from asynccommit.errors import UnsupportedError
+
+_TIMEOUT = 120.0
+_BUILD = "Build.java"
+_SEQ = {"2.12": "scala.collection.Seq", "2.13": "scala.collection.immutable.Seq"}
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """A Spark to compile for.
+
+    Attributes:
+        version: of Spark, for the name of the jar.
+        scala: its binary version, which decides how ``Seq`` is spelled.
+        class_path: where its classes are.
+        java: the command that runs Java.
+    """
+
+    version: str
+    scala: str
+    class_path: str
+    java: str
+
+
+def installed_spark() -> Spark:
+    """Return the Spark that PySpark will start. Raises ``UnsupportedError`` if it cannot."""
+    if find_spec("pyspark") is None:
+        raise UnsupportedError("PySpark is not installed: pip install 'asynccommit[spark]'")
+    from pyspark.find_spark_home import _find_spark_home
+
+    jars = Path(_find_spark_home()) / "jars"
+    for jar in jars.glob("spark-core_*.jar"):
+        if found := re.fullmatch(r"spark-core_(\d+\.\d+)-(.+)\.jar", jar.name):
+            return Spark(found[2], found[1], str(jars / "*"), _find_java())
+    raise UnsupportedError(f"there is no Spark in {jars}: install pyspark, or set SPARK_HOME")
+
+
+def running_spark(session: Any) -> Spark:
+    """Return the Spark that a classic session runs on."""
+    jvm, system = session._jvm, session._jvm.java.lang.System
+    scala = ".".join(jvm.scala.util.Properties.versionNumberString().split(".")[:2])
+    java = os.path.join(system.getProperty("java.home"), "bin", "java")
+    return Spark(session.version, scala, system.getProperty("java.class.path"), java)
+
+
+def compiled_jar(spark: Spark) -> str:
+    """Return the path of the jar for ``spark``, compiled if it is not in the cache.
+
+    Raises ``UnsupportedError`` if it does not compile.
+    """
+    sources = _sources(spark)
+    texts = "\0".join(f"{name}\0{text}" for name, text in sorted(sources.items()))
+    digest = hashlib.sha256(f"{spark.version}\0{texts}".encode()).hexdigest()
+    jar = _cache() / f"asynccommit-{spark.version}-{digest[:16]}.jar"
+    if not jar.is_file():
+        with tempfile.TemporaryDirectory(prefix="asynccommit-") as scratch:
+            classes = _compile(spark, sources, Path(scratch))
+            _pack(classes, jar)
+    return str(jar)
+
+
+def _find_java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if java is None or not os.access(java, os.X_OK):
+        where = f"JAVA_HOME={home} has no bin/java" if home else "there is no java on the PATH"
+        raise UnsupportedError(
+            f"Spark needs Java 17 or newer, and {where}: install it, or set JAVA_HOME"
+        )
+    return java
+
+
+def _sources(spark: Spark) -> dict[str, str]:
+    if spark.scala not in _SEQ:
+        known = " and ".join(_SEQ)
+        raise UnsupportedError(f"Spark with Scala {spark.scala} is not known, only {known}")
+    folder = resources.files("asynccommit.spark") / "jvm"
+    found = [file for file in folder.iterdir() if file.name.endswith(".java")]
+    return {f.name: f.read_text("utf-8").replace("@SEQ@", _SEQ[spark.scala]) for f in found}
+
+
+def _cache() -> Path:
+    """Return a directory that nobody else can write to: what is in it will be run."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    fallback = os.path.join(tempfile.gettempdir(), f"asynccommit-{os.getuid()}")
+    for path in (Path(base, "asynccommit", "spark"), Path(fallback)):
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = path.lstat()
+        except OSError:
+            continue
+        private = not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+        if private and mine and os.access(path, os.W_OK):
+            return path
+    return Path(tempfile.mkdtemp(prefix="asynccommit-"))
+
+
+def _compile(spark: Spark, sources: Mapping[str, str], scratch: Path) -> Path:
+    for name, text in sources.items():
+        (scratch / name).write_text(text, "utf-8")
+    classes = scratch / "classes"
+    classes.mkdir()
+    files = [str(scratch / name) for name in sorted(sources) if name != _BUILD]
+    main = ["org.codehaus.janino.SimpleCompiler", str(scratch / _BUILD)]
+    command = [spark.java, "-Dfile.encoding=UTF-8", "-cp", spark.class_path, *main]
+    command += ["org.asynccommit.spark.Build", str(classes), *files]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnsupportedError(f"{spark.java} does not run: {error}") from error
+    if done.returncode != 0:
+        raise UnsupportedError(
+            f"the commit protocol does not compile for Spark {spark.version}: {_why(done.stderr)}"
+        )
+    return classes
+
+
+def _why(stderr: str) -> str:
+    lines = stderr.strip().splitlines() or ["no reason was given"]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines)[-1].removeprefix("Caused by: ")
+
+
+def _pack(classes: Path, jar: Path) -> None:
+    """Write the jar under its name at once, for others may look for it now."""
+    handle, temporary = tempfile.mkstemp(dir=jar.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+            for path in sorted(classes.rglob("*.class")):
+                archive.write(path, path.relative_to(classes).as_posix())
+        os.chmod(temporary, 0o644)  # executors of other users may read it
+        os.replace(temporary, jar)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,126 @@
+"""Making Spark sessions use the commit protocol: builders before, sessions while they run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.options import bare
+from asynccommit.spark.bridge import BRIDGE
+from asynccommit.spark.jars import compiled_jar, installed_spark, running_spark
+
+PROTOCOL = "org.asynccommit.spark.AsyncCommitProtocol"
+CALLBACK = "asynccommit.spark.callback"
+_CLASS_KEY = "spark.sql.sources.commitProtocolClass"
+_MARK = "_asynccommit_conf"
+
+
+def prepare_builder(builder: Any, conf: Mapping[str, str]) -> None:
+    """Set what a session needs, and have ``getOrCreate`` attach it."""
+    _refuse_connect_builder(builder)
+    jar = compiled_jar(installed_spark())
+    jars = builder._options.get("spark.jars") or _default_jars()
+    if jar not in jars.split(","):
+        builder.config("spark.jars", ",".join(filter(None, (jars, jar))))
+    settings = {_CLASS_KEY: PROTOCOL, **conf}
+    for key, value in settings.items():
+        builder.config(key if key.startswith("spark.") else f"spark.hadoop.{key}", value)
+    if hasattr(builder, _MARK):
+        getattr(builder, _MARK).update(conf)
+        return
+    setattr(builder, _MARK, dict(conf))
+    create = builder.getOrCreate
+
+    def get_or_create() -> Any:
+        session = create()
+        attach(session, getattr(builder, _MARK))
+        return session
+
+    builder.getOrCreate = get_or_create
+
+
+def attach(session: Any, conf: Mapping[str, str]) -> None:
+    """Make a running session commit here. Raises ``UnsupportedError`` if it cannot."""
+    _refuse_connect_session(session)
+    if not _has_protocol(session):
+        jar = compiled_jar(running_spark(session))
+        session.sql(f"ADD JAR '{jar}'")
+    for key, value in {**conf, _CLASS_KEY: PROTOCOL}.items():
+        session.conf.set(key.removeprefix("spark.hadoop."), value)
+    register(session)
+
+
+def register(session: Any) -> None:
+    """Leave the callback in the session's JVM, where every class loader finds it."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    start: Any = ensure_callback_server_started
+    start(session.sparkContext._gateway)
+    session._jvm.java.lang.System.getProperties().put(CALLBACK, BRIDGE)
+
+
+def check_conf(conf: Mapping[str, str]) -> None:
+    """Refuse keys that are no option of a commit. Raises ``OptionError``."""
+    for key in conf:
+        if not bare(key).startswith(("mapreduce.", "asynccommit.")):
+            raise OptionError(f"{key} is not an option of a commit: set it on the session itself")
+
+
+def _has_protocol(session: Any) -> bool:
+    from py4j.protocol import Py4JJavaError
+
+    lang = session._jvm.java.lang
+    loader = lang.Thread.currentThread().getContextClassLoader()
+    try:
+        lang.Class.forName(PROTOCOL, False, loader)
+    except Py4JJavaError:
+        return False
+    return True
+
+
+def _refuse_connect_session(session: Any) -> None:
+    names = [kind.__module__ for kind in type(session).__mro__]
+    if any(name.startswith("pyspark.sql.connect") for name in names):
+        raise _connect_error()
+    if not hasattr(session, "_jsparkSession"):
+        raise OptionError(
+            f"{type(session).__name__} is neither a SparkSession nor a SparkSession.builder"
+        )
+
+
+def _refuse_connect_builder(builder: Any) -> None:
+    options = getattr(builder, "_options", None)
+    if not isinstance(options, dict):
+        raise OptionError(
+            f"{type(builder).__name__} is neither a SparkSession nor a SparkSession.builder"
+        )
+    connect = options.get("spark.api.mode") == "connect" or "spark.remote" in options
+    if connect or any(os.environ.get(name) for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE")):
+        raise _connect_error()
+
+
+def _connect_error() -> UnsupportedError:
+    return UnsupportedError(
+        "Spark Connect's client has no JVM in which a job could be committed: use a classic "
+        "session (SparkSession.builder.master(...), no spark.remote), or write with "
+        "asynccommit.open_job"
+    )
+
+
+def _default_jars() -> str:
+    """Return ``spark.jars`` of spark-defaults.conf, which a builder's value would hide."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(_find_spark_home(), "conf")
+    try:
+        lines = Path(folder, "spark-defaults.conf").read_text("utf-8").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        key, _, value = line.strip().replace("=", " ", 1).partition(" ")
+        if key == "spark.jars":
+            return value.strip()
+    return ""

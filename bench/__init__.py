@@ -1,0 +1,1 @@
+"""Measurements against Hadoop's committers and against the machine: ``python -m bench``."""

@@ -1,0 +1,79 @@
+"""``python -m bench``: measure everything in one run, print a table, write JSON.
+
+Fails on wrong results only, never on slow ones: read the ratios, not the seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench import local, memory, overhead, table
+
+RESULTS = Path(__file__).parent / "results"
+PARTS = ("local", "overhead", "memory")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the parts that are asked for; returns the exit code."""
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    if unknown := set(asked.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    result: dict[str, Any] = {"machine": _machine(), "quick": asked.quick}
+    runs: dict[str, Callable[[], dict[str, Any]]] = {
+        "local": lambda: local.run(quick=asked.quick, folder=asked.folder, say=_say),
+        "overhead": lambda: overhead.run(quick=asked.quick),
+        "memory": lambda: memory.run(quick=asked.quick),
+    }
+    lines = {"local": table.local, "overhead": table.overhead, "memory": table.memory}
+    for part in asked.parts or PARTS:
+        result[part] = runs[part]()
+        print("\n".join(lines[part](result[part])), end="\n\n", flush=True)
+    machine = result["machine"]
+    machine["load_after"] = os.getloadavg()[0]
+    _say("load average {load_before:.1f} before, {load_after:.1f} after".format(**machine))
+    asked.json.parent.mkdir(parents=True, exist_ok=True)
+    asked.json.write_text(json.dumps(result, indent=2) + "\n")
+    print(f"written to {asked.json}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "parts", nargs="*", metavar="part", help=f"some of {', '.join(PARTS)}; all by default"
+    )
+    parser.add_argument("--quick", action="store_true", help="small jobs and few rounds")
+    parser.add_argument("--folder", help="where the trees are made; a temporary folder by default")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        default=RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}.json",
+        help="the file to write; one in bench/results by default",
+    )
+    return parser
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "processors": os.cpu_count(),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Job commit on the local disk: ours, Hadoop's committers and bare loops, turn by turn."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench import peers, trees
+from tests.support.hadoop import Hadoop
+
+FULL = trees.Shape(tasks=200, files=100, partitions=10)
+QUICK = trees.Shape(tasks=50, files=40, partitions=10)
+TARGETS = {"hadoop_manifest": 3.0, "rename_loop": 0.4}
+
+
+def run(*, quick: bool, folder: str | None, say: Callable[[str], None]) -> dict[str, Any]:
+    """Measure all contenders in one run; returns medians, all rounds, and ratios to ours."""
+    shape, rounds = (QUICK, 3) if quick else (FULL, 5)
+    with (
+        tempfile.TemporaryDirectory(prefix="asynccommit-bench-", dir=folder) as scratch,
+        Hadoop.start("-Xms1g", "-Xmx2g") as hadoop,
+    ):
+        contenders = [
+            peers.ours(),
+            peers.hadoop_manifest(hadoop),
+            peers.hadoop_v1(hadoop),
+            peers.rename_loop(),
+            peers.rename_executor(),
+        ]
+        trees.make_pool(f"{scratch}/pool", shape)
+        _round(contenders, shape, scratch)  # Warms the JVM and the page cache; not counted.
+        seconds: dict[str, list[float]] = {one.name: [] for one in contenders}
+        for number in range(rounds):
+            turn = number % len(contenders)
+            timed = _round(contenders[turn:] + contenders[:turn], shape, scratch)
+            for name, value in timed.items():
+                seconds[name].append(value)
+            say(f"round {number + 1} of {rounds}: " + _line(timed))
+        filesystem = filesystem_of(scratch)
+    medians = {name: median(values) for name, values in seconds.items()}
+    bests = {name: min(values) for name, values in seconds.items()}
+    return {
+        "files": shape.total,
+        "tasks": shape.tasks,
+        "partitions": shape.partitions,
+        "filesystem": filesystem,
+        "rounds_seconds": seconds,
+        "median_seconds": medians,
+        "best_seconds": bests,
+        "files_per_second": {name: shape.total / value for name, value in medians.items()},
+        "ours_times_as_fast_as": _ratios(medians),
+        "ours_times_as_fast_as_by_best": _ratios(bests),
+        "targets": TARGETS,
+    }
+
+
+def _ratios(seconds: dict[str, float]) -> dict[str, float]:
+    return {name: value / seconds["ours"] for name, value in seconds.items()}
+
+
+def _round(
+    contenders: Sequence[peers.Contender], shape: trees.Shape, scratch: str
+) -> dict[str, float]:
+    return {one.name: _once(one, shape, scratch) for one in contenders}
+
+
+def _once(contender: peers.Contender, shape: trees.Shape, scratch: str) -> float:
+    """Arrange the tree, time the commit, check the output, give the files back."""
+    pool, dest = f"{scratch}/pool", f"{scratch}/table"
+    os.mkdir(dest)
+    contender.arrange(pool, dest, shape)
+    timed = contender.prepare(dest, shape)
+    # Else a contender that syncs one file would pay for writing out the whole tree.
+    os.sync()
+    gc.collect()
+    begin = time.perf_counter()
+    timed()
+    elapsed = time.perf_counter() - begin
+    trees.check(dest, shape, committed=contender.committed)
+    trees.give_back(pool, dest, shape)
+    return elapsed
+
+
+def filesystem_of(path: str) -> str:
+    """Return the type of the filesystem that holds ``path``, where the system tells."""
+    mounts: dict[Path, str] = {}
+    with suppress(OSError):
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            _device, point, kind, *_rest = line.split()
+            mounts[Path(point)] = kind
+    real = Path(path).resolve()
+    return next((mounts[place] for place in real.parents if place in mounts), "unknown")
+
+
+def _line(timed: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.2f} s" for name, value in sorted(timed.items()))

@@ -1,0 +1,124 @@
+"""The job commits that are measured: ours, Hadoop's, and bare loops."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from asynccommit import sync
+from bench import trees
+from tests.support.hadoop import Hadoop, HadoopJob
+
+HADOOP_THREADS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One way to make a job's files visible.
+
+    Attributes:
+        name: in tables and results.
+        arrange: makes the tree that a run starts from, of a pool, for a destination.
+        prepare: returns the function that is timed.
+        committed: it leaves ``_SUCCESS`` and no ``_temporary``.
+    """
+
+    name: str
+    arrange: Callable[[str, str, trees.Shape], None]
+    prepare: Callable[[str, trees.Shape], Callable[[], object]]
+    committed: bool = True
+
+
+def ours() -> Contender:
+    """The blocking facade with every default: load to cleanup."""
+
+    def prepare(dest: str, shape: trees.Shape) -> Callable[[], object]:
+        def run() -> None:
+            report = sync.commit_job(dest, trees.JOB_ID)
+            assert report.files == shape.total
+
+        return run
+
+    return Contender("ours", trees.arrange_manifest_job, prepare)
+
+
+def hadoop_manifest(hadoop: Hadoop) -> Contender:
+    """Hadoop's ManifestCommitter: load to cleanup."""
+    conf = {"mapreduce.manifest.committer.io.threads": str(HADOOP_THREADS)}
+
+    def prepare(dest: str, _shape: trees.Shape) -> Callable[[], object]:
+        return _commit(hadoop.job(Path(dest), trees.JOB_ID, conf=conf))
+
+    return Contender("hadoop_manifest", trees.arrange_manifest_job, prepare)
+
+
+def hadoop_v1(hadoop: Hadoop) -> Contender:
+    """Hadoop's FileOutputCommitter, algorithm 1."""
+
+    def prepare(dest: str, _shape: trees.Shape) -> Callable[[], object]:
+        return _commit(hadoop.job(Path(dest), trees.JOB_ID, committer="v1"))
+
+    return Contender("hadoop_v1", trees.arrange_classic_job, prepare)
+
+
+def _commit(job: HadoopJob) -> Callable[[], object]:
+    committer, context = job.committer, job.context()
+
+    def run() -> None:
+        committer.commitJob(context)
+
+    return run
+
+
+def rename_loop() -> Contender:
+    """``os.rename`` in a loop over paths that are known already: nothing can be quicker."""
+
+    def prepare(dest: str, shape: trees.Shape) -> Callable[[], object]:
+        pairs = list(_pairs(dest, shape))
+
+        def run() -> None:
+            _make_partitions(dest, shape)
+            for source, target in pairs:
+                os.rename(source, target)
+
+        return run
+
+    return Contender("rename_loop", trees.arrange_manifest_job, prepare, committed=False)
+
+
+def rename_executor() -> Contender:
+    """``run_in_executor`` for each rename, 64 at a time: asyncio's usual way with files."""
+
+    def prepare(dest: str, shape: trees.Shape) -> Callable[[], object]:
+        pairs = list(_pairs(dest, shape))
+
+        async def worker(executor: ThreadPoolExecutor, items: Iterator[tuple[str, str]]) -> None:
+            loop = asyncio.get_running_loop()
+            for source, target in items:
+                await loop.run_in_executor(executor, os.rename, source, target)
+
+        async def run() -> None:
+            _make_partitions(dest, shape)
+            items = iter(pairs)
+            with ThreadPoolExecutor(HADOOP_THREADS) as executor:
+                await asyncio.gather(*(worker(executor, items) for _ in range(64)))
+
+        return lambda: asyncio.run(run())
+
+    return Contender("rename_executor", trees.arrange_manifest_job, prepare, committed=False)
+
+
+def _pairs(dest: str, shape: trees.Shape) -> Iterator[tuple[str, str]]:
+    for task in range(shape.tasks):
+        work = trees.work_dir(dest, task)
+        for name in shape.names(task):
+            yield f"{work}/{name}", f"{dest}/{name}"
+
+
+def _make_partitions(dest: str, shape: trees.Shape) -> None:
+    for number in range(shape.partitions):
+        os.mkdir(f"{dest}/{shape.partition(number)}")

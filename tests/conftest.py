@@ -1,0 +1,15 @@
+"""What every test has: a guard against blocking the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
+
+@pytest.fixture(autouse=True)
+def blockbuster() -> Iterator[BlockBuster]:
+    """Fail a test whose code under test makes a blocking call on the event loop."""
+    with blockbuster_ctx("asynccommit") as guard:
+        yield guard

@@ -1,0 +1,143 @@
+"""Making directories: section 6.5 of the reference's catalogue, and what is moved aside."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asynccommit.errors import PreconditionError, PreflightError
+from asynccommit.stages.preflight import ancestors, leaves
+from tests.support.faults import Faults
+from tests.support.jobs import committer, run_task, visible, write
+
+NAMES = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
+
+
+async def test_each_new_directory_is_made_once(tmp_path: Path) -> None:
+    """Eight directories that two tasks want are eight requests."""
+    faults = Faults()
+    job = committer(tmp_path / "out", faults)
+    await job.setup_job()
+    for task in range(2):
+        await run_task(job, task, {f"p={p}/f{task}": "x" for p in range(8)})
+    faults.seen.clear()
+    report = await job.commit_job()
+
+    assert report.directories == 8
+    assert sum(op.name == "mkdir" for op in faults.seen) == 8
+
+
+async def test_existing_directories_are_not_made_again(tmp_path: Path) -> None:
+    """A second job into the same partitions makes no directory and asks for none by name."""
+    for name in ("one", "two"):
+        faults = Faults()
+        job = committer(tmp_path / "out", faults, job_id=name)
+        await job.setup_job()
+        await run_task(job, 0, {f"p={p}/{name}": "x" for p in range(8)})
+        faults.seen.clear()
+        report = await job.commit_job()
+
+    assert report.directories == 0
+    assert sum(op.name == "mkdir" for op in faults.seen) == 0
+
+
+async def test_a_dirty_tree_is_refused_or_cleared(tmp_path: Path) -> None:
+    """Files in the place of directories are refused by default, and moved aside if allowed."""
+    dest = tmp_path / "out"
+    wanted = {f"{a}/{b}/{c}/f": "new" for a, b, c in product("wxyz", repeat=3)}
+    write(dest, {"w": "a file", "x/y": "a file", "x/x/x": "a file", "y/y/": ""})
+    strict = committer(dest, job_id="strict")
+    await strict.setup_job()
+    await run_task(strict, 0, wanted)
+    with pytest.raises(PreflightError, match="where a directory is needed") as failed:
+        await strict.commit_job()
+
+    assert isinstance(failed.value.failures[0], PreconditionError)
+    assert visible(dest) == {"w": "a file", "x/y": "a file", "x/x/x": "a file"}
+
+    job = committer(dest, job_id="clearing", delete_target_files=True)
+    await job.setup_job()
+    await run_task(job, 0, wanted)
+    report = await job.commit_job()
+
+    assert visible(dest) == wanted
+    assert (report.directories, report.replaced) == (64, 3)
+
+
+async def test_a_file_that_came_after_the_task_looked(tmp_path: Path) -> None:
+    """Stale status codes do no harm: the job looks for itself (the reference fails here)."""
+    dest = tmp_path / "out"
+    job = committer(dest, delete_target_files=True)
+    await job.setup_job()
+    await run_task(job, 0, {"parent/leaf/f": "new"})
+    write(dest, {"parent": "in the way"})
+    await job.commit_job()
+
+    assert visible(dest) == {"parent/leaf/f": "new"}
+
+
+async def test_empty_directories_and_hidden_files_are_committed(tmp_path: Path) -> None:
+    """What a task made is there afterwards, hidden names and empty directories too."""
+    job = committer(tmp_path / "out")
+    await job.setup_job()
+    await run_task(job, 0, {"empty/deeper/": "", ".hidden": "h", "_under/f": "u"})
+    await job.commit_job()
+
+    assert (tmp_path / "out/empty/deeper").is_dir()
+    assert (tmp_path / "out/.hidden").read_text() == "h"
+    assert (tmp_path / "out/_under/f").read_text() == "u"
+
+
+async def test_overwriting_the_whole_table(tmp_path: Path) -> None:
+    """What the destination held is gone after the commit, and not a moment before its renames."""
+    dest = tmp_path / "out"
+    write(dest, {"p=1/old": "o", "p=2/old": "o", "_metadata": "m", "_SUCCESS": ""})
+    job = committer(dest)
+    await job.setup_job()
+    await run_task(job, 0, {"p=1/new": "n"})
+    report = await job.commit_job(overwrite=[str(dest)])
+
+    assert visible(dest) == {"p=1/new": "n"}
+    assert not (dest / "_metadata").exists()
+    assert report.replaced == 4
+
+
+async def test_overwriting_one_partition(tmp_path: Path) -> None:
+    """Only the partition that is named is replaced."""
+    dest = tmp_path / "out"
+    write(dest, {"p=1/old": "o", "p=2/old": "o"})
+    job = committer(dest)
+    await job.setup_job()
+    await run_task(job, 0, {"p=1/new": "n"})
+    await job.commit_job(overwrite=[str(dest / "p=1"), str(dest / "p=9")])
+
+    assert visible(dest) == {"p=1/new": "n", "p=2/old": "o"}
+
+
+async def test_overwriting_keeps_other_jobs(tmp_path: Path) -> None:
+    """Replacing the whole table leaves a job alone that is still writing to it."""
+    dest = tmp_path / "out"
+    other = committer(dest, job_id="other")
+    await other.setup_job()
+    await run_task(other, 0, {"theirs": "t"})
+    job = committer(dest)
+    await job.setup_job()
+    await run_task(job, 0, {"ours": "o"})
+    await job.commit_job(overwrite=[str(dest)])
+    await other.commit_job()
+
+    assert visible(dest) == {"ours": "o", "theirs": "t"}
+
+
+@given(st.lists(NAMES, max_size=12))
+def test_leaves_make_every_directory(names: list[str]) -> None:
+    """Making the leaves makes every directory, and no leaf is made for nothing."""
+    wanted = ancestors("/r", [f"/r/{name}" for name in names])
+    made = leaves(wanted)
+
+    assert ancestors("/r", made) == wanted
+    assert not any(other.startswith(path + "/") for path in made for other in made)

@@ -1,0 +1,561 @@
+"""The rules of the ``Store`` contract as tests that any store and any wrapper can run.
+
+Each rule is an async function of a store and of a path that is a fresh, empty directory. A store's
+own test module runs them all:
+
+    @pytest.mark.parametrize("rule", RULES, ids=name_of)
+    async def test_contract(rule: Rule, store: Store, root: str) -> None:
+        await rule(store, root)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+)
+from asynccommit.parallel import list_all, walk
+from asynccommit.store import Info, Kind, Store
+
+Rule = Callable[[Store, str], Awaitable[None]]
+RULES: list[Rule] = []
+
+LIMIT = 1 << 20
+NAMES = [
+    "part-00000.snappy.parquet",
+    "with space and  two",
+    "100%",
+    "a%20b",
+    "a+b=c&d",
+    "day=2024-01-01 00:00:00",
+    "Grüße-Ελλάδα-日本語",
+    "cafe\u0301",
+    "rocket-🚀",
+    "quote'\"`",
+    "back\\slash",
+    "[glob]*?{x}",
+    "#frag?query",
+    "-rf",
+    "~",
+    ".hidden",
+    "_underscore",
+    "...",
+    "new\nline",
+    "x" * 200,
+]
+
+
+def rule(function: Rule) -> Rule:
+    """Add a rule to the suite."""
+    RULES.append(function)
+    return function
+
+
+def name_of(function: Rule) -> str:
+    """Return the name of a rule, for the name of a test."""
+    return getattr(function, "__name__", "rule")
+
+
+async def names_in(store: Store, path: str) -> list[str]:
+    """Return the sorted names in a directory."""
+    return sorted(info.path.rpartition("/")[2] for info in await list_all(store, path))
+
+
+# --- head, list ------------------------------------------------------------------------------
+
+
+@rule
+async def head_tells_a_file_by_kind_and_size(store: Store, root: str) -> None:
+    """Head of a file answers its path, kind and size, and an etag."""
+    await store.put(f"{root}/f", b"four")
+    info = await store.head(f"{root}/f")
+    assert (info.path, info.kind, info.size) == (f"{root}/f", Kind.FILE, 4)
+    assert info.etag
+
+
+@rule
+async def head_tells_a_directory(store: Store, root: str) -> None:
+    """Head of a directory answers its kind and no size."""
+    await store.mkdir(f"{root}/d")
+    info = await store.head(f"{root}/d")
+    assert (info.path, info.kind, info.size) == (f"{root}/d", Kind.DIRECTORY, 0)
+
+
+@rule
+async def nothing_is_found_where_nothing_is(store: Store, root: str) -> None:
+    """Every request about a missing path says that there is none, and names it."""
+    gone = f"{root}/gone"
+    requests: list[Callable[[], Awaitable[object]]] = [
+        lambda: store.head(gone),
+        lambda: store.list(gone),
+        lambda: store.get(gone, LIMIT),
+        lambda: store.delete(gone),
+        lambda: store.delete_tree(gone),
+        lambda: store.copy(gone, f"{root}/x"),
+        lambda: store.rename(gone, f"{root}/x"),
+        lambda: store.rename(gone, f"{root}/x", replace=True),
+    ]
+    for request in requests:
+        with pytest.raises(NotFoundError, match="gone") as caught:
+            await request()
+        assert caught.value.path == gone
+    assert await names_in(store, root) == []
+
+
+@rule
+async def nothing_is_found_below_a_file(store: Store, root: str) -> None:
+    """A path below a file is a path that is not there."""
+    await store.put(f"{root}/f", b"")
+    for request in (store.head, store.list, store.delete, store.delete_tree):
+        with pytest.raises(NotFoundError):
+            await request(f"{root}/f/x")
+    with pytest.raises(NotFoundError):
+        await store.get(f"{root}/f/x", LIMIT)
+
+
+@rule
+async def list_shows_direct_children_as_head_does(store: Store, root: str) -> None:
+    """A listing holds each direct child once, with what head says of it, and nothing below."""
+    await store.mkdir(f"{root}/d/e")
+    await store.put(f"{root}/d/inner", b"1")
+    await store.put(f"{root}/f", b"22")
+    found = {info.path: info for info in await list_all(store, root)}
+    assert sorted(found) == [f"{root}/d", f"{root}/f"]
+    assert found[f"{root}/f"] == await store.head(f"{root}/f")
+    assert found[f"{root}/d"].is_dir
+
+
+@rule
+async def list_of_an_empty_directory_is_empty(store: Store, root: str) -> None:
+    """An empty directory has one empty page."""
+    page = await store.list(root)
+    assert (page.entries, page.token) == ((), None)
+
+
+@rule
+async def list_refuses_a_file(store: Store, root: str) -> None:
+    """A file is no directory."""
+    await store.put(f"{root}/f", b"")
+    with pytest.raises(PreconditionError):
+        await store.list(f"{root}/f")
+
+
+@rule
+async def list_pages_show_everything_once(store: Store, root: str) -> None:
+    """All pages together hold every name once; a page can be asked for again."""
+    expected = [f"n{number:04d}" for number in range(60)]
+    await asyncio.gather(*(store.put(f"{root}/{name}", b"") for name in expected))
+    found: list[Info] = []
+    token = None
+    while True:
+        page = await store.list(root, token)
+        assert page.entries == (await store.list(root, token)).entries
+        found += page.entries
+        token = page.token
+        if token is None:
+            break
+    assert sorted(info.path for info in found) == [f"{root}/{name}" for name in expected]
+
+
+@rule
+async def list_shows_what_was_acknowledged(store: Store, root: str) -> None:
+    """A listing shows each change made before it, if the store says so."""
+    if not store.traits.consistent_listing:
+        return
+    for number in range(5):
+        await store.put(f"{root}/{number}", b"")
+        assert f"{number}" in await names_in(store, root)
+        await store.rename(f"{root}/{number}", f"{root}/{number}b")
+        assert await names_in(store, root) == [f"{number}b"]
+        await store.delete(f"{root}/{number}b")
+        assert await names_in(store, root) == []
+
+
+@rule
+async def walk_finds_everything_below(store: Store, root: str) -> None:
+    """A walk yields every file and directory below once, directories before what they hold."""
+    for directory in ("a/b/c", "a/d", "e"):
+        await store.mkdir(f"{root}/{directory}")
+        await store.put(f"{root}/{directory}/f", b"")
+    order = [info.path.removeprefix(root) async for info in walk(store, root)]
+    assert sorted(order) == [
+        *("/a", "/a/b", "/a/b/c", "/a/b/c/f", "/a/d", "/a/d/f"),
+        *("/e", "/e/f"),
+    ]
+    assert order.index("/a") < order.index("/a/b") < order.index("/a/b/c/f")
+
+
+# --- put, get --------------------------------------------------------------------------------
+
+
+@rule
+async def get_returns_what_was_put(store: Store, root: str) -> None:
+    """The content is the bytes that were put, empty ones and big ones too."""
+    for data in (b"", b"x", bytes(range(256)) * 2048):
+        info = await store.put(f"{root}/f", data)
+        assert await store.get(f"{root}/f", LIMIT) == data
+        assert info == await store.head(f"{root}/f")
+
+
+@rule
+async def get_refuses_more_than_the_limit(store: Store, root: str) -> None:
+    """A file of exactly the limit is read, one byte more is refused."""
+    await store.put(f"{root}/f", b"12345")
+    assert await store.get(f"{root}/f", 5) == b"12345"
+    with pytest.raises(RejectedError):
+        await store.get(f"{root}/f", 4)
+
+
+@rule
+async def get_refuses_a_directory(store: Store, root: str) -> None:
+    """A directory has no content."""
+    await store.mkdir(f"{root}/d")
+    with pytest.raises(PreconditionError):
+        await store.get(f"{root}/d", LIMIT)
+
+
+@rule
+async def put_replaces_unless_told_not_to(store: Store, root: str) -> None:
+    """A put replaces by default, and leaves what is there when told not to overwrite."""
+    await store.put(f"{root}/f", b"old", overwrite=False)
+    with pytest.raises(ExistsError):
+        await store.put(f"{root}/f", b"new", overwrite=False)
+    assert await store.get(f"{root}/f", LIMIT) == b"old"
+    await store.put(f"{root}/f", b"new")
+    assert await store.get(f"{root}/f", LIMIT) == b"new"
+    assert await names_in(store, root) == ["f"]
+
+
+@rule
+async def put_needs_its_parent(store: Store, root: str) -> None:
+    """Where there are directories, a file needs the one it is in."""
+    if not store.traits.directories:
+        return
+    with pytest.raises(NotFoundError):
+        await store.put(f"{root}/d/f", b"")
+    assert await names_in(store, root) == []
+
+
+@rule
+async def put_never_replaces_a_directory(store: Store, root: str) -> None:
+    """A file is not put in the place of a directory."""
+    await store.mkdir(f"{root}/d")
+    with pytest.raises(PreconditionError):
+        await store.put(f"{root}/d", b"")
+    with pytest.raises(ExistsError):
+        await store.put(f"{root}/d", b"", overwrite=False)
+    assert (await store.head(f"{root}/d")).is_dir
+
+
+@rule
+async def put_lets_one_of_many_win(store: Store, root: str) -> None:
+    """Of many puts that must not overwrite exactly one succeeds, and its data is there."""
+    if not store.traits.conditional_put:
+        return
+    datas = [f"writer {number}".encode() for number in range(32)]
+    results = await asyncio.gather(
+        *(store.put(f"{root}/f", data, overwrite=False) for data in datas), return_exceptions=True
+    )
+    won = [data for data, result in zip(datas, results, strict=True) if isinstance(result, Info)]
+    assert len(won) == 1
+    assert sum(isinstance(result, ExistsError) for result in results) == 31
+    assert await store.get(f"{root}/f", LIMIT) == won[0]
+    assert await names_in(store, root) == ["f"]
+
+
+@rule
+async def readers_see_whole_files(store: Store, root: str) -> None:
+    """While a file is replaced again and again, each reader gets one version whole."""
+    versions = {bytes([number]) * 100_000 for number in range(8)}
+    await store.put(f"{root}/f", min(versions))
+    writes = [store.put(f"{root}/f", data) for data in versions]
+    reads = [store.get(f"{root}/f", LIMIT) for _ in range(16)]
+    _, seen = await asyncio.gather(asyncio.gather(*writes), asyncio.gather(*reads))
+    assert set(seen) <= versions
+
+
+@rule
+async def etag_changes_with_the_content(store: Store, root: str) -> None:
+    """Two contents of the same size have two etags, and two files have two as well."""
+    first = await store.put(f"{root}/f", b"one")
+    second = await store.put(f"{root}/f", b"two")
+    other = await store.put(f"{root}/g", b"two")
+    assert len({first.etag, second.etag, other.etag}) == 3
+
+
+# --- delete ----------------------------------------------------------------------------------
+
+
+@rule
+async def delete_removes_a_file_or_an_empty_directory(store: Store, root: str) -> None:
+    """Delete takes one file or one empty directory, and nothing beside it."""
+    await store.put(f"{root}/f", b"")
+    await store.put(f"{root}/f2", b"")
+    await store.mkdir(f"{root}/d")
+    await store.delete(f"{root}/f")
+    await store.delete(f"{root}/d")
+    assert await names_in(store, root) == ["f2"]
+
+
+@rule
+async def delete_keeps_a_directory_that_holds_something(store: Store, root: str) -> None:
+    """Delete refuses a directory with something in it, and removes nothing of that."""
+    await store.mkdir(f"{root}/d")
+    await store.put(f"{root}/d/f", b"")
+    with pytest.raises(ExistsError):
+        await store.delete(f"{root}/d")
+    assert await names_in(store, f"{root}/d") == ["f"]
+
+
+@rule
+async def delete_tree_removes_all_below(store: Store, root: str) -> None:
+    """Delete of a tree removes it with all it holds, files as well, and nothing beside it."""
+    await store.mkdir(f"{root}/d/e/f")
+    await store.put(f"{root}/d/e/g", b"")
+    await store.put(f"{root}/d2", b"")
+    await store.delete_tree(f"{root}/d")
+    assert await names_in(store, root) == ["d2"]
+    await store.delete_tree(f"{root}/d2")
+    assert await names_in(store, root) == []
+
+
+# --- mkdir -----------------------------------------------------------------------------------
+
+
+@rule
+async def mkdir_makes_parents_and_likes_what_is_there(store: Store, root: str) -> None:
+    """Missing parents are made; a directory that exists is fine and keeps what it holds."""
+    await store.mkdir(f"{root}/a/b/c")
+    await store.put(f"{root}/a/b/f", b"")
+    await store.mkdir(f"{root}/a/b")
+    assert await names_in(store, f"{root}/a/b") == ["c", "f"]
+
+
+@rule
+async def mkdir_refuses_a_file(store: Store, root: str) -> None:
+    """A file at the path or above it is refused and stays."""
+    await store.put(f"{root}/f", b"")
+    for path in (f"{root}/f", f"{root}/f/d", f"{root}/f/d/e"):
+        with pytest.raises(PreconditionError):
+            await store.mkdir(path)
+    assert (await store.head(f"{root}/f")).kind is Kind.FILE
+
+
+@rule
+async def mkdir_of_many_at_once_succeeds(store: Store, root: str) -> None:
+    """Any number of callers may make the same directory and its parents at the same time."""
+    await asyncio.gather(*(store.mkdir(f"{root}/a/b/c{number % 4}") for number in range(32)))
+    assert await names_in(store, f"{root}/a/b") == ["c0", "c1", "c2", "c3"]
+
+
+# --- copy ------------------------------------------------------------------------------------
+
+
+@rule
+async def copy_makes_a_second_file(store: Store, root: str) -> None:
+    """A copy has the same content and leaves the source."""
+    await store.put(f"{root}/a", b"data" * 50_000)
+    await store.copy(f"{root}/a", f"{root}/b")
+    assert await store.get(f"{root}/b", LIMIT) == b"data" * 50_000
+    assert await names_in(store, root) == ["a", "b"]
+
+
+@rule
+async def copy_overwrites_only_when_told(store: Store, root: str) -> None:
+    """What is at the destination stays unless the copy may overwrite it."""
+    await store.put(f"{root}/a", b"new")
+    await store.put(f"{root}/b", b"old")
+    with pytest.raises(ExistsError):
+        await store.copy(f"{root}/a", f"{root}/b")
+    assert await store.get(f"{root}/b", LIMIT) == b"old"
+    await store.copy(f"{root}/a", f"{root}/b", overwrite=True)
+    assert await store.get(f"{root}/b", LIMIT) == b"new"
+
+
+@rule
+async def copy_refuses_directories(store: Store, root: str) -> None:
+    """A directory is neither copied nor replaced by a copy."""
+    await store.mkdir(f"{root}/d")
+    await store.put(f"{root}/f", b"")
+    with pytest.raises(PreconditionError):
+        await store.copy(f"{root}/d", f"{root}/x")
+    with pytest.raises(PreconditionError):
+        await store.copy(f"{root}/f", f"{root}/d", overwrite=True)
+    assert await names_in(store, root) == ["d", "f"]
+
+
+# --- rename ----------------------------------------------------------------------------------
+
+
+@rule
+async def rename_moves_a_file(store: Store, root: str) -> None:
+    """The file is at the destination with its content and no longer at the source."""
+    await store.mkdir(f"{root}/d")
+    await store.put(f"{root}/f", b"data")
+    await store.rename(f"{root}/f", f"{root}/d/g")
+    assert await store.get(f"{root}/d/g", LIMIT) == b"data"
+    assert await names_in(store, root) == ["d"]
+
+
+@rule
+async def rename_keeps_the_etag(store: Store, root: str) -> None:
+    """The etag is the same after a rename, if the store says so."""
+    if not store.traits.etag_survives_rename:
+        return
+    before = await store.put(f"{root}/f", b"data")
+    await store.rename(f"{root}/f", f"{root}/g")
+    assert (await store.head(f"{root}/g")).etag == before.etag
+
+
+@rule
+async def rename_moves_a_directory_with_all_it_holds(store: Store, root: str) -> None:
+    """A directory arrives whole, if the store can move one at all."""
+    if not store.traits.atomic_directory_rename:
+        return
+    await store.mkdir(f"{root}/a/b")
+    await store.put(f"{root}/a/b/f", b"data")
+    await store.rename(f"{root}/a", f"{root}/c")
+    assert await names_in(store, root) == ["c"]
+    assert await store.get(f"{root}/c/b/f", LIMIT) == b"data"
+
+
+@rule
+async def rename_does_not_replace_unasked(store: Store, root: str) -> None:
+    """Whatever is at the destination, an empty directory too, stays and so does the source."""
+    await store.put(f"{root}/f", b"new")
+    await store.put(f"{root}/g", b"old")
+    await store.mkdir(f"{root}/d")
+    await store.mkdir(f"{root}/e")
+    for source in ("f", "e"):
+        for dest in ("g", "d"):
+            with pytest.raises(ExistsError):
+                await store.rename(f"{root}/{source}", f"{root}/{dest}")
+    assert await names_in(store, root) == ["d", "e", "f", "g"]
+    assert await names_in(store, f"{root}/d") == []
+    assert await store.get(f"{root}/g", LIMIT) == b"old"
+
+
+@rule
+async def rename_replaces_a_file_when_asked(store: Store, root: str) -> None:
+    """With replace, the new file is there and the old one is gone."""
+    await store.put(f"{root}/f", b"new")
+    await store.put(f"{root}/g", b"old")
+    await store.rename(f"{root}/f", f"{root}/g", replace=True)
+    assert await store.get(f"{root}/g", LIMIT) == b"new"
+    assert await names_in(store, root) == ["g"]
+
+
+@rule
+async def rename_replaces_never_another_kind(store: Store, root: str) -> None:
+    """With replace, no file takes a directory's place, and no directory a file's."""
+    await store.put(f"{root}/f", b"file")
+    await store.mkdir(f"{root}/d")
+    for source, dest in (("f", "d"), ("d", "f")):
+        with pytest.raises(PreconditionError):
+            await store.rename(f"{root}/{source}", f"{root}/{dest}", replace=True)
+    assert await store.get(f"{root}/f", LIMIT) == b"file"
+    assert await names_in(store, f"{root}/d") == []
+
+
+@rule
+async def rename_never_moves_into_a_directory(store: Store, root: str) -> None:
+    """A directory that holds something is neither replaced nor moved into."""
+    for name in ("a", "b"):
+        await store.mkdir(f"{root}/{name}")
+        await store.put(f"{root}/{name}/{name}", b"")
+    for replace in (False, True):
+        with pytest.raises(ExistsError):
+            await store.rename(f"{root}/a", f"{root}/b", replace=replace)
+    assert await names_in(store, f"{root}/a") == ["a"]
+    assert await names_in(store, f"{root}/b") == ["b"]
+
+
+@rule
+async def rename_needs_the_parent_of_its_destination(store: Store, root: str) -> None:
+    """Where there are directories, the destination's must be there; the source stays."""
+    if not store.traits.directories:
+        return
+    await store.put(f"{root}/f", b"")
+    with pytest.raises(NotFoundError):
+        await store.rename(f"{root}/f", f"{root}/d/f")
+    assert await names_in(store, root) == ["f"]
+
+
+@rule
+async def rename_refuses_to_move_a_directory_below_itself(store: Store, root: str) -> None:
+    """A directory cannot be moved into itself; it stays as it is."""
+    await store.mkdir(f"{root}/d")
+    for replace in (False, True):
+        with pytest.raises(StoreError):
+            await store.rename(f"{root}/d", f"{root}/d/e", replace=replace)
+    assert await names_in(store, root) == ["d"]
+    assert await names_in(store, f"{root}/d") == []
+
+
+@rule
+async def rename_lets_one_of_many_win(store: Store, root: str) -> None:
+    """Of 32 renames to one destination exactly one succeeds; the others keep their source."""
+    if not store.traits.rename_no_replace:
+        return
+    sources = [f"{root}/s{number}" for number in range(32)]
+    for source in sources:
+        await store.put(source, source.encode())
+    results = await asyncio.gather(
+        *(store.rename(source, f"{root}/dest") for source in sources), return_exceptions=True
+    )
+    won = [source for source, result in zip(sources, results, strict=True) if result is None]
+    assert len(won) == 1
+    assert sum(isinstance(result, ExistsError) for result in results) == 31
+    assert await store.get(f"{root}/dest", LIMIT) == won[0].encode()
+    assert len(await names_in(store, root)) == 32
+
+
+@rule
+async def rename_of_one_source_to_many_succeeds_once(store: Store, root: str) -> None:
+    """Of many renames of one source exactly one succeeds; the others find it gone."""
+    await store.put(f"{root}/f", b"")
+    results = await asyncio.gather(
+        *(store.rename(f"{root}/f", f"{root}/d{number}") for number in range(16)),
+        return_exceptions=True,
+    )
+    assert sum(result is None for result in results) == 1
+    assert sum(isinstance(result, NotFoundError) for result in results) == 15
+    assert len(await names_in(store, root)) == 1
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+@rule
+async def names_are_kept_as_they_are(store: Store, root: str) -> None:
+    """Spaces, percent signs, emoji and every other hostile name survive every request."""
+    await store.mkdir(f"{root}/in")
+    for name in NAMES:
+        await store.put(f"{root}/{name}", name.encode())
+        await store.rename(f"{root}/{name}", f"{root}/in/{name}")
+        await store.copy(f"{root}/in/{name}", f"{root}/in/c{name}")
+        await store.delete(f"{root}/in/c{name}")
+        assert (await store.head(f"{root}/in/{name}")).path == f"{root}/in/{name}"
+        assert await store.get(f"{root}/in/{name}", LIMIT) == name.encode()
+    assert await names_in(store, f"{root}/in") == sorted(NAMES)
+    await store.delete_tree(f"{root}/in")
+
+
+@rule
+async def a_name_that_is_too_long_is_refused(store: Store, root: str) -> None:
+    """A name longer than any store takes is refused and said to be so, not to be missing."""
+    name = "n" * 2000
+    await store.put(f"{root}/f", b"")
+    with pytest.raises(RejectedError):
+        await store.put(f"{root}/{name}", b"")
+    with pytest.raises(RejectedError):
+        await store.rename(f"{root}/f", f"{root}/{name}")
+    assert await names_in(store, root) == ["f"]

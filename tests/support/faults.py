@@ -1,0 +1,69 @@
+"""Faults put into the funnel: chosen requests fail before or after they took effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from asynccommit.wrappers.base import Call, Op
+
+
+@dataclass
+class Fault:
+    """One rule: which requests fail, how, when, and how often.
+
+    Attributes:
+        name: the store method.
+        error: makes the error from method and path.
+        match: part of the path of the request.
+        after: the request takes effect first, and its answer is lost.
+        times: how often it strikes.
+        skip: how many matching requests pass before.
+    """
+
+    name: str
+    error: Callable[[str, str], BaseException]
+    match: str = ""
+    after: bool = False
+    times: int = 1_000_000
+    skip: int = 0
+    struck: int = field(default=0, init=False)
+
+    def strikes(self, op: Op) -> bool:
+        """Whether this request is to fail."""
+        if op.name != self.name or self.match not in " ".join(map(str, op.args[:2])):
+            return False
+        if self.skip:
+            self.skip -= 1
+            return False
+        if self.struck >= self.times:
+            return False
+        self.struck += 1
+        return True
+
+
+class Faults:
+    """A policy that applies rules, and keeps every request in ``seen``."""
+
+    def __init__(self, *rules: Fault) -> None:
+        self.rules = list(rules)
+        self.seen: list[Op] = []
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def faulty(op: Op) -> Any:
+            self.seen.append(op)
+            for rule in self.rules:
+                if rule.strikes(op):
+                    if rule.after:
+                        await call(op)
+                    raise rule.error(op.name, op.path)
+            return await call(op)
+
+        return faulty
+
+    def count(self, name: str) -> int:
+        """Return how many requests of one kind were seen."""
+        return sum(op.name == name for op in self.seen)

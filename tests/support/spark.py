@@ -1,0 +1,183 @@
+"""Spark for tests: local sessions, a standalone cluster, scripts in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+LOOPBACK = "127.0.0.1"
+WORKERS = ("127.0.0.2", "127.0.0.3")
+ENVIRONMENT = {
+    "PYSPARK_PYTHON": sys.executable,
+    "PYSPARK_DRIVER_PYTHON": sys.executable,
+    "SPARK_LOCAL_IP": LOOPBACK,
+    "LC_ALL": "C.UTF-8",  # the JVM names files in the locale's encoding
+}
+PROTOCOL_KEY = "spark.sql.sources.commitProtocolClass"
+CALLBACK = "asynccommit.spark.callback"
+
+
+def builder(scratch: Path, master: str = "local[2,4]") -> Any:
+    """Return a session builder that binds to loopback only and keeps its files in ``scratch``."""
+    from pyspark.sql import SparkSession
+
+    conf = {
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch / "local"),
+        "spark.log.level": "OFF",
+    }
+    made = SparkSession.builder.master(master).appName("asynccommit tests")
+    for key, value in conf.items():
+        made = made.config(key, value)
+    return made
+
+
+@contextmanager
+def cluster(scratch: Path) -> Iterator[str]:
+    """Run a standalone master and two workers on loopback addresses; yield the master's URL."""
+    with ExitStack() as running:
+        master = f"spark://{LOOPBACK}:{_free_port()}"
+        port = master.rpartition(":")[2]
+        arguments = ["master.Master", "--host", LOOPBACK, "--port", port, "--webui-port", "0"]
+        running.enter_context(_daemon(scratch, LOOPBACK, arguments, "I have been elected leader"))
+        for host in WORKERS:
+            arguments = ["worker.Worker", "--host", host, "--cores", "1", "--memory", "1g"]
+            arguments += ["--webui-port", "0", "--work-dir", str(scratch / host), master]
+            ready = "Successfully registered with master"
+            running.enter_context(_daemon(scratch, host, arguments, ready))
+        yield master
+
+
+@contextmanager
+def _daemon(scratch: Path, host: str, arguments: list[str], ready: str) -> Iterator[None]:
+    from pyspark.find_spark_home import _find_spark_home
+
+    log = scratch / f"{arguments[0]}-{host}.log"
+    command = [os.path.join(_find_spark_home(), "bin", "spark-class")]
+    command += [f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]]
+    environment = {**os.environ, **ENVIRONMENT, "SPARK_LOCAL_IP": host}
+    environment |= {"SPARK_DAEMON_MEMORY": "256m"}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_until(lambda: ready in log.read_text() or process.poll() is not None, 60)
+        if process.poll() is not None:
+            raise RuntimeError(f"{arguments[0]} did not start: {log.read_text()[-2000:]}")
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_until(condition: Any, seconds: float) -> bool:
+    """Ask until ``condition()`` holds, or ``seconds`` are over; return whether it holds."""
+    pause = threading.Event()
+    for _ in range(int(seconds / 0.05)):
+        if condition():
+            return True
+        pause.wait(0.05)
+    return bool(condition())
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+SCRIPT = """
+import os, signal, sys, threading
+from pathlib import Path
+from asynccommit.spark import bridge, configure, last_report, reports
+from tests.support.spark import builder
+scratch = Path(sys.argv[1])
+"""
+
+
+def run_script(
+    scratch: Path, body: str, *, timeout: float = 90
+) -> subprocess.CompletedProcess[str]:
+    """Run a driver program of its own, with ``scratch`` and our names at hand."""
+    program = SCRIPT + textwrap.dedent(body)
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": root}
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, str(scratch)],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+def visible(table: Path) -> list[str]:
+    """Return what readers see of a table: relative names of its files, markers left out."""
+    return sorted(
+        str(path.relative_to(table))
+        for path in table.rglob("*")
+        if path.is_file() and not re.search(r"(^|/)[_.]", str(path.relative_to(table)))
+    )
+
+
+def leftovers(table: Path) -> list[str]:
+    """Return what no finished job may leave: temporary, staging and checksum files."""
+    return sorted(
+        str(path.relative_to(table))
+        for path in table.rglob("*")
+        if re.search(r"(^|/)(_temporary|\.spark-staging)|\.crc$", str(path.relative_to(table)))
+    )
+
+
+class Reply:
+    """A stand-in for the callback: answers with what ``function`` returns."""
+
+    def __init__(self, function: Any) -> None:
+        self.apply = function
+        self.toString = lambda: "Reply"
+
+    class Java:
+        """The interface that the JVM sees."""
+
+        implements = ("java.util.function.Function",)
+
+
+@contextmanager
+def answered_by(spark: Any, function: Any) -> Iterator[None]:
+    """Let ``function`` answer the JVM, ``None`` for nobody at all."""
+    from asynccommit.spark.sessions import register
+
+    properties = spark._jvm.java.lang.System.getProperties()
+    properties.remove(CALLBACK)
+    if function is not None:
+        properties.put(CALLBACK, Reply(function))
+    try:
+        yield
+    finally:
+        register(spark)

@@ -1,0 +1,55 @@
+"""Record, the dry run: writes are noted and not done."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+from asynccommit.store import Info, Kind
+from asynccommit.stores import StoreSettings, open_store
+from asynccommit.urls import parse_url
+from asynccommit.wrappers.record import Record
+from tests.support.stack import Answers, head, put, rename
+
+
+async def test_writes_are_noted_and_not_done() -> None:
+    """Writes reach no store and are kept in order; a put answers what it would have made."""
+    answers, record = Answers(), Record()
+    call = record.around(answers)
+    assert await call(rename()) is None
+    assert await call(put()) == Info("/a", Kind.FILE, 4)
+    assert answers.ops == []
+    assert [repr(op) for op in record.ops] == [
+        "rename('/a', '/b', replace=False)",
+        "put('/a', <4 bytes>, overwrite=True)",
+    ]
+
+
+async def test_reads_pass() -> None:
+    """A read is answered by the store and not noted."""
+    info = Info("/a", Kind.FILE)
+    record = Record()
+    assert await record.around(Answers(info))(head()) is info
+    assert record.ops == []
+
+
+async def test_a_dry_run_changes_nothing_on_disk(tmp_path: Path) -> None:
+    """A store opened for a dry run reads the disk and leaves it as it is."""
+    (tmp_path / "f").write_text("kept")
+    settings = StoreSettings(random.Random(1), dry_run=True)
+    store = open_store(parse_url(str(tmp_path)), settings)
+    root = str(tmp_path)
+    await store.put(f"{root}/g", b"x")
+    await store.rename(f"{root}/f", f"{root}/h")
+    await store.mkdir(f"{root}/d")
+    await store.copy(f"{root}/f", f"{root}/c")
+    await store.delete_tree(root)
+    await store.delete(f"{root}/f")
+    assert await store.get(f"{root}/f", 100) == b"kept"
+    assert os.listdir(root) == ["f"]
+    (record,) = (policy for policy in store.policies if isinstance(policy, Record))
+    assert [op.name for op in record.ops] == [
+        *("put", "rename", "mkdir", "copy", "delete_tree", "delete")
+    ]
+    await store.aclose()

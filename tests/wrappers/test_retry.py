@@ -1,0 +1,176 @@
+"""Retry sends again what is safe to send again, for as long as it is told to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from asynccommit.errors import (
+    DeniedError,
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+    ThrottledError,
+    UnavailableError,
+)
+from asynccommit.wrappers.base import Op
+from asynccommit.wrappers.retry import Retry
+from tests.support.stack import Answers, Clock, Random, delete, head, put, rename
+
+THROTTLED = ThrottledError("op", "/a", "busy")
+UNAVAILABLE = UnavailableError("op", "/a", "away")
+LOST = OutcomeUnknownError("op", "/a", "reset")
+NOT_FOUND = NotFoundError("op", "/a", "nothing there")
+FINAL = [
+    error("op", "/a", "no")
+    for error in (NotFoundError, ExistsError, PreconditionError, DeniedError, RejectedError)
+]
+
+
+def delete_tree() -> Op:
+    """The other delete."""
+    return Op("delete_tree", ("/a",), True, True)
+
+
+@pytest.mark.parametrize("op", [head, put, delete, rename])
+@pytest.mark.parametrize("refused", [THROTTLED, UNAVAILABLE])
+async def test_a_refusal_is_sent_again(
+    clock: Clock, op: Callable[[], Op], refused: StoreError
+) -> None:
+    """Whatever was refused with nothing done is sent again, renames too."""
+    answers = Answers(refused, refused, "done")
+    assert await Retry(Random(1.0), sleep=clock.sleep).around(answers)(op()) == "done"
+    assert len(answers.ops) == 3
+
+
+@pytest.mark.parametrize("error", FINAL, ids=lambda error: type(error).__name__)
+async def test_an_answer_is_an_answer(clock: Clock, error: StoreError) -> None:
+    """What the store answered is not asked again, and comes as it was answered."""
+    answers = Answers(error)
+    with pytest.raises(type(error)) as caught:
+        await Retry(Random(1.0), sleep=clock.sleep).around(answers)(put())
+    assert caught.value is error
+    assert (len(answers.ops), clock.slept) == (1, [])
+
+
+async def test_a_lost_answer_of_a_rename_is_not_sent_again(clock: Clock) -> None:
+    """A rename whose answer is lost may have happened: it ends as unknown."""
+    answers = Answers(LOST)
+    with pytest.raises(OutcomeUnknownError):
+        await Retry(Random(1.0), sleep=clock.sleep).around(answers)(rename())
+    assert len(answers.ops) == 1
+
+
+@pytest.mark.parametrize("op", [head, put, delete, delete_tree])
+async def test_a_lost_answer_is_sent_again_where_that_is_harmless(
+    clock: Clock, op: Callable[[], Op]
+) -> None:
+    """Reads, overwriting puts and deletes are sent again after a lost answer."""
+    answers = Answers(LOST, "done")
+    assert await Retry(Random(1.0), sleep=clock.sleep).around(answers)(op()) == "done"
+    assert len(answers.ops) == 2
+
+
+@pytest.mark.parametrize("op", [delete, delete_tree])
+async def test_a_repeated_delete_that_finds_nothing_is_done(
+    clock: Clock, op: Callable[[], Op]
+) -> None:
+    """After a lost answer nothing there means that the first delete worked."""
+    answers = Answers(LOST, THROTTLED, NOT_FOUND)
+    assert await Retry(Random(1.0), sleep=clock.sleep).around(answers)(op()) is None
+
+
+async def test_a_delete_that_was_only_refused_reports_nothing_there(clock: Clock) -> None:
+    """A refusal deleted nothing, so nothing there is the true answer."""
+    call = Retry(Random(1.0), sleep=clock.sleep).around(Answers(UNAVAILABLE, NOT_FOUND))
+    with pytest.raises(NotFoundError):
+        await call(delete())
+
+
+@pytest.mark.parametrize("last", [NOT_FOUND, *FINAL, UNAVAILABLE])
+async def test_a_lost_answer_of_a_write_is_not_forgotten(clock: Clock, last: StoreError) -> None:
+    """A put with a lost answer that fails later stays unknown: its first sending may land."""
+    retry = Retry(Random(1.0), sleep=clock.sleep, attempts=2)
+    with pytest.raises(OutcomeUnknownError, match=last.detail) as caught:
+        await retry.around(Answers(LOST, last))(put())
+    assert caught.value.__cause__ is last
+
+
+async def test_a_lost_answer_of_a_read_is_forgotten(clock: Clock) -> None:
+    """A read changed nothing, so its last answer counts."""
+    call = Retry(Random(1.0), sleep=clock.sleep).around(Answers(LOST, NOT_FOUND))
+    with pytest.raises(NotFoundError):
+        await call(head())
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+async def test_attempts_are_bounded(clock: Clock, attempts: int) -> None:
+    """A store that stays away is asked so often and no more; the error says so."""
+    answers = Answers(*[UnavailableError("op", "/a") for _ in range(10)])
+    retry = Retry(Random(1.0), sleep=clock.sleep, attempts=attempts)
+    with pytest.raises(UnavailableError) as caught:
+        await retry.around(answers)(head())
+    assert len(answers.ops) == attempts
+    assert f"sent {attempts} times" in caught.value.__notes__[0]
+
+
+async def test_throttling_spends_no_attempts_but_time(clock: Clock) -> None:
+    """A store that asks to slow down delays a request; only the deadline fails it."""
+    answers = Answers(*[ThrottledError("op", "/a") for _ in range(10_000)])
+    retry = Retry(Random(1.0), sleep=clock.sleep, attempts=2, deadline=600, cap=20)
+    start = clock.now
+    with pytest.raises(ThrottledError, match="op /a"):
+        await retry.around(answers)(head())
+    assert 580 <= clock.now - start <= 600
+    assert len(answers.ops) > 30
+
+
+async def test_the_store_is_not_asked_before_it_wants_to_be(clock: Clock) -> None:
+    """A wait that the store asks for is obeyed, with the jitter on top of it."""
+    busy = ThrottledError("op", "/a", "busy", retry_after=30.0)
+    await Retry(Random(0.5), sleep=clock.sleep, base=2.0).around(Answers(busy))(head())
+    assert clock.slept == [31.0]
+
+
+async def test_a_wait_past_the_deadline_is_not_begun(clock: Clock) -> None:
+    """If the store asks for more time than is left, the request fails at once."""
+    busy = ThrottledError("op", "/a", "busy", retry_after=3600.0)
+    with pytest.raises(ThrottledError):
+        await Retry(Random(1.0), sleep=clock.sleep).around(Answers(busy))(head())
+    assert clock.slept == []
+
+
+async def test_waits_double_up_to_the_cap(clock: Clock) -> None:
+    """The bound of the wait doubles with each attempt until it reaches the cap."""
+    answers = Answers(*[UNAVAILABLE] * 7)
+    retry = Retry(Random(1.0), sleep=clock.sleep, attempts=9, base=0.5, cap=4)
+    await retry.around(answers)(head())
+    assert clock.slept == [0.5, 1, 2, 4, 4, 4, 4]
+
+
+@given(seed=st.integers(), failures=st.integers(1, 7))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+async def test_waits_are_drawn_evenly_from_nothing_on(seed: int, failures: int) -> None:
+    """Every wait lies between nothing and its bound, and the same seed draws the same waits."""
+    runs = []
+    for _ in range(2):
+        clock = Clock()
+        retry = Retry(random.Random(seed), sleep=clock.sleep, base=0.1, cap=1.0)
+        await retry.around(Answers(*[UNAVAILABLE] * failures))(head())
+        runs.append(clock.slept)
+    assert runs[0] == runs[1]
+    bounds = [min(1.0, 0.1 * 2**number) for number in range(failures)]
+    assert all(0 <= wait <= bound for wait, bound in zip(runs[0], bounds, strict=True))
+
+
+def test_attempts_below_one_are_refused() -> None:
+    """A request must be sent at least once."""
+    with pytest.raises(ValueError, match="attempts"):
+        Retry(Random(1.0), attempts=0)
