@@ -146,13 +146,14 @@ async def open_job(
     host = host or this_host()
     name = job_id or host.new_id()
     async with open_committer(url, name, attempt=attempt, options=options, host=host) as committer:
-        await committer.setup_job()
         job = Job(committer)
         try:
+            await committer.setup_job()
             yield job
         except BaseException as error:
-            with anyio.move_on_after(_LAST_WORDS, shield=True):
-                await committer.abort_job(f"{type(error).__name__}: {error}")
+            if committer.set_up:
+                with anyio.move_on_after(_LAST_WORDS, shield=True):
+                    await committer.abort_job(f"{type(error).__name__}: {error}")
             raise
         replaced = [committer.layout.dest.path] if overwrite else []
         job.report = await committer.commit_job(

@@ -60,21 +60,18 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no note
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        value = {"version": __version__}
-        Output(json="--json" in sys.argv).result(value, f"asynccommit {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
-    ] = False,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
     json: Json = False,
 ) -> None:
     """Commit, abort and inspect the output of parallel jobs."""
+    if version:
+        Output(json).result({"version": __version__}, f"asynccommit {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
 
 
 @app.command()
@@ -179,10 +176,10 @@ def demo(
     """Write 336,776 flights with PySpark, committed by Spark and by asynccommit, and compare."""
     output = Output(json, quiet, debug)
     with handled(output):
-        from asynccommit import demo as demonstration
+        from asynccommit.demo import run, table
 
-        outcome = demonstration.run(keep, big=big, say=output.note)
-        output.result(outcome.to_json(), demonstration.table(outcome))
+        outcome = run(keep, big=big, say=output.note)
+        output.result(outcome.to_json(), table(outcome))
         if not outcome.proven:
             raise typer.Exit(int(Exit.FAILED))
 

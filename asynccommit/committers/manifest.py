@@ -80,17 +80,19 @@ class ManifestCommitter:
         self.host = host
         self._counted = {} if counted is None else counted
         self._open_store = open_store
+        self.set_up = False
         self._made_destination = False
 
     async def setup_job(self) -> None:
         """Make the directories of this job attempt.
 
-        Raises ``CommitError`` if the destination is a file, or the job attempt is there already.
+        ``set_up`` is true from when they may be there and are this committer's to abort. Raises ``CommitError`` if the destination is a file, or the job attempt is there already.
         """
         run = self._run()
         async with commit_failures(run):
             with run.timed("job_stage_setup"):
                 await _refuse_existing(run, self.layout.attempt_dir, "job attempt")
+                self.set_up = True
                 self._made_destination = not await _is_there(run, self.layout.dest.path)
                 await self.store.mkdir(self.layout.manifests_dir)
 
@@ -235,9 +237,7 @@ class ManifestCommitter:
             failure = job_commit_error(run, error)
             if save:
                 await report_on(run, run.stage, (), failure)
-            if failure is error:
-                raise
-            raise failure from error
+            raise failure from failure.__cause__
         except BaseException as error:  # cancelled, or the process is told to end
             with anyio.move_on_after(_LAST_WORDS, shield=True):
                 if save:

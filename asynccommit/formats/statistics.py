@@ -155,8 +155,8 @@ class Statistics:
         return cls(
             counters={k: v for k, v in _integers(maps.get("counters")) if v > 0},
             gauges={k: v for k, v in _integers(maps.get("gauges")) if v},
-            minimums={k: v for k, v in _integers(maps.get("minimums")) if v != -1},
-            maximums={k: v for k, v in _integers(maps.get("maximums")) if v != -1},
+            minimums={k: v for k, v in _integers(maps.get("minimums"), -1) if v != -1},
+            maximums={k: v for k, v in _integers(maps.get("maximums"), -1) if v != -1},
             means=_means(maps.get("meanstatistics")),
         )
 
@@ -185,14 +185,21 @@ def _some(value: object) -> list[tuple[str, Any]]:
     return list(islice(value.items(), MAX_NAMES)) if isinstance(value, dict) else []
 
 
-def _integers(value: object) -> list[tuple[str, int]]:
-    read = ((name, as_integer(number)) for name, number in _some(value))
+def _integers(value: object, unset: int = 0) -> list[tuple[str, int]]:
+    # Hadoop writes all names always, so nearly all numbers say nothing.
+    said = [(name, number) for name, number in _some(value) if number != unset]
+    read = ((name, as_integer(number)) for name, number in said)
     return [(name, number) for name, number in read if number is not None]
+
+
+_NO_SAMPLES = {"samples": 0, "sum": 0}
 
 
 def _means(value: object) -> dict[str, tuple[int, int]]:
     means = {}
     for name, mean in _some(value):
+        if mean == _NO_SAMPLES:
+            continue
         found = dict(_integers(mean))
         if found.get("samples", 0) > 0:
             means[name] = (found["samples"], found.get("sum", 0))

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from asynccommit.errors import (
+    AsyncCommitError,
     CommitError,
     CommitUnknownError,
     OutcomeUnknownError,
@@ -35,20 +36,27 @@ def job_commit_error(run: Run, error: Exception) -> CommitError:
     """
     if isinstance(error, CommitError):
         return error
+    failure = _explained(run, error)
+    failure.__cause__ = error
+    return failure
+
+
+def _explained(run: Run, error: Exception) -> CommitError:
     job_id, stage = run.layout.job_id, run.stage
+    why = str(error) if isinstance(error, AsyncCommitError) else f"{type(error).__name__}: {error}"
     if not run.begun:
-        text = f"{error}. Nothing under {run.layout.dest} was changed."
+        text = f"{why}. Nothing under {run.layout.dest} was changed."
         return PreflightError(job_id, stage, (error,), text)
     left = (
         f"{run.renamed} files are at their destinations, there is no new _SUCCESS, and all the "
         f"rest is kept in {run.layout.attempt_dir}"
     )
     if isinstance(error, OutcomeUnknownError):
-        text = f"{error}. It cannot be told whether that happened; {left}."
+        text = f"{why}. It cannot be told whether that happened; {left}."
         return CommitUnknownError(job_id, stage, (error,), text)
     if stage == "job_stage_optional_validate_output":
-        return ValidationError(job_id, stage, (error,), f"{error}; {left}.")
+        return ValidationError(job_id, stage, (error,), f"{why}; {left}.")
     if stage == "job_stage_cleanup":
-        text = f"the job is committed, but its directory could not be deleted: {error}"
+        text = f"the job is committed, but its directory could not be deleted: {why}"
         return CommitError(job_id, stage, (error,), text)
-    return CommitError(job_id, stage, (error,), f"{error}; {left}.")
+    return CommitError(job_id, stage, (error,), f"{why}; {left}.")

@@ -52,7 +52,7 @@ class Plan:
 
     async def take_sample(self) -> None:
         """Name the first destinations without renaming anything."""
-        async for entry in self.loaded.spill.entries():
+        async for entry in self.loaded.spill.each():
             if len(self.sample) == SAMPLE:
                 return
             self.sample.append(entry.dest)
@@ -243,7 +243,7 @@ async def _check_sources(run: Run, loaded: Loaded) -> None:
     wanted = Fingerprints(run.options.spill_directory)
     directories: set[str] = set()
     batch: list[Entry] = []
-    async for entry in loaded.spill.entries():
+    async for entry in loaded.spill.each():
         directories.add(entry.source.rpartition("/")[0])
         batch.append(entry)
         if len(batch) == 4_096:
@@ -259,7 +259,7 @@ async def _check_sources(run: Run, loaded: Loaded) -> None:
 async def _name_lost(loaded: Loaded, lost: set[int]) -> None:
     problems = [
         entry.source
-        async for entry in loaded.spill.entries()
+        async for entry in loaded.spill.each()
         if fingerprint(identity(entry._replace(dest=entry.source))) in lost
     ]
     raise NotFoundError(
@@ -291,7 +291,7 @@ async def _with_dest(loaded: Loaded, prints: set[int]) -> AsyncIterator[Entry]:
     """Return the entries whose destination has one of these fingerprints."""
     if not prints:
         return
-    async for entry in loaded.spill.entries():
+    async for entry in loaded.spill.each():
         if fingerprint(entry.dest) in prints:
             yield entry
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import IO, NamedTuple
 
@@ -54,8 +54,12 @@ class Spill:
                 held, self._held = self._held, []
                 await asyncio.to_thread(self._write, held)
 
-    async def entries(self) -> AsyncIterator[Entry]:
-        """Return every entry; nothing may be added any more."""
+    def entries(self) -> AsyncIterable[Entry] | Iterable[Entry]:
+        """Return every entry, for ``for_each``; nothing may be added any more."""
+        return self._held if self._file is None else self.each()
+
+    async def each(self) -> AsyncIterator[Entry]:
+        """Yield every entry; nothing may be added any more."""
         if self._file is not None:
             position = 0
             while True:

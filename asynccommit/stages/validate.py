@@ -42,7 +42,7 @@ async def _report(run: Run, plan: Plan, lost: set[int]) -> None:
     """Ask for each suspect by name, and raise if any is not as it should be."""
     problems: list[StoreError] = []
     more = 0
-    async for entry in plan.loaded.spill.entries():
+    async for entry in plan.loaded.spill.each():
         if fingerprint(identity(entry)) not in lost:
             continue
         if len(problems) >= NAMED:

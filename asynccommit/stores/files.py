@@ -86,8 +86,10 @@ def page(
     entries = []
     for name in shown:
         child = f"{base}/{name}"
-        with suppress(FileNotFoundError):  # gone since the names were read
+        try:
             entries.append(_info(child, os.lstat(child)))
+        except FileNotFoundError:  # gone since the names were read
+            continue
     return entries, known, shown[-1] if start + PAGE < len(known) else None
 
 

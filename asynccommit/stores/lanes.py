@@ -29,6 +29,11 @@ _WEIGHT = 0.7  # of the measured ratio; see above
 _MEMORY = 0.8  # what one measurement leaves of those before it
 
 
+def spread(passed: float, computed: float, threads: int) -> int:
+    """Return how many of ``threads`` are worth using for calls that took so many seconds."""
+    return max(1, min(threads, round(passed / computed * _WEIGHT)))
+
+
 class Lanes:
     """Threads that run blocking calls for one event loop.
 
@@ -76,8 +81,7 @@ class Lanes:
         """How many threads the calls of a turn are spread over, as of now."""
         if not self._gather:
             return self._threads
-        ratio = self._passed / self._computed
-        return max(1, min(self._threads, round(ratio * _WEIGHT)))
+        return spread(self._passed, self._computed, self._threads)
 
     def _bind(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is not None:
@@ -105,9 +109,6 @@ class Lanes:
             try:
                 answers.append((future, function(*args), None))
             except Exception as error:
-                trace = error.__traceback__
-                # Without this frame, which holds the answers, the error is no part of a cycle.
-                error.__traceback__ = trace and trace.tb_next
                 answers.append((future, None, error))
         computed, passed = thread_time() - computed, perf_counter() - start
         if not self._loop.is_closed():

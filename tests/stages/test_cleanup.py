@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.support.faults import Fault, Faults
 from tests.support.jobs import committer, ids, run_task
 
 
-async def ten(dest: Path, *policies: Faults, **options: object) -> ManifestCommitter:
+async def ten(dest: Path, *policies: Faults, **options: Any) -> ManifestCommitter:
     """Return a job with ten task attempt directories."""
     job = committer(dest, *policies, **options)
     await job.setup_job()

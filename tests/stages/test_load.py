@@ -183,7 +183,10 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
     "other bucket": (set_file("d", lambda _: "abfs://b@a/out/f"), "another store"),
     "absolute escape": (set_file("d", lambda _: "file:/etc/cron.d/f"), "not below"),
     "source escapes": (set_file("s", lambda _: "file:/etc/passwd"), "not below"),
-    "source has dots": (set_file("s", lambda s: s.replace("/tasks/", "/tasks/../tasks/")), "not below"),
+    "source has dots": (
+        set_file("s", lambda s: s.replace("/tasks/", "/tasks/../tasks/")),
+        "not below",
+    ),
     "other task's file": (set_file("s", lambda s: s.replace("_0/", "_1/")), "not below"),
     "bad escape": (set_file("d", lambda d: d + "%ZZ"), "%ZZ"),
     "into _temporary": (set_file("d", lambda d: d.replace("/out/", "/out/_temporary/x/")), "_temp"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from tests.support.jobs import JOB, committer, ids, left, run_task, visible, wri
 FILES = {f"d{i % 10}/f{i:02}": str(i) for i in range(100)}
 
 
-async def hundred(dest: Path, *policies: Faults, **options: object) -> ManifestCommitter:
+async def hundred(dest: Path, *policies: Faults, **options: Any) -> ManifestCommitter:
     """Return a job whose only task committed a hundred files."""
     job = committer(dest, *policies, **options)
     await job.setup_job()

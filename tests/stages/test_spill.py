@@ -22,7 +22,7 @@ def entries(start: int, count: int) -> list[Entry]:
 
 async def everything(spill: Spill) -> list[Entry]:
     """Return what the spill holds."""
-    return [entry async for entry in spill.entries()]
+    return [entry async for entry in spill.each()]
 
 
 @pytest.mark.parametrize("in_memory", [1, 10, 1_000_000])

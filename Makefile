@@ -1,0 +1,87 @@
+# Every target sets up what it needs: `make demo` and `make test` work in a fresh clone.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+# The first interpreter that is new enough; `make PYTHON=/path/to/python ...` overrides it.
+ifndef PYTHON
+PYTHON := $(shell for python in python3.13 python3.12 python3.11 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { command -v $$python; exit; }; done)
+endif
+
+VENV := .venv
+STAMP := $(VENV)/.stamp
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test bench lint format lock clean setup java
+
+help:  ## list the targets
+	@awk -F ':.*  ## ' '/^[a-z]+:.*  ## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: java $(STAMP)  ## write real data with Spark, once its way and once ours, and compare
+	$(BIN)/asynccommit demo $(ARGS)
+
+# The quick ones first. The others start JVMs; two processes keep two cores busy, and a session is
+# shared by the tests of a file.
+JVM := jvm or spark or cluster
+
+test: java $(STAMP)  ## run every test
+ifdef ARGS
+	$(BIN)/python -m pytest $(ARGS)
+else
+	$(BIN)/python -m pytest -m "not ($(JVM))" --durations=5
+	$(BIN)/python -m pytest -m "$(JVM)" --durations=15 --numprocesses 2 --dist loadfile
+endif
+
+bench: java $(STAMP)  ## measure against Hadoop's committers
+	$(BIN)/python -m bench $(ARGS)
+
+lint: $(STAMP)  ## check style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## rewrite the code in the house style
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+setup: $(STAMP)  ## make the virtual environment only
+
+# setuptools and hatchling come from the lock as well, so nothing unpinned builds a package.
+$(STAMP): pyproject.toml requirements/build.txt requirements/dev.txt
+	@test -n "$(PYTHON)" || { echo >&2 \
+	"No Python 3.11 or newer was found. Install one, or name it: make PYTHON=/path/to/python"; \
+	exit 1; }
+	@echo "Setting up $(VENV) (once; a few minutes, most of it for PySpark)"
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --require-hashes -r requirements/build.txt
+	$(PIP) --require-hashes --no-build-isolation -r requirements/dev.txt
+	$(PIP) --no-build-isolation --no-deps --editable .
+	@touch $@
+
+java:
+	@version=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 \
+	| sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
+	test "$${version:-0}" -ge 17 || { echo >&2 \
+	"Spark needs Java 17 or newer, and $${version:+only Java }$${version:-no Java} was found." \
+	"Install one (openjdk-17-jre-headless) or set JAVA_HOME."; exit 1; }
+
+lock:  ## renew the lock files (needs uv)
+	@command -v uv >/dev/null || { echo >&2 "make lock needs uv: pip install uv"; exit 1; }
+	uv pip compile $(LOCK) requirements/build.in --output-file requirements/build.txt
+	uv pip compile $(LOCK) pyproject.toml --extra dev --output-file requirements/dev.txt
+	uv pip compile $(LOCK) pyproject.toml --extra test --constraint requirements/dev.txt \
+		--output-file requirements/test.txt
+
+LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	--no-emit-index-url
+
+clean:  ## remove what these targets made, the virtual environment included
+	rm -rf $(VENV) .tox .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis \
+		.coverage .coverage.* htmlcov build dist demo-out bench/results spark-warehouse \
+		metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

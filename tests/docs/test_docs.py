@@ -1,0 +1,138 @@
+"""README and docs tell the truth: their code runs, their commands exist, their links lead on."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from asynccommit import errors
+from asynccommit.options import CLASSIC, DEAD, KEYS, MANIFEST
+from tests.support.snippets import (
+    HOW,
+    PAGES,
+    ROOT,
+    SHOWN_ONLY,
+    Snippet,
+    commands,
+    run_page,
+    snippets,
+)
+
+EVERY = [snippet for page in PAGES for snippet in snippets(page)]
+
+
+def _plain(page: Path) -> list[Snippet]:
+    found = (_ for _ in snippets(page) if _.language not in SHOWN_ONLY or "output" in _.how)
+    return [_ for _ in found if not _.how & {"spark", "make", "install"}]
+
+
+def _spark(page: Path) -> list[Snippet]:
+    return [_ for _ in snippets(page) if "spark" in _.how]
+
+
+def _name(page: Path) -> str:
+    return page.name
+
+
+@pytest.mark.parametrize("snippet", EVERY, ids=str)
+def test_block_says_how_it_is_run(snippet: Snippet) -> None:
+    """A block of code says by its first line how it is run, so none is left out."""
+    if snippet.language not in SHOWN_ONLY:
+        assert snippet.language in {"python", "console"}
+
+    assert snippet.how <= HOW | {snippet.file}
+
+
+@pytest.mark.parametrize("page", [_ for _ in PAGES if _plain(_)], ids=_name)
+def test_blocks_without_spark_run(page: Path, tmp_path: Path) -> None:
+    """The Python of a page is a script that runs and prints what the page shows."""
+    run_page(_plain(page), tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", [_ for _ in PAGES if _spark(_)], ids=_name)
+def test_blocks_with_spark_run(page: Path, tmp_path: Path) -> None:
+    """The Spark blocks of a page are a script that runs and prints what the page shows."""
+    run_page(_spark(page), tmp_path)
+
+
+@pytest.mark.parametrize("snippet", [_ for _ in EVERY if "make" in _.how], ids=str)
+def test_make_targets_exist(snippet: Snippet) -> None:
+    """A ``make`` command that a page shows names a target of the Makefile."""
+    for command, _ in commands(snippet):
+        done = subprocess.run(
+            ["bash", "-c", f"{command.split('#')[0]} -n"], cwd=ROOT, capture_output=True, text=True
+        )
+
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("snippet", [_ for _ in EVERY if "install" in _.how], ids=str)
+def test_extras_exist(snippet: Snippet) -> None:
+    """A ``pip install`` that a page shows names extras of the package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = re.findall(r"\[([a-z,]+)\]", snippet.text)
+
+    assert {extra for names in named for extra in names.split(",")} <= {
+        *project["optional-dependencies"]
+    }
+
+
+def test_readme_starts_with_the_two_commands() -> None:
+    """The README's ``make`` commands are exactly the two that set up everything."""
+    found = [
+        command
+        for snippet in snippets(ROOT / "README.md")
+        if "make" in snippet.how
+        for command, _ in commands(snippet)
+    ]
+
+    assert [command.split("#")[0].strip() for command in found] == ["make demo", "make test"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link of a page leads to a file, and every anchor to a heading of it."""
+    text = page.read_text("utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+
+        assert file.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in _anchors(file), f"{page.name} links to {target}"
+
+
+def test_every_option_is_documented() -> None:
+    """The page of options has a row for every key there is, and for no other."""
+    text = (ROOT / "docs/options.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([\w.-]+)` \|(?: `(\w+)` \|)?", text, flags=re.MULTILINE)
+    long = {"mmc.": MANIFEST, "foc.": CLASSIC}
+    said = {long.get(key[:4], key[:4]) + key[4:]: field for key, field in rows}
+
+    assert {key: field for key, field in said.items() if key in KEYS} == {
+        key: field for key, (field, _) in KEYS.items()
+    }
+    assert {key for key in said if not key.startswith("spark.")} == {*KEYS, *DEAD}
+
+
+def test_every_error_is_documented() -> None:
+    """The page of errors shows the tree as errors.py draws it."""
+    text = (ROOT / "docs/errors.md").read_text("utf-8")
+    drawing = (errors.__doc__ or "").partition("\n\n")[2]
+
+    assert drawing.strip() in text
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

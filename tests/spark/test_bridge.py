@@ -1,0 +1,159 @@
+"""The Python end of the bridge, without a JVM."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asynccommit import sync
+from asynccommit.errors import CommitError
+from asynccommit.options import OptionWarning
+from asynccommit.results import JobReport
+from asynccommit.spark.bridge import Bridge
+
+
+def request(dest: Path, job_id: str = "job-1", **more: Any) -> str:
+    """Return a request of the JVM, for a job without tasks unless said."""
+    base = {"version": 1, "dest": f"file:{dest}", "jobId": job_id, "attempt": 0}
+    return json.dumps({**base, "tasks": [], "overwrite": [], "conf": {}, **more})
+
+
+def set_up(dest: Path, job_id: str = "job-1") -> list[dict[str, Any]]:
+    """Set up a job with one committed task and return the task's message."""
+    (dest / "_temporary" / job_id / "00" / "manifests").mkdir(parents=True)
+    with sync.task(dest, job_id, 0) as task:
+        Path(task.path("p=1/part-0.txt")).write_text("one")
+    assert task.commit is not None
+    return [task.commit.to_json()]
+
+
+def test_apply_commits(tmp_path: Path) -> None:
+    """The job is committed, and the answer and the report count its files."""
+    bridge = Bridge()
+    reply = json.loads(bridge.apply(request(tmp_path, tasks=set_up(tmp_path))))
+
+    assert reply == {"ok": True, "files": 1, "bytes": 3}
+    assert (tmp_path / "p=1" / "part-0.txt").read_text() == "one"
+    assert [report.job_id for report in bridge.reports] == ["job-1"]
+
+
+def test_apply_replaces_what_is_to_be_overwritten(tmp_path: Path) -> None:
+    """Directories to overwrite come as URIs and are replaced in the commit."""
+    (tmp_path / "p=1").mkdir()
+    (tmp_path / "p=1" / "old.txt").write_text("old")
+    tasks = set_up(tmp_path)
+    reply = Bridge().apply(request(tmp_path, tasks=tasks, overwrite=[f"file:{tmp_path}/p=1"]))
+
+    assert json.loads(reply)["ok"]
+    assert [path.name for path in (tmp_path / "p=1").iterdir()] == ["part-0.txt"]
+
+
+def test_apply_answers_a_repeated_request_with_the_first_answer(tmp_path: Path) -> None:
+    """A request that comes again does not commit again."""
+    calls: list[str] = []
+
+    def commit(what: Mapping[str, Any]) -> JobReport:
+        calls.append(what["jobId"])
+        return JobReport(what["jobId"], what["dest"], files=1)
+
+    bridge = Bridge(commit)
+    replies = [bridge.apply(request(tmp_path)) for _ in range(3)]
+
+    assert calls == ["job-1"]
+    assert len(set(replies)) == 1
+
+
+def test_apply_joins_a_commit_under_way(tmp_path: Path) -> None:
+    """The same request from a second thread waits for the first one's answer."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def commit(what: Mapping[str, Any]) -> JobReport:
+        begun.set()
+        may_end.wait(10)
+        return JobReport(what["jobId"], what["dest"])
+
+    bridge = Bridge(commit)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(bridge.apply, request(tmp_path))
+        begun.wait(10)
+        second = pool.submit(bridge.apply, request(tmp_path))
+        may_end.set()
+
+        assert first.result(10) == second.result(10)
+    assert len(bridge.reports) == 1
+
+
+def test_apply_gives_the_errors_own_words(tmp_path: Path) -> None:
+    """An error of this package is the answer, first word to last, with its kind."""
+
+    def commit(_: Mapping[str, Any]) -> JobReport:
+        raise CommitError("job-1", "job_stage_rename_files", (), "the disk is full")
+
+    reply = json.loads(Bridge(commit).apply(request(tmp_path)))
+
+    assert reply == {
+        "ok": False,
+        "error": "job job-1, job_stage_rename_files: the disk is full",
+        "kind": "CommitError",
+    }
+
+
+@pytest.mark.parametrize(
+    "error, text",
+    [
+        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+        (KeyError(), "KeyError"),
+        (KeyboardInterrupt(), "the job commit was interrupted; what it had begun is kept"),
+    ],
+)
+def test_apply_never_raises(
+    tmp_path: Path, error: BaseException, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever happens is told to Spark in one line; the traceback goes to the log."""
+
+    def commit(_: Mapping[str, Any]) -> JobReport:
+        raise error
+
+    reply = json.loads(Bridge(commit).apply(request(tmp_path)))
+
+    assert reply["error"] == text
+    assert "Traceback" not in reply["error"]
+    assert caplog.records
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "no JSON"])
+def test_apply_survives_a_request_that_is_none(text: str) -> None:
+    """A text that is no request gets an answer too."""
+    assert json.loads(Bridge().apply(text))["ok"] is False
+
+
+def test_apply_refuses_to_overwrite_another_store(tmp_path: Path) -> None:
+    """A directory to overwrite on another store is refused by name."""
+    reply = json.loads(Bridge().apply(request(tmp_path, overwrite=["abfs://c@acc/x"])))
+
+    assert reply["kind"] == "OptionError"
+    assert "abfs://c@acc/x" in reply["error"]
+
+
+def test_options_of_the_bridge_are_none_of_the_commit(tmp_path: Path) -> None:
+    """Its own keys give no warning, an unknown one of the family does."""
+    own = {"spark.asynccommit.schemes": "file", "spark.asynccommit.unsupportedScheme": "refuse"}
+    Bridge().apply(request(tmp_path, conf=own))
+    with pytest.warns(OptionWarning, match=r"asynccommit\.nonsense"):
+        Bridge().apply(request(tmp_path, conf={"spark.asynccommit.nonsense": "1"}))
+
+
+def test_reports_are_bounded(tmp_path: Path) -> None:
+    """A long session remembers the last hundred jobs."""
+    bridge = Bridge(lambda what: JobReport(what["jobId"], what["dest"]))
+    for number in range(130):
+        bridge.apply(request(tmp_path, f"job-{number}"))
+
+    assert len(bridge.reports) == 100
+    assert bridge.reports[-1].job_id == "job-129"

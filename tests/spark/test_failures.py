@@ -1,0 +1,299 @@
+"""Tasks and jobs that fail, answers that are lost, and what is left of each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.functions import udf
+
+from asynccommit.spark import bridge, last_report
+from asynccommit.spark.bridge import BRIDGE
+from asynccommit.urls import decode_uri
+from tests.support.spark import answered_by, leftovers, visible, wait_until
+
+
+def failing(frame: Any, attempts: int) -> Any:
+    """Return a frame whose first task fails in its first ``attempts`` attempts."""
+
+    def fail(value: int) -> int:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        if context.partitionId() == 0 and context.attemptNumber() < attempts:
+            raise ValueError("boom")
+        return value
+
+    return frame.withColumn("id", udf(fail, "long", useArrow=False)("id"))
+
+
+def test_failed_task_is_run_again(spark: Any, frame: Any, table: Path) -> None:
+    """What the first attempt wrote is not in the table, what the second wrote is."""
+    failing(frame, 1).write.partitionBy("p").parquet(str(table))
+
+    assert sorted(row.id for row in spark.read.parquet(str(table)).collect()) == list(range(20))
+    assert leftovers(table) == []
+    report = last_report()
+    assert report is not None
+    assert report.files == len(visible(table))
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_job_that_fails_for_good_leaves_nothing(frame: Any, table: Path, partitioned: bool) -> None:
+    """Nothing is visible and nothing is left, the destination that it made included."""
+    writer = failing(frame, 99).write
+    with pytest.raises(PySparkException, match="boom"):
+        (writer.partitionBy("p") if partitioned else writer).parquet(str(table))
+
+    assert wait_until(lambda: not table.exists(), 20), sorted(table.rglob("*"))
+
+
+def test_job_that_fails_leaves_the_table_as_it_was(frame: Any, table: Path) -> None:
+    """Files, an empty directory and another job's work in progress stay."""
+    frame.write.parquet(str(table))
+    (table / "_temporary" / "other" / "00" / "tasks").mkdir(parents=True)
+    before = sorted(table.rglob("*"))
+    with pytest.raises(PySparkException, match="boom"):
+        failing(frame, 99).write.mode("append").parquet(str(table))
+
+    assert wait_until(lambda: sorted(table.rglob("*")) == before, 20)
+
+
+def test_straggler_leaves_nothing(spark: Any, table: Path) -> None:
+    """A task that outlives its failed job removes what it writes after the job's end."""
+
+    def fail_or_linger(value: int) -> int:
+        import time
+
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        if context.partitionId() == 0:
+            time.sleep(0.5)
+            raise ValueError("boom")
+        time.sleep(0.25)
+        return value
+
+    slow = spark.range(0, 20, 1, 2).withColumn(
+        "v", udf(fail_or_linger, "long", useArrow=False)("id")
+    )
+    with pytest.raises(PySparkException, match="boom"):
+        slow.write.option("maxRecordsPerFile", 1).parquet(str(table))
+
+    tracker = spark.sparkContext.statusTracker()
+    assert wait_until(lambda: not tracker.getActiveStageIds(), 20)
+    assert wait_until(lambda: not table.exists(), 20), sorted(table.rglob("*"))
+
+
+def test_refusal_is_one_readable_error(spark: Any, frame: Any, table: Path) -> None:
+    """What Python says comes first in the one exception that the user sees."""
+    with (
+        answered_by(spark, lambda _: json.dumps({"ok": False, "error": "the disk is full"})),
+        pytest.raises(PySparkException) as caught,
+    ):
+        frame.write.parquet(str(table))
+
+    assert str(caught.value).startswith("the disk is full")
+    assert "INTERNAL_ERROR" not in str(caught.value)
+    assert not table.exists()
+
+
+def test_refusal_reaches_sql_tables_and_v2_alike(spark: Any, frame: Any, table: Path) -> None:
+    """The same error comes through CTAS and through Spark's second file writer."""
+    frame.createOrReplaceTempView("source")
+    spark.conf.set("spark.sql.sources.useV1SourceList", "")
+    try:
+        with answered_by(spark, lambda _: json.dumps({"ok": False, "error": "the disk is full"})):
+            with pytest.raises(PySparkException, match="^the disk is full"):
+                frame.write.mode("append").parquet(str(table))
+            spark.conf.unset("spark.sql.sources.useV1SourceList")
+            with pytest.raises(PySparkException, match="the disk is full"):
+                spark.sql(
+                    f"create table x using parquet location '{table}' as select * from source"
+                )
+    finally:
+        spark.conf.unset("spark.sql.sources.useV1SourceList")
+
+
+def test_real_refusal_names_the_file(spark: Any, frame: Any, table: Path) -> None:
+    """A manifest that vanished with its task's files fails the job, and the error says which."""
+
+    def spoil(request: str) -> str:
+        for task in json.loads(request)["tasks"]:
+            manifest = Path(decode_uri(task["manifest"]).path)
+            manifest.unlink()
+            directory = manifest.parent.parent / "tasks" / task["attemptId"]
+            directory.rename(directory.with_name("gone-" + task["taskId"]))
+        return BRIDGE.apply(request)
+
+    with answered_by(spark, spoil), pytest.raises(PySparkException) as caught:
+        frame.write.parquet(str(table))
+
+    first = str(caught.value).splitlines()[0]
+    assert first.startswith("job ")
+    assert "-manifest.json" in first
+    assert not table.exists()
+
+
+def test_late_loser_does_not_win(spark: Any, frame: Any, table: Path) -> None:
+    """A manifest that another attempt put in the place of the committed one is not used."""
+
+    def overwrite(request: str) -> str:
+        task = json.loads(request)["tasks"][0]
+        manifest = Path(decode_uri(task["manifest"]).path)
+        loser = json.loads(manifest.read_text())
+        loser |= {"taskAttemptID": loser["taskAttemptID"] + "9", "files": [], "directories": []}
+        loser["taskAttemptDir"] += "9"
+        manifest.write_text(json.dumps(loser))
+        return BRIDGE.apply(request)
+
+    with answered_by(spark, overwrite):
+        frame.write.partitionBy("p").parquet(str(table))
+
+    assert sorted(row.id for row in spark.read.parquet(str(table)).collect()) == list(range(20))
+    report = last_report()
+    assert report is not None
+    assert any("is not the one that was committed" in text for text in report.warnings)
+
+
+def test_no_callback_is_a_clear_error(spark: Any, frame: Any, table: Path) -> None:
+    """Without anybody to commit, the error says what to call, and nothing is left."""
+    with (
+        answered_by(spark, None),
+        pytest.raises(PySparkException, match=r"call asynccommit\.spark\.configure"),
+    ):
+        frame.write.parquet(str(table))
+
+    assert not table.exists()
+
+
+def _attempt_dir(request: str) -> Path:
+    what = json.loads(request)
+    return Path(decode_uri(what["dest"]).path, "_temporary", what["jobId"], "00")
+
+
+def test_no_answer_before_the_record_removes_this_job_only(
+    spark: Any, frame: Any, table: Path
+) -> None:
+    """The JVM cleans up after itself, and leaves another job's directory alone."""
+
+    def vanish(request: str) -> str:
+        raise ConnectionError
+
+    other = table / "_temporary" / "other" / "00"
+    other.mkdir(parents=True)
+    with answered_by(spark, vanish), pytest.raises(PySparkException, match="no answer"):
+        frame.write.mode("append").parquet(str(table))
+
+    assert sorted(table.rglob("*")) == [other.parent.parent, other.parent, other]
+
+
+def test_no_answer_after_the_record_deletes_nothing(spark: Any, frame: Any, table: Path) -> None:
+    """Once the record is there, manifests and files stay for whoever finishes the commit."""
+    seen: list[Path] = []
+
+    def begin_and_vanish(request: str) -> str:
+        attempt = _attempt_dir(request)
+        (attempt / "commit-record.json").write_text("{}")
+        seen.extend(sorted(attempt.rglob("*")))
+        raise ConnectionError
+
+    with answered_by(spark, begin_and_vanish), pytest.raises(PySparkException, match="no answer"):
+        frame.write.partitionBy("p").parquet(str(table))
+
+    assert len([path for path in seen if path.suffix == ".parquet"]) == 6
+    assert all(path.exists() for path in seen)
+
+
+def test_refusal_after_the_record_deletes_nothing(spark: Any, frame: Any, table: Path) -> None:
+    """A commit that fails half-way keeps what a resume needs, though Spark calls abort."""
+
+    def break_off(progress: Any) -> None:
+        if progress.stage == "job_stage_rename_files":
+            raise OSError("the network is gone")
+
+    bridge.on_progress = break_off
+    try:
+        with pytest.raises(PySparkException, match="the network is gone"):
+            frame.write.partitionBy("p").parquet(str(table))
+    finally:
+        bridge.on_progress = None
+
+    records = list(table.glob("_temporary/*/00/commit-record.json"))
+    assert len(records) == 1
+    assert len(list(records[0].parent.glob("manifests/*-manifest.json"))) == 2
+    assert not (table / "_SUCCESS").exists()
+
+
+def test_lost_reply_of_a_committed_job_is_success(spark: Any, frame: Any, table: Path) -> None:
+    """The marker that names the job tells the JVM what the answer would have been."""
+
+    def commit_and_vanish(request: str) -> str:
+        BRIDGE.apply(request)
+        raise ConnectionError
+
+    with answered_by(spark, commit_and_vanish):
+        frame.write.parquet(str(table))
+
+    assert sorted(row.id for row in spark.read.parquet(str(table)).collect()) == list(range(20))
+    assert leftovers(table) == []
+
+
+def test_abort_of_a_committed_job_changes_nothing(spark: Any, frame: Any, table: Path) -> None:
+    """Without a marker the JVM cannot know, so Spark aborts: the table stays whole."""
+
+    def commit_and_vanish(request: str) -> str:
+        BRIDGE.apply(request)
+        raise ConnectionError
+
+    writer = frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    with answered_by(spark, commit_and_vanish), pytest.raises(PySparkException, match="not known"):
+        writer.parquet(str(table))
+
+    assert sorted(row.id for row in spark.read.parquet(str(table)).collect()) == list(range(20))
+
+
+def test_destination_that_is_a_file_is_refused(frame: Any, table: Path) -> None:
+    """The error names the place, and the file stays."""
+    table.write_text("mine")
+    with pytest.raises(PySparkException, match="ta ble%20/t"):
+        frame.write.mode("append").parquet(str(table))
+
+    assert table.read_text() == "mine"
+
+
+def test_scheme_without_a_store_is_delegated(spark: Any, frame: Any, table: Path) -> None:
+    """Spark's own protocol writes it, static overwrite included."""
+    before = last_report()
+    spark.conf.set("spark.asynccommit.schemes", "abfs")
+    try:
+        for _ in range(2):
+            frame.write.mode("overwrite").partitionBy("p").parquet(str(table))
+    finally:
+        spark.conf.set("spark.asynccommit.schemes", "file")
+
+    assert last_report() is before
+    assert sorted(row.id for row in spark.read.parquet(str(table)).collect()) == list(range(20))
+
+
+def test_scheme_without_a_store_is_refused_by_option(spark: Any, frame: Any, table: Path) -> None:
+    """With ``refuse`` nothing runs, nothing is deleted, and the error names the option."""
+    frame.write.parquet(str(table))
+    before = visible(table)
+    spark.conf.set("spark.asynccommit.schemes", "abfs")
+    spark.conf.set("spark.asynccommit.unsupportedScheme", "refuse")
+    try:
+        for mode in ("append", "overwrite"):
+            with pytest.raises(PySparkException, match="unsupportedScheme=delegate"):
+                frame.write.mode(mode).parquet(str(table))
+    finally:
+        spark.conf.set("spark.asynccommit.schemes", "file")
+        spark.conf.set("spark.asynccommit.unsupportedScheme", "delegate")
+
+    assert visible(table) == before
+    assert leftovers(table) == []

@@ -1,0 +1,94 @@
+"""The jar of the JVM side: compiled by Spark's own compiler, cached, private."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from asynccommit.errors import UnsupportedError
+from asynccommit.spark import jars
+from asynccommit.spark.jars import Spark, compiled_jar, installed_spark
+
+pytestmark = pytest.mark.jvm
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Use an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "asynccommit" / "spark"
+
+
+def test_jar_holds_the_protocol(cache: Path) -> None:
+    """The classes are there, and the directory is nobody else's to write to."""
+    jar = Path(compiled_jar(installed_spark()))
+
+    assert jar.parent == cache
+    assert cache.stat().st_mode & 0o777 == 0o700
+    assert "org/asynccommit/spark/AsyncCommitProtocol.class" in zipfile.ZipFile(jar).namelist()
+    assert [path.name for path in cache.iterdir()] == [jar.name]
+
+
+def test_jar_is_compiled_once() -> None:
+    """A second call finds it, and needs no Java."""
+    spark = installed_spark()
+    jar = compiled_jar(spark)
+    made = os.stat(jar).st_mtime_ns
+    no_java = Spark(spark.version, spark.scala, spark.class_path, "/does/not/exist")
+
+    assert compiled_jar(no_java) == jar
+    assert os.stat(jar).st_mtime_ns == made
+
+
+def test_jar_is_compiled_for_each_spark() -> None:
+    """Another version of Spark gets a jar of its own."""
+    spark = installed_spark()
+    other = Spark("9.9.9", spark.scala, spark.class_path, spark.java)
+
+    assert compiled_jar(other) != compiled_jar(spark)
+
+
+def test_cache_that_others_can_write_to_is_not_used(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in it would be run, so another directory is taken."""
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    monkeypatch.setattr(jars.tempfile, "tempdir", str(tmp_path))
+
+    found = jars._cache()
+    assert found != cache
+    assert found.stat().st_mode & 0o077 == 0
+
+
+def test_missing_java_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error says what is needed and where it was looked for."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(UnsupportedError, match=r"Java 17 or newer, and JAVA_HOME=.* no bin/java"):
+        installed_spark()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnsupportedError, match="no java on the PATH"):
+        installed_spark()
+
+
+def test_unknown_scala_is_said() -> None:
+    """A Spark for another Scala is refused by name."""
+    with pytest.raises(UnsupportedError, match=r"Scala 3\.3 is not known, only 2\.12 and 2\.13"):
+        compiled_jar(Spark("5.0.0", "3.3", "x", "java"))
+
+
+def test_spark_that_does_not_fit_is_said() -> None:
+    """A compile error names the version and the cause, and leaves no jar."""
+    spark = installed_spark()
+    core = Path(spark.class_path).parent
+    janino = os.pathsep.join(
+        str(path) for path in core.glob("*.jar") if "janino" in path.name or "compiler" in path.name
+    )
+    with pytest.raises(UnsupportedError, match=r"does not compile for Spark 9\.9\.9: .*Exception"):
+        compiled_jar(Spark("9.9.9", spark.scala, janino, spark.java))
+
+    assert not list(jars._cache().iterdir())

@@ -1,0 +1,164 @@
+"""``configure``: builders, running sessions, and what it refuses."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.spark import configure, sessions
+from tests.support.spark import leftovers, run_script, visible
+
+
+class Builder:
+    """As much of PySpark's builder as ``configure`` asks for."""
+
+    def __init__(self, **options: str) -> None:
+        self._options = dict(options)
+
+    def config(self, key: str, value: str) -> Builder:
+        """Set one key."""
+        self._options[key] = value
+        return self
+
+    def getOrCreate(self) -> str:  # noqa: N802  PySpark's name
+        """Return what stands for a session."""
+        return "session"
+
+
+@pytest.fixture
+def attached(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return what sessions are attached, without attaching any."""
+    seen: list[Any] = []
+    monkeypatch.setattr(sessions, "attach", lambda session, conf: seen.append((session, conf)))
+    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    return seen
+
+
+@pytest.mark.jvm
+def test_builder_is_returned_and_prepared(attached: list[Any]) -> None:
+    """The class and the jar are set, and the session is attached when it exists."""
+    builder = Builder()
+    assert configure(builder) is builder
+    session = builder.getOrCreate()
+
+    assert builder._options["spark.sql.sources.commitProtocolClass"] == sessions.PROTOCOL
+    assert builder._options["spark.jars"].endswith(".jar")
+    assert [found for found, _ in attached] == [session]
+
+
+@pytest.mark.jvm
+def test_builder_keeps_the_users_jars(attached: list[Any]) -> None:
+    """Ours is added once, however often ``configure`` is called."""
+    builder = Builder(**{"spark.jars": "a.jar,b.jar"})
+    configure(configure(builder))
+    builder.getOrCreate()
+
+    jars = builder._options["spark.jars"].split(",")
+    assert jars[:2] == ["a.jar", "b.jar"]
+    assert len(jars) == 3
+    assert len(attached) == 1
+
+
+@pytest.mark.jvm
+def test_builder_keeps_the_jars_of_the_defaults_file(
+    attached: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A builder's ``spark.jars`` would hide the one of spark-defaults.conf."""
+    (tmp_path / "spark-defaults.conf").write_text("# mine\nspark.jars   /x/mine.jar\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    builder = configure(Builder())
+
+    assert builder._options["spark.jars"].startswith("/x/mine.jar,")
+
+
+@pytest.mark.jvm
+def test_options_get_sparks_prefix(attached: list[Any]) -> None:
+    """Hadoop's keys go to a builder as ``spark.hadoop.*``, ours as they are."""
+    key = "mapreduce.manifest.committer.validate.output"
+    builder = configure(Builder(), unsupported_scheme="refuse", progress=True, conf={key: "true"})
+
+    assert builder._options[f"spark.hadoop.{key}"] == "true"
+    assert builder._options["spark.asynccommit.unsupportedScheme"] == "refuse"
+    assert builder._options["spark.asynccommit.progress"] == "true"
+
+
+@pytest.mark.parametrize(
+    "options", [{"spark.remote": "sc://localhost"}, {"spark.api.mode": "connect"}]
+)
+def test_connect_builder_is_refused(options: dict[str, str]) -> None:
+    """Spark Connect's client has no JVM, and the error says what to do instead."""
+    with pytest.raises(UnsupportedError, match=r"Spark Connect.*asynccommit\.open_job"):
+        configure(Builder(**options))
+
+
+def test_connect_session_is_refused() -> None:
+    """A session that comes from pyspark.sql.connect is one of these too."""
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(UnsupportedError, match="Spark Connect"):
+        configure(session)
+
+
+@pytest.mark.parametrize("target", [None, "local[2]", object()])
+def test_other_things_are_refused(target: object) -> None:
+    """The error says what was expected."""
+    with pytest.raises(OptionError, match="neither a SparkSession nor"):
+        configure(target)
+
+
+def test_wrong_options_are_refused() -> None:
+    """Neither an unknown policy nor a key of Spark itself is taken."""
+    with pytest.raises(OptionError, match="say delegate or refuse"):
+        configure(Builder(), unsupported_scheme="maybe")
+    with pytest.raises(OptionError, match=r"spark\.executor\.memory is not an option"):
+        configure(Builder(), conf={"spark.executor.memory": "1g"})
+
+
+def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is an installation command."""
+    monkeypatch.setattr("asynccommit.spark.find_spec", lambda name: None)
+    with pytest.raises(UnsupportedError, match=r"pip install 'asynccommit\[spark\]'"):
+        configure(Builder())
+    assert importlib.util.find_spec("pyspark") is not None
+
+
+@pytest.mark.spark
+def test_running_session_with_a_jar_of_its_own(tmp_path: Path) -> None:
+    """A session that runs gets it at once, keeps it after more jars, and others are left alone."""
+    done = run_script(
+        tmp_path,
+        """
+        spark = builder(scratch).getOrCreate()
+        frame = spark.range(20).repartition(2)
+        frame.write.parquet(str(scratch / "before"))
+        assert last_report() is None
+        assert configure(spark) is spark
+        frame.write.parquet(str(scratch / "t"))
+        import zipfile
+        with zipfile.ZipFile(scratch / "other.jar", "w") as jar:
+            jar.writestr("x.txt", "x")
+        spark.sql(f"ADD JAR '{scratch / 'other.jar'}'")
+        frame.write.mode("append").parquet(str(scratch / "t"))
+        assert len(reports()) == 2, reports()
+        other = spark.newSession()
+        other.range(5).write.parquet(str(scratch / "other"))
+        assert len(reports()) == 2, reports()
+        configure(other)
+        other.range(5).write.mode("append").parquet(str(scratch / "other"))
+        assert len(reports()) == 3, reports()
+        print(spark.read.parquet(str(scratch / "t")).count())
+        spark.stop()
+        again = configure(builder(scratch)).getOrCreate()
+        again.range(5).write.parquet(str(scratch / "again"))
+        assert len(reports()) == 4, reports()
+        """,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["40"]
+    assert len(visible(tmp_path / "t")) == 4
+    assert leftovers(tmp_path / "t") == []

@@ -1,0 +1,482 @@
+"""What the local store does beyond the contract: sidecars, links, hidden files, system errors."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import random
+import stat
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from asynccommit.errors import (
+    DeniedError,
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+    UnavailableError,
+)
+from asynccommit.parallel import list_all
+from asynccommit.store import Kind
+from asynccommit.stores import files
+from asynccommit.stores.local import LocalStore
+from tests.support.contract import RULES, Rule, name_of, names_in
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[LocalStore]:
+    """The local store."""
+    store = LocalStore()
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    """A fresh directory."""
+    return str(tmp_path)
+
+
+@pytest.fixture
+def without_kernel_rename(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Move as where the kernel has no rename that refuses to replace."""
+    monkeypatch.setattr(files, "_move_new", files._move_by_link)
+
+
+@pytest.mark.usefixtures("without_kernel_rename")
+@pytest.mark.parametrize("rule", RULES, ids=name_of)
+async def test_contract_without_renameat2(rule: Rule, store: LocalStore, root: str) -> None:
+    """The rules hold where hard links must stand in for the kernel's own rename."""
+    await rule(store, root)
+
+
+@pytest.mark.usefixtures("without_kernel_rename")
+async def test_without_links_a_rename_is_checked_first(
+    store: LocalStore, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a filesystem without hard links a file still moves, and still does not replace."""
+
+    def link(source: str, dest: str, *, follow_symlinks: bool) -> None:
+        raise PermissionError(errno.EPERM, "no links here", source, None, dest)
+
+    monkeypatch.setattr(os, "link", link)
+    await store.put(f"{root}/f", b"")
+    await store.put(f"{root}/g", b"")
+    with pytest.raises(ExistsError):
+        await store.rename(f"{root}/f", f"{root}/g")
+    await store.rename(f"{root}/f", f"{root}/h")
+    assert await names_in(store, root) == ["g", "h"]
+
+
+# --- sidecars and temporary files ------------------------------------------------------------
+
+
+async def test_checksums_and_temporary_files_are_not_listed(store: LocalStore, root: str) -> None:
+    """Hadoop's checksum files and our temporary ones are hidden, other dot files are shown."""
+    for name in (".f.crc", ".asynccommit-1-1.tmp", ".f", "f.crc", ".tmp", "crc"):
+        Path(root, name).write_bytes(b"")
+    assert await names_in(store, root) == [".f", ".tmp", "crc", "f.crc"]
+
+
+async def _delete(store: LocalStore, root: str) -> None:
+    await store.delete(f"{root}/f")
+
+
+async def _put(store: LocalStore, root: str) -> None:
+    await store.put(f"{root}/f", b"new")
+
+
+async def _rename(store: LocalStore, root: str) -> None:
+    await store.put(f"{root}/g", b"new")
+    await store.rename(f"{root}/g", f"{root}/f", replace=True)
+
+
+async def _copy(store: LocalStore, root: str) -> None:
+    await store.put(f"{root}/g", b"new")
+    await store.copy(f"{root}/g", f"{root}/f", overwrite=True)
+
+
+@pytest.mark.parametrize("change", [_delete, _put, _rename, _copy])
+async def test_a_stale_checksum_goes_with_its_file(
+    store: LocalStore, root: str, change: Callable[[LocalStore, str], asyncio.Future[None]]
+) -> None:
+    """What deletes or replaces NAME removes .NAME.crc, and no other checksum."""
+    for name in ("f", ".f.crc", ".other.crc"):
+        Path(root, name).write_bytes(b"old")
+    await change(store, root)
+    assert not os.path.lexists(f"{root}/.f.crc")
+    assert os.path.lexists(f"{root}/.other.crc")
+
+
+async def test_a_rename_to_a_free_name_removes_a_checksum_left_there(
+    store: LocalStore, root: str
+) -> None:
+    """A checksum whose file is long gone does not spoil the file that takes the name."""
+    Path(root, ".f.crc").write_bytes(b"old")
+    await store.put(f"{root}/g", b"new")
+    await store.rename(f"{root}/g", f"{root}/f")
+    assert os.listdir(root) == ["f"]
+
+
+async def test_a_directory_of_checksums_alone_is_empty(store: LocalStore, root: str) -> None:
+    """A directory that shows nothing can be deleted, or replaced by another directory."""
+    await store.mkdir(f"{root}/d")
+    Path(root, "d", ".f.crc").write_bytes(b"")
+    Path(root, "d", ".asynccommit-1-1.tmp").write_bytes(b"")
+    await store.mkdir(f"{root}/e/inner")
+    await store.rename(f"{root}/e", f"{root}/d", replace=True)
+    assert await names_in(store, f"{root}/d") == ["inner"]
+    Path(root, "d", "inner", ".f.crc").write_bytes(b"")
+    await store.delete(f"{root}/d/inner")
+    assert await names_in(store, f"{root}/d") == []
+
+
+async def test_a_checksum_stays_in_a_directory_that_is_not_empty(
+    store: LocalStore, root: str
+) -> None:
+    """A refused delete of a directory removes nothing, hidden files neither."""
+    await store.mkdir(f"{root}/d")
+    for name in ("f", ".f.crc"):
+        Path(root, "d", name).write_bytes(b"")
+    with pytest.raises(ExistsError):
+        await store.delete(f"{root}/d")
+    assert sorted(os.listdir(f"{root}/d")) == [".f.crc", "f"]
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+async def test_a_failed_write_leaves_no_temporary_file(
+    store: LocalStore, root: str, overwrite: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fills up leaves the old file and nothing else, and is named."""
+    await store.put(f"{root}/f", b"old")
+
+    def full(fd: int) -> os.stat_result:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", full)
+        with pytest.raises(RejectedError, match=f"no space left on the disk of {root}/f"):
+            await store.put(f"{root}/f", b"new", overwrite=overwrite)
+    assert os.listdir(root) == ["f"]
+    assert Path(root, "f").read_bytes() == b"old"
+
+
+async def test_a_temporary_name_that_is_taken_is_left_alone(
+    store: LocalStore, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A temporary file of another host's process is not written to."""
+    monkeypatch.setattr(files, "_serial", iter(range(10)))
+    taken = Path(root, f".asynccommit-{os.getpid()}-0.tmp")
+    taken.write_bytes(b"theirs")
+    await store.put(f"{root}/f", b"ours")
+    assert (taken.read_bytes(), Path(root, "f").read_bytes()) == (b"theirs", b"ours")
+
+
+async def test_files_are_made_with_the_mode_that_the_umask_leaves(
+    store: LocalStore, root: str
+) -> None:
+    """A file that is put has the mode of any other new file."""
+    before = os.umask(0o027)
+    try:
+        await store.put(f"{root}/f", b"")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(os.stat(f"{root}/f").st_mode) == 0o640
+
+
+# --- links and other things ------------------------------------------------------------------
+
+
+@pytest.fixture
+def linked(root: str) -> str:
+    """A directory with a file and a directory, and a link to each and to nothing."""
+    os.makedirs(f"{root}/out/d")
+    Path(root, "out", "f").write_bytes(b"out")
+    os.mkdir(f"{root}/in")
+    for name, target in (("tofile", "f"), ("todir", "d"), ("tonothing", "gone")):
+        os.symlink(f"{root}/out/{target}", f"{root}/in/{name}")
+    return f"{root}/in"
+
+
+async def test_links_are_shown_as_what_they_are(store: LocalStore, linked: str) -> None:
+    """Head and list call a link neither file nor directory, wherever it leads."""
+    found = await list_all(store, linked)
+    assert [info.kind for info in found] == [Kind.OTHER] * 3
+    for info in found:
+        assert await store.head(info.path) == info
+
+
+async def test_a_linked_file_is_not_read(store: LocalStore, linked: str) -> None:
+    """Neither get nor copy reads through a link at the end of a path."""
+    for name in ("tofile", "tonothing"):
+        with pytest.raises(PreconditionError):
+            await store.get(f"{linked}/{name}", 100)
+        with pytest.raises(PreconditionError):
+            await store.copy(f"{linked}/{name}", f"{linked}/x")
+
+
+async def test_a_pipe_is_not_waited_for(store: LocalStore, root: str) -> None:
+    """A named pipe has no content and nobody waits for one."""
+    os.mkfifo(f"{root}/pipe")
+    with pytest.raises(PreconditionError):
+        await store.get(f"{root}/pipe", 100)
+    assert (await store.head(f"{root}/pipe")).kind is Kind.OTHER
+
+
+async def test_writing_takes_the_place_of_a_link(store: LocalStore, linked: str) -> None:
+    """Put, rename and copy replace the link itself and leave what it leads to."""
+    await store.put(f"{linked}/tofile", b"new")
+    await store.put(f"{linked}/g", b"newer")
+    await store.rename(f"{linked}/g", f"{linked}/todir", replace=True)
+    with pytest.raises(ExistsError):
+        await store.put(f"{linked}/tonothing", b"", overwrite=False)
+    assert Path(linked, "tofile").read_bytes() == b"new"
+    assert Path(linked, "todir").read_bytes() == b"newer"
+    assert Path(linked, "../out/f").read_bytes() == b"out"
+    assert not os.path.lexists(f"{linked}/../out/gone")
+
+
+async def test_deleting_takes_the_link_alone(store: LocalStore, linked: str) -> None:
+    """Neither delete nor delete_tree follows a link."""
+    await store.delete(f"{linked}/tofile")
+    await store.delete_tree(f"{linked}/todir")
+    await store.delete_tree(linked)
+    assert sorted(os.listdir(f"{linked}/../".replace("/in/..", ""))) == ["out"]
+    assert sorted(os.listdir(f"{os.path.dirname(linked)}/out")) == ["d", "f"]
+
+
+async def test_a_table_may_be_a_link(store: LocalStore, linked: str) -> None:
+    """A link to a directory, asked for by name, is listed and is a directory for mkdir."""
+    await store.mkdir(f"{linked}/todir")
+    await store.put(f"{linked}/todir/f", b"")
+    assert await names_in(store, f"{linked}/todir") == ["f"]
+
+
+async def test_a_loop_of_links_is_refused(store: LocalStore, root: str) -> None:
+    """A path through links that lead in a circle is refused."""
+    os.symlink(f"{root}/b", f"{root}/a")
+    os.symlink(f"{root}/a", f"{root}/b")
+    with pytest.raises(RejectedError):
+        await store.head(f"{root}/a/x")
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+async def test_names_that_are_no_text_do_not_break_a_listing(store: LocalStore, root: str) -> None:
+    """A name of bytes that are no UTF-8 is listed and can be asked for again."""
+    Path(os.fsdecode(os.fsencode(root) + b"/caf\xe9")).write_bytes(b"x")
+    (info,) = await list_all(store, root)
+    assert (await store.head(info.path)).size == 1
+    await store.rename(info.path, f"{root}/café")
+    assert await names_in(store, root) == ["café"]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud83d"])
+async def test_a_name_that_no_filesystem_takes_is_refused(
+    store: LocalStore, root: str, name: str
+) -> None:
+    """A null byte or half a surrogate pair is refused by every request, and cuts no name off."""
+    path = f"{root}/{name}"
+    await store.put(f"{root}/a", b"")
+    for request in (store.head, store.list, store.delete, store.delete_tree, store.mkdir):
+        with pytest.raises(RejectedError):
+            await request(path)
+    for source, dest in ((path, f"{root}/c"), (f"{root}/a", path)):
+        for replace in (False, True):
+            with pytest.raises(RejectedError):
+                await store.rename(source, dest, replace=replace)
+    with pytest.raises(RejectedError):
+        await store.put(path, b"")
+    assert os.listdir(root) == ["a"]
+
+
+_NAME = st.text(
+    st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=60
+).filter(lambda name: name not in (".", "..") and not files._is_hidden(name))
+
+
+@given(source=_NAME, dest=_NAME)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+async def test_any_name_can_be_renamed_to_any_other(source: str, dest: str, tmp_path: Path) -> None:
+    """Whatever the two names, the file ends at the second, once."""
+    store = LocalStore()
+    root = str(tmp_path)
+    await store.put(f"{root}/{source}", source.encode())
+    await store.rename(f"{root}/{source}", f"{root}/in-{dest}"[: len(root) + 60])
+    (info,) = await list_all(store, root)
+    assert await store.get(info.path, 1000) == source.encode()
+    await store.delete(info.path)
+    await store.aclose()
+
+
+# --- listings --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three names a page."""
+    monkeypatch.setattr(files, "PAGE", 3)
+
+
+@pytest.mark.usefixtures("small_pages")
+async def test_a_listing_goes_on_when_its_names_were_dropped(store: LocalStore, root: str) -> None:
+    """Many long listings at once, more than are kept, all show everything once."""
+    for number in range(20):
+        await store.mkdir(f"{root}/{number}")
+        for name in range(10):
+            await store.put(f"{root}/{number}/{name}", b"")
+    found = await asyncio.gather(*(names_in(store, f"{root}/{number}") for number in range(20)))
+    assert found == [[str(name) for name in range(10)]] * 20
+
+
+@pytest.mark.usefixtures("small_pages")
+async def test_what_vanishes_while_listed_is_left_out(store: LocalStore, root: str) -> None:
+    """Files deleted between two pages are not shown, and the others are."""
+    for name in "abcdefghij":
+        await store.put(f"{root}/{name}", b"")
+    first = await store.list(root)
+    for name in "cdef":
+        await store.delete(f"{root}/{name}")
+    second = await store.list(root, first.token)
+    third = await store.list(root, second.token)
+    fourth = await store.list(root, third.token)
+    shown = [info.path[-1] for page in (first, second, third, fourth) for info in page.entries]
+    assert shown == list("abcghij")
+    assert fourth.token is None
+
+
+# --- errors ----------------------------------------------------------------------------------
+
+CODES: dict[type[StoreError], list[int]] = {
+    NotFoundError: [errno.ENOENT, errno.ENOTDIR],
+    ExistsError: [errno.EEXIST, errno.ENOTEMPTY],
+    PreconditionError: [errno.EISDIR],
+    DeniedError: [errno.EACCES, errno.EPERM, errno.EROFS],
+    UnavailableError: [errno.EBUSY, errno.EMFILE, errno.ENFILE, errno.ENOMEM],
+    OutcomeUnknownError: [errno.EIO, errno.ESTALE, errno.ETIMEDOUT],
+    RejectedError: [errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.EXDEV, errno.EFBIG, 9999],
+}
+
+
+@pytest.mark.parametrize(
+    "code, kind", [(code, kind) for kind, codes in CODES.items() for code in codes]
+)
+def test_system_errors_have_one_meaning_each(code: int, kind: type[StoreError]) -> None:
+    """Each code becomes the error that says what to do next, with both paths named."""
+    error = files.translate("rename", "/a", OSError(code, os.strerror(code), "/a", None, "/b"))
+    assert type(error) is kind
+    assert (error.op, error.path) == ("rename", "/a")
+    assert "/b" in error.detail
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_named(code: int) -> None:
+    """No space, or none left of a quota, says so with the path."""
+    error = files.translate("put", "/disk/f", OSError(code, "x"))
+    assert isinstance(error, RejectedError)
+    assert error.detail == "no space left on the disk of /disk/f"
+
+
+@pytest.fixture
+def locked(root: str) -> Iterator[str]:
+    """A directory that may not be written to."""
+    if os.geteuid() == 0:
+        pytest.skip("the superuser may do everything")
+    os.mkdir(f"{root}/locked")
+    Path(root, "locked", "f").write_bytes(b"")
+    os.chmod(f"{root}/locked", 0o500)
+    yield f"{root}/locked"
+    os.chmod(f"{root}/locked", 0o700)
+
+
+async def test_what_is_not_permitted_is_denied(store: LocalStore, locked: str) -> None:
+    """Writing where one may not write is denied, and changes nothing."""
+    for request in (store.delete, store.delete_tree):
+        with pytest.raises(DeniedError):
+            await request(f"{locked}/f")
+    with pytest.raises(DeniedError):
+        await store.put(f"{locked}/g", b"")
+    with pytest.raises(DeniedError):
+        await store.rename(f"{locked}/f", f"{locked}/g")
+    with pytest.raises(DeniedError):
+        await store.mkdir(f"{locked}/d")
+    assert os.listdir(locked) == ["f"]
+
+
+async def test_the_superuser_is_denied_what_the_kernel_keeps(store: LocalStore) -> None:
+    """A refusal of the kernel is a denial, not a missing file, for the superuser too."""
+    if not os.path.isdir("/sys/kernel"):
+        pytest.skip("there is no /sys")
+    for request in (store.mkdir, lambda path: store.put(path, b"")):
+        with pytest.raises(DeniedError):
+            await request("/sys/asynccommit")
+
+
+@pytest.mark.parametrize("replace", [False, True])
+async def test_another_filesystem_is_refused_by_name(
+    store: LocalStore, root: str, replace: bool
+) -> None:
+    """A rename across filesystems is refused and names both ends; nothing is copied."""
+    other = "/dev/shm"
+    if not os.path.isdir(other) or os.stat(other).st_dev == os.stat(root).st_dev:
+        pytest.skip("there is one filesystem only")
+    await store.put(f"{root}/f", b"")
+    dest = f"{other}/asynccommit-test-{os.getpid()}"
+    with pytest.raises(RejectedError) as caught:
+        await store.rename(f"{root}/f", dest, replace=replace)
+    assert f"{root}/f" in str(caught.value)
+    assert f"{dest} is on another filesystem" in str(caught.value)
+    assert not os.path.exists(dest)
+
+
+async def test_the_root_is_not_deleted(store: LocalStore) -> None:
+    """Nobody means to delete everything."""
+    with pytest.raises(RejectedError):
+        await store.delete_tree("/")
+
+
+# --- speed that can be counted ---------------------------------------------------------------
+
+
+async def test_a_slow_call_delays_no_rename(
+    store: LocalStore, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Renames of the same turn are done while a delete of a tree still runs."""
+    hold = threading.Event()
+    monkeypatch.setattr(files, "delete_tree", lambda path: hold.wait(30))
+    await store.put(f"{root}/f", b"")
+    slow = asyncio.ensure_future(store.delete_tree(root))
+    await asyncio.gather(store.rename(f"{root}/f", f"{root}/g"))
+    assert not slow.done()
+    hold.set()
+    await slow
+
+
+async def test_many_slow_calls_leave_threads_for_renames(
+    store: LocalStore, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even with every thread for slow calls in use a rename is done."""
+    hold = threading.Event()
+    monkeypatch.setattr(files, "put", lambda path, data, overwrite: hold.wait(30))
+    os.mkdir(f"{root}/f")
+    slow = [asyncio.ensure_future(store.put(f"{root}/p", b"")) for _ in range(50)]
+    await store.rename(f"{root}/f", f"{root}/g")
+    hold.set()
+    await asyncio.gather(*slow)
+
+
+def test_seed_of_the_suite_is_not_shared() -> None:
+    """The suite draws nothing from the shared generator, so that runs repeat."""
+    state = random.getstate()
+    LocalStore()
+    assert random.getstate() == state

@@ -1,0 +1,129 @@
+"""The blocking facade: the same jobs without an event loop of one's own."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from blockbuster import BlockBuster
+
+from asynccommit import sync
+from asynccommit.errors import CommitError, PreflightError, UnsupportedError
+from asynccommit.job import TaskCommit
+from tests.support.jobs import visible
+
+
+def test_a_job_in_a_with_block(tmp_path: Path) -> None:
+    """Leaving the block commits what the tasks wrote."""
+    with sync.job(tmp_path / "out") as job:
+        for number in range(3):
+            with job.task(number) as task:
+                Path(task.path(f"p={number}/part")).write_text(str(number))
+
+    assert visible(tmp_path / "out") == {f"p={n}/part": str(n) for n in range(3)}
+    assert job.report is not None
+    assert job.report.files == 3
+
+
+def test_an_exception_aborts_the_job(tmp_path: Path) -> None:
+    """An exception in the block leaves nothing behind and is raised as it was."""
+    with pytest.raises(ZeroDivisionError), sync.job(tmp_path / "out") as job:
+        with job.task(0) as task:
+            Path(task.path("part")).write_text("x")
+        _ = 1 / 0
+
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failed_task_can_be_run_again(tmp_path: Path) -> None:
+    """A task that raised is aborted; its next attempt counts."""
+    with sync.job(tmp_path / "out") as job:
+        with pytest.raises(OSError, match="flaky"), job.task(0) as task:
+            Path(task.path("bad")).write_text("x")
+            raise OSError("flaky")
+        with job.task(0, attempt=1) as task:
+            Path(task.path("good")).write_text("y")
+
+    assert visible(tmp_path / "out") == {"good": "y"}
+
+
+async def test_in_a_notebook(tmp_path: Path, blockbuster: BlockBuster) -> None:
+    """The facade works while an event loop is running in this thread."""
+    blockbuster.deactivate()
+    with sync.job(tmp_path / "out") as job, job.task(0) as task:
+        path = task.path("part")
+
+    assert job.job_id in path
+
+
+def test_tasks_in_other_processes(tmp_path: Path) -> None:
+    """A child runs a task by the job's id and hands back its commit message as JSON."""
+    with sync.job(tmp_path / "out") as job:
+        receive, send = os.pipe()
+        child = os.fork()
+        if child == 0:
+            with sync.task(tmp_path / "out", job.job_id, 5) as task:
+                Path(task.path("part-5")).write_text("five")
+            assert task.commit is not None
+            os.write(send, pickle.dumps(task.commit.to_json()))
+            os._exit(0)
+        os.close(send)
+        job.accept(TaskCommit.from_json(pickle.loads(os.read(receive, 65536))))
+        os.close(receive)
+        os.waitpid(child, 0)
+
+    assert visible(tmp_path / "out") == {"part-5": "five"}
+
+
+def test_a_job_is_not_used_across_a_fork(tmp_path: Path) -> None:
+    """A child that uses its parent's job is told what to do instead."""
+    with sync.job(tmp_path / "out") as job:
+        child = os.fork()
+        if child == 0:
+            try:
+                with job.task(0):
+                    os._exit(1)
+            except UnsupportedError as error:
+                os._exit(0 if "before a fork" in str(error) else 2)
+        _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_job_cannot_be_pickled(tmp_path: Path) -> None:
+    """Pickling is refused, and the error says what to hand over instead."""
+    with sync.job(tmp_path / "out") as job, pytest.raises(UnsupportedError, match="job_id"):
+        pickle.dumps(job)
+
+
+def test_committing_a_job_that_was_set_up_elsewhere(tmp_path: Path) -> None:
+    """A refused job stays as it is; it can be planned, committed with options, or aborted."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/part").write_text("old")
+    with (
+        pytest.raises(PreflightError),
+        sync.job(tmp_path / "out", job_id="j") as job,
+        job.task(0) as task,
+    ):
+        Path(task.path("part")).write_text("new")
+    replacing = {"mapreduce.manifest.committer.delete.target.files": "true"}
+    plan = sync.plan_job(tmp_path / "out", "j", options=replacing)
+
+    assert (plan.files, plan.replaced) == (1, 1)
+    assert visible(tmp_path / "out") == {"part": "old"}
+
+    sync.commit_job(tmp_path / "out", "j", options=replacing)
+
+    assert visible(tmp_path / "out") == {"part": "new"}
+    assert sync.abort_job(tmp_path / "out", "j").outcome == "nothing to clean up"
+
+
+def test_a_destination_that_is_a_file(tmp_path: Path) -> None:
+    """A file as destination is refused at once."""
+    (tmp_path / "out").write_text("x")
+    with pytest.raises(CommitError, match="out"), sync.job(tmp_path / "out"):
+        pass
+
+    assert (tmp_path / "out").read_text() == "x"
