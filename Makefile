@@ -24,8 +24,9 @@ help:  ## list the targets
 demo: java $(STAMP)  ## write real data with Spark, once its way and once ours, and compare
 	$(BIN)/asynccommit demo $(ARGS)
 
-# The quick ones first. The others start JVMs; two processes keep two cores busy, and a session is
-# shared by the tests of a file.
+# The quick ones first; the others start JVMs. One process for all of these, in the order of their
+# folders: a Spark session is shared, and once there is one, PySpark reads the exceptions of every
+# other JVM as its own, so tests/compat comes before tests/spark.
 JVM := jvm or spark or cluster
 
 test: java $(STAMP)  ## run every test
@@ -33,7 +34,7 @@ ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	$(BIN)/python -m pytest -m "not ($(JVM))" --durations=5
-	$(BIN)/python -m pytest -m "$(JVM)" --durations=15 --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m "$(JVM)" --durations=15
 endif
 
 bench: java $(STAMP)  ## measure against Hadoop's committers

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,9 +86,9 @@ class Command:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
     """The command."""
-    yield Command(capsys)
+    return Command(capsys)
 
 
 # --- commit ------------------------------------------------------------------------------------
@@ -529,6 +529,7 @@ def test_secrets_are_not_shown(command: Command) -> None:
     for options in ([], ["--json"], ["--debug"]):
         assert command("inspect", url, *options) == Exit.NOT_FOUND
         assert "sig=***" in command.out + command.err
+        assert "TOPSECRET" not in command.out + command.err
     command("commit", "wasb://user:TOPSECRET@h/x?sig=TOPSECRET", "--trust-manifests", "--json")
     assert "TOPSECRET" not in command.out + command.err
 

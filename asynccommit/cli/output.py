@@ -81,7 +81,8 @@ class Output:
         code = exit_code(error)
         message = _message(error)
         if self.debug:
-            traceback.print_exception(error)
+            lines = "".join(traceback.format_exception(error)).splitlines()
+            sys.stderr.write("\n".join(plain(line) for line in lines) + "\n")
         if self.json:
             value = {"error": code.name.lower(), "message": message, "exit_code": int(code)}
             sys.stdout.write(json.dumps({**value, **_details(error)}, indent=2) + "\n")

@@ -51,6 +51,14 @@ class Loaded:
         self.ignored: list[str] = []
         self.rescanned: list[str] = []
         self.bytes = 0
+        self._tagged = 0
+
+    @property
+    def etags(self) -> bool | None:
+        """Whether all entries have an etag, none has, or (``None``) some have."""
+        if self._tagged == self.files:
+            return True
+        return None if self._tagged else False
 
     @property
     def files(self) -> int:
@@ -59,9 +67,10 @@ class Loaded:
 
     async def add(self, entries: Sequence[Entry], directories: Sequence[str]) -> None:
         """Take in what one task wrote."""
-        self.bytes += sum(entry.size for entry in entries)
-        self.dests.add(entry.dest for entry in entries)
-        self.outcome.add(identity(entry) for entry in entries)
+        self.bytes += sum([entry.size for entry in entries])
+        self._tagged += sum([entry.etag is not None for entry in entries])
+        self.dests.add([entry.dest for entry in entries])
+        self.outcome.add([identity(entry) for entry in entries])
         self.parents.update({entry.dest.rpartition("/")[0] for entry in entries})
         self.directories.update(directories)
         await self.spill.append(entries)

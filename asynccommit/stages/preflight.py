@@ -24,7 +24,7 @@ from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.load import Loaded, identity
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
-from asynccommit.store import Info
+from asynccommit.store import Info, Kind
 
 SAMPLE = 100
 """How many of the files are named in ``_SUCCESS``: the reference's number."""
@@ -267,24 +267,27 @@ async def _name_lost(loaded: Loaded, lost: set[int]) -> None:
     )
 
 
-async def gather(run: Run, path: str, found: Fingerprints) -> None:
-    """Add what is in the directory ``path`` to ``found``, as ``identity`` says it."""
+async def gather(run: Run, path: str, found: Fingerprints, etags: bool | None = None) -> None:
+    """Add what is in the directory ``path`` to ``found``, as ``identity`` says it.
+
+    Args:
+        run: the commit under way.
+        path: a directory; one that is missing, or is a file, adds nothing.
+        found: where to.
+        etags: whether the entries to compare with all have an etag, none has, or some.
+    """
     try:
         async for page in pages(run.store, path):
-            found.add(seen for info in page for seen in _identities(info))
+            files = [info for info in page if info.kind is Kind.FILE]
+            if etags is not False:
+                found.add([(info.path, info.size, info.etag) for info in files])
+            if etags is not True:
+                found.add([(info.path, info.size) for info in files])
     except NotFoundError:
         return
     except StoreError as error:
         if not isinstance(error, PreconditionError):
             raise
-
-
-def _identities(info: Info) -> Iterable[tuple[str, int] | tuple[str, int, str]]:
-    if info.kind.value != "file":
-        return ()
-    if info.etag is None:
-        return ((info.path, info.size),)
-    return ((info.path, info.size), (info.path, info.size, info.etag))
 
 
 async def _with_dest(loaded: Loaded, prints: set[int]) -> AsyncIterator[Entry]:

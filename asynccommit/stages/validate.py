@@ -26,7 +26,7 @@ async def validate_output(run: Run, plan: Plan) -> None:
     with run.timed("job_stage_optional_validate_output", len(loaded.parents)):
 
         async def look(path: str) -> None:
-            await gather(run, path, found)
+            await gather(run, path, found, loaded.etags)
             run.step()
 
         try:

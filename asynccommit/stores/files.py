@@ -62,7 +62,7 @@ def get(path: str, limit: int) -> bytes:
 def names(path: str) -> list[str]:
     """Return the names in the directory ``path`` that listings show, sorted."""
     try:
-        return sorted(name for name in os.listdir(path) if not _is_hidden(name))
+        return sorted([name for name in os.listdir(path) if name[0] != "." or not _is_hidden(name)])
     except NotADirectoryError as error:
         if not os.path.lexists(path):
             raise
@@ -95,8 +95,9 @@ def page(
 
 def _info(path: str, stat: os.stat_result) -> Info:
     if S_ISREG(stat.st_mode):
-        etag = f"{stat.st_dev:x}-{stat.st_ino:x}-{stat.st_mtime_ns:x}-{stat.st_size:x}"
-        return Info(path, Kind.FILE, stat.st_size, etag, stat.st_mtime, stat.st_dev)
+        size, volume = stat.st_size, stat.st_dev
+        etag = "%x-%x-%x-%x" % (volume, stat.st_ino, stat.st_mtime_ns, size)  # noqa: UP031  quicker
+        return Info(path, Kind.FILE, size, etag, stat.st_mtime, volume)
     if S_ISDIR(stat.st_mode):
         writable = os.access(path, os.W_OK | os.X_OK)
         return Info(path, Kind.DIRECTORY, 0, None, stat.st_mtime, stat.st_dev, writable)

@@ -55,7 +55,7 @@ class LocalStore:
         return Page(tuple(entries), after)
 
     async def get(self, path: str, limit: int) -> bytes:
-        return await _ask(self._slow, "get", files.get, path, limit)
+        return await _ask(self._quick, "get", files.get, path, limit)
 
     async def put(self, path: str, data: bytes, *, overwrite: bool = True) -> Info:
         return await _ask(self._slow, "put", files.put, path, data, overwrite)

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import udf
 
 from asynccommit.spark import last_report, reports
-from tests.support.spark import leftovers, visible, wait_until
+from tests.support.spark import leftovers, settles, visible, wait_until
 
 
 def ids(spark: Any, table: Path) -> list[int]:
@@ -58,7 +58,7 @@ def test_job_that_fails_beside_another(spark: Any, frame: Any, table: Path) -> N
             bad.result()
 
     assert ids(spark, table) == list(range(20))
-    assert wait_until(lambda: leftovers(table) == [], 20)
+    assert settles(table)
 
 
 def test_two_threads_into_two_tables(spark: Any, frame: Any, table: Path) -> None:
@@ -129,6 +129,6 @@ def test_speculation_with_both_attempts_finishing(spark: Any, table: Path, tmp_p
 
     assert ids(spark, table) == list(range(12))
     assert wait_until(lambda: len(list(log.glob("end-*"))) == 2, 10)
-    assert wait_until(lambda: leftovers(table) == [], 10)
+    assert settles(table)
     assert report is not None
     assert report.files == len(visible(table)) == 3

@@ -109,7 +109,7 @@ def test_refusal_reaches_sql_tables_and_v2_alike(spark: Any, frame: Any, table: 
     spark.conf.set("spark.sql.sources.useV1SourceList", "")
     try:
         with answered_by(spark, lambda _: json.dumps({"ok": False, "error": "the disk is full"})):
-            with pytest.raises(PySparkException, match="^the disk is full"):
+            with pytest.raises(PySparkException, match=r"^the disk is full"):
                 frame.write.mode("append").parquet(str(table))
             spark.conf.unset("spark.sql.sources.useV1SourceList")
             with pytest.raises(PySparkException, match="the disk is full"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def test_cache_that_others_can_write_to_is_not_used(
     """What is in it would be run, so another directory is taken."""
     cache.mkdir(parents=True)
     cache.chmod(0o777)
-    monkeypatch.setattr(jars.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     found = jars._cache()
     assert found != cache

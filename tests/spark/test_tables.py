@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asynccommit.spark import last_report, reports
-from tests.support.spark import leftovers, visible
+from tests.support.spark import leftovers, settles, visible
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_dynamic_overwrite_that_fails_loses_nothing(spark: Any, frame: Any, tabl
         dynamic(bad).partitionBy("p").parquet(str(table))
 
     assert visible(table) == before
-    assert leftovers(table) == []
+    assert settles(table)
 
 
 def test_every_job_has_an_id_of_its_own(frame: Any, table: Path) -> None:

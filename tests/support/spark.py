@@ -155,6 +155,14 @@ def leftovers(table: Path) -> list[str]:
     )
 
 
+def settles(table: Path, *, seconds: float = 20) -> bool:
+    """Wait for stragglers of a failed job, and return whether they have left nothing.
+
+    Spark fails a job while other tasks of it still run.
+    """
+    return wait_until(lambda: leftovers(table) == [], seconds)
+
+
 class Reply:
     """A stand-in for the callback: answers with what ``function`` returns."""
 
