@@ -33,8 +33,8 @@ class Options:
         delete_target_files: an existing file at a destination is moved aside, not an error.
         validate: compare the destination with the manifests before ``_SUCCESS``; ``None`` where
             the store makes it cheap.
-        check_sources: see before the first rename that every file is there with its size;
-            ``None`` where the store makes it cheap.
+        check_sources: see before the first rename that every file is there with its size, for
+            one listing of each directory that tasks wrote to.
         report_directory: URL of a directory for a summary of every job, failed ones too.
         diagnostics_directory: URL, on the destination's store, that keeps the manifests.
         parallel_delete: clean up the task attempt directories in parallel.
@@ -55,7 +55,7 @@ class Options:
     window: int = 32
     delete_target_files: bool = False
     validate: bool | None = None
-    check_sources: bool | None = None
+    check_sources: bool = False
     report_directory: str | None = None
     diagnostics_directory: str | None = None
     parallel_delete: bool = True

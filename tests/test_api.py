@@ -59,12 +59,11 @@ async def test_cancelling_aborts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "../x", "a//b", "a/./b", "a/.."])
 async def test_names_that_lead_elsewhere(tmp_path: Path, name: str) -> None:
     """A task writes below its directory and nowhere else."""
-    async with open_job(tmp_path / "out") as job:
-        async with job.task(0) as task:
-            with pytest.raises(OptionError, match="relative path"):
-                task.path(name)
-            with pytest.raises(OptionError):
-                await task.put(name, b"")
+    async with open_job(tmp_path / "out") as job, job.task(0) as task:
+        with pytest.raises(OptionError, match="relative path"):
+            task.path(name)
+        with pytest.raises(OptionError):
+            await task.put(name, b"")
 
 
 async def test_overwriting(tmp_path: Path) -> None:

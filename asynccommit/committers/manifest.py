@@ -29,7 +29,7 @@ from asynccommit.stages.directories import make_directories, move_aside
 from asynccommit.stages.failing import commit_failures, job_commit_error
 from asynccommit.stages.load import Loaded, load_manifests
 from asynccommit.stages.preflight import Plan, preflight
-from asynccommit.stages.record import find_record, write_record
+from asynccommit.stages.record import find_record, refuse_begun, write_record
 from asynccommit.stages.rename import rename_files
 from asynccommit.stages.reports import has_report, keep_manifests, report_on
 from asynccommit.stages.run import OnProgress, Run
@@ -86,7 +86,8 @@ class ManifestCommitter:
     async def setup_job(self) -> None:
         """Make the directories of this job attempt.
 
-        ``set_up`` is true from when they may be there and are this committer's to abort. Raises ``CommitError`` if the destination is a file, or the job attempt is there already.
+        ``set_up`` is true from when they may be there and are this committer's to abort. Raises
+        ``CommitError`` if the destination is a file, or the job attempt is there already.
         """
         run = self._run()
         async with commit_failures(run):
@@ -159,6 +160,7 @@ class ManifestCommitter:
         async with self._reporting(run):
             if await self._is_committed(run):
                 return replace(_report(run), already=True)
+            await refuse_begun(run)
             with Loaded(self.options) as loaded:
                 await load_manifests(run, loaded, tasks)
                 plan = await preflight(run, loaded, overwrite)

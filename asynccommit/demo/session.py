@@ -19,6 +19,8 @@ _CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
+    # A short run on a few cores: the quick compiler, so that neither write pays for warming up.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     # Thousands of small files are read by a few tasks, not by one task for a handful.

@@ -182,7 +182,8 @@ class _Load:
         limit = self.run.options.max_manifest_bytes
         if info.size > limit:
             raise ManifestError(url, _too_large(info.size, limit))
-        data = await self.run.store.get(info.path, limit)
+        with self.run.counted_as("op_load_manifest"):
+            data = await self.run.store.get(info.path, limit)
         self.run.statistics.sample("committer_task_manifest_file_size", len(data))
         return data
 

@@ -168,7 +168,7 @@ async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
     outside = sorted(
         {path for path in loaded.parents if path != root and not path.startswith(inside)}
     )
-    survey.below = [run.layout.dest.path, *outside]
+    survey.below = [path for path in (run.layout.dest.path, *outside) if not _within(path, gone)]
     survey.needed -= {path for path in survey.needed if not path.startswith(inside)}
     survey.needed.update(outside)
     for path in outside:
@@ -205,6 +205,11 @@ async def _look(run: Run, path: str, survey: _Survey) -> None:
                 survey.existing.add(info.path for info in infos)
     except NotFoundError:
         return
+
+
+def _within(path: str, directories: Collection[str]) -> bool:
+    """Whether ``path`` is one of ``directories`` or below one."""
+    return any(path == other or path.startswith(other + "/") for other in directories)
 
 
 def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:

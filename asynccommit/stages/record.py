@@ -7,6 +7,7 @@ which comes whenever the driver's commit fails or Python dies, looks for the rec
 from __future__ import annotations
 
 from asynccommit.errors import (
+    CommitError,
     ExistsError,
     NotFoundError,
     OutcomeUnknownError,
@@ -28,7 +29,7 @@ _LIMIT = 64 * 1024 * 1024
 async def write_record(run: Run, plan: Plan) -> None:
     """Write the commit record of this job attempt, which must not have one.
 
-    Raises ``PreconditionError`` if a commit of this job attempt has begun already.
+    Raises ``CommitError`` if a commit of this job attempt has begun already.
     """
     loaded = plan.loaded
     record = CommitRecord(
@@ -48,22 +49,27 @@ async def write_record(run: Run, plan: Plan) -> None:
     except OutcomeUnknownError:
         raise
     except ExistsError as error:
-        raise await already_begun(run) from error
+        raise begun_error(run, "a moment ago") from error
     except StoreError:
         run.begun = False
         raise
 
 
-async def already_begun(run: Run) -> PreconditionError:
-    """Return the error that names the commit that has begun."""
+async def refuse_begun(run: Run) -> None:
+    """Raise ``CommitError`` if a commit of this job attempt has begun already."""
     record = await find_record(run)
-    who = f"by {record.user} on {record.host}" if record else "by somebody"
-    return PreconditionError(
-        "put",
-        run.layout.record,
-        f"a commit of this job has begun already, {who}: if it is dead, nothing was lost; "
-        f"its files are in {run.layout.attempt_dir}",
+    if record is not None:
+        raise begun_error(run, f"by {record.user} on {record.host}")
+
+
+def begun_error(run: Run, who: str) -> CommitError:
+    """Return the error that says that a commit has begun, and that nothing of it was lost."""
+    text = (
+        f"a commit of this job was begun before, {who}. If it is running, let it end. If it "
+        f"failed, nothing was lost: what it had not yet moved is in {run.layout.attempt_dir}"
     )
+    error = PreconditionError("put", run.layout.record, "is there already")
+    return CommitError(run.layout.job_id, run.stage, (error,), text)
 
 
 async def find_record(run: Run) -> CommitRecord | None:

@@ -93,6 +93,17 @@ class Run:
             if not failed:
                 self.stage = outer
 
+    @contextmanager
+    def counted_as(self, name: str) -> Iterator[None]:
+        """Count and time one operation that is not a stage."""
+        begin = _now()
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            self.statistics.duration(name, _now() - begin, failed=failed)
+
     def step(self, count: int = 1) -> None:
         """Count items done; tells progress a few times a second at most."""
         self.done += count

@@ -63,7 +63,6 @@ _OPERATIONS = {
     "delete": "op_delete",
     "delete_tree": "op_delete_dir",
     "put": "op_create_file",
-    "get": "op_load_manifest",
 }
 """Method of a store -> the name under which Hadoop counts it."""
 

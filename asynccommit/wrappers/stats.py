@@ -29,13 +29,6 @@ class Count:
     seconds: float = 0.0
     longest: float = 0.0
 
-    def add(self, seconds: float) -> None:
-        """Count one call that ended after ``seconds``."""
-        self.n += 1
-        self.seconds += seconds
-        if seconds > self.longest:
-            self.longest = seconds
-
 
 class Stats:
     """Count what passes, by the name of the method, in ``counts``.
@@ -69,15 +62,18 @@ class Stats:
         async def counted(op: Op) -> Any:
             clock = get_loop().time
             start = clock()
+            count = counts[op.name]
             try:
-                result = await call(op)
+                return await call(op)
             except BaseException as error:
-                count = counts[op.name]
                 count.failures += 1
                 count.waits += isinstance(error, ThrottledError)
-                count.add(clock() - start)
                 raise
-            counts[op.name].add(clock() - start)
-            return result
+            finally:
+                seconds = clock() - start
+                count.n += 1
+                count.seconds += seconds
+                if seconds > count.longest:
+                    count.longest = seconds
 
         return counted

@@ -97,7 +97,7 @@ def test_overwrite_replaces(spark: Any, frame: Any, table: Path, partitioned: bo
 def test_overwrite_that_fails_loses_nothing(spark: Any, frame: Any, table: Path) -> None:
     """The old table stays when the job that should replace it fails; Spark's own loses it."""
     frame.write.parquet(str(table))
-    with pytest.raises(Exception, match="boom"):
+    with pytest.raises(TASK_FAILURES, match="boom"):
         frame.selectExpr("assert_true(id < 0, 'boom')").write.mode("overwrite").parquet(str(table))
 
     assert rows(spark, "parquet", table) == list(range(20))

@@ -175,8 +175,8 @@ def test_dynamic_overwrite_that_fails_loses_nothing(spark: Any, frame: Any, tabl
     """A job that fails leaves every partition as it was."""
     frame.write.partitionBy("p").parquet(str(table))
     before = visible(table)
-    bad = frame.selectExpr("id", "p", "assert_true(id < 0, 'boom') as s")
-    with pytest.raises(Exception, match="boom"):
+    bad = frame.selectExpr("id", "p", "cast(assert_true(id < 0, 'boom') as string) as s")
+    with pytest.raises(TASK_FAILURES, match="boom"):
         dynamic(bad).partitionBy("p").parquet(str(table))
 
     assert visible(table) == before

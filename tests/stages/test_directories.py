@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -141,3 +142,19 @@ def test_leaves_make_every_directory(names: list[str]) -> None:
 
     assert ancestors("/r", made) == wanted
     assert not any(other.startswith(path + "/") for path in made for other in made)
+
+
+async def test_overwriting_a_place_outside(tmp_path: Path) -> None:
+    """A custom partition location that is replaced is made again for the new files."""
+    job = committer(tmp_path / "out")
+    await job.setup_job()
+    commit = await run_task(job, 0, {})
+    elsewhere = tmp_path / "elsewhere"
+    write(elsewhere, {"old": "o"})
+    staged = f"{job.layout.absolute_dir}/{commit.attempt_id}/new"
+    await job.store.mkdir(staged.rpartition("/")[0])
+    await job.store.put(staged, b"n")
+    absolute = {job.layout.url(staged): job.layout.url(f"{elsewhere}/new")}
+    await job.commit_job([replace(commit, absolute=absolute)], overwrite=[str(elsewhere)])
+
+    assert visible(elsewhere) == {"new": "n"}

@@ -233,7 +233,7 @@ async def test_a_broken_manifest_is_refused(tmp_path: Path, name: str) -> None:
 
 async def test_an_oversized_manifest_is_refused(tmp_path: Path) -> None:
     """A manifest above the limit is not read, and the option is named."""
-    job, _, path = await one_task(tmp_path)
+    _, _, path = await one_task(tmp_path)
     small = committer(tmp_path / "out", max_manifest_bytes=100)
 
     assert path.stat().st_size > 100

@@ -80,7 +80,7 @@ async def test_a_second_commit_of_a_begun_job_is_refused(tmp_path: Path) -> None
     with pytest.raises(CommitError):
         await job.commit_job()
     first = (reports / f"summary-{JOB}.json").read_bytes()
-    with pytest.raises(CommitError):
+    with pytest.raises(CommitError, match=r"was begun before, by alice on driver-0"):
         await job.commit_job()
 
     assert (reports / f"summary-{JOB}.json").read_bytes() == first
