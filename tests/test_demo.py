@@ -22,7 +22,14 @@ from asynccommit.report.text import to_text
 
 SIDE = Side("/t", 1460, 365, 0.5, 2.0, 20.0, False, 336_776, "-17")
 OUTCOME = Outcome(
-    336_776, "-17", SIDE, replace(SIDE, job_commit=0.5, write=16.0), "/t/_SUCCESS", "/r", "/log"
+    336_776,
+    "-17",
+    SIDE,
+    replace(SIDE, job_commit=0.5, write=16.0),
+    "/t/_SUCCESS",
+    "/r",
+    {"job_stage_rename_files": 0.037},
+    "/log",
 )
 
 
@@ -54,6 +61,7 @@ def test_table_compares() -> None:
         ["job", "commit", "2.00", "s", "500", "ms", "4x"],
         ["whole", "write", "20.0", "s", "16.0", "s", "1.2x"],
     ]
+    assert "Our job commit: rename files 37 ms." in text
     assert text.count("\nyes  ") == len(OUTCOME.checks)
     assert OUTCOME.proven
 

@@ -15,6 +15,7 @@ from asynccommit.demo.outcome import Outcome, Side
 from asynccommit.demo.session import TASKS, commit_times, printed_to, quiet_session
 from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, UnsupportedError
 from asynccommit.job import SUCCESS, TEMPORARY
+from asynccommit.results import JobReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -134,7 +135,9 @@ class _Demo:
         ours = self._write(flights, "asynccommit", ours=True)
         success, report = self._what_we_left()
         spark = self._write(flights, "spark", ours=False)
-        return Outcome(rows, content, spark, ours, success, report, str(log))
+        return Outcome(
+            rows, content, spark, ours, success, report.report, dict(report.stages), str(log)
+        )
 
     def _read_source(self, source: Path, months: Sequence[int]) -> DataFrame:
         reader = self._session.read.schema(SCHEMA).option("mode", "FAILFAST")
@@ -195,15 +198,15 @@ class _Demo:
             content=content,
         )
 
-    def _what_we_left(self) -> tuple[str | None, str | None]:
-        """Return the marker and the report of our job, if they are there."""
+    def _what_we_left(self) -> tuple[str | None, JobReport]:
+        """Return the marker of our job, if it is there, and what its commit reported."""
         from asynccommit.spark import last_report
 
-        marker, said = self._directory / "asynccommit" / SUCCESS, last_report()
-        if said is None:
+        marker, report = self._directory / "asynccommit" / SUCCESS, last_report()
+        if report is None:
             raise NotFoundError("get", str(marker), "Spark did not ask this package to commit")
         there = marker.is_file() and marker.stat().st_size > 0
-        return (str(marker) if there else None), said.report
+        return (str(marker) if there else None), report
 
 
 def fingerprint(frame: DataFrame) -> tuple[int, str]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.report.plain import show_seconds
-from asynccommit.report.text import facts_table
+from asynccommit.report.text import facts_table, stage_times
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class Outcome:
         ours: the table that this package committed.
         success: the ``_SUCCESS`` of our table.
         report: our summary of the job.
+        stages: what our job commit spent its seconds on.
         log: what Spark logged.
     """
 
@@ -62,6 +63,7 @@ class Outcome:
     ours: Side
     success: str | None
     report: str | None
+    stages: Mapping[str, float]
     log: str
 
     @property
@@ -95,22 +97,20 @@ def table(outcome: Outcome) -> RenderableType:
         Text(f"{'yes' if held else 'NO '}  {what}", "green" if held else "bold red")
         for what, held in outcome.checks.items()
     ]
-    places = facts_table(
-        {
-            "Spark's table": outcome.spark.path,
-            "our table": outcome.ours.path,
-            "marker": outcome.success or "missing",
-            "report": outcome.report or "missing",
-            "Spark's log": outcome.log,
-        }
-    )
-    notes = Text("task commit: all tasks added up; both commits as Spark's own metrics say", "dim")
+    places = {
+        "Spark's table": outcome.spark.path,
+        "our table": outcome.ours.path,
+        "marker": outcome.success or "missing",
+        "report": outcome.report or "missing",
+        "Spark's log": outcome.log,
+    }
+    notes = "Commit times are Spark's own metrics; that of the tasks is theirs added up."
     return Group(
         _comparison(outcome),
-        notes,
-        *(Padding(part, (1, 0, 0, 0)) for part in checks[:1]),
-        *checks[1:],
-        Padding(places, (1, 0, 0, 0)),
+        Text(notes, "dim"),
+        Text(f"Our job commit: {stage_times(outcome.stages)}.", "dim"),
+        Padding(Group(*checks), (1, 0)),
+        facts_table(places),
     )
 
 

@@ -57,13 +57,17 @@ def _job_facts(report: JobReport, dry_run: bool) -> Table:
     if dry_run:
         _add_list(table, "files", report.filenames, report.files)
         return table
-    stages = [(name, took) for name, took in report.stages.items() if name != OUTERMOST]
-    times = ", ".join(f"{stage_name(name)} {show_seconds(took)}" for name, took in stages)
-    table.add_row("stages", safe(times))
+    table.add_row("stages", safe(stage_times(report.stages)))
     for name, url in (("marker", report.success), ("report", report.report)):
         if url is not None:
             table.add_row(name, safe(url))
     return table
+
+
+def stage_times(stages: Mapping[str, float]) -> str:
+    """Return what a commit spent its time on, stage by stage."""
+    inner = [(name, took) for name, took in stages.items() if name != OUTERMOST]
+    return ", ".join(f"{stage_name(name)} {show_seconds(took)}" for name, took in inner)
 
 
 def abort_report(report: AbortReport) -> RenderableType:

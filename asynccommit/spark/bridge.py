@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, ClassVar
 
 import orjson
@@ -122,7 +123,9 @@ class Bridge:
             if self._draining_in == os.getpid():
                 return
             self._draining_in = os.getpid()
-        # Plain atexit comes too late: thread pools, which stores use, take no work by then.
+        # Plain atexit comes too late: thread pools, which stores use, take no work by then. The
+        # last to register is the first to run, so theirs must be registered.
+        import_module("concurrent.futures.thread")
         register = getattr(threading, "_register_atexit", atexit.register)
         register(self._drain)
 

