@@ -11,16 +11,18 @@ use ``open_task`` with the job's id, and what it yields is handed to ``Job.accep
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import anyio
 
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.host import Host, this_host
-from asynccommit.job import Layout, TaskCommit
+from asynccommit.job import SUCCESS, TEMPORARY, Layout, TaskCommit
 from asynccommit.options import Options
 from asynccommit.results import JobReport
 from asynccommit.stages.run import OnProgress
@@ -31,6 +33,9 @@ from asynccommit.wrappers.stats import Count, Stats
 
 _LAST_WORDS = 60.0
 """Seconds that the abort of a cancelled job may take."""
+
+_HIDDEN = re.compile(r"\..*\.crc|\.asynccommit-.*\.tmp")
+"""Names that the local store keeps for itself or for Hadoop's checksums, and never commits."""
 
 OptionsLike = Options | Mapping[str, str] | None
 
@@ -76,6 +81,8 @@ class Task:
         parts = name.split("/")
         if not name or any(part in ("", ".", "..") for part in parts):
             raise OptionError(f"{name!r} is not a relative path below the destination")
+        if parts[0] in (TEMPORARY, SUCCESS) or _HIDDEN.fullmatch(parts[-1]):
+            raise OptionError(f"{name!r} is a name of the commit protocol or of its filesystem")
         return f"{self.directory}/{name}"
 
 
@@ -152,12 +159,11 @@ async def open_job(
             yield job
         except BaseException as error:
             if committer.set_up:
-                with anyio.move_on_after(_LAST_WORDS, shield=True):
-                    await committer.abort_job(f"{type(error).__name__}: {error}")
+                await _abort(error, committer.abort_job(f"{type(error).__name__}: {error}"))
             raise
         replaced = [committer.layout.dest.path] if overwrite else []
         job.report = await committer.commit_job(
-            job.commits, overwrite=replaced, on_progress=on_progress
+            job.commits, overwrite=replaced, strict=True, on_progress=on_progress
         )
 
 
@@ -194,10 +200,18 @@ async def _run_task(committer: ManifestCommitter, task: int, attempt: int) -> As
     try:
         yield running
         running.commit = await committer.commit_task(task_id, attempt_id)
-    except BaseException:
-        with anyio.move_on_after(_LAST_WORDS, shield=True):
-            await committer.abort_task(task_id, attempt_id)
+    except BaseException as error:
+        await _abort(error, committer.abort_task(task_id, attempt_id))
         raise
+
+
+async def _abort(cause: BaseException, abort: Coroutine[Any, Any, object]) -> None:
+    """Await an abort, also when cancelled; its own error is a note on what caused it."""
+    try:
+        with anyio.move_on_after(_LAST_WORDS, shield=True):
+            await abort
+    except Exception as error:
+        cause.add_note(f"and the abort failed: {error}")
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from asynccommit.errors import UnsupportedError
 
@@ -49,14 +49,17 @@ class Engine:
             coroutine.close()
             raise UnsupportedError("blocking calls cannot be made on the engine's own thread")
         assert self._loop is not None
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        future = asyncio.run_coroutine_threadsafe(_kept(coroutine), self._loop)
         try:
-            return _wait(future)
+            result, ending = _wait(future)
         except BaseException:
             if not future.done():
                 future.cancel()
                 self._let_end()
             raise
+        if ending is not None:
+            raise ending
+        return cast(T, result)
 
     def _let_end(self) -> None:
         """Wait until tasks that were cancelled have said their last words."""
@@ -67,11 +70,25 @@ class Engine:
         except TimeoutError:
             ended.cancel()
 
+    def is_alive(self) -> bool:
+        """Whether it belongs to this process and its thread runs."""
+        return self.pid == os.getpid() and self._thread.is_alive()
+
     def close(self) -> None:
         """Stop the loop and join its thread."""
-        if self._loop is not None and self._thread.is_alive() and self.pid == os.getpid():
+        if self._loop is not None and self.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_GRACE)
+
+
+async def _kept(
+    coroutine: Coroutine[Any, Any, T],
+) -> tuple[T | None, KeyboardInterrupt | SystemExit | None]:
+    """Await ``coroutine``; carry over what would end the loop and with it all other callers."""
+    try:
+        return await coroutine, None
+    except (KeyboardInterrupt, SystemExit) as ending:
+        return None, ending
 
 
 def _wait(future: Future[T]) -> T:
@@ -106,7 +123,7 @@ def engine() -> Engine:
     """Return the engine of this process, started if need be."""
     global _engine
     with _lock:
-        if _engine is None or _engine.pid != os.getpid():
+        if _engine is None or not _engine.is_alive():
             _engine = Engine()
             atexit.register(_engine.close)
         return _engine

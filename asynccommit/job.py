@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from asynccommit.errors import OptionError
@@ -22,6 +22,7 @@ from asynccommit.urls import Address
 
 TEMPORARY = "_temporary"
 SUCCESS = "_SUCCESS"
+RECORD = "commit-record.json"
 MANIFEST_SUFFIX = "-manifest.json"
 
 _NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,200}")
@@ -56,6 +57,16 @@ class Layout:
         if not 0 <= self.attempt < 10_000:
             raise OptionError(f"the job attempt number {self.attempt} is not from 0 to 9999")
 
+    def older(self) -> Layout:
+        """Return the layout that Hadoop before 3.4.1 has for this job."""
+        return replace(self, prefix="manifest_")
+
+    def reserves(self, path: str) -> bool:
+        """Whether ``path`` is the marker's or in ``_temporary``, where no task may write."""
+        return any(
+            path == own or path.startswith(f"{own}/") for own in (self.temporary, self.success)
+        )
+
     @property
     def root(self) -> str:
         """The destination; ``""`` for the root itself, so that names can be appended."""
@@ -89,7 +100,7 @@ class Layout:
     @property
     def record(self) -> str:
         """There from the moment before the first change under the destination."""
-        return f"{self.attempt_dir}/commit-record.json"
+        return f"{self.attempt_dir}/{RECORD}"
 
     @property
     def replaced(self) -> str:

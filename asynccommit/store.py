@@ -80,6 +80,7 @@ class Traits:
         conditional_put: ``put(overwrite=False)`` is atomic against other writers.
         recursive_delete: ``delete_tree`` is one request.
         consistent_listing: a listing shows every change that was acknowledged before it.
+        links: paths may be symbolic links, which lead elsewhere.
         workers: how many requests in flight the store takes gladly.
     """
 
@@ -93,6 +94,7 @@ class Traits:
     conditional_put: bool = True
     recursive_delete: bool = True
     consistent_listing: bool = True
+    links: bool = False
     workers: int = 64
 
 

@@ -172,13 +172,16 @@ def abort_job(
 def _blocking(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
     """Enter and leave an asynchronous context on the engine's loop."""
     value = submit(_enter(manager))
+    owner = os.getpid()
     try:
         yield value
     except BaseException as error:
-        submit(_leave(manager, error))
+        if os.getpid() == owner:  # a forked child leaves its parent's job alone
+            submit(_leave(manager, error))
         raise
-    else:
-        submit(_leave(manager, None))
+    if os.getpid() != owner:
+        raise UnsupportedError("this block was entered before a fork: leave it in the parent only")
+    submit(_leave(manager, None))
 
 
 async def _enter(manager: AbstractAsyncContextManager[T]) -> T:

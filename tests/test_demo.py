@@ -57,8 +57,8 @@ def test_table_compares() -> None:
     assert [line.split() for line in text.splitlines()[1:6]] == [
         ["files", "1,460", "1,460"],
         ["partitions", "365", "365"],
-        ["task", "commit", "500", "ms", "500", "ms", "1x"],
-        ["job", "commit", "2.00", "s", "500", "ms", "4x"],
+        ["task", "commit", "500", "ms", "500", "ms", "1.0x"],
+        ["job", "commit", "2.00", "s", "500", "ms", "4.0x"],
         ["whole", "write", "20.0", "s", "16.0", "s", "1.2x"],
     ]
     assert "Our job commit: rename files 37 ms." in text

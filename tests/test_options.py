@@ -203,16 +203,27 @@ async def test_a_cancelled_commit_is_reported(tmp_path: Path) -> None:
 
 
 async def test_diagnostics_manifest_directory(tmp_path: Path) -> None:
-    """The manifests are kept under the job's id, in place of those of an earlier one."""
-    kept = tmp_path / "diag" / JOB
-    write(kept, {"old": ""})
-    await commit(tmp_path / "out", {MANIFEST + "diagnostics.manifest.directory": str(kept.parent)})
+    """The manifests are kept under the job's id, beside those of an earlier one."""
+    diagnostics = tmp_path / "diag"
+    write(diagnostics / JOB, {"old": ""})
+    conf = {MANIFEST + "diagnostics.manifest.directory": str(diagnostics)}
+    await commit(tmp_path / "out", conf)
 
-    assert [path.name for path in kept.iterdir()] == [
+    assert [path.name for path in (diagnostics / f"{JOB}-2").iterdir()] == [
         "task_202601010000_0001_m_000000-manifest.json"
     ]
+    assert (diagnostics / JOB / "old").exists()
     said = json.loads((tmp_path / "out/_SUCCESS").read_bytes())
-    assert said["diagnostics"]["manifests"].endswith(f"/diag/{JOB}")
+    assert said["diagnostics"]["manifests"].endswith(f"/diag/{JOB}-2")
+
+
+async def test_the_diagnostics_directory_cannot_hit_the_table(tmp_path: Path) -> None:
+    """A diagnostics directory in which the job's id names the table itself deletes nothing."""
+    table = tmp_path / JOB
+    write(table, {"old": "o"})
+    await commit(table, {MANIFEST + "diagnostics.manifest.directory": str(tmp_path)})
+
+    assert visible(table) == {"old": "o", "p=1/f": "x"}
 
 
 async def test_a_failing_diagnostics_directory_is_a_warning(tmp_path: Path) -> None:

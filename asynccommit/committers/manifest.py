@@ -24,7 +24,7 @@ from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Options
 from asynccommit.results import AbortReport, JobReport
-from asynccommit.stages.cleanup import clean_up
+from asynccommit.stages.cleanup import Outcome, clean_up, clean_up_aborted
 from asynccommit.stages.directories import make_directories, move_aside
 from asynccommit.stages.failing import commit_failures, job_commit_error
 from asynccommit.stages.load import Loaded, load_manifests
@@ -35,7 +35,8 @@ from asynccommit.stages.reports import has_report, keep_manifests, report_on
 from asynccommit.stages.run import OnProgress, Run
 from asynccommit.stages.save import remove_own_manifest, save_manifest
 from asynccommit.stages.scan import scan_task_attempt
-from asynccommit.stages.summary import read_success, write_success
+from asynccommit.stages.state import find_layout, is_committed
+from asynccommit.stages.summary import write_success
 from asynccommit.stages.validate import validate_output
 from asynccommit.store import Store
 from asynccommit.urls import Address
@@ -100,12 +101,13 @@ class ManifestCommitter:
     async def setup_task(self, attempt_id: str) -> str:
         """Make the directory of a task attempt and return its path.
 
-        Raises ``CommitError`` if it is there already.
+        Raises ``CommitError`` if it is there already, or the job is not.
         """
         run = self._run()
         path = self.layout.task_attempt_dir(attempt_id)
         async with commit_failures(run):
             with run.timed("task_stage_setup"):
+                await self.store.head(self.layout.manifests_dir)  # of a job that has not ended
                 await _refuse_existing(run, path, "task attempt")
                 await self.store.mkdir(path)
         return path
@@ -127,11 +129,14 @@ class ManifestCommitter:
     async def abort_task(self, task_id: str, attempt_id: str) -> None:
         """Delete the directory of a task attempt, and the manifest if it is this attempt's.
 
-        Nothing there is fine. Raises ``CommitError``.
+        Nothing there is fine; once the job's commit has begun nothing is deleted. Raises
+        ``CommitError``.
         """
         run = self._run()
         async with commit_failures(run):
             with run.timed("task_stage_abort_task"):
+                if await find_record(run) is not None:
+                    return
                 await remove_own_manifest(run, task_id, attempt_id)
                 for parent in (self.layout.tasks_dir, self.layout.absolute_dir):
                     await _delete_if_there(run, f"{parent}/{attempt_id}")
@@ -141,6 +146,7 @@ class ManifestCommitter:
         tasks: Sequence[TaskCommit] | None = None,
         *,
         overwrite: Sequence[str] = (),
+        strict: bool = False,
         on_progress: OnProgress | None = None,
     ) -> JobReport:
         """Make the files of the committed tasks visible, and nothing else.
@@ -148,6 +154,7 @@ class ManifestCommitter:
         Args:
             tasks: the commit messages of the tasks; without them every manifest is trusted.
             overwrite: decoded paths of directories whose content is replaced.
+            strict: refuse a job in which tasks have committed that ``tasks`` does not name.
             on_progress: called a few times a second, on the event loop.
 
         Raises:
@@ -158,11 +165,12 @@ class ManifestCommitter:
         """
         run = self._run(on_progress)
         async with self._reporting(run):
-            if await self._is_committed(run):
+            if await is_committed(run):
+                await self._clean_up(run)
                 return replace(_report(run), already=True)
             await refuse_begun(run)
             with Loaded(self.options) as loaded:
-                await load_manifests(run, loaded, tasks)
+                await load_manifests(run, loaded, tasks, strict=strict)
                 plan = await preflight(run, loaded, overwrite)
                 await write_record(run, plan)
                 await move_aside(run, plan)
@@ -181,6 +189,7 @@ class ManifestCommitter:
         """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
         run = self._run()
         async with self._reporting(run, save=False):
+            await find_layout(run)
             with Loaded(self.options) as loaded:
                 await load_manifests(run, loaded, tasks)
                 plan = await preflight(run, loaded, overwrite)
@@ -196,11 +205,12 @@ class ManifestCommitter:
         run = self._run()
         async with commit_failures(run):
             with run.timed("job_stage_abort"):
-                if await find_record(run) is not None:
-                    kept = f"a commit has begun: {self.layout.attempt_dir} is kept"
-                    return AbortReport(self.layout.job_id, "kept", kept)
-                outcome = await clean_up(run)
-                if self._made_destination and not self.options.cleanup_skipped:
+                await find_layout(run)
+                outcome = await clean_up_aborted(run)
+                if outcome is Outcome.KEPT:
+                    kept = f"a commit has begun: {run.layout.job_dir} is kept"
+                    return AbortReport(self.layout.job_id, outcome.value, kept)
+                if self._made_destination and outcome is not Outcome.DISABLED:
                     await _delete_if_empty(run, self.layout.dest.path)
             report = None
             if not await has_report(run):
@@ -215,6 +225,7 @@ class ManifestCommitter:
         """
         run = self._run()
         async with commit_failures(run):
+            await find_layout(run)
             return (await clean_up(run)).value
 
     def _run(self, on_progress: OnProgress | None = None) -> Run:
@@ -245,17 +256,6 @@ class ManifestCommitter:
                 if save:
                     await report_on(run, run.stage, (), error)
             raise
-
-    async def _is_committed(self, run: Run) -> bool:
-        """Whether this job was committed and cleaned up before; finds an older layout."""
-        if await _is_there(run, self.layout.manifests_dir):
-            return False
-        older = replace(self.layout, prefix="manifest_")
-        if await _is_there(run, older.manifests_dir):
-            run.layout = older
-            return False
-        marker = await read_success(run)
-        return marker is not None and marker.success and marker.job_id == self.layout.job_id
 
     async def _clean_up(self, run: Run) -> None:
         ignored = self.options.cleanup_failures_ignored

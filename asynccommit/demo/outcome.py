@@ -135,4 +135,9 @@ def _time(seconds: float | None) -> str:
 
 
 def _ratio(theirs: float | None, mine: float | None) -> str:
-    return f"{theirs / mine:.2g}x" if theirs and mine else ""
+    if not theirs or not mine:
+        return ""
+    ratio = theirs / mine
+    if ratio < 0.01:
+        return "< 0.01x"
+    return f"{ratio:.1f}x" if ratio >= 1 else f"{ratio:.2f}x"

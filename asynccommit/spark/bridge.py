@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from asynccommit import sync
 from asynccommit.errors import AsyncCommitError, OptionError
 from asynccommit.job import TaskCommit
 from asynccommit.options import Options, bare
+from asynccommit.report.progress import console_progress
 from asynccommit.results import JobReport
 from asynccommit.stages.run import OnProgress
 from asynccommit.urls import Address, decode_uri
@@ -26,7 +28,7 @@ from asynccommit.urls import Address, decode_uri
 log = logging.getLogger("asynccommit.spark")
 
 on_progress: OnProgress | None = None
-"""Called while a job is committed, on the engine's thread; for all jobs of this process."""
+"""Called while a job is committed here, on the engine's thread; no line is shown then."""
 
 JOB_ID_SOURCE = "spark.sql.sources.writeJobUUID"
 OWN_KEYS = ("asynccommit.schemes", "asynccommit.unsupportedScheme", "asynccommit.progress")
@@ -41,15 +43,27 @@ def commit(request: Mapping[str, Any]) -> JobReport:
     """Commit what a request of the JVM describes. Raises ``CommitError``, ``OptionError``."""
     dest = decode_uri(request["dest"])
     conf = {k: v for k, v in request["conf"].items() if bare(k) not in OWN_KEYS}
-    return sync.commit_job(
-        str(dest),
-        request["jobId"],
-        [TaskCommit.from_json(task) for task in request["tasks"]],
-        attempt=request["attempt"],
-        options=replace(Options.from_conf(conf), job_id_source=JOB_ID_SOURCE),
-        overwrite=[_path_on(dest, uri) for uri in request["overwrite"]],
-        on_progress=on_progress,
-    )
+    options = replace(Options.from_conf(conf), job_id_source=JOB_ID_SOURCE)
+    overwrite = [_path_on(dest, uri) for uri in request["overwrite"]]
+    tasks = [TaskCommit.from_json(task) for task in request["tasks"]]
+    with console_progress(quiet=not _is_shown(request["conf"])) as shown:
+        return sync.commit_job(
+            str(dest),
+            request["jobId"],
+            tasks,
+            attempt=request["attempt"],
+            options=options,
+            overwrite=overwrite,
+            on_progress=on_progress or shown,
+        )
+
+
+def _is_shown(conf: Mapping[str, str]) -> bool:
+    """Whether to show progress here: as the option says, else where a terminal is."""
+    if on_progress is not None:
+        return False
+    wish = conf.get("spark.asynccommit.progress")
+    return sys.stderr.isatty() if wish is None else wish.strip().lower() == "true"
 
 
 def _path_on(dest: Address, uri: str) -> str:

@@ -1,10 +1,17 @@
-"""The last step of commit and abort: this job's directory, and no other's."""
+"""The last step of commit and abort: this job's directory, and no other's.
+
+The directory of the job attempt is first renamed, where the store can: a commit that begins while
+an abort deletes finds its place gone, and a process that dies half-way leaves a name that nobody
+takes for a job attempt.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum
 
 from asynccommit.errors import ExistsError, NotFoundError, StoreError
+from asynccommit.job import RECORD
 from asynccommit.parallel import for_each, list_all
 from asynccommit.stages.run import Run
 
@@ -13,55 +20,114 @@ class Outcome(Enum):
     """What cleanup did."""
 
     DISABLED = "switched off"
+    KEPT = "kept: a commit has begun"
     NOTHING = "nothing to clean up"
     PARALLEL_DELETE = "task attempt directories deleted in parallel, then the job directory"
     DELETED = "job directory deleted"
 
 
-async def clean_up(run: Run, stage: str = "job_stage_cleanup") -> Outcome:
-    """Delete the job's directory; and ``_temporary`` if no other job is in it.
+async def clean_up(run: Run) -> Outcome:
+    """Delete what a committed job has below ``_temporary``; and that, if no other job is in it.
 
     Raises ``StoreError`` if the job's directory cannot be deleted.
     """
     if run.options.cleanup_skipped:
         return Outcome.DISABLED
-    with run.timed(stage):
-        outcome = await _delete_job(run)
-        try:
-            await run.store.delete(run.layout.temporary)
-        except (ExistsError, NotFoundError):
-            pass  # another job is in it, or was quicker
-        except StoreError as error:
-            run.warn(f"an empty {run.layout.temporary} is left: {error}")
+    with run.timed("job_stage_cleanup"):
+        outcome = await _delete_attempt(run, await _set_aside(run, "committed"))
+        await _delete_job_dir(run)
+        await _delete_parents(run)
     return outcome
 
 
-async def _delete_job(run: Run) -> Outcome:
+async def _delete_job_dir(run: Run) -> None:
+    """Delete the job's directory, and what earlier attempts of it left there."""
+    try:
+        await run.store.delete(run.layout.job_dir)
+    except NotFoundError:
+        return
+    except ExistsError:
+        await run.store.delete_tree(run.layout.job_dir)
+
+
+async def clean_up_aborted(run: Run) -> Outcome:
+    """Delete what an aborted job attempt has, unless a commit of it has begun.
+
+    Raises ``StoreError`` if the job attempt's directory cannot be deleted.
+    """
+    if await begun_attempts(run):
+        return Outcome.KEPT
+    if run.options.cleanup_skipped:
+        return Outcome.DISABLED
+    place = await _set_aside(run, "aborted")
+    if place != run.layout.attempt_dir and await _has_record(run, place):
+        await run.store.rename(place, run.layout.attempt_dir)
+        return Outcome.KEPT
+    outcome = await _delete_attempt(run, place)
+    with suppress(ExistsError, NotFoundError):
+        await run.store.delete(run.layout.job_dir)
+    await _delete_parents(run)
+    return outcome
+
+
+async def begun_attempts(run: Run) -> list[str]:
+    """Return the directories of this job's attempts, whichever, whose commit has begun."""
+    try:
+        attempts = await list_all(run.store, run.layout.job_dir)
+    except NotFoundError:
+        return []
+    return [info.path for info in attempts if info.is_dir and await _has_record(run, info.path)]
+
+
+async def _has_record(run: Run, attempt_dir: str) -> bool:
+    try:
+        await run.store.head(f"{attempt_dir}/{RECORD}")
+    except NotFoundError:
+        return False
+    return True
+
+
+async def _set_aside(run: Run, what: str) -> str:
+    """Rename the job attempt's directory, so that nobody begins in it; return where it is."""
+    source, place = run.layout.attempt_dir, f"{run.layout.attempt_dir}.{what}"
+    if not run.store.traits.atomic_directory_rename:
+        return source
+    try:
+        await run.store.rename(source, place)
+    except NotFoundError:
+        return source
+    except ExistsError:  # what a process left that died while deleting
+        await run.store.delete_tree(place)
+        await run.store.rename(source, place)
+    return place
+
+
+async def _delete_attempt(run: Run, place: str) -> Outcome:
     options, healthy = run.options, False
     if options.parallel_delete:
-        if options.delete_base_first and await _delete_at_once(run):
+        if options.delete_base_first and await _delete_at_once(run, place):
             return Outcome.DELETED
-        healthy = await _delete_task_attempts(run)
+        healthy = await _delete_task_attempts(run, place)
     try:
-        await run.store.delete_tree(run.layout.job_dir)
+        await run.store.delete_tree(place)
     except NotFoundError:
         return Outcome.NOTHING
     return Outcome.PARALLEL_DELETE if healthy else Outcome.DELETED
 
 
-async def _delete_at_once(run: Run) -> bool:
+async def _delete_at_once(run: Run, place: str) -> bool:
     try:
-        await run.store.delete_tree(run.layout.job_dir)
+        await run.store.delete_tree(place)
     except StoreError:
         return False  # not there, or too large for one request: the other way tells
     return True
 
 
-async def _delete_task_attempts(run: Run) -> bool:
+async def _delete_task_attempts(run: Run, place: str) -> bool:
     """Delete every task attempt's directory; whether there were some and all went well."""
     try:
-        attempts = await list_all(run.store, run.layout.tasks_dir)
-    except (NotFoundError, StoreError):
+        attempts = await list_all(run.store, f"{place}/tasks")
+    except StoreError:
         return False  # the delete of the whole tells what is wrong
     run.total = len(attempts) + 1
     failures: list[StoreError] = []
@@ -78,3 +144,13 @@ async def _delete_task_attempts(run: Run) -> bool:
     paths = [info.path for info in attempts if info.is_dir]
     await for_each(paths, delete, workers=run.workers)
     return bool(paths) and not failures
+
+
+async def _delete_parents(run: Run) -> None:
+    """Delete ``_temporary`` if this was the last job in it."""
+    try:
+        await run.store.delete(run.layout.temporary)
+    except (ExistsError, NotFoundError):
+        pass  # another job is in it, or was quicker
+    except StoreError as error:
+        run.warn(f"an empty {run.layout.temporary} is left: {error}")

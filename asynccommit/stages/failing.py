@@ -13,7 +13,7 @@ from asynccommit.errors import (
     PreflightError,
     ValidationError,
 )
-from asynccommit.stages.run import Run
+from asynccommit.stages.run import Phase, Run
 
 
 @asynccontextmanager
@@ -31,7 +31,7 @@ def job_commit_error(run: Run, error: Exception) -> CommitError:
     """Return the error of a failed job commit; its kind says what the caller can rely on.
 
     Args:
-        run: the commit, whose ``begun`` tells whether anything may have changed.
+        run: the commit, whose ``phase`` tells what may have changed.
         error: why it failed.
     """
     if isinstance(error, CommitError):
@@ -44,19 +44,21 @@ def job_commit_error(run: Run, error: Exception) -> CommitError:
 def _explained(run: Run, error: Exception) -> CommitError:
     job_id, stage = run.layout.job_id, run.stage
     why = str(error) if isinstance(error, AsyncCommitError) else f"{type(error).__name__}: {error}"
-    if not run.begun:
-        text = f"{why}. Nothing under {run.layout.dest} was changed."
+    if run.phase is Phase.COMMITTED:
+        text = f"the job is committed, but its directory could not be deleted: {why}"
+        return CommitError(job_id, stage, (error,), text)
+    if run.phase is Phase.PLANNING:
+        text = (
+            f"{why}. Nothing under {run.layout.dest} was changed, and what the tasks wrote stays "
+            "until the job is aborted"
+        )
         return PreflightError(job_id, stage, (error,), text)
     left = (
         f"{run.renamed} files are at their destinations, there is no new _SUCCESS, and all the "
         f"rest is kept in {run.layout.attempt_dir}"
     )
     if isinstance(error, OutcomeUnknownError):
-        text = f"{why}. It cannot be told whether that happened; {left}."
+        text = f"{why}. It cannot be told whether that happened; {left}"
         return CommitUnknownError(job_id, stage, (error,), text)
-    if stage == "job_stage_optional_validate_output":
-        return ValidationError(job_id, stage, (error,), f"{why}; {left}.")
-    if stage == "job_stage_cleanup":
-        text = f"the job is committed, but its directory could not be deleted: {why}"
-        return CommitError(job_id, stage, (error,), text)
-    return CommitError(job_id, stage, (error,), f"{why}; {left}.")
+    kind = ValidationError if stage == "job_stage_optional_validate_output" else CommitError
+    return kind(job_id, stage, (error,), f"{why}; {left}")

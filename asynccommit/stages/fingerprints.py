@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from typing import IO
+from typing import IO, Self
 
-from asynccommit.stages.spill import unnamed_file
+from asynccommit.stages.spill import spill_error, unnamed_file
 
 _PARTITIONS = 256
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
@@ -84,6 +84,12 @@ class Fingerprints:
         return whole
 
     def _flush(self) -> None:
+        try:
+            self._write()
+        except OSError as error:
+            raise spill_error(self._directory, error) from error
+
+    def _write(self) -> None:
         if self._file is None:
             self._file = unnamed_file(self._directory)
         position = self._file.seek(0, 2)
@@ -93,6 +99,12 @@ class Fingerprints:
                 position += self._file.write(part.tobytes())
                 self._parts[index] = array("Q")
         self._held = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Forget everything."""

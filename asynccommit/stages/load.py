@@ -13,15 +13,18 @@ from dataclasses import dataclass, field
 
 from asynccommit.errors import ManifestError, NotFoundError, UrlError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
-from asynccommit.job import MANIFEST_SUFFIX, SUCCESS, TEMPORARY, Layout, TaskCommit
+from asynccommit.job import MANIFEST_SUFFIX, Layout, TaskCommit
 from asynccommit.options import Options
 from asynccommit.parallel import for_each, list_all
 from asynccommit.stages.fingerprints import Fingerprints
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import scan_task_attempt
 from asynccommit.stages.spill import Entry, Spill
-from asynccommit.store import Info
+from asynccommit.store import Info, Kind
 from asynccommit.urls import Under, decode_uri
+
+_MAX_NAME = 255
+"""Bytes of one name of a path: what every filesystem and store takes."""
 
 
 class Loaded:
@@ -31,6 +34,7 @@ class Loaded:
         spill: every file to rename.
         directories: every directory that must exist, and their parents.
         parents: the directories that files go to.
+        sources: the directories that files come from.
         dests: fingerprints of the destinations.
         outcome: fingerprints of (destination, size) or (destination, size, etag).
         tasks: committed task id -> task attempt id.
@@ -46,6 +50,7 @@ class Loaded:
         self.outcome = Fingerprints(directory)
         self.directories: set[str] = set()
         self.parents: set[str] = set()
+        self.sources: set[str] = set()
         self.tasks: dict[str, str] = {}
         self.digests: dict[str, str] = {}
         self.ignored: list[str] = []
@@ -72,6 +77,7 @@ class Loaded:
         self.dests.add([entry.dest for entry in entries])
         self.outcome.add([identity(entry) for entry in entries])
         self.parents.update({entry.dest.rpartition("/")[0] for entry in entries})
+        self.sources.update({entry.source.rpartition("/")[0] for entry in entries})
         self.directories.update(directories)
         await self.spill.append(entries)
 
@@ -91,7 +97,9 @@ def identity(entry: Entry) -> tuple[str, int] | tuple[str, int, str]:
     return (entry.dest, entry.size, entry.etag)
 
 
-async def load_manifests(run: Run, loaded: Loaded, tasks: Sequence[TaskCommit] | None) -> None:
+async def load_manifests(
+    run: Run, loaded: Loaded, tasks: Sequence[TaskCommit] | None, *, strict: bool = False
+) -> None:
     """Read every manifest that counts into ``loaded``.
 
     Args:
@@ -99,6 +107,7 @@ async def load_manifests(run: Run, loaded: Loaded, tasks: Sequence[TaskCommit] |
         loaded: takes what they hold.
         tasks: the commit messages of the tasks; ``None`` if nobody has them, and then every
             manifest in the job attempt's directory counts.
+        strict: refuse a job with manifests of tasks that no message is of.
 
     Raises ``ManifestError`` for a manifest that cannot be trusted, ``NotFoundError`` if the job
     attempt has no manifests directory.
@@ -106,16 +115,34 @@ async def load_manifests(run: Run, loaded: Loaded, tasks: Sequence[TaskCommit] |
     with run.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
         found = await _manifests(run)
         if tasks is None:
+            await _refuse_staged(run)
             run.total = len(found)
             await for_each(found.values(), _Load(run, loaded).trust, workers=_window(run))
             return
         messages = _by_task(run.layout, tasks)
         named = {run.layout.manifest(task_id) for task_id in messages}
         loaded.ignored = sorted(found.keys() - named)
+        if strict and loaded.ignored:
+            url = run.layout.url(loaded.ignored[0])
+            raise ManifestError(url, "is of a task whose commit nobody has handed to the job")
         for path in loaded.ignored:
             run.warn(f"ignored {run.layout.url(path)}: no task commit message names it")
         load = _Load(run, loaded, found)
         await for_each(messages.values(), load.verify, workers=_window(run))
+
+
+async def _refuse_staged(run: Run) -> None:
+    """Refuse files that only a commit message can send to their places, and there is none."""
+    try:
+        staged = await list_all(run.store, run.layout.absolute_dir)
+    except NotFoundError:
+        return
+    if staged:
+        raise ManifestError(
+            run.layout.url(run.layout.absolute_dir),
+            "holds files for places outside of the destination, which only the driver of the job "
+            "knows: run the job again",
+        )
 
 
 def _window(run: Run) -> int:
@@ -161,7 +188,10 @@ class _Load:
         """Take the manifest that ``task`` vouches for, or else what its attempt has written."""
         path = self.run.layout.manifest(task.task_id)
         info = self.found.get(path)
-        data = await self._read(info) if info is not None else b""
+        data = b""
+        if info is not None:
+            with suppress(ManifestError, NotFoundError):  # then the directory tells
+                data = await self._read(info)
         if data and task.digest == digest(data):
             url = self.run.layout.url(path)
             manifest = self._decode(data, url)
@@ -244,7 +274,11 @@ class _Load:
                 raise ManifestError(source_uri, str(error)) from error
             if not dest.same_store(layout.dest):
                 raise ManifestError(dest_uri, f"is not on the store of {layout.dest}")
+            if layout.reserves(dest.path) or {".", ".."} & set(dest.path.split("/")):
+                raise ManifestError(dest_uri, "is not a place for tasks to write to")
             info = await self.run.store.head(source)
+            if info.kind is not Kind.FILE:
+                raise ManifestError(source_uri, f"is a {info.kind.value}, not a file")
             with suppress(NotFoundError):  # a name that no file can have is refused here
                 await self.run.store.head(dest.path)
             entries.append(Entry(source, dest.path, info.size, info.etag))
@@ -255,7 +289,7 @@ def decode_entries(layout: Layout, manifest: TaskManifest) -> tuple[list[Entry],
     """Return the files and directories of a manifest as decoded paths.
 
     Raises ``UrlError`` for a source outside of the task attempt's directory and a destination
-    that is outside of the job's, in its ``_temporary``, or the success marker.
+    that is outside of the job's, in its ``_temporary``, the success marker or too long.
     """
     base = layout.dest.at(layout.task_attempt_dir(manifest.task_attempt_id))
     said = decode_uri(manifest.task_attempt_dir)
@@ -264,14 +298,21 @@ def decode_entries(layout: Layout, manifest: TaskManifest) -> tuple[list[Entry],
     source, dest = Under(base).path, Under(layout.dest).path
     entries = [Entry(source(s), dest(d), z, e) for s, d, z, e in manifest.files]
     directories = [dest(entry.dest) for entry in manifest.directories if entry.dest]
-    reserved = f"{layout.root}/{TEMPORARY}"
-    inside = reserved + "/"
+    reserved = (layout.temporary, layout.success)
     for path in [*(entry.dest for entry in entries), *directories]:
-        if path == reserved or path.startswith(inside):
-            raise UrlError(f"the destination {path} is inside of {TEMPORARY}")
-        if path == layout.success:
-            raise UrlError(f"the destination {path} is the {SUCCESS} marker's")
+        if path.startswith(reserved) and layout.reserves(path):
+            raise UrlError(f"the destination {path} is not for tasks to write")
+    _refuse_long_names(entries, len(base.path), len(layout.root))
     return entries, directories
+
+
+def _refuse_long_names(entries: Sequence[Entry], source: int, dest: int) -> None:
+    """Refuse names that no file can have; those that a file has, in the task's directory, pass."""
+    for entry in entries:
+        if entry.source[source:] != entry.dest[dest:] and any(
+            len(name.encode()) > _MAX_NAME for name in entry.dest.split("/")
+        ):
+            raise UrlError(f"the destination {entry.dest} has a name of over {_MAX_NAME} bytes")
 
 
 def digest(data: bytes) -> str:

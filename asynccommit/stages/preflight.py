@@ -85,7 +85,7 @@ async def preflight(run: Run, loaded: Loaded, overwrite: Sequence[str] = ()) -> 
     """
     plan = Plan(loaded)
     with run.timed("op_prepare_dir_ancestors"):
-        await _refuse_duplicates(loaded)
+        await _refuse_duplicates(run, loaded)
         plan.aside = await _overwritten(run, overwrite)
         survey = await _survey(run, loaded, gone=set(plan.aside))
         try:
@@ -93,6 +93,8 @@ async def preflight(run: Run, loaded: Loaded, overwrite: Sequence[str] = ()) -> 
         finally:
             survey.existing.close()
         plan.make = leaves(survey.needed - survey.there - {run.layout.root})
+        if run.store.traits.links:
+            await _refuse_links(run, loaded)
         if run.options.check_sources:
             await _check_sources(run, loaded)
     return plan
@@ -114,19 +116,17 @@ def ancestors(root: str, paths: Iterable[str]) -> set[str]:
     return found
 
 
-async def _refuse_duplicates(loaded: Loaded) -> None:
-    twice = loaded.dests.repeated()
-    directories = Fingerprints()
-    directories.add(loaded.directories)
-    clash = loaded.dests.common(directories)
-    if not twice and not clash:
-        return
+async def _refuse_duplicates(run: Run, loaded: Loaded) -> None:
+    needed = ancestors(run.layout.root, loaded.parents | loaded.directories)
+    with Fingerprints(run.options.spill_directory) as directories:
+        directories.add(needed)
+        suspects = loaded.dests.repeated() | loaded.dests.common(directories)
     seen: dict[str, str] = {}
     problems: list[str] = []
-    async for entry in _with_dest(loaded, twice | clash):
+    async for entry in _with_dest(loaded, suspects):
         if entry.dest in seen:
             problems.append(f"{entry.dest} is wanted by {seen[entry.dest]} and {entry.source}")
-        elif entry.dest in loaded.directories:
+        elif entry.dest in needed:
             problems.append(f"{entry.dest} is a file of one task and a directory of another")
         seen[entry.dest] = entry.source
     if problems:
@@ -136,15 +136,34 @@ async def _refuse_duplicates(loaded: Loaded) -> None:
 async def _overwritten(run: Run, overwrite: Sequence[str]) -> list[str]:
     """Return what to move aside so that each directory of ``overwrite`` is replaced."""
     aside: list[str] = []
-    for path in sorted(set(overwrite)):
-        if path != run.layout.dest.path:
+    for path in outermost([_normal(path) for path in overwrite]):
+        if path == run.layout.dest.path:
+            for info in await list_all(run.store, path):
+                name = info.path.rpartition("/")[2]
+                if name != TEMPORARY and not name.startswith(STAGING):
+                    aside.append(info.path)
+        elif run.layout.reserves(path) or run.layout.dest.path.startswith(f"{path}/"):
+            raise PreconditionError("rename", path, "holds the job itself: it cannot be replaced")
+        else:
             aside += await _if_there(run, path)
-            continue
-        for info in await list_all(run.store, path):
-            name = info.path.rpartition("/")[2]
-            if name != TEMPORARY and not name.startswith(STAGING):
-                aside.append(info.path)
-    return [path for path in aside if path.rpartition("/")[0] not in aside]
+    return aside
+
+
+def _normal(path: str) -> str:
+    """Return ``path`` without empty segments. Raises ``PreconditionError`` for others' names."""
+    names = [name for name in path.split("/") if name]
+    if not path.startswith("/") or {".", ".."} & set(names):
+        raise PreconditionError("rename", path, "is not an absolute path without '.' and '..'")
+    return "/" + "/".join(names)
+
+
+def outermost(paths: Collection[str]) -> list[str]:
+    """Return the paths that are below no other of them, in order."""
+    found: list[str] = []
+    for path in sorted(set(paths), key=lambda path: path.split("/")):
+        if not found or not _within(path, found[-1:]):
+            found.append(path)
+    return found
 
 
 async def _if_there(run: Run, path: str) -> list[str]:
@@ -171,8 +190,8 @@ async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
     survey.below = [path for path in (run.layout.dest.path, *outside) if not _within(path, gone)]
     survey.needed -= {path for path in survey.needed if not path.startswith(inside)}
     survey.needed.update(outside)
-    for path in outside:
-        _refuse_unfit(run, await _nearest(run, path), survey)
+    for path in [run.layout.dest.path, *outside, *(path.rpartition("/")[0] for path in gone)]:
+        _refuse_unfit(run, await _nearest(run, path or "/"), survey)
     while survey.below:
         level, survey.below = survey.below, []
         await for_each(level, lambda path: _look(run, path, survey), workers=run.workers)
@@ -199,8 +218,10 @@ async def _look(run: Run, path: str, survey: _Survey) -> None:
             directories = [info for info in infos if info.path in survey.needed]
             survey.below += [info.path for info in directories if info.is_dir]
             survey.blocked += [info.path for info in directories if not info.is_dir]
+            survey.blocked += [i.path for i in infos if i.is_dir and i.path == run.layout.success]
             for info in directories:
-                _refuse_unfit(run, info, survey)
+                if info.is_dir:
+                    _refuse_unfit(run, info, survey)
             if path in survey.parents or run.layout.root == "":
                 survey.existing.add(info.path for info in infos)
     except NotFoundError:
@@ -214,6 +235,8 @@ def _within(path: str, directories: Collection[str]) -> bool:
 
 def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:
     """Refuse a directory into which this job's files cannot be renamed."""
+    if info.kind is Kind.FILE:
+        raise PreconditionError("mkdir", info.path, "a file is where a directory is needed")
     if info.is_dir and info.volume != survey.volume:
         text = f"on another filesystem than {run.layout.attempt_dir}: files cannot be renamed there"
         raise RejectedError("rename", info.path, text)
@@ -223,17 +246,23 @@ def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:
 
 async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey) -> list[str]:
     """Return what stands where something must go, if the options allow to move it aside."""
-    taken = []
-    async for entry in _with_dest(loaded, loaded.dests.common(survey.existing)):
-        taken += await _if_there(run, entry.dest)
-    if run.options.delete_target_files:
+    allowed = run.options.delete_target_files
+    taken: list[str] = []
+
+    async def ask(entry: Entry) -> None:
+        if allowed or len(taken) <= NAMED:
+            taken.extend(await _if_there(run, entry.dest))
+
+    suspects = loaded.dests.common(survey.existing)
+    await for_each(_with_dest(loaded, suspects), ask, workers=run.workers)
+    if allowed:
         return sorted({*survey.blocked, *taken})
     if survey.blocked:
         text = "a file or link is where a directory is needed"
         raise PreconditionError("mkdir", survey.blocked[0], text + _remedy(survey.blocked))
     if taken:
         text = "something is there already"
-        raise ExistsError("rename", taken[0], text + _remedy(taken))
+        raise ExistsError("rename", min(taken), text + _remedy(sorted(taken)))
     return []
 
 
@@ -242,21 +271,35 @@ def _remedy(paths: Sequence[str]) -> str:
     return f"{others}: move it, or set mapreduce.manifest.committer.delete.target.files"
 
 
+async def _refuse_links(run: Run, loaded: Loaded) -> None:
+    """Refuse a source that leads out of its task attempt's directory by a link on its way."""
+    top = run.layout.attempt_dir
+    needed = ancestors(top, loaded.sources)
+
+    async def look(path: str) -> None:
+        for info in await list_all(run.store, path):
+            if info.kind is Kind.OTHER and info.path in needed:
+                raise PreconditionError("rename", info.path, "a link: files behind it are not ours")
+
+    above = {path.rpartition("/")[0] for path in needed} & (needed | {top})
+    await for_each(sorted(above), look, workers=run.workers)
+
+
 async def _check_sources(run: Run, loaded: Loaded) -> None:
     """See that every source is there with its size and etag, one listing a directory."""
-    found = Fingerprints(run.options.spill_directory)
-    wanted = Fingerprints(run.options.spill_directory)
-    directories: set[str] = set()
-    batch: list[Entry] = []
-    async for entry in loaded.spill.each():
-        directories.add(entry.source.rpartition("/")[0])
-        batch.append(entry)
-        if len(batch) == 4_096:
-            wanted.add(identity(entry._replace(dest=entry.source)) for entry in batch)
-            batch.clear()
-    wanted.add(identity(entry._replace(dest=entry.source)) for entry in batch)
-    await for_each(sorted(directories), lambda path: gather(run, path, found), workers=run.workers)
-    lost = wanted.missing(found)
+    directory = run.options.spill_directory
+    with Fingerprints(directory) as found, Fingerprints(directory) as wanted:
+        batch: list[object] = []
+        async for entry in loaded.spill.each():
+            batch.append(identity(entry._replace(dest=entry.source)))
+            if len(batch) == 4_096:
+                wanted.add(batch)
+                batch.clear()
+        wanted.add(batch)
+        await for_each(
+            sorted(loaded.sources), lambda path: gather(run, path, found), workers=run.workers
+        )
+        lost = wanted.missing(found)
     if lost:
         await _name_lost(loaded, lost)
 

@@ -20,8 +20,9 @@ from asynccommit.formats.commit_record import (
     digest_of,
     encode_record,
 )
+from asynccommit.stages.cleanup import begun_attempts
 from asynccommit.stages.preflight import Plan
-from asynccommit.stages.run import Run
+from asynccommit.stages.run import Phase, Run
 
 _LIMIT = 64 * 1024 * 1024
 
@@ -43,23 +44,37 @@ async def write_record(run: Run, plan: Plan) -> None:
         manifests=digest_of(loaded.tasks, loaded.digests),
         tasks=loaded.tasks,
     )
-    run.begun = True
+    data = encode_record(record)
+    run.phase = Phase.CHANGING
     try:
-        await run.store.put(run.layout.record, encode_record(record), overwrite=False)
-    except OutcomeUnknownError:
-        raise
+        await run.store.put(run.layout.record, data, overwrite=False)
     except ExistsError as error:
+        run.phase = Phase.PLANNING
         raise begun_error(run, "a moment ago") from error
+    except OutcomeUnknownError:
+        if not await _is_in_place(run, data):
+            raise
     except StoreError:
-        run.begun = False
+        run.phase = Phase.PLANNING
         raise
+
+
+async def _is_in_place(run: Run, data: bytes) -> bool:
+    """Whether a write whose answer was lost has happened; what is there is this very record."""
+    try:
+        there = await run.store.get(run.layout.record, _LIMIT)
+    except NotFoundError:
+        return False
+    return there == data
 
 
 async def refuse_begun(run: Run) -> None:
-    """Raise ``CommitError`` if a commit of this job attempt has begun already."""
+    """Raise ``CommitError`` if a commit of this job has begun, by whichever of its attempts."""
     record = await find_record(run)
     if record is not None:
         raise begun_error(run, f"by {record.user} on {record.host}")
+    if others := await begun_attempts(run):
+        raise begun_error(run, f"by another attempt of it, in {others[0]}")
 
 
 def begun_error(run: Run, who: str) -> CommitError:

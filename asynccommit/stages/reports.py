@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 
-from asynccommit.errors import AsyncCommitError, ExistsError, NotFoundError, UnsupportedError
+from asynccommit.errors import AsyncCommitError, ExistsError, UnsupportedError
 from asynccommit.formats.success import SuccessData, encode_success
 from asynccommit.parallel import list_all
 from asynccommit.stages.run import Run
@@ -44,11 +43,11 @@ async def has_report(run: Run) -> bool:
     """Whether any attempt of this job left a summary."""
     if run.options.report_directory is None:
         return False
-    place = parse_url(run.options.report_directory)
     try:
+        place = parse_url(run.options.report_directory)
         found = await list_all(_store_of(run, place), place.path)
-    except NotFoundError:
-        return False
+    except AsyncCommitError:
+        return False  # none can be read; saving one tells why
     return f"summary-{run.layout.job_id}.json" in {i.path.rpartition("/")[2] for i in found}
 
 
@@ -79,18 +78,27 @@ async def _save(store: Store, directory: str, job_id: str, data: SuccessData) ->
     raise ExistsError("put", directory, f"has {_MAX_REPORTS} reports of job {job_id}")
 
 
+async def _keep(run: Run, directory: Address) -> Address:
+    """Move the manifests below ``directory``, beside what is there; return where they are."""
+    if not directory.same_store(run.layout.dest):
+        raise UnsupportedError(f"{directory} is not on the store of {run.layout.dest}")
+    await run.store.mkdir(directory.path)
+    for number in range(1, _MAX_REPORTS):
+        place = directory.child(run.layout.job_id + (f"-{number}" if number > 1 else ""))
+        try:
+            await run.store.rename(run.layout.manifests_dir, place.path)
+        except ExistsError:
+            continue
+        return place
+    raise ExistsError("rename", directory.path, f"has {_MAX_REPORTS} of job {run.layout.job_id}")
+
+
 async def keep_manifests(run: Run) -> str | None:
     """Move the job's manifests to the diagnostics directory, if there is one; return its URL."""
     if run.options.diagnostics_directory is None:
         return None
     try:
-        place = parse_url(run.options.diagnostics_directory).child(run.layout.job_id)
-        if not place.same_store(run.layout.dest):
-            raise UnsupportedError(f"{place} is not on the store of {run.layout.dest}")
-        await run.store.mkdir(place.path.rpartition("/")[0] or "/")
-        with suppress(NotFoundError):
-            await run.store.delete_tree(place.path)
-        await run.store.rename(run.layout.manifests_dir, place.path)
+        place = await _keep(run, parse_url(run.options.diagnostics_directory))
     except AsyncCommitError as problem:
         run.warn(f"the manifests were not kept for diagnostics: {problem}")
         return None

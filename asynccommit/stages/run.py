@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 
 from asynccommit.formats.statistics import Statistics
 from asynccommit.host import Host
@@ -41,12 +42,20 @@ class Progress:
 OnProgress = Callable[[Progress], object]
 
 
+class Phase(Enum):
+    """What the caller of a commit that ends now can rely on."""
+
+    PLANNING = "nothing under the destination has changed"
+    CHANGING = "something may have changed"
+    COMMITTED = "the job is committed"
+
+
 @dataclass(slots=True)
 class Run:
     """One job commit, task commit or abort under way. Belongs to one event loop.
 
-    ``begun`` is set by the commit record: from then on something may have changed. ``renamed``
-    counts the files that reached their destinations; ``success`` is the URL of ``_SUCCESS``.
+    ``phase`` is set by the commit record and by the marker. ``renamed`` counts the files that
+    reached their destinations; ``success`` is the URL of ``_SUCCESS``.
     """
 
     store: Store
@@ -61,7 +70,7 @@ class Run:
     diagnostics: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     stage: str = ""
-    begun: bool = False
+    phase: Phase = Phase.PLANNING
     renamed: int = 0
     success: str | None = None
     done: int = 0
@@ -119,12 +128,17 @@ class Run:
 
     def tell(self) -> None:
         """Tell progress now."""
-        if self.on_progress is not None:
-            self._told = _now()
-            elapsed = self._told - self.started
-            self.on_progress(
-                Progress(self.layout.job_id, self.stage, self.done, self.total, elapsed)
-            )
+        if self.on_progress is None:
+            return
+        self._told = _now()
+        progress = Progress(
+            self.layout.job_id, self.stage, self.done, self.total, self._told - self.started
+        )
+        try:
+            self.on_progress(progress)
+        except Exception as error:  # a broken pipe must not leave half a commit
+            self.on_progress = None
+            self.warn(f"progress is told no more: {type(error).__name__}: {error}")
 
     def warn(self, text: str) -> None:
         """Note what the caller should know though the commit goes on."""

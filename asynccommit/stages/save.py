@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from asynccommit.errors import (
+    ExistsError,
     ManifestError,
     NotFoundError,
     OutcomeUnknownError,
@@ -112,5 +113,14 @@ async def remove_own_manifest(run: Run, task_id: str, attempt_id: str) -> None:
         mine = decode_manifest(data, path).task_attempt_id == attempt_id
     except (NotFoundError, ManifestError):
         return
-    if mine:
-        await run.store.delete(path)
+    if not mine:
+        return
+    # Another attempt may commit just now: what is deleted must be what was read.
+    aside = f"{run.layout.manifest_temp(attempt_id)}.aborted"
+    with suppress(NotFoundError):
+        await run.store.rename(path, aside, replace=True)
+        if await run.store.get(aside, run.options.max_manifest_bytes) == data:
+            await run.store.delete(aside)
+            return
+        with suppress(ExistsError):
+            await run.store.rename(aside, path)

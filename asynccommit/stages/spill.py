@@ -81,10 +81,7 @@ class Spill:
                 self._file.write(len(data).to_bytes(8, "big") + data)
             self._file.flush()
         except OSError as error:
-            where = self._directory or tempfile.gettempdir()
-            raise RejectedError(
-                "spill", where, f"{error.strerror}: give another asynccommit.spill.directory"
-            ) from error
+            raise spill_error(self._directory, error) from error
 
     def _read(self, position: int) -> tuple[list[Entry], int]:
         file = self._file
@@ -114,6 +111,12 @@ class Spill:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def spill_error(directory: str | None, error: OSError) -> RejectedError:
+    """Return the error for a local disk that does not take what memory should not hold."""
+    text = f"{error.strerror}: give another asynccommit.spill.directory"
+    return RejectedError("spill", directory or tempfile.gettempdir(), text)
 
 
 def unnamed_file(directory: str | None) -> IO[bytes]:

@@ -16,7 +16,7 @@ from asynccommit.formats.success import (
     encode_success,
 )
 from asynccommit.stages.preflight import Plan
-from asynccommit.stages.run import Run
+from asynccommit.stages.run import Phase, Run
 from asynccommit.wrappers.stats import Count
 
 
@@ -42,6 +42,7 @@ def summarise(
         diagnostics["stacktrace"] = "".join(traceback.format_exception(error))
     if run.warnings:
         diagnostics["warnings"] = "\n".join(run.warnings)
+    diagnostics = {name: _written(text) for name, text in diagnostics.items()}
     return SuccessData(
         timestamp_ms=int(run.host.now() * 1000),
         success=error is None,
@@ -53,6 +54,11 @@ def summarise(
         filenames=[run.layout.url(path) for path in filenames[:MAX_FILENAMES]],
         statistics=snapshot(run),
     )
+
+
+def _written(text: str) -> str:
+    """Return ``text`` with names that are no Unicode shown as escapes, so that it can be JSON."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 _OPERATIONS = {
@@ -88,12 +94,14 @@ async def write_success(run: Run, plan: Plan) -> None:
     """Write ``_SUCCESS`` through a temporary name, if it is wanted."""
     layout = run.layout
     if not run.options.mark_success:
+        run.phase = Phase.COMMITTED
         return
     with run.timed("job_stage_save_success_marker"):
         data = encode_success(summarise(run, "committer_commit_job", plan.sample))
         await run.store.put(layout.success_temp, data)
         await run.store.rename(layout.success_temp, layout.success, replace=True)
-    run.success = layout.url(layout.success)
+        run.success = layout.url(layout.success)
+        run.phase = Phase.COMMITTED
 
 
 async def read_success(run: Run) -> SuccessData | None:

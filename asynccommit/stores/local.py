@@ -30,7 +30,7 @@ class LocalStore:
     only. A listing of more than ``files.PAGE`` names is read at once and shown in pages.
     """
 
-    traits = Traits("local filesystem", workers=128)
+    traits = Traits("local filesystem", links=True, workers=128)
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         del options  # there are none

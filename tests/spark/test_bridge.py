@@ -15,6 +15,7 @@ from asynccommit import sync
 from asynccommit.errors import CommitError
 from asynccommit.options import OptionWarning
 from asynccommit.results import JobReport
+from asynccommit.spark import bridge
 from asynccommit.spark.bridge import Bridge
 
 
@@ -157,3 +158,23 @@ def test_reports_are_bounded(tmp_path: Path) -> None:
 
     assert len(bridge.reports) == 100
     assert bridge.reports[-1].job_id == "job-129"
+
+
+@pytest.mark.parametrize("wish, shown", [("true", True), ("false", False)])
+def test_progress_is_shown_as_wished(
+    wish: str, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The option decides, unless a hook of the user's takes it all."""
+    conf = {"spark.asynccommit.progress": wish}
+    assert bridge._is_shown(conf) is shown
+    monkeypatch.setattr(bridge, "on_progress", lambda progress: None)
+    assert not bridge._is_shown(conf)
+
+
+def test_hook_hears_of_every_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress goes to the hook that is set when the commit begins."""
+    heard: list[str] = []
+    monkeypatch.setattr(bridge, "on_progress", lambda progress: heard.append(progress.stage))
+    Bridge().apply(request(tmp_path, tasks=set_up(tmp_path)))
+
+    assert "job_stage_rename_files" in heard

@@ -183,6 +183,26 @@ def test_dynamic_overwrite_that_fails_loses_nothing(spark: Any, frame: Any, tabl
     assert settles(table)
 
 
+def test_bucketed_table(spark: Any, frame: Any, table: Path, name: str) -> None:
+    """Bucketed and sorted files keep their names, in which the bucket's number is."""
+    frame.write.bucketBy(2, "id").sortBy("id").option("path", str(table)).saveAsTable(name)
+
+    assert ids(spark, name) == list(range(20))
+    assert {file.split("_")[1][:5] for file in visible(table)} == {"00000", "00001"}
+
+
+def test_concurrent_writers(spark: Any, frame: Any, table: Path) -> None:
+    """Tasks that keep several files open instead of sorting commit the same."""
+    spark.conf.set("spark.sql.maxConcurrentOutputFileWriters", "5")
+    try:
+        frame.write.partitionBy("p").parquet(str(table))
+    finally:
+        spark.conf.unset("spark.sql.maxConcurrentOutputFileWriters")
+
+    assert len(visible(table)) == 6
+    assert leftovers(table) == []
+
+
 def test_every_job_has_an_id_of_its_own(frame: Any, table: Path) -> None:
     """Jobs launched in the same second do not share an id."""
     for _ in range(3):

@@ -137,6 +137,8 @@ async def test_files_with_absolute_destinations(tmp_path: Path) -> None:
     [
         ("file:/etc/passwd", None, "not below"),
         (None, "s3a://bucket/x", "not on the store"),
+        (None, "file:{dest}/_SUCCESS", "not a place for tasks"),
+        (None, "file:{dest}/a/../../b", "not a place for tasks"),
     ],
 )
 async def test_absolute_files_are_contained(
@@ -145,7 +147,7 @@ async def test_absolute_files_are_contained(
     """A staged file comes from its attempt's own directory and stays on the store."""
     job, commit, _ = await one_task(tmp_path)
     inside = job.layout.url(f"{job.layout.absolute_dir}/{commit.attempt_id}/x")
-    absolute = {source or inside: dest or job.layout.url("/tmp/x")}
+    absolute = {source or inside: (dest or "file:/tmp/x").format(dest=tmp_path / "out")}
 
     assert says in str(await refused(job, [replace(commit, absolute=absolute)]))
 
@@ -324,3 +326,43 @@ def test_digest_is_of_the_bytes() -> None:
     assert digest(b"") == (
         "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     )
+
+
+@pytest.mark.parametrize("data", [b"", b"{"])
+async def test_a_spoiled_manifest_with_a_message(tmp_path: Path, data: bytes) -> None:
+    """With the message of its task an empty or cut manifest is made up for by its directory."""
+    job, commit, path = await one_task(tmp_path)
+    path.write_bytes(data)
+    await job.commit_job([commit])
+
+    assert visible(tmp_path / "out") == {"p=1/f": "one", "g": "two"}
+
+
+async def test_implied_directories_count(tmp_path: Path) -> None:
+    """A file where another file needs a directory is refused, whether or not that is listed."""
+    job, _, _ = await one_task(tmp_path)
+    await run_task(job, 1, {"g/h/i": "x"})
+    path = Path(job.layout.manifest(ids(1)[0]))
+    manifest = json.loads(path.read_bytes())
+    manifest["directories"] = []
+    path.write_text(json.dumps(manifest))
+
+    assert "a file of one task and a directory of another" in str(await refused(job))
+
+
+async def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    """A destination with a longer name than its source has is refused before any rename."""
+    job, _, path = await one_task(tmp_path)
+    manifest = json.loads(path.read_bytes())
+    set_file("d", lambda d: d + "x" * 300)(manifest)
+    path.write_text(json.dumps(manifest))
+
+    assert "a name of over 255 bytes" in str(await refused(job))
+
+
+async def test_staged_files_without_messages(tmp_path: Path) -> None:
+    """Files for places elsewhere are not thrown away by a commit that does not know these."""
+    job, commit, _ = await one_task(tmp_path)
+    write(Path(job.layout.absolute_dir) / commit.attempt_id, {"x": "abs"})
+
+    assert "run the job again" in str(await refused(job))

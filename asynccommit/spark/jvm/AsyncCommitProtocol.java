@@ -2,6 +2,7 @@ package org.asynccommit.spark;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -28,6 +29,8 @@ import org.slf4j.LoggerFactory;
 public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
   private static final long serialVersionUID = 1L;
   private static final Logger LOG = LoggerFactory.getLogger(AsyncCommitProtocol.class);
+
+  private static final Set WARNED = Collections.synchronizedSet(new LinkedHashSet());
 
   private final String jobId;
   private final String path;
@@ -183,7 +186,7 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
           "asynccommit: there is no store for " + path + " (only for " + known + "): set "
               + Keys.UNSUPPORTED + "=delegate to write it with Spark's own commit protocol");
     }
-    if (!supported) {
+    if (!supported && WARNED.add(String.valueOf(scheme))) {
       LOG.warn("asynccommit has no store for {} (only for {}): Spark's own commit protocol writes it",
           path, known);
     }

@@ -1,0 +1,44 @@
+"""What is known of a job before anything is done: its layout, and whether it is committed."""
+
+from __future__ import annotations
+
+from asynccommit.errors import ManifestError, NotFoundError
+from asynccommit.stages.record import find_record
+from asynccommit.stages.run import Run
+from asynccommit.stages.summary import read_success
+
+
+async def find_layout(run: Run) -> None:
+    """Let ``run`` have the layout of older Hadoop, if that is the one that the job has."""
+    if await _is_there(run, run.layout.job_dir):
+        return
+    older = run.layout.older()
+    if await _is_there(run, older.job_dir):
+        run.layout = older
+
+
+async def is_committed(run: Run) -> bool:
+    """Whether this very job has been committed: its marker says so.
+
+    An id may be used again, as for a job of every night. So a marker of this id counts if the job
+    is cleaned up, or if it is younger than the commit record that is still there.
+    """
+    await find_layout(run)
+    record = await find_record(run)
+    if record is None and await _is_there(run, run.layout.manifests_dir):
+        return False
+    try:
+        marker = await read_success(run)
+    except ManifestError:
+        return False
+    if marker is None or not marker.success or marker.job_id != run.layout.job_id:
+        return False
+    return record is None or marker.timestamp_ms >= record.started_ms
+
+
+async def _is_there(run: Run, path: str) -> bool:
+    try:
+        await run.store.head(path)
+    except NotFoundError:
+        return False
+    return True
