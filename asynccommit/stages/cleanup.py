@@ -20,7 +20,7 @@ class Outcome(Enum):
     """What cleanup did."""
 
     DISABLED = "switched off"
-    KEPT = "kept: a commit has begun"
+    KEPT = "kept"
     NOTHING = "nothing to clean up"
     PARALLEL_DELETE = "task attempt directories deleted in parallel, then the job directory"
     DELETED = "job directory deleted"
