@@ -169,3 +169,7 @@ class Store(Protocol):
         Raises ``PreconditionError`` if ``path`` or a parent is a file.
         """
         ...
+
+    async def aclose(self) -> None:
+        """Give back what the store holds (threads, connections); nothing is asked afterwards."""
+        ...

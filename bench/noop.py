@@ -129,6 +129,9 @@ class NoopStore:
     async def mkdir(self, path: str) -> None:
         """Claim to have made."""
 
+    async def aclose(self) -> None:
+        """Hold nothing."""
+
 
 def wrapped(store: NoopStore) -> Wrapped:
     """Return the store behind the very wrappers that ``open_store`` puts around every store."""

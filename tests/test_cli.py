@@ -57,7 +57,7 @@ def prepare(
         await job.setup_job()
         for number, files in enumerate(tasks):
             await run_task(job, number, files)
-        await job.store.aclose()  # type: ignore[attr-defined]
+        await job.store.aclose()
         return job.layout.attempt_dir
 
     return Path(asyncio.run(run()))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from time import perf_counter, thread_time
 from typing import Any, TypeVar
 
@@ -51,12 +52,15 @@ class Lanes:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: list[_Call] = []
+        self._begun: set[asyncio.Future[Any]] = set()
+        self._settling: list[asyncio.Future[None]] = []
         self._passed = self._computed = 1e-6
 
     def submit(self, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
         """Run ``function(*args)`` in a thread; the future has its result or its exception.
 
-        A call that is cancelled before it has begun is not made; one that has begun is finished.
+        A call that is cancelled before it has begun is not made; one that has begun is finished,
+        and ``settle`` waits for that.
 
         Raises:
             UnsupportedError: called from another event loop than before.
@@ -64,11 +68,23 @@ class Lanes:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._bind(loop)
-        future: asyncio.Future[T] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._flush)
+        future: asyncio.Future[T] = loop.create_future()
         self._waiting.append((future, function, args))
         return future
+
+    async def settle(self, call: asyncio.Future[Any]) -> None:
+        """Wait until no thread works on ``call``, which was cancelled.
+
+        Cancelling this wait does not end it: what a caller has begun must be over when it
+        returns, or it happens behind the back of whoever tidies up.
+        """
+        while call in self._begun:
+            ended = asyncio.get_running_loop().create_future()
+            self._settling.append(ended)
+            with suppress(asyncio.CancelledError):
+                await ended
 
     async def aclose(self) -> None:
         """Wait for the calls that have begun and end the threads; a later call starts new ones."""
@@ -103,8 +119,13 @@ class Lanes:
         assert self._loop is not None
         start, computed = perf_counter(), thread_time()
         answers: list[_Answer] = []
+        begun = self._begun
         for future, function, args in calls:
+            # In this order, and the loop the other way round (cancel, then look whether it has
+            # begun): so no call is both given up there and made here.
+            begun.add(future)
             if future.cancelled():
+                begun.discard(future)
                 continue
             try:
                 answers.append((future, function(*args), None))
@@ -117,10 +138,16 @@ class Lanes:
     def _deliver(self, answers: list[_Answer], passed: float, computed: float) -> None:
         self._passed = self._passed * _MEMORY + passed
         self._computed = self._computed * _MEMORY + computed
+        begun = self._begun
         for future, result, error in answers:
+            begun.discard(future)
             if future.done():  # the caller was cancelled
                 continue
             if error is None:
                 future.set_result(result)
             else:
                 future.set_exception(error)
+        while self._settling:
+            ended = self._settling.pop()
+            if not ended.done():
+                ended.set_result(None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from asynccommit.store import Info, Page, Traits
-from asynccommit.stores import files
+from asynccommit.stores import files, moves
 from asynccommit.stores.lanes import Lanes
 
 T = TypeVar("T")
@@ -25,9 +26,12 @@ class LocalStore:
     Links are never followed at the end of a path, except by ``list`` and ``mkdir``, for which a
     link to a directory is a directory: so a table may be a link, and ``walk`` stays inside.
 
-    An etag is made of device, inode, time of change and size. ``rename`` without replacing is one
-    atomic request on Linux; elsewhere, and on network filesystems that lack it, so for files
-    only. A listing of more than ``files.PAGE`` names is read at once and shown in pages.
+    An etag is made of inode, time of change in nanoseconds, and size. ``rename`` without
+    replacing is one atomic request on Linux; elsewhere, and on network filesystems that lack it,
+    so for files only. A listing of more than ``files.PAGE`` names is read at once and shown in
+    pages.
+
+    A caller that is cancelled returns once the call that it had begun is over.
     """
 
     traits = Traits("local filesystem", links=True, workers=128)
@@ -70,7 +74,7 @@ class LocalStore:
         await _ask(self._slow, "copy", files.copy, source, dest, overwrite)
 
     async def rename(self, source: str, dest: str, *, replace: bool = False) -> None:
-        await _ask(self._quick, "rename", files.rename, source, dest, replace, self._sidecars)
+        await _ask(self._quick, "rename", moves.rename, source, dest, replace, self._sidecars)
 
     async def mkdir(self, path: str) -> None:
         await _ask(self._quick, "mkdir", files.mkdir, path)
@@ -90,7 +94,11 @@ class LocalStore:
 
 async def _ask(lanes: Lanes, op: str, function: Callable[..., T], path: str, *args: Any) -> T:
     """Await one call, with what the system says against it as our error."""
+    call = lanes.submit(function, path, *args)
     try:
-        return await lanes.submit(function, path, *args)
+        return await call
+    except asyncio.CancelledError:
+        await lanes.settle(call)
+        raise
     except (OSError, ValueError) as error:
         raise files.translate(op, path, error) from error

@@ -1,4 +1,4 @@
-"""The one funnel: every method of the ``Store`` contract, spelled out in this file alone.
+"""The one funnel: every request of the ``Store`` contract, spelled out in this file alone.
 
 ``Wrapped(store, *policies)`` turns each call into an ``Op`` and sends it through the policies,
 which are composed once, when the store is opened. A policy is a class with one method,
@@ -74,7 +74,7 @@ class Policy(Protocol):
 class Wrapped:
     """A store whose every call goes through ``policies``, the outermost first.
 
-    It is a ``Store`` itself. ``aclose`` gives back what the store holds (threads, connections).
+    It is a ``Store`` itself.
     """
 
     def __init__(self, store: Store, *policies: Policy) -> None:
@@ -132,10 +132,8 @@ class Wrapped:
         await self._call(Op("mkdir", (path,), True, True))
 
     async def aclose(self) -> None:
-        """Close the store, if it is one that needs closing."""
-        close = getattr(self.store, "aclose", None)
-        if close is not None:
-            await close()
+        """See ``Store.aclose``."""
+        await self.store.aclose()
 
 
 def _sender(store: Store) -> Call:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -40,6 +41,7 @@ class Retry:
         base: bound of the first wait, in seconds.
         cap: bound of every wait that the store did not ask for, in seconds.
         sleep: how to wait.
+        clock: what the deadline is measured with.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Retry:
         base: float = 0.1,
         cap: float = 20.0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
@@ -60,16 +63,17 @@ class Retry:
         self._base = base
         self._cap = cap
         self._sleep = sleep
+        self._clock = clock
 
     def __repr__(self) -> str:
         return f"Retry(attempts={self._attempts}, deadline={self._deadline})"
 
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
-        get_loop = asyncio.get_running_loop
+        clock = self._clock
 
         async def retried(op: Op) -> Any:
-            start = get_loop().time()
+            start = clock()
             try:
                 return await call(op)
             except _AGAIN as error:
@@ -79,7 +83,7 @@ class Retry:
         return retried
 
     async def _again(self, call: Call, op: Op, error: StoreError, start: float) -> Any:
-        clock = asyncio.get_running_loop().time
+        clock = self._clock
         spent, sent, lost = 0, 1, False
         while True:
             lost = lost or isinstance(error, OutcomeUnknownError)

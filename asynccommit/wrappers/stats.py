@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +36,15 @@ class Stats:
 
     Two of them make a stack readable: ``asked`` outermost, with all waiting included, and
     ``sent`` innermost, which are the requests that cost money.
+
+    Args:
+        name: which of them this is.
+        clock: what durations are measured with.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.name = name
+        self._clock = clock
         self.counts: dict[str, Count] = defaultdict(Count)
 
     def __repr__(self) -> str:
@@ -56,11 +62,9 @@ class Stats:
 
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
-        counts = self.counts
-        get_loop = asyncio.get_running_loop
+        counts, clock = self.counts, self._clock
 
         async def counted(op: Op) -> Any:
-            clock = get_loop().time
             start = clock()
             count = counts[op.name]
             try:

@@ -102,6 +102,31 @@ async def test_a_cancelled_caller_breaks_nothing(lanes: Lanes) -> None:
     assert await behind != thread()
 
 
+async def test_settling_waits_for_what_has_begun_and_for_nothing_else(lanes: Lanes) -> None:
+    """A cancelled call that a thread works on is waited for, even if the wait is cancelled."""
+    hold, begun = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        hold.wait(30)
+
+    running, behind = lanes.submit(wait), lanes.submit(thread)
+    while not begun.is_set():  # noqa: ASYNC110 - set by a thread
+        await asyncio.sleep(0.001)
+    running.cancel()
+    behind.cancel()
+    await lanes.settle(behind)
+    settled = asyncio.ensure_future(lanes.settle(running))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        settled.cancel()
+    await asyncio.sleep(0)
+    assert not settled.done()
+    hold.set()
+    await settled
+    await lanes.settle(lanes.submit(thread))
+
+
 async def test_closing_ends_the_threads_and_a_later_call_starts_new_ones() -> None:
     """After closing no thread is left; the lanes can be used again."""
     lanes = Lanes("test-closing", 3)

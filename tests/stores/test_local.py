@@ -27,7 +27,8 @@ from asynccommit.errors import (
 )
 from asynccommit.parallel import list_all
 from asynccommit.store import Kind
-from asynccommit.stores import files
+from asynccommit.stores import files, moves
+from asynccommit.stores.hidden import is_hidden
 from asynccommit.stores.local import LocalStore
 from tests.support.contract import RULES, Rule, name_of, names_in
 
@@ -49,7 +50,7 @@ def root(tmp_path: Path) -> str:
 @pytest.fixture
 def without_kernel_rename(monkeypatch: pytest.MonkeyPatch) -> None:
     """Move as where the kernel has no rename that refuses to replace."""
-    monkeypatch.setattr(files, "_move_new", files._move_by_link)
+    monkeypatch.setattr(moves, "move_new", moves.move_by_link)
 
 
 @pytest.mark.usefixtures("without_kernel_rename")
@@ -193,6 +194,55 @@ async def test_files_are_made_with_the_mode_that_the_umask_leaves(
     assert stat.S_IMODE(os.stat(f"{root}/f").st_mode) == 0o640
 
 
+async def test_an_etag_is_the_same_on_every_host(
+    store: LocalStore, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number that one host gives to a mounted filesystem is the volume, not in the etag."""
+    here = await store.put(f"{root}/f", b"data")
+    lstat = os.lstat
+
+    def elsewhere(path: str) -> os.stat_result:
+        found = lstat(path)
+        times = {name: getattr(found, name) for name in dir(found) if name.startswith("st_")}
+        return os.stat_result((*found[:2], found.st_dev + 1, *found[3:]), times)
+
+    monkeypatch.setattr(os, "lstat", elsewhere)
+    there = await store.head(f"{root}/f")
+    assert there == here._replace(volume=here.volume + 1)
+
+
+async def test_directories_are_made_though_others_remove_their_parents(
+    store: LocalStore, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another job that removes an empty parent in between delays a mkdir, and fails none."""
+    mkdir, removed = os.mkdir, 0
+
+    def race(path: str, mode: int = 0o777) -> None:
+        nonlocal removed
+        mkdir(path, mode)
+        if removed < 4:
+            removed += 1
+            os.rmdir(path)
+
+    monkeypatch.setattr(os, "mkdir", race)
+    await store.mkdir(f"{root}/a/b/c")
+    assert await names_in(store, f"{root}/a/b") == ["c"]
+    assert removed == 4
+
+
+async def test_directories_that_cannot_be_made_are_given_up(
+    store: LocalStore, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parent that is gone again each time is reported as missing."""
+
+    def race(path: str, mode: int = 0o777) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    monkeypatch.setattr(os, "mkdir", race)
+    with pytest.raises(NotFoundError):
+        await store.mkdir(f"{root}/a/b")
+
+
 # --- links and other things ------------------------------------------------------------------
 
 
@@ -302,7 +352,7 @@ async def test_a_name_that_no_filesystem_takes_is_refused(
 
 _NAME = st.text(
     st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=60
-).filter(lambda name: name not in (".", "..") and not files._is_hidden(name))
+).filter(lambda name: name not in (".", "..") and not is_hidden(name))
 
 
 @given(source=_NAME, dest=_NAME)
@@ -443,6 +493,41 @@ async def test_the_root_is_not_deleted(store: LocalStore) -> None:
     """Nobody means to delete everything."""
     with pytest.raises(RejectedError):
         await store.delete_tree("/")
+
+
+# --- cancelling ------------------------------------------------------------------------------
+
+
+async def test_nothing_happens_after_a_cancelled_caller_has_returned(
+    store: LocalStore, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rename that is under way is over when its caller returns; one behind it is not made."""
+    hold, begun = threading.Event(), threading.Event()
+    move = moves.move_new
+
+    def slow(source: str, dest: str) -> None:
+        begun.set()
+        hold.wait(30)
+        move(source, dest)
+
+    for name in ("f", "g"):
+        await store.put(f"{root}/{name}", b"")
+    monkeypatch.setattr(moves, "move_new", slow)
+    first, second = (
+        asyncio.ensure_future(store.rename(f"{root}/{name}", f"{root}/{name}{name}"))
+        for name in ("f", "g")
+    )
+    while not begun.is_set():  # noqa: ASYNC110 - set by a thread
+        await asyncio.sleep(0.001)
+    for task in (first, second, first):
+        task.cancel()
+        await asyncio.wait([second], timeout=0.01)
+    assert second.cancelled()
+    assert not first.done()
+    hold.set()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert sorted(os.listdir(root)) == ["ff", "g"]
 
 
 # --- speed that can be counted ---------------------------------------------------------------

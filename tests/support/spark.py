@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import signal
@@ -15,9 +16,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-
 LOOPBACK = "127.0.0.1"
 WORKERS = ("127.0.0.2", "127.0.0.3")
 ENVIRONMENT = {
@@ -26,8 +24,14 @@ ENVIRONMENT = {
     "SPARK_LOCAL_IP": LOOPBACK,
     "LC_ALL": "C.UTF-8",  # the JVM names files in the locale's encoding
 }
-TASK_FAILURES = (PySparkException, Py4JError)
+TASK_FAILURES: tuple[type[Exception], ...] = ()
 """What a failed task raises: the second before Spark 4."""
+
+if importlib.util.find_spec("pyspark") is not None:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    TASK_FAILURES = (PySparkException, Py4JError)
 
 CALLBACK = "asynccommit.spark.callback"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -34,6 +35,11 @@ FINAL = [
 ]
 
 
+def timed(clock: Clock, share: float, **options: Any) -> Retry:
+    """Return a policy that waits by ``clock`` and draws always the same share of its waits."""
+    return Retry(Random(share), sleep=clock.sleep, clock=clock.time, **options)
+
+
 def delete_tree() -> Op:
     """The other delete."""
     return Op("delete_tree", ("/a",), True, True)
@@ -46,7 +52,7 @@ async def test_a_refusal_is_sent_again(
 ) -> None:
     """Whatever was refused with nothing done is sent again, renames too."""
     answers = Answers(refused, refused, "done")
-    assert await Retry(Random(1.0), sleep=clock.sleep).around(answers)(op()) == "done"
+    assert await timed(clock, 1.0).around(answers)(op()) == "done"
     assert len(answers.ops) == 3
 
 
@@ -55,7 +61,7 @@ async def test_an_answer_is_an_answer(clock: Clock, error: StoreError) -> None:
     """What the store answered is not asked again, and comes as it was answered."""
     answers = Answers(error)
     with pytest.raises(type(error)) as caught:
-        await Retry(Random(1.0), sleep=clock.sleep).around(answers)(put())
+        await timed(clock, 1.0).around(answers)(put())
     assert caught.value is error
     assert (len(answers.ops), clock.slept) == (1, [])
 
@@ -64,7 +70,7 @@ async def test_a_lost_answer_of_a_rename_is_not_sent_again(clock: Clock) -> None
     """A rename whose answer is lost may have happened: it ends as unknown."""
     answers = Answers(LOST)
     with pytest.raises(OutcomeUnknownError):
-        await Retry(Random(1.0), sleep=clock.sleep).around(answers)(rename())
+        await timed(clock, 1.0).around(answers)(rename())
     assert len(answers.ops) == 1
 
 
@@ -74,7 +80,7 @@ async def test_a_lost_answer_is_sent_again_where_that_is_harmless(
 ) -> None:
     """Reads, overwriting puts and deletes are sent again after a lost answer."""
     answers = Answers(LOST, "done")
-    assert await Retry(Random(1.0), sleep=clock.sleep).around(answers)(op()) == "done"
+    assert await timed(clock, 1.0).around(answers)(op()) == "done"
     assert len(answers.ops) == 2
 
 
@@ -84,12 +90,12 @@ async def test_a_repeated_delete_that_finds_nothing_is_done(
 ) -> None:
     """After a lost answer nothing there means that the first delete worked."""
     answers = Answers(LOST, THROTTLED, NOT_FOUND)
-    assert await Retry(Random(1.0), sleep=clock.sleep).around(answers)(op()) is None
+    assert await timed(clock, 1.0).around(answers)(op()) is None
 
 
 async def test_a_delete_that_was_only_refused_reports_nothing_there(clock: Clock) -> None:
     """A refusal deleted nothing, so nothing there is the true answer."""
-    call = Retry(Random(1.0), sleep=clock.sleep).around(Answers(UNAVAILABLE, NOT_FOUND))
+    call = timed(clock, 1.0).around(Answers(UNAVAILABLE, NOT_FOUND))
     with pytest.raises(NotFoundError):
         await call(delete())
 
@@ -97,7 +103,7 @@ async def test_a_delete_that_was_only_refused_reports_nothing_there(clock: Clock
 @pytest.mark.parametrize("last", [NOT_FOUND, *FINAL, UNAVAILABLE])
 async def test_a_lost_answer_of_a_write_is_not_forgotten(clock: Clock, last: StoreError) -> None:
     """A put with a lost answer that fails later stays unknown: its first sending may land."""
-    retry = Retry(Random(1.0), sleep=clock.sleep, attempts=2)
+    retry = timed(clock, 1.0, attempts=2)
     with pytest.raises(OutcomeUnknownError, match=last.detail) as caught:
         await retry.around(Answers(LOST, last))(put())
     assert caught.value.__cause__ is last
@@ -105,7 +111,7 @@ async def test_a_lost_answer_of_a_write_is_not_forgotten(clock: Clock, last: Sto
 
 async def test_a_lost_answer_of_a_read_is_forgotten(clock: Clock) -> None:
     """A read changed nothing, so its last answer counts."""
-    call = Retry(Random(1.0), sleep=clock.sleep).around(Answers(LOST, NOT_FOUND))
+    call = timed(clock, 1.0).around(Answers(LOST, NOT_FOUND))
     with pytest.raises(NotFoundError):
         await call(head())
 
@@ -114,7 +120,7 @@ async def test_a_lost_answer_of_a_read_is_forgotten(clock: Clock) -> None:
 async def test_attempts_are_bounded(clock: Clock, attempts: int) -> None:
     """A store that stays away is asked so often and no more; the error says so."""
     answers = Answers(*[UnavailableError("op", "/a") for _ in range(10)])
-    retry = Retry(Random(1.0), sleep=clock.sleep, attempts=attempts)
+    retry = timed(clock, 1.0, attempts=attempts)
     with pytest.raises(UnavailableError) as caught:
         await retry.around(answers)(head())
     assert len(answers.ops) == attempts
@@ -124,7 +130,7 @@ async def test_attempts_are_bounded(clock: Clock, attempts: int) -> None:
 async def test_throttling_spends_no_attempts_but_time(clock: Clock) -> None:
     """A store that asks to slow down delays a request; only the deadline fails it."""
     answers = Answers(*[ThrottledError("op", "/a") for _ in range(10_000)])
-    retry = Retry(Random(1.0), sleep=clock.sleep, attempts=2, deadline=600, cap=20)
+    retry = timed(clock, 1.0, attempts=2, deadline=600, cap=20)
     start = clock.now
     with pytest.raises(ThrottledError, match="op /a"):
         await retry.around(answers)(head())
@@ -135,7 +141,7 @@ async def test_throttling_spends_no_attempts_but_time(clock: Clock) -> None:
 async def test_the_store_is_not_asked_before_it_wants_to_be(clock: Clock) -> None:
     """A wait that the store asks for is obeyed, with the jitter on top of it."""
     busy = ThrottledError("op", "/a", "busy", retry_after=30.0)
-    await Retry(Random(0.5), sleep=clock.sleep, base=2.0).around(Answers(busy))(head())
+    await timed(clock, 0.5, base=2.0).around(Answers(busy))(head())
     assert clock.slept == [31.0]
 
 
@@ -143,14 +149,14 @@ async def test_a_wait_past_the_deadline_is_not_begun(clock: Clock) -> None:
     """If the store asks for more time than is left, the request fails at once."""
     busy = ThrottledError("op", "/a", "busy", retry_after=3600.0)
     with pytest.raises(ThrottledError):
-        await Retry(Random(1.0), sleep=clock.sleep).around(Answers(busy))(head())
+        await timed(clock, 1.0).around(Answers(busy))(head())
     assert clock.slept == []
 
 
 async def test_waits_double_up_to_the_cap(clock: Clock) -> None:
     """The bound of the wait doubles with each attempt until it reaches the cap."""
     answers = Answers(*[UNAVAILABLE] * 7)
-    retry = Retry(Random(1.0), sleep=clock.sleep, attempts=9, base=0.5, cap=4)
+    retry = timed(clock, 1.0, attempts=9, base=0.5, cap=4)
     await retry.around(answers)(head())
     assert clock.slept == [0.5, 1, 2, 4, 4, 4, 4]
 
@@ -162,7 +168,7 @@ async def test_waits_are_drawn_evenly_from_nothing_on(seed: int, failures: int) 
     runs = []
     for _ in range(2):
         clock = Clock()
-        retry = Retry(random.Random(seed), sleep=clock.sleep, base=0.1, cap=1.0)
+        retry = Retry(random.Random(seed), sleep=clock.sleep, clock=clock.time, base=0.1, cap=1.0)
         await retry.around(Answers(*[UNAVAILABLE] * failures))(head())
         runs.append(clock.slept)
     assert runs[0] == runs[1]

@@ -21,7 +21,7 @@ async def test_calls_are_counted_by_method_with_their_times(clock: Clock) -> Non
     async def answer(op: Op) -> Any:
         clock.now += next(times)
 
-    stats = Stats("asked")
+    stats = Stats("asked", clock=clock.time)
     call = stats.around(answer)
     for op in (rename(), rename(), head()):
         await call(op)
@@ -60,9 +60,9 @@ async def test_a_cancelled_call_is_a_failure(clock: Clock) -> None:
 
 async def test_asked_and_sent_differ_by_what_lies_between(clock: Clock) -> None:
     """One request asked, sent again twice, is three sent; the waits are in the time asked."""
-    asked, sent = Stats("asked"), Stats("sent")
+    asked, sent = (Stats(name, clock=clock.time) for name in ("asked", "sent"))
     answers = Answers(ThrottledError("head", "/a", "", 5.0), ThrottledError("head", "/a", "", 7.0))
-    retry = Retry(Random(0.0), sleep=clock.sleep)
+    retry = Retry(Random(0.0), sleep=clock.sleep, clock=clock.time)
     await asked.around(retry.around(sent.around(answers)))(head())
     assert (asked.n, asked.waits, asked.counts["head"].seconds) == (1, 0, 12.0)
     assert (sent.n, sent.waits, sent.counts["head"].seconds) == (3, 2, 0.0)

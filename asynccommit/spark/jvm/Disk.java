@@ -17,7 +17,7 @@ import org.apache.hadoop.io.IOUtils;
 
 /** What the protocol asks of a filesystem, with the cares that Hadoop's interface leaves open. */
 final class Disk {
-  private static final int TRIES = 5;
+  static final int TRIES = 5;
   private static final int LIMIT = 64 * 1024 * 1024;
 
   final FileSystem fs;
@@ -43,6 +43,26 @@ final class Disk {
       }
     }
     throw last != null ? last : new IOException("cannot make the directory " + path);
+  }
+
+  /** Waits a while, longer from time to time; an interrupted thread does not wait. */
+  void pause(int time) {
+    try {
+      Thread.sleep((long) ((50L << Math.min(time, 6)) * (0.5 + Math.random() / 2)));
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Deletes a directory with all it holds, again while stragglers still write to it. */
+  void deleteTree(Path path) throws IOException {
+    for (int i = 0; i < TRIES; i++) {
+      fs.delete(path, true); // answers false, or throws, if something came in between
+      if (!exists(path)) {
+        return;
+      }
+      pause(i);
+    }
   }
 
   /** Removes a directory if nothing is in it; never anything else. */

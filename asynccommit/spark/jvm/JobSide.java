@@ -110,7 +110,7 @@ final class JobSide {
   }
 
   private void delete(Path jobDir) throws IOException {
-    disk.fs.delete(jobDir, true);
+    disk.deleteTree(jobDir);
     disk.removeIfEmpty(layout.temporary);
     if (madeDest) {
       disk.removeIfEmpty(layout.dest);

@@ -30,7 +30,6 @@ final class TaskSide extends OutputCommitter {
 
   final Layout layout;
   private final Disk disk;
-  private final int saveAttempts;
   private final boolean jobMadeDest;
   private final Map absolute = new LinkedHashMap();
   private final Set partitions = new LinkedHashSet();
@@ -39,8 +38,6 @@ final class TaskSide extends OutputCommitter {
   TaskSide(Layout layout, FileSystem fs, Configuration conf) {
     this.layout = layout;
     this.disk = new Disk(fs, conf);
-    this.saveAttempts =
-        Math.max(1, conf.getInt("mapreduce.manifest.committer.manifest.save.attempts", 5));
     this.jobMadeDest = conf.getBoolean(Keys.MADE_DESTINATION, false);
   }
 
@@ -75,7 +72,15 @@ final class TaskSide extends OutputCommitter {
   }
 
   public void setupTask(TaskAttemptContext context) throws IOException {
-    disk.mkdirs(layout.taskAttempt(attemptId(context)));
+    boolean made = false;
+    try {
+      disk.mkdirs(layout.taskAttempt(attemptId(context)));
+      made = true;
+    } finally { // Spark calls no abort for a task whose setup failed, as when it is killed in it
+      if (!made && !disk.exists(layout.alive)) {
+        sweep(context);
+      }
+    }
     requireLiveJob(context);
   }
 
@@ -113,21 +118,12 @@ final class TaskSide extends OutputCommitter {
         disk.save(data, layout.manifestTemp(attemptId), layout.manifest(taskId));
         return;
       } catch (IOException e) {
-        if (i >= saveAttempts) {
+        if (i >= Disk.TRIES) {
           throw e;
         }
-        LOG.warn("saving the manifest of {} failed, try {} of {}", attemptId, i, saveAttempts, e);
-        pause(250L << Math.min(i, 4));
+        LOG.warn("saving the manifest of {} failed, try {} of {}", attemptId, i, Disk.TRIES, e);
+        disk.pause(2 * i);
       }
-    }
-  }
-
-  private static void pause(long milliseconds) throws IOException {
-    try {
-      Thread.sleep((long) (milliseconds * (0.5 + Math.random() / 2)));
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new IOException("interrupted while waiting to save the manifest", e);
     }
   }
 
@@ -143,14 +139,18 @@ final class TaskSide extends OutputCommitter {
     if (disk.exists(layout.record)) {
       return;
     }
-    deleteOwn(context);
     Path[] parents = {
       layout.tasks, layout.absolute, layout.manifests, layout.attemptDir, layout.jobDir,
       layout.temporary
     };
-    for (int i = 0; i < parents.length; i++) {
-      disk.removeIfEmpty(parents[i]);
+    for (int i = 0; i == 0 || (i < Disk.TRIES && disk.exists(layout.jobDir)); i++) {
+      deleteOwn(context);
+      for (int j = 0; j < parents.length; j++) {
+        disk.removeIfEmpty(parents[j]);
+      }
+      disk.pause(i); // others sweep at the same time, and each may leave a directory to the other
     }
+    disk.removeIfEmpty(layout.temporary);
     if (jobMadeDest) {
       disk.removeIfEmpty(layout.dest);
     }

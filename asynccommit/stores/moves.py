@@ -1,0 +1,127 @@
+"""Renaming on the local filesystem: over what is there, or never over anything.
+
+Whatever comes after the move itself raises nothing: a request that failed is taken for one that
+did nothing, and a rename is not sent again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from stat import S_ISDIR
+
+from asynccommit.errors import PreconditionError, RejectedError
+from asynccommit.stores.hidden import drop_sidecar, drop_sidecar_seldom, empty_of_hidden
+
+
+def rename(source: str, dest: str, replace: bool, sidecars: dict[str, bool]) -> None:
+    """Answer ``Store.rename``.
+
+    Args:
+        source: what to move.
+        dest: where to.
+        replace: whether something may be there.
+        sidecars: directory -> whether it has checksums; filled here.
+    """
+    try:
+        if replace:
+            _move_over(source, dest)
+        else:
+            move_new(source, dest)
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise RejectedError("rename", source, f"{dest} is on another filesystem") from error
+        raise
+    if replace:
+        drop_sidecar(dest)
+    else:
+        drop_sidecar_seldom(dest, sidecars)
+
+
+def _move_over(source: str, dest: str) -> None:
+    try:
+        os.replace(source, dest)
+    except OSError as error:
+        # Looked up only now, so that the usual rename is one system call.
+        here, there = os.lstat(source), _lstat(dest)
+        if there is None:
+            raise
+        if S_ISDIR(here.st_mode) != S_ISDIR(there.st_mode):
+            kind = "directory" if S_ISDIR(there.st_mode) else "file"
+            raise PreconditionError("rename", source, f"{dest} is a {kind}") from error
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not empty_of_hidden(dest):
+            raise
+        os.replace(source, dest)
+
+
+def _lstat(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def move_by_link(source: str, dest: str) -> None:
+    """Move without replacing where the kernel or the filesystem has no such rename.
+
+    A hard link never replaces, so files are safe against others; between the two calls the file
+    has both names. Directories, and files where there are no links, are checked and then moved:
+    an empty directory or a file made between the two is replaced.
+    """
+    if not S_ISDIR(os.lstat(source).st_mode) and _link(source, dest):
+        try:
+            os.unlink(source)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(dest)
+            raise
+        return
+    if os.path.lexists(dest):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), source, None, dest)
+    os.rename(source, dest)
+
+
+def _link(source: str, dest: str) -> bool:
+    """Give the file a second name, if the filesystem has such a thing."""
+    try:
+        os.link(source, dest, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return False
+    return True
+
+
+def _kernel_rename() -> Callable[[str, str], None] | None:
+    """Return a move by ``renameat2(RENAME_NOREPLACE)``, or nothing where libc lacks it."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return None
+    path, number = ctypes.c_char_p, ctypes.c_int
+    renameat2.argtypes = [number, path, number, path, ctypes.c_uint]
+    coding, errors = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+
+    def move(source: str, dest: str) -> None:
+        if "\0" in source or "\0" in dest:  # C would stop there and name another file
+            raise ValueError("embedded null byte")
+        here, there = source.encode(coding, errors), dest.encode(coding, errors)
+        if not renameat2(_AT_FDCWD, here, _AT_FDCWD, there, _NO_REPLACE):
+            return
+        code = ctypes.get_errno()
+        if code not in _NO_RENAMEAT2:
+            raise OSError(code, os.strerror(code), source, None, dest)
+        move_by_link(source, dest)
+
+    return move
+
+
+_AT_FDCWD, _NO_REPLACE = -100, 1
+_NO_RENAMEAT2 = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
+move_new: Callable[[str, str], None] = _kernel_rename() or move_by_link
+"""Move ``source`` to ``dest``, where nothing may be."""
