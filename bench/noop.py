@@ -74,8 +74,8 @@ class NoopStore:
                 yield Info(f"{DEST}/{self.shape.name(task, number)}", Kind.FILE, 1)
 
     async def head(self, path: str) -> Info:
-        """The job's directories are there, nothing else."""
-        if path in (DEST, self._layout.manifests_dir):
+        """The destination and the job's directories are there, nothing else."""
+        if path == DEST or self._layout.manifests_dir.startswith(path):
             return Info(path, Kind.DIRECTORY)
         raise NotFoundError("head", path)
 
@@ -83,7 +83,7 @@ class NoopStore:
         """Manifests, task attempts, and what was renamed."""
         if path == self._layout.manifests_dir:
             return Page(tuple(Info(name, Kind.FILE, 1) for name in self._tasks))
-        if path == self._layout.tasks_dir:
+        if path.endswith("/tasks"):
             attempts = (trees.attempt_id(task) for task in range(self.shape.tasks))
             return Page(tuple(Info(f"{path}/{name}", Kind.DIRECTORY) for name in attempts))
         if path in self._partitions and self.renamed:
@@ -144,7 +144,7 @@ async def commit(store: NoopStore) -> JobReport:
     layout = Layout(Address("file", "", DEST), trees.JOB_ID)
     store.renamed = 0
     report = await ManifestCommitter(wrapped(store), layout, Options(), this_host()).commit_job()
-    files = store.renamed - 1  # the marker is renamed, too
+    files = store.renamed - 2  # the marker is renamed too, and the job attempt's directory
     if (files, report.files) != (store.shape.total, store.shape.total):
         raise AssertionError(f"{files} of {store.shape.total} files were renamed")
     return report
