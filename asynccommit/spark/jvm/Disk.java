@@ -87,6 +87,22 @@ final class Disk {
     }
   }
 
+  /**
+   * Removes what a job has left of its directories if nothing is in them. The last act of whoever
+   * deletes there: of an abort and a straggler that delete at once, the later one finds them empty.
+   */
+  void removeEmpty(Layout layout, boolean jobMadeDest) throws IOException {
+    removeIfEmpty(layout.tasks);
+    removeIfEmpty(layout.absolute);
+    removeIfEmpty(layout.manifests);
+    removeIfEmpty(layout.attemptDir);
+    removeIfEmpty(layout.jobDir);
+    removeIfEmpty(layout.temporary);
+    if (jobMadeDest) {
+      removeIfEmpty(layout.dest);
+    }
+  }
+
   /** Returns what is at a path, null if nothing is. */
   FileStatus status(Path path) throws IOException {
     try {

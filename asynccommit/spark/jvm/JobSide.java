@@ -91,6 +91,7 @@ final class JobSide {
     } else if (unanswered) {
       fenceAndDelete();
     } else {
+      disk.fs.delete(layout.alive, true); // first: from now on stragglers clean up as well
       delete(layout.jobDir);
     }
   }
@@ -111,10 +112,7 @@ final class JobSide {
 
   private void delete(Path jobDir) throws IOException {
     disk.deleteTree(jobDir);
-    disk.removeIfEmpty(layout.temporary);
-    if (madeDest) {
-      disk.removeIfEmpty(layout.dest);
-    }
+    disk.removeEmpty(layout, madeDest);
   }
 
   private boolean namesThisJob(Path success) {

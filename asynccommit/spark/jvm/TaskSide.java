@@ -1,19 +1,19 @@
 package org.asynccommit.spark;
 
-import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
-import java.util.ArrayList;
 import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.OutputCommitter;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.util.TaskCompletionListener;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -72,15 +72,10 @@ final class TaskSide extends OutputCommitter {
   }
 
   public void setupTask(TaskAttemptContext context) throws IOException {
-    boolean made = false;
-    try {
-      disk.mkdirs(layout.taskAttempt(attemptId(context)));
-      made = true;
-    } finally { // Spark calls no abort for a task whose setup failed, as when it is killed in it
-      if (!made && !disk.exists(layout.alive)) {
-        sweep(context);
-      }
+    if (TaskContext.get() != null) {
+      TaskContext.get().addTaskCompletionListener(new AtEnd(context));
     }
+    disk.mkdirs(layout.taskAttempt(attemptId(context)));
     requireLiveJob(context);
   }
 
@@ -112,6 +107,33 @@ final class TaskSide extends OutputCommitter {
     }
   }
 
+  /**
+   * Aborts a task attempt that ended neither committed nor aborted: Spark asks for no abort when the
+   * setup fails or the first file cannot be opened, as when the task is killed meanwhile.
+   */
+  private final class AtEnd implements TaskCompletionListener {
+    private final TaskAttemptContext context;
+
+    AtEnd(TaskAttemptContext context) {
+      this.context = context;
+    }
+
+    public void onTaskCompletion(TaskContext task) {
+      boolean interrupted = Thread.interrupted(); // it would fail what is done here
+      try {
+        if (message == null) {
+          abortTask(context);
+        }
+      } catch (IOException e) {
+        LOG.warn("{} left something behind", context.getTaskAttemptID(), e);
+      } finally {
+        if (interrupted) {
+          Thread.currentThread().interrupt();
+        }
+      }
+    }
+  }
+
   private void save(byte[] data, String taskId, String attemptId) throws IOException {
     for (int i = 1; ; i++) {
       try {
@@ -139,21 +161,8 @@ final class TaskSide extends OutputCommitter {
     if (disk.exists(layout.record)) {
       return;
     }
-    Path[] parents = {
-      layout.tasks, layout.absolute, layout.manifests, layout.attemptDir, layout.jobDir,
-      layout.temporary
-    };
-    for (int i = 0; i == 0 || (i < Disk.TRIES && disk.exists(layout.jobDir)); i++) {
-      deleteOwn(context);
-      for (int j = 0; j < parents.length; j++) {
-        disk.removeIfEmpty(parents[j]);
-      }
-      disk.pause(i); // others sweep at the same time, and each may leave a directory to the other
-    }
-    disk.removeIfEmpty(layout.temporary);
-    if (jobMadeDest) {
-      disk.removeIfEmpty(layout.dest);
-    }
+    deleteOwn(context);
+    disk.removeEmpty(layout, jobMadeDest);
   }
 
   private void deleteOwn(TaskAttemptContext context) throws IOException {
