@@ -14,6 +14,7 @@ threads; the weight below 1 therefore brings a crowd on a quick disk back to one
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -112,7 +113,16 @@ class Lanes:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
         size = -(-len(calls) // self.lanes) if self._gather else 1
         for start in range(0, len(calls), size):
-            self._pool.submit(self._run, calls[start : start + size])
+            try:
+                self._pool.submit(self._run, calls[start : start + size])
+            except RuntimeError as error:  # no thread to be had, or the interpreter ends
+                self._refuse(calls[start:], str(error))
+                return
+
+    def _refuse(self, calls: list[_Call], why: str) -> None:
+        """Answer calls that no thread takes, as the system would if it were short of something."""
+        refused = [(future, None, OSError(errno.EAGAIN, why)) for future, _, _ in calls]
+        self._deliver([*refused], 0.0, 0.0)
 
     def _run(self, calls: list[_Call]) -> None:
         """Make the calls and hand the results to the loop. Runs in a thread."""

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -168,3 +169,15 @@ def test_a_loop_that_is_gone_breaks_nothing() -> None:
     hold.set()
     assert ended.wait(30)
     asyncio.run(lanes.aclose())
+
+
+async def test_a_call_that_no_thread_takes_is_answered() -> None:
+    """When no thread can be had a call fails at once, and nobody waits for ever."""
+    lanes = Lanes("test")
+    lanes._pool = ThreadPoolExecutor(1)
+    lanes._pool.shutdown()
+    calls = [lanes.submit(int) for _ in range(3)]
+
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert [type(answer) for answer in answers] == [BlockingIOError] * 3
