@@ -53,9 +53,11 @@ def _explained(run: Run, error: Exception) -> CommitError:
             "until the job is aborted"
         )
         return PreflightError(job_id, stage, (error,), text)
+    saving = stage == "job_stage_save_success_marker"
+    marker = "look whether there is a new _SUCCESS" if saving else "there is no new _SUCCESS"
     left = (
-        f"{run.renamed} files are at their destinations, there is no new _SUCCESS, and all the "
-        f"rest is kept in {run.layout.attempt_dir}"
+        f"{run.renamed} files are at their destinations, {marker}, and all the rest is kept in "
+        f"{run.layout.attempt_dir}"
     )
     if isinstance(error, OutcomeUnknownError):
         text = f"{why}. It cannot be told whether that happened; {left}"

@@ -397,3 +397,15 @@ async def test_many_existing_targets_are_named_in_part(tmp_path: Path) -> None:
         await job.commit_job()
 
     assert faults.count("head") < 60
+
+
+async def test_an_error_while_saving_the_marker(tmp_path: Path) -> None:
+    """What failed may have happened, so the error does not say that there is no marker."""
+    faults = Faults(Fault("rename", lambda op, path: RuntimeError("boom"), "_SUCCESS", after=True))
+    job = committer(tmp_path / "out", faults)
+    await job.setup_job()
+    await run_task(job, 0, {"f": "x"})
+    with pytest.raises(CommitError, match="look whether there is a new _SUCCESS"):
+        await job.commit_job()
+
+    assert (tmp_path / "out/_SUCCESS").exists()
