@@ -49,7 +49,9 @@ def test_sparks_own_default_is_no_news() -> None:
     """The algorithm version that Spark always sets does not warn."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Options.from_conf({CLASSIC + "algorithm.version": "1"})
+        read = Options.from_conf({CLASSIC + "algorithm.version": "1"})
+
+    assert read == Options()
 
 
 @pytest.mark.parametrize(
@@ -110,11 +112,38 @@ async def test_cleanup_failures_ignored(tmp_path: Path) -> None:
     assert (tmp_path / "out/_SUCCESS").exists()
 
 
-async def test_io_threads_bounds_what_is_in_flight(tmp_path: Path) -> None:
-    """No more requests are on the wire than there are threads."""
-    job = committer(tmp_path / "out", conf={MANIFEST + "io.threads": "3"})
+class Crowd:
+    """Counts how many requests of one kind are under way at a time."""
 
-    assert job._run().workers == 3
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.now = self.most = 0
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def counted(op: Op) -> Any:
+            if op.name != self.name:
+                return await call(op)
+            self.now += 1
+            self.most = max(self.most, self.now)
+            try:
+                return await call(op)
+            finally:
+                self.now -= 1
+
+        return counted
+
+
+async def test_io_threads_bounds_what_is_in_flight(tmp_path: Path) -> None:
+    """As many renames as there are threads are on the wire, and no more."""
+    crowd = Crowd("rename")
+    job = committer(tmp_path / "out", crowd, conf={MANIFEST + "io.threads": "3"})
+    await job.setup_job()
+    await run_task(job, 0, {f"f{i}": "" for i in range(30)})
+    await job.commit_job()
+
+    assert crowd.most == 3
 
 
 async def test_delete_target_files(tmp_path: Path) -> None:
@@ -254,11 +283,13 @@ async def test_parallel_delete(tmp_path: Path, conf: dict[str, str], deletes: in
 
 
 async def test_writer_queue_capacity_bounds_loading(tmp_path: Path) -> None:
-    """No more manifests are in memory at a time than the queue takes."""
-    faults = Faults()
-    job = committer(tmp_path / "out", faults, conf={MANIFEST + "writer.queue.capacity": "2"})
+    """As many manifests as the queue takes are read at a time, and no more."""
+    crowd = Crowd("get")
+    job = committer(tmp_path / "out", crowd, conf={MANIFEST + "writer.queue.capacity": "2"})
     await job.setup_job()
     for task in range(9):
         await run_task(job, task, {f"f{task}": ""})
+    report = await job.commit_job()
 
-    assert (await job.commit_job()).files == 9
+    assert report.files == 9
+    assert crowd.most == 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import IO, Self
 
 from asynccommit.stages.spill import spill_error, unnamed_file
@@ -109,9 +110,10 @@ class Fingerprints:
     def close(self) -> None:
         """Forget everything."""
         self._parts = [array("Q") for _ in range(_PARTITIONS)]
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # a full disk, told of before; nobody reads what is lost
+                file.close()
 
 
 def fingerprint(thing: object) -> int:

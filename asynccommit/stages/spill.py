@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
-from types import TracebackType
+from contextlib import suppress
 from typing import IO, NamedTuple
 
 import orjson
@@ -97,19 +97,15 @@ class Spill:
     def close(self) -> None:
         """Forget everything."""
         self._held = []
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # a full disk, told of before; nobody reads what is lost
+                file.close()
 
     def __enter__(self) -> Spill:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import IO
 
 import pytest
 
+import asynccommit.stages.spill as spill_module
 from asynccommit.errors import RejectedError
 from asynccommit.stages.spill import CHUNK, Entry, Spill, unnamed_file
 
@@ -70,7 +72,15 @@ def test_the_file_is_private() -> None:
         assert os.fstat(file.fileno()).st_mode & 0o077 == 0
 
 
-async def test_a_full_disk(tmp_path: Path) -> None:
-    """A full local disk is an error before anything under the destination changes."""
-    with Spill("/dev/full/x", in_memory=1) as spill, pytest.raises(RejectedError):
+async def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full local disk is named as such, also when the file is closed after it."""
+
+    def full(directory: str | None) -> IO[bytes]:
+        return open("/dev/full", "r+b")
+
+    monkeypatch.setattr(spill_module, "unnamed_file", full)
+    with (
+        pytest.raises(RejectedError, match=r"No space left.*asynccommit\.spill\.directory"),
+        Spill(in_memory=1) as spill,
+    ):
         await spill.append(entries(0, 10))

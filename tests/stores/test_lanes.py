@@ -77,8 +77,10 @@ async def test_lanes_that_do_not_gather_run_each_call_alone() -> None:
     """Slow calls have a thread each, so that they all run at once."""
     lanes = Lanes("test-slow", 4, gather=False)
     barrier = threading.Barrier(4)
-    await asyncio.gather(*(lanes.submit(barrier.wait, 30) for _ in range(4)))
+    places = await asyncio.gather(*(lanes.submit(barrier.wait, 30) for _ in range(4)))
     await lanes.aclose()
+
+    assert sorted(places) == [0, 1, 2, 3]
 
 
 async def test_a_cancelled_caller_breaks_nothing(lanes: Lanes) -> None:

@@ -556,6 +556,9 @@ async def test_many_slow_calls_leave_threads_for_renames(
     os.mkdir(f"{root}/f")
     slow = [asyncio.ensure_future(store.put(f"{root}/p", b"")) for _ in range(50)]
     await store.rename(f"{root}/f", f"{root}/g")
+
+    assert os.path.isdir(f"{root}/g")
+    assert not any(call.done() for call in slow)
     hold.set()
     await asyncio.gather(*slow)
 
