@@ -35,7 +35,7 @@ from asynccommit.stages.reports import has_report, keep_manifests, report_on
 from asynccommit.stages.run import OnProgress, Run
 from asynccommit.stages.save import remove_own_manifest, save_manifest
 from asynccommit.stages.scan import scan_task_attempt
-from asynccommit.stages.state import find_layout, is_committed
+from asynccommit.stages.state import find_layout, is_committed, is_there
 from asynccommit.stages.summary import write_success
 from asynccommit.stages.validate import validate_output
 from asynccommit.store import Store
@@ -95,7 +95,7 @@ class ManifestCommitter:
             with run.timed("job_stage_setup"):
                 await _refuse_existing(run, self.layout.attempt_dir, "job attempt")
                 self.set_up = True
-                self._made_destination = not await _is_there(run, self.layout.dest.path)
+                self._made_destination = not await is_there(run, self.layout.dest.path)
                 await self.store.mkdir(self.layout.manifests_dir)
 
     async def setup_task(self, attempt_id: str) -> str:
@@ -274,7 +274,7 @@ def _report(run: Run, plan: Plan | None = None) -> JobReport:
     report = JobReport(
         job_id=run.layout.job_id,
         dest=str(run.layout.dest),
-        seconds=sum(run.seconds.get(name, 0.0) for name in ("committer_commit_job",)),
+        seconds=run.seconds.get("committer_commit_job", 0.0),
         stages=dict(run.seconds),
         requests={name: counted.n for name, counted in run.counted.items() if counted.n},
         warnings=tuple(run.warnings),
@@ -296,16 +296,8 @@ def _report(run: Run, plan: Plan | None = None) -> JobReport:
 
 
 async def _refuse_existing(run: Run, path: str, what: str) -> None:
-    if await _is_there(run, path):
+    if await is_there(run, path):
         raise ExistsError("mkdir", path, f"this {what} is there already: give another id")
-
-
-async def _is_there(run: Run, path: str) -> bool:
-    try:
-        await run.store.head(path)
-    except NotFoundError:
-        return False
-    return True
 
 
 async def _delete_if_there(run: Run, path: str) -> None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import IO, Self
 
-from asynccommit.stages.spill import spill_error, unnamed_file
+from asynccommit.stages.spill import discard, spill_error, unnamed_file
 
 _PARTITIONS = 256
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
@@ -111,9 +110,7 @@ class Fingerprints:
         """Forget everything."""
         self._parts = [array("Q") for _ in range(_PARTITIONS)]
         file, self._file = self._file, None
-        if file is not None:
-            with suppress(OSError):  # a full disk, told of before; nobody reads what is lost
-                file.close()
+        discard(file)
 
 
 def fingerprint(thing: object) -> int:

@@ -98,15 +98,20 @@ class Spill:
         """Forget everything."""
         self._held = []
         file, self._file = self._file, None
-        if file is not None:
-            with suppress(OSError):  # a full disk, told of before; nobody reads what is lost
-                file.close()
+        discard(file)
 
     def __enter__(self) -> Spill:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def discard(file: IO[bytes] | None) -> None:
+    """Close an unnamed file, and with it what it holds."""
+    if file is not None:
+        with suppress(OSError):  # a full disk, told of before; nobody reads what is lost
+            file.close()
 
 
 def spill_error(directory: str | None, error: OSError) -> RejectedError:

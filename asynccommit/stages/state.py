@@ -10,10 +10,10 @@ from asynccommit.stages.summary import read_success
 
 async def find_layout(run: Run) -> None:
     """Let ``run`` have the layout of older Hadoop, if that is the one that the job has."""
-    if await _is_there(run, run.layout.job_dir):
+    if await is_there(run, run.layout.job_dir):
         return
     older = run.layout.older()
-    if await _is_there(run, older.job_dir):
+    if await is_there(run, older.job_dir):
         run.layout = older
 
 
@@ -25,7 +25,7 @@ async def is_committed(run: Run) -> bool:
     """
     await find_layout(run)
     record = await find_record(run)
-    if record is None and await _is_there(run, run.layout.manifests_dir):
+    if record is None and await is_there(run, run.layout.manifests_dir):
         return False
     try:
         marker = await read_success(run)
@@ -36,7 +36,8 @@ async def is_committed(run: Run) -> bool:
     return record is None or marker.timestamp_ms >= record.started_ms
 
 
-async def _is_there(run: Run, path: str) -> bool:
+async def is_there(run: Run, path: str) -> bool:
+    """Whether anything is at ``path``."""
     try:
         await run.store.head(path)
     except NotFoundError:

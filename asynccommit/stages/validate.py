@@ -9,6 +9,7 @@ from asynccommit.stages.load import identity
 from asynccommit.stages.preflight import NAMED, Plan, gather
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
+from asynccommit.store import Kind
 
 
 async def validate_output(run: Run, plan: Plan) -> None:
@@ -62,7 +63,7 @@ async def difference(run: Run, entry: Entry) -> StoreError | None:
         info = await run.store.head(entry.dest)
     except NotFoundError:
         return NotFoundError("validate", entry.dest, "is not there")
-    if info.kind.value != "file":
+    if info.kind is not Kind.FILE:
         return PreconditionError("validate", entry.dest, f"is a {info.kind.value}, not a file")
     if info.size != entry.size:
         text = f"has {info.size} bytes, its manifest says {entry.size}"
