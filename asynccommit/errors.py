@@ -78,7 +78,14 @@ class UnavailableError(StoreError):
 
 
 class OutcomeUnknownError(StoreError):
-    """Sent and not answered: the change may or may not have happened."""
+    """Sent and not answered: the change may or may not have happened.
+
+    ``busy`` is true if the store said that it was for too many requests.
+    """
+
+    def __init__(self, op: str, path: str, detail: str = "", *, busy: bool = False) -> None:
+        super().__init__(op, path, detail)
+        self.busy = busy
 
 
 class NotFoundError(StoreError):

@@ -13,8 +13,10 @@ module translates the answers of its service. It never retries, sleeps or caches
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 
@@ -41,6 +43,8 @@ class Info(NamedTuple):
         modified: seconds since the epoch, or 0.0 if unknown.
         volume: a file can only be renamed within one volume; 0 where there are none.
         writable: false if the store knows that the caller may not make files in this directory.
+        token: what the request that brought this object here was marked with, where the store
+            remembers it (``Traits.tokens``); listings leave it out.
     """
 
     path: str
@@ -50,6 +54,7 @@ class Info(NamedTuple):
     modified: float = 0.0
     volume: int = 0
     writable: bool = True
+    token: str | None = None
 
     @property
     def is_dir(self) -> bool:
@@ -80,8 +85,11 @@ class Traits:
         conditional_put: ``put(overwrite=False)`` is atomic against other writers.
         recursive_delete: ``delete_tree`` is one request.
         consistent_listing: a listing shows every change that was acknowledged before it.
+        tokens: the store remembers the ``token`` of a rename or put, and ``head`` returns it.
         links: paths may be symbolic links, which lead elsewhere.
         workers: how many requests in flight the store takes gladly.
+        account: names what shares one limit on requests; empty if nothing does.
+        costs: method -> requests that one call of it sends, where it is not one.
     """
 
     name: str
@@ -94,8 +102,11 @@ class Traits:
     conditional_put: bool = True
     recursive_delete: bool = True
     consistent_listing: bool = True
+    tokens: bool = False
     links: bool = False
     workers: int = 64
+    account: str = ""
+    costs: Mapping[str, int] = MappingProxyType({})
 
 
 class Store(Protocol):
@@ -129,10 +140,12 @@ class Store(Protocol):
         """
         ...
 
-    async def put(self, path: str, data: bytes, *, overwrite: bool = True) -> Info:
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
         """Write the whole file ``path``; readers see all of it or none where the store can.
 
-        The parent directory must exist where the store has directories. Raises ``ExistsError``
+        ``token`` is a UUID that marks this write, the same for every sending of it. The parent directory must exist where the store has directories. Raises ``ExistsError``
         if something is there and ``overwrite`` is false, ``NotFoundError`` without the parent,
         ``PreconditionError`` if ``path`` is a directory.
         """
@@ -153,13 +166,26 @@ class Store(Protocol):
         """Copy one file. Raises ``NotFoundError``, ``ExistsError``, ``PreconditionError``."""
         ...
 
-    async def rename(self, source: str, dest: str, *, replace: bool = False) -> None:
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
         """Move a file, or a directory with all it holds, to ``dest`` itself, never into it.
+
+        ``etag`` is what the source must have, where the store can make that a condition; whoever
+        does not know the outcome tells by it at ``dest``. ``token`` is a UUID that marks this
+        rename, the same for every sending of it.
 
         Raises ``NotFoundError`` if the source or the parent of ``dest`` is missing,
         ``ExistsError`` if something is at ``dest`` and ``replace`` is false,
-        ``PreconditionError`` if ``replace`` would put a file in a directory's place or the
-        other way round, ``RejectedError`` if ``dest`` is on another filesystem.
+        ``PreconditionError`` if the source has another etag, or ``replace`` would put a file in a
+        directory's place or the other way round, ``RejectedError`` if ``dest`` is on another
+        filesystem.
         """
         ...
 

@@ -109,7 +109,9 @@ class NoopStore:
         self.making += perf_counter() - begin
         return data
 
-    async def put(self, path: str, data: bytes, *, overwrite: bool = True) -> Info:
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
         """Claim to have written."""
         return Info(path, Kind.FILE, len(data))
 
@@ -122,7 +124,15 @@ class NoopStore:
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         """Claim to have copied."""
 
-    async def rename(self, source: str, dest: str, *, replace: bool = False) -> None:
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
         """Count."""
         self.renamed += 1
 

@@ -1,7 +1,7 @@
 """Opening a store by its address: one table of stores and one order of wrappers.
 
 Adding a store is one file and one line in ``STORES``. A store is made with the options of its
-settings, ``Class(options)``, and implements ``Store``; nobody asks for its class afterwards.
+settings, ``Class(address, options)``, and implements ``Store``; nobody asks for its class afterwards.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
+from typing import Any
 
 from asynccommit.errors import UnsupportedError
 from asynccommit.store import Store
@@ -36,7 +37,7 @@ class StoreSettings:
         in_flight: requests on the wire at one time at most; ``None`` is no bound.
         attempts: how often a request is sent at most, answers aside that ask to slow down.
         dry_run: note the writes down and do none.
-        options: for the store itself.
+        options: for the store itself; credentials may be among them.
     """
 
     rng: random.Random = field(repr=False)
@@ -44,7 +45,7 @@ class StoreSettings:
     in_flight: int | None = None
     attempts: int = 8
     dry_run: bool = False
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def open_store(address: Address, settings: StoreSettings) -> Wrapped:
@@ -56,7 +57,7 @@ def open_store(address: Address, settings: StoreSettings) -> Wrapped:
     Raises:
         UnsupportedError: there is no store for the scheme.
     """
-    store = _store_class(address.scheme)(settings.options)
+    store = _store_class(address.scheme)(address, settings.options)
     # The order is behaviour: a request that waits to be sent again must hold no slot, every
     # attempt must pay, and only what is sent costs money.
     dry = (Record(),) if settings.dry_run else ()
@@ -71,7 +72,7 @@ def open_store(address: Address, settings: StoreSettings) -> Wrapped:
     )
 
 
-def _store_class(scheme: str) -> Callable[[Mapping[str, str]], Store]:
+def _store_class(scheme: str) -> Callable[[Address, Mapping[str, Any]], Store]:
     try:
         module, _, name = STORES[scheme].rpartition(".")
     except KeyError:
@@ -80,5 +81,5 @@ def _store_class(scheme: str) -> Callable[[Mapping[str, str]], Store]:
             f"Mount {scheme}: as a directory and name that, or write with the committer that the "
             f"{scheme}: connector brings along."
         ) from None
-    found: Callable[[Mapping[str, str]], Store] = getattr(import_module(module), name)
+    found: Callable[[Address, Mapping[str, Any]], Store] = getattr(import_module(module), name)
     return found

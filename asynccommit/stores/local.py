@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from asynccommit.store import Info, Page, Traits
 from asynccommit.stores import files, moves
 from asynccommit.stores.lanes import Lanes
+from asynccommit.urls import Address
 
 T = TypeVar("T")
 _Names = list[str]  # in the class, the name "list" is the method
@@ -31,13 +32,17 @@ class LocalStore:
     so for files only. A listing of more than ``files.PAGE`` names is read at once and shown in
     pages.
 
+    The system has no rename that depends on an etag, and keeps no tokens: both are passed over.
+
     A caller that is cancelled returns once the call that it had begun is over.
     """
 
     traits = Traits("local filesystem", links=True, workers=128)
 
-    def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        del options  # there are none
+    def __init__(
+        self, address: Address | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        del address, options  # one disk, and nothing to choose
         self._quick = Lanes("asynccommit-quick")
         self._slow = Lanes("asynccommit-slow", gather=False)
         self._names: OrderedDict[str, _Names] = OrderedDict()
@@ -61,7 +66,9 @@ class LocalStore:
     async def get(self, path: str, limit: int) -> bytes:
         return await _ask(self._quick, "get", files.get, path, limit)
 
-    async def put(self, path: str, data: bytes, *, overwrite: bool = True) -> Info:
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
         return await _ask(self._slow, "put", files.put, path, data, overwrite)
 
     async def delete(self, path: str) -> None:
@@ -73,7 +80,15 @@ class LocalStore:
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         await _ask(self._slow, "copy", files.copy, source, dest, overwrite)
 
-    async def rename(self, source: str, dest: str, *, replace: bool = False) -> None:
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
         await _ask(self._quick, "rename", moves.rename, source, dest, replace, self._sidecars)
 
     async def mkdir(self, path: str) -> None:

@@ -105,9 +105,11 @@ class Wrapped:
         data: bytes = await self._call(Op("get", (path, limit), False, True))
         return data
 
-    async def put(self, path: str, data: bytes, *, overwrite: bool = True) -> Info:
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
         """See ``Store.put``."""
-        op = Op("put", (path, data), True, overwrite, {"overwrite": overwrite})
+        op = Op("put", (path, data), True, overwrite, {"overwrite": overwrite, "token": token})
         info: Info = await self._call(op)
         return info
 
@@ -123,9 +125,18 @@ class Wrapped:
         """See ``Store.copy``."""
         await self._call(Op("copy", (source, dest), True, overwrite, {"overwrite": overwrite}))
 
-    async def rename(self, source: str, dest: str, *, replace: bool = False) -> None:
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
         """See ``Store.rename``."""
-        await self._call(Op("rename", (source, dest), True, False, {"replace": replace}))
+        options = {"replace": replace, "etag": etag, "token": token}
+        await self._call(Op("rename", (source, dest), True, False, options))
 
     async def mkdir(self, path: str) -> None:
         """See ``Store.mkdir``."""

@@ -1,0 +1,1 @@
+"""Servers on loopback that answer as the real stores do: wire formats over ``asynccommit.sim``."""
