@@ -41,6 +41,7 @@ class Loaded:
         ignored: manifests that no commit message names.
         rescanned: task attempts whose directory was read for want of their manifest.
         digests: digest of each manifest's bytes by task id, for the commit record.
+        vouched: whether the tasks' own messages say what they have committed.
     """
 
     def __init__(self, options: Options) -> None:
@@ -56,6 +57,7 @@ class Loaded:
         self.ignored: list[str] = []
         self.rescanned: list[str] = []
         self.bytes = 0
+        self.vouched = False
         self._tagged = 0
 
     @property
@@ -112,6 +114,7 @@ async def load_manifests(
     Raises ``ManifestError`` for a manifest that cannot be trusted, ``NotFoundError`` if the job
     attempt has no manifests directory.
     """
+    loaded.vouched = tasks is not None
     with run.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
         found = await _manifests(run)
         if tasks is None:

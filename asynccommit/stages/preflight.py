@@ -272,17 +272,31 @@ def _remedy(paths: Sequence[str]) -> str:
 
 
 async def _refuse_links(run: Run, loaded: Loaded) -> None:
-    """Refuse a source that leads out of its task attempt's directory by a link on its way."""
+    """Refuse a source that is a link, or is behind one.
+
+    A task commit of ours, which its message vouches for, has refused links among the files. Where
+    there are no messages, the directories are read to the last.
+    """
     top = run.layout.attempt_dir
     needed = ancestors(top, loaded.sources)
+    odd: set[str] = set()
 
     async def look(path: str) -> None:
-        for info in await list_all(run.store, path):
-            if info.kind is Kind.OTHER and info.path in needed:
-                raise PreconditionError("rename", info.path, "a link: files behind it are not ours")
+        try:
+            async for page in pages(run.store, path):
+                odd.update([info.path for info in page if info.kind is Kind.OTHER])
+        except NotFoundError:
+            return  # the rename, or the check of the sources, names what is missing
 
     above = {path.rpartition("/")[0] for path in needed} & (needed | {top})
-    await for_each(sorted(above), look, workers=run.workers)
+    unread = set() if loaded.vouched else loaded.sources
+    await for_each(sorted(above | unread), look, workers=run.workers)
+    if not odd:
+        return
+    links = odd & needed
+    links.update([entry.source async for entry in loaded.spill.each() if entry.source in odd])
+    if links:
+        raise PreconditionError("rename", min(links), "a link: files behind it are not ours")
 
 
 async def _check_sources(run: Run, loaded: Loaded) -> None:

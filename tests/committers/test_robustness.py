@@ -145,6 +145,21 @@ async def test_a_link_on_the_way_to_a_source(tmp_path: Path) -> None:
     assert visible(tmp_path / "out") == {}
 
 
+async def test_a_link_in_a_sources_place(tmp_path: Path) -> None:
+    """A manifest of others cannot put a link into the table: nothing is renamed."""
+    write(tmp_path / "secret", {"passwd": "s"})
+    job = committer(tmp_path / "out")
+    await job.setup_job()
+    await run_task(job, 0, {"p=1/f": "x", "p=1/passwd": "y"})
+    file = Path(job.layout.task_attempt_dir(ids(0)[1])) / "p=1/passwd"
+    file.unlink()
+    file.symlink_to(tmp_path / "secret/passwd")
+    with pytest.raises(PreflightError, match="p=1/passwd: a link"):
+        await job.commit_job()
+
+    assert visible(tmp_path / "out") == {}
+
+
 @pytest.mark.parametrize("stage", ["job_stage_rename_files", "job_stage_cleanup", ""])
 async def test_progress_that_fails(tmp_path: Path, stage: str) -> None:
     """A progress callback that raises, as into a closed pipe, costs a warning and no commit."""
