@@ -14,9 +14,8 @@ module translates the answers of its service. It never retries, sleeps or caches
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 
@@ -106,7 +105,7 @@ class Traits:
     links: bool = False
     workers: int = 64
     account: str = ""
-    costs: Mapping[str, int] = MappingProxyType({})
+    costs: Mapping[str, int] = field(default_factory=dict)
 
 
 class Store(Protocol):
@@ -145,8 +144,9 @@ class Store(Protocol):
     ) -> Info:
         """Write the whole file ``path``; readers see all of it or none where the store can.
 
-        ``token`` is a UUID that marks this write, the same for every sending of it. The parent directory must exist where the store has directories. Raises ``ExistsError``
-        if something is there and ``overwrite`` is false, ``NotFoundError`` without the parent,
+        ``token`` is a UUID that marks this write, the same for every sending of it. The parent
+        directory must exist where the store has directories. Raises ``ExistsError`` if something
+        is there and ``overwrite`` is false, ``NotFoundError`` without the parent,
         ``PreconditionError`` if ``path`` is a directory.
         """
         ...

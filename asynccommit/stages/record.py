@@ -6,6 +6,8 @@ which comes whenever the driver's commit fails or Python dies, looks for the rec
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from asynccommit.errors import (
     CommitError,
     ExistsError,
@@ -45,6 +47,7 @@ async def write_record(run: Run, plan: Plan) -> None:
         tasks=loaded.tasks,
     )
     data = encode_record(record)
+    run.epoch = sha256(data).hexdigest()
     run.phase = Phase.CHANGING
     try:
         await run.store.put(run.layout.record, data, overwrite=False)

@@ -55,7 +55,8 @@ class Run:
     """One job commit, task commit or abort under way. Belongs to one event loop.
 
     ``phase`` is set by the commit record and by the marker. ``renamed`` counts the files that
-    reached their destinations; ``success`` is the URL of ``_SUCCESS``.
+    reached their destinations; ``success`` is the URL of ``_SUCCESS``. ``epoch`` names this commit
+    among all commits of the job, in 64 bytes at most.
     """
 
     store: Store
@@ -73,6 +74,7 @@ class Run:
     phase: Phase = Phase.PLANNING
     renamed: int = 0
     success: str | None = None
+    epoch: str = ""
     done: int = 0
     total: int | None = None
     started: float = field(default_factory=lambda: _now())

@@ -56,7 +56,7 @@ class Op:
         shown = [
             f"<{len(arg)} bytes>" if isinstance(arg, bytes) else repr(arg) for arg in self.args
         ]
-        shown += [f"{name}={value!r}" for name, value in self.options.items()]
+        shown += [f"{key}={value!r}" for key, value in self.options.items() if value is not None]
         return f"{self.name}({', '.join(shown)})"
 
 

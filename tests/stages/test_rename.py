@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -19,6 +20,7 @@ from asynccommit.errors import (
     OutcomeUnknownError,
     PreflightError,
 )
+from asynccommit.stages.rename import token_of
 from asynccommit.stages.run import Progress
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import JOB, committer, ids, left, run_task, visible, write
@@ -173,3 +175,12 @@ async def test_files_moved_aside_survive_a_failure(tmp_path: Path) -> None:
         await job.commit_job()
 
     assert (Path(job.layout.replaced) / "in/d3/f33").read_text() == "old"
+
+
+def test_the_token_of_a_rename_is_its_own() -> None:
+    """Whoever resumes a commit computes the same UUID; another commit, or pair, has another."""
+    token = token_of(b"epoch", "/t/a", "/b")
+
+    assert str(UUID(token)) == token == token_of(b"epoch", "/t/a", "/b")
+    others = [(b"later", "/t/a", "/b"), (b"epoch", "/t/a/", "b"), (b"epoch", "/t/b", "/a")]
+    assert len({token, *(token_of(*other) for other in others)}) == 4

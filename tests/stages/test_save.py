@@ -109,7 +109,8 @@ async def test_a_second_attempt_replaces_without_a_gap(tmp_path: Path) -> None:
     await run_task(job, 0, {"f": "x"}, attempt=0)
     await run_task(job, 0, {"f": "y"}, attempt=1)
 
-    assert [op.options for op in faults.seen if op.name == "rename"] == [{"replace": True}] * 2
+    renames = [op for op in faults.seen if op.name == "rename"]
+    assert [op.options["replace"] for op in renames] == [True, True]
     assert faults.count("delete") == faults.count("delete_tree") == 0
 
 
