@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -38,6 +37,7 @@ _HIDDEN = re.compile(r"\..*\.crc|\.asynccommit-.*\.tmp")
 """Names that the local store keeps for itself or for Hadoop's checksums, and never commits."""
 
 OptionsLike = Options | Mapping[str, str] | None
+StorageOptions = Mapping[str, Any] | None
 
 
 class Task:
@@ -132,6 +132,7 @@ async def open_job(
     job_id: str | None = None,
     attempt: int = 0,
     options: OptionsLike = None,
+    storage_options: StorageOptions = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
     host: Host | None = None,
@@ -143,6 +144,7 @@ async def open_job(
         job_id: unique under the destination; a fresh one by default.
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and the like for the store, under fsspec's names.
         overwrite: replace what the destination holds.
         on_progress: called a few times a second while the job is committed.
         host: clock, ids and names; the real ones by default.
@@ -152,7 +154,10 @@ async def open_job(
     """
     host = host or this_host()
     name = job_id or host.new_id()
-    async with open_committer(url, name, attempt=attempt, options=options, host=host) as committer:
+    opened = open_committer(
+        url, name, attempt=attempt, options=options, storage_options=storage_options, host=host
+    )
+    async with opened as committer:
         job = Job(committer)
         try:
             await committer.setup_job()
@@ -176,6 +181,7 @@ async def open_task(
     *,
     job_attempt: int = 0,
     options: OptionsLike = None,
+    storage_options: StorageOptions = None,
     host: Host | None = None,
 ) -> AsyncIterator[Task]:
     """Run a task of a job that was set up elsewhere.
@@ -183,10 +189,15 @@ async def open_task(
     On leaving the task is committed and its ``commit`` is to be handed to ``Job.accept``, as JSON
     if need be; an exception aborts it. Raises ``CommitError``.
     """
-    async with (
-        open_committer(url, job_id, attempt=job_attempt, options=options, host=host) as committer,
-        _run_task(committer, task, attempt) as running,
-    ):
+    opened = open_committer(
+        url,
+        job_id,
+        attempt=job_attempt,
+        options=options,
+        storage_options=storage_options,
+        host=host,
+    )
+    async with opened as committer, _run_task(committer, task, attempt) as running:
         yield running
 
 
@@ -221,9 +232,18 @@ async def open_committer(
     *,
     attempt: int = 0,
     options: OptionsLike = None,
+    storage_options: StorageOptions = None,
     host: Host | None = None,
 ) -> AsyncIterator[ManifestCommitter]:
     """Open the committer of a job, whoever set it up; closes the store on leaving.
+
+    Args:
+        url: the destination.
+        job_id: the job.
+        attempt: the job attempt number.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and the like for the store, under fsspec's names.
+        host: clock, ids and names; the real ones by default.
 
     Raises:
         UnsupportedError: the scheme has no store, or the store cannot do what is needed.
@@ -235,7 +255,7 @@ async def open_committer(
     async with AsyncExitStack() as opened:
 
         def open_another(place: Address) -> Wrapped:
-            store = open_store(place, _settings(chosen, here))
+            store = open_store(place, _settings(chosen, here, storage_options))
             opened.push_async_callback(store.aclose)
             return store
 
@@ -250,9 +270,10 @@ async def open_committer(
         )
 
 
-def _settings(options: Options, host: Host) -> StoreSettings:
-    settings = StoreSettings(rng=host.rng)
-    return replace(settings, rate=options.rate, attempts=options.attempts)
+def _settings(options: Options, host: Host, storage: StorageOptions) -> StoreSettings:
+    return StoreSettings(
+        rng=host.rng, rate=options.rate, attempts=options.attempts, options=storage or {}
+    )
 
 
 def _asked(store: Wrapped) -> Mapping[str, Count]:

@@ -153,6 +153,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     CLASSIC + "cleanup.skipped": ("cleanup_skipped", _boolean),
     CLASSIC + "cleanup-failures.ignored": ("cleanup_failures_ignored", _boolean),
     OURS + "rate": ("rate", _rate),
+    "fs.azure.io.rate.limit": ("rate", _rate),
     OURS + "attempts": ("attempts", _count),
     OURS + "check.sources": ("check_sources", _boolean),
     OURS + "max.manifest.bytes": ("max_manifest_bytes", _count),

@@ -12,7 +12,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import NoReturn, TypeVar
 
-from asynccommit.api import Job, OptionsLike, Task, open_committer, open_job, open_task
+from asynccommit.api import (
+    Job,
+    OptionsLike,
+    StorageOptions,
+    Task,
+    open_committer,
+    open_job,
+    open_task,
+)
 from asynccommit.engine import submit
 from asynccommit.errors import UnsupportedError
 from asynccommit.job import TaskCommit
@@ -73,6 +81,7 @@ def job(
     job_id: str | None = None,
     attempt: int = 0,
     options: OptionsLike = None,
+    storage_options: StorageOptions = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Iterator[BlockingJob]:
@@ -82,6 +91,7 @@ def job(
         job_id=job_id,
         attempt=attempt,
         options=options,
+        storage_options=storage_options,
         overwrite=overwrite,
         on_progress=on_progress,
     )
@@ -97,9 +107,11 @@ def task(
     attempt: int = 0,
     *,
     options: OptionsLike = None,
+    storage_options: StorageOptions = None,
 ) -> Iterator[Task]:
     """Run a task of a job that was set up elsewhere. See ``open_task``."""
-    with _blocking(open_task(url, job_id, task, attempt, options=options)) as running:
+    opened = open_task(url, job_id, task, attempt, options=options, storage_options=storage_options)
+    with _blocking(opened) as running:
         yield running
 
 
@@ -110,6 +122,7 @@ def commit_job(
     *,
     attempt: int = 0,
     options: OptionsLike = None,
+    storage_options: StorageOptions = None,
     overwrite: Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> JobReport:
@@ -121,6 +134,7 @@ def commit_job(
         tasks: the commit messages of its tasks; without them every manifest is trusted.
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and the like for the store, under fsspec's names.
         overwrite: decoded paths of directories whose content is replaced.
         on_progress: called a few times a second, on the engine's thread.
 
@@ -129,7 +143,10 @@ def commit_job(
     """
 
     async def commit() -> JobReport:
-        async with open_committer(url, job_id, attempt=attempt, options=options) as committer:
+        opened = open_committer(
+            url, job_id, attempt=attempt, options=options, storage_options=storage_options
+        )
+        async with opened as committer:
             return await committer.commit_job(tasks, overwrite=overwrite, on_progress=on_progress)
 
     return submit(commit())
@@ -141,11 +158,15 @@ def plan_job(
     *,
     attempt: int = 0,
     options: OptionsLike = None,
+    storage_options: StorageOptions = None,
 ) -> JobReport:
     """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
 
     async def plan() -> JobReport:
-        async with open_committer(url, job_id, attempt=attempt, options=options) as committer:
+        opened = open_committer(
+            url, job_id, attempt=attempt, options=options, storage_options=storage_options
+        )
+        async with opened as committer:
             return await committer.plan_job()
 
     return submit(plan())
@@ -157,12 +178,16 @@ def abort_job(
     *,
     attempt: int = 0,
     options: OptionsLike = None,
+    storage_options: StorageOptions = None,
     reason: str = "",
 ) -> AbortReport:
     """Delete what a job left, unless its commit has begun. Raises ``CommitError``."""
 
     async def abort() -> AbortReport:
-        async with open_committer(url, job_id, attempt=attempt, options=options) as committer:
+        opened = open_committer(
+            url, job_id, attempt=attempt, options=options, storage_options=storage_options
+        )
+        async with opened as committer:
             return await committer.abort_job(reason)
 
     return submit(abort())

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from asynccommit.api import StorageOptions
 from asynccommit.cli.output import Exit, Output, handled, usage_error
 from asynccommit.engine import submit
 from asynccommit.errors import NotFoundError, OptionError, PreflightError
@@ -55,6 +56,15 @@ Option = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option, under Hadoop's name."),
 ]
+Storage = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        "-s",
+        metavar="KEY=VALUE",
+        help="An option of the store, under fsspec's name; secrets are better in the environment.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes, no table.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
@@ -86,6 +96,7 @@ def commit(
         bool, typer.Option("--trust-manifests", help="Commit whatever tasks have committed.")
     ] = False,
     option: Option = None,
+    storage_option: Storage = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -103,10 +114,11 @@ def commit(
         if tasks is None and not trust_manifests and not dry_run:
             raise OptionError("say --tasks N, the number of tasks that ran, or --trust-manifests")
         options, dest = _read_options(option, output), _destination(url)
-        job = _find(dest, job_id, attempt, output)
+        storage = _pairs("-s", storage_option)
+        job = _find(dest, job_id, attempt, output, storage)
         _check(job, tasks)
         with console_progress(quiet=quiet) as on_progress:
-            report = submit(_commit(job, options, on_progress, dry_run=dry_run))
+            report = submit(_commit(job, options, storage, on_progress, dry_run=dry_run))
         for warning in report.warnings:
             output.warn(warning)
         value = {"dry_run": dry_run, **report.to_json()}
@@ -119,6 +131,7 @@ def abort(
     job_id: JobId = None,
     attempt: Attempt = None,
     option: Option = None,
+    storage_option: Storage = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -127,8 +140,9 @@ def abort(
     output = Output(json, quiet, debug)
     with handled(output):
         options, dest = _read_options(option, output), _destination(url)
-        job = _find(dest, job_id, attempt, output)
-        report = submit(_abort(job, options))
+        storage = _pairs("-s", storage_option)
+        job = _find(dest, job_id, attempt, output, storage)
+        report = submit(_abort(job, options, storage))
         output.result(report.to_json(), abort_report(report))
         if report.kept:
             raise typer.Exit(int(Exit.REFUSED))
@@ -143,6 +157,7 @@ def inspect(
             help="A manifest, a _SUCCESS, a summary, a commit record, a job or a destination.",
         ),
     ],
+    storage_option: Storage = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -152,7 +167,7 @@ def inspect(
     """
     output = Output(json, debug=debug)
     with handled(output):
-        found = submit(inspect_place(absolute(path)))
+        found = submit(inspect_place(absolute(path), _pairs("-s", storage_option)))
         output.result({**found.to_json(), "sound": found.sound}, inspection(found))
         if not found.sound:
             raise typer.Exit(int(Exit.REFUSED))
@@ -227,12 +242,7 @@ def _destination(url: str) -> Address:
 
 
 def _read_options(pairs: Sequence[str] | None, output: Output) -> Options:
-    conf: dict[str, str] = {}
-    for pair in pairs or ():
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise OptionError(f"-o {key!r} has no value: say -o key=value")
-        conf[key] = value
+    conf = _pairs("-o", pairs)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         options = Options.from_conf(conf)
@@ -245,13 +255,29 @@ def _read_options(pairs: Sequence[str] | None, output: Output) -> Options:
     )
 
 
+def _pairs(flag: str, pairs: Sequence[str] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise OptionError(f"{flag} {key!r} has no value: say {flag} key=value")
+        found[key] = value
+    return found
+
+
 def _absolute_if_set(place: str | None) -> str | None:
     return None if place is None else str(absolute(place))
 
 
-def _find(dest: Address, job_id: str | None, attempt: int | None, output: Output) -> FoundJob:
+def _find(
+    dest: Address,
+    job_id: str | None,
+    attempt: int | None,
+    output: Output,
+    storage: StorageOptions,
+) -> FoundJob:
     """Return the job that is meant; one that was named need not be there any more."""
-    found = submit(_jobs(dest))
+    found = submit(_jobs(dest, storage))
     try:
         job = choose(found, dest, job_id, attempt)
     except NothingThereError:
@@ -262,8 +288,8 @@ def _find(dest: Address, job_id: str | None, attempt: int | None, output: Output
     return job
 
 
-async def _jobs(dest: Address) -> list[FoundJob]:
-    async with open_place(dest) as store:
+async def _jobs(dest: Address, storage: StorageOptions) -> list[FoundJob]:
+    async with open_place(dest, storage) as store:
         return await find_jobs(store, dest)
 
 
@@ -285,9 +311,14 @@ def _check(job: FoundJob, tasks: int | None) -> None:
 
 
 async def _commit(
-    job: FoundJob, options: Options, on_progress: OnProgress, *, dry_run: bool
+    job: FoundJob,
+    options: Options,
+    storage: StorageOptions,
+    on_progress: OnProgress,
+    *,
+    dry_run: bool,
 ) -> JobReport:
-    async with open_layout(job.layout, options) as committer:
+    async with open_layout(job.layout, options, storage) as committer:
         try:
             if dry_run:
                 return await committer.plan_job()
@@ -299,6 +330,6 @@ async def _commit(
             raise NothingThereError(text) from error
 
 
-async def _abort(job: FoundJob, options: Options) -> AbortReport:
-    async with open_layout(job.layout, options) as committer:
+async def _abort(job: FoundJob, options: Options, storage: StorageOptions) -> AbortReport:
+    async with open_layout(job.layout, options, storage) as committer:
         return await committer.abort_job("asynccommit abort")

@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 
+from asynccommit.api import StorageOptions
+from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
@@ -27,7 +29,9 @@ from asynccommit.formats.manifest import (
 )
 from asynccommit.formats.success import NAME as MARKER
 from asynccommit.formats.success import decode_success
+from asynccommit.host import this_host
 from asynccommit.job import SUCCESS, TEMPORARY, Layout
+from asynccommit.options import Options
 from asynccommit.parallel import for_each
 from asynccommit.report.jobs import (
     FoundJob,
@@ -36,7 +40,6 @@ from asynccommit.report.jobs import (
     find_jobs,
     layout_of,
     look_at,
-    open_layout,
     open_place,
 )
 from asynccommit.stages.load import decode_entries
@@ -88,15 +91,19 @@ class Inspection:
         return asdict(self)
 
 
-async def inspect(place: Address) -> Inspection:
+async def inspect(place: Address, storage: StorageOptions = None) -> Inspection:
     """Return what is at ``place``.
+
+    Args:
+        place: a file or a directory.
+        storage: credentials and the like for its store.
 
     Raises:
         NothingThereError: there is nothing, or nothing that a job left.
         ManifestError: a file is none of a job, or damaged.
         StoreError: it cannot be read.
     """
-    async with open_place(place) as store:
+    async with open_place(place, storage) as store:
         try:
             info = await store.head(place.path)
         except NotFoundError:
@@ -271,7 +278,7 @@ async def _job(store: Store, job: FoundJob) -> Inspection:
     if job.staged:
         problems.append("files are staged for other places; only the tasks' messages know where")
     if not problems:
-        problems += await _refusal(layout, facts)
+        problems += await _refusal(store, layout, facts)
     place = layout.dest.at(layout.attempt_dir)
     return Inspection("job", str(place), facts, look.tasks, look.renames, problems)
 
@@ -330,11 +337,10 @@ async def _who_began(store: Store, layout: Layout) -> str:
     return f"{text}: at {when}, by {record.user} on {record.host}"
 
 
-async def _refusal(layout: Layout, facts: dict[str, Any]) -> list[str]:
+async def _refusal(store: Store, layout: Layout, facts: dict[str, Any]) -> list[str]:
     """Return what the preflight of a commit says against it; note what it would do."""
     try:
-        async with open_layout(layout, None) as committer:
-            plan = await committer.plan_job()
+        plan = await ManifestCommitter(store, layout, Options(), this_host()).plan_job()
     except CommitError as error:
         return [str(reason) for reason in error.failures] or [str(error)]
     facts["directories"] = plan.directories

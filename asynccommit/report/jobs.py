@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from asynccommit.api import OptionsLike, open_committer
+from asynccommit.api import OptionsLike, StorageOptions, open_committer
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.errors import AsyncCommitError, NotFoundError, PreconditionError
 from asynccommit.host import this_host
@@ -69,9 +69,9 @@ class FoundJob:
 
 
 @asynccontextmanager
-async def open_place(place: Address) -> AsyncIterator[Wrapped]:
+async def open_place(place: Address, storage: StorageOptions = None) -> AsyncIterator[Wrapped]:
     """Open the store of a place to look around. Raises ``UnsupportedError``."""
-    store = open_store(place, StoreSettings(rng=this_host().rng))
+    store = open_store(place, StoreSettings(rng=this_host().rng, options=storage or {}))
     try:
         yield store
     finally:
@@ -79,10 +79,16 @@ async def open_place(place: Address) -> AsyncIterator[Wrapped]:
 
 
 @asynccontextmanager
-async def open_layout(layout: Layout, options: OptionsLike) -> AsyncIterator[ManifestCommitter]:
+async def open_layout(
+    layout: Layout, options: OptionsLike, storage: StorageOptions = None
+) -> AsyncIterator[ManifestCommitter]:
     """Open the committer of a job that was found, in the layout that it was found in."""
     opened = open_committer(
-        str(layout.dest), layout.job_id, attempt=layout.attempt, options=options
+        str(layout.dest),
+        layout.job_id,
+        attempt=layout.attempt,
+        options=options,
+        storage_options=storage,
     )
     async with opened as committer:
         committer.layout = layout

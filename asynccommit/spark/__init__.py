@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.results import JobReport
+from asynccommit.spark import bridge
 from asynccommit.spark.bridge import BRIDGE
 from asynccommit.stores import STORES
 
@@ -30,6 +31,7 @@ def configure(
     schemes: Sequence[str] = tuple(STORES),
     progress: bool | None = None,
     conf: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> T:
     """Have this package commit what Spark writes, and return ``target``.
 
@@ -43,6 +45,9 @@ def configure(
         schemes: the schemes to commit here.
         progress: whether to show a progress line; ``None`` for where a terminal is.
         conf: options of the commit, as ``mapreduce.manifest.committer.validate.output``.
+        storage_options: credentials and the like for the stores, under fsspec's names, for every
+            session of this process; they stay in Python. What the session's Hadoop configuration
+            says (``fs.azure.*``) need not be said again.
 
     Raises:
         UnsupportedError: there is no PySpark or no Java, or this is Spark Connect.
@@ -55,6 +60,7 @@ def configure(
     if unsupported_scheme not in ("delegate", "refuse"):
         raise OptionError(f"unsupported_scheme is {unsupported_scheme!r}: say delegate or refuse")
     sessions.check_conf(conf or {})
+    bridge.storage_options.update(storage_options or {})
     settings = {
         "spark.asynccommit.schemes": ",".join(schemes),
         "spark.asynccommit.unsupportedScheme": unsupported_scheme,

@@ -30,6 +30,10 @@ log = logging.getLogger("asynccommit.spark")
 on_progress: OnProgress | None = None
 """Called while a job is committed here, on the engine's thread; no line is shown then."""
 
+storage_options: dict[str, Any] = {}
+"""Credentials and the like for the stores, besides what the session's configuration says."""
+
+RATE = "fs.azure.io.rate.limit"
 JOB_ID_SOURCE = "spark.sql.sources.writeJobUUID"
 OWN_KEYS = ("asynccommit.schemes", "asynccommit.unsupportedScheme", "asynccommit.progress")
 """Options that end at this bridge, and are none of a commit."""
@@ -43,6 +47,9 @@ def commit(request: Mapping[str, Any]) -> JobReport:
     """Commit what a request of the JVM describes. Raises ``CommitError``, ``OptionError``."""
     dest = decode_uri(request["dest"])
     conf = {k: v for k, v in request["conf"].items() if bare(k) not in OWN_KEYS}
+    storage = request.get("storage", {})
+    if RATE in storage:
+        conf.setdefault(RATE, storage[RATE])
     options = replace(Options.from_conf(conf), job_id_source=JOB_ID_SOURCE)
     overwrite = [_path_on(dest, uri) for uri in request["overwrite"]]
     tasks = [TaskCommit.from_json(task) for task in request["tasks"]]
@@ -53,6 +60,7 @@ def commit(request: Mapping[str, Any]) -> JobReport:
             tasks,
             attempt=request["attempt"],
             options=options,
+            storage_options={**storage, **storage_options},
             overwrite=overwrite,
             on_progress=on_progress or shown,
         )

@@ -68,6 +68,7 @@ final class JobSide {
     request.put("tasks", tasks);
     request.put("overwrite", new ArrayList(dynamic ? touched(tasks) : overwrite));
     request.put("conf", Keys.userOptions(conf));
+    request.put("storage", Keys.storageOptions(conf));
     try {
       Driver.commit(request);
     } catch (Driver.NoAnswer e) {

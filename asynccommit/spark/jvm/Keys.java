@@ -26,24 +26,35 @@ final class Keys {
     "mapreduce.manifest.committer.", "mapreduce.fileoutputcommitter.", "spark.asynccommit."
   };
 
+  private static final String[] STORAGE = {"fs.azure."};
+
   private Keys() {}
+
+  /** Returns what the user has set for the stores, credentials among it: never to be logged. */
+  static Map storageOptions(Configuration conf) {
+    return options(conf, STORAGE);
+  }
 
   /** Returns the options of our families that are neither Hadoop's nor Spark's defaults. */
   static Map userOptions(Configuration conf) {
+    return options(conf, FAMILIES);
+  }
+
+  private static Map options(Configuration conf, String[] families) {
     Map options = new LinkedHashMap();
     Iterator entries = conf.iterator();
     while (entries.hasNext()) {
       String key = (String) ((Map.Entry) entries.next()).getKey();
-      if (isOurs(key) && isSetByUser(conf.getPropertySources(key))) {
+      if (isOf(families, key) && isSetByUser(conf.getPropertySources(key))) {
         options.put(key, conf.get(key));
       }
     }
     return options;
   }
 
-  private static boolean isOurs(String key) {
-    for (int i = 0; i < FAMILIES.length; i++) {
-      if (key.startsWith(FAMILIES[i])) {
+  private static boolean isOf(String[] families, String key) {
+    for (int i = 0; i < families.length; i++) {
+      if (key.startsWith(families[i])) {
         return true;
       }
     }
