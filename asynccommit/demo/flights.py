@@ -62,7 +62,7 @@ def run(
     with zipfile.ZipFile(source) as packed:
         flights = packed.extract("flights.csv", scratch)
     say("starting Spark")
-    with _explained(log), quiet_session(log, scratch) as session:
+    with explained(log), quiet_session(log, scratch) as session:
         demo = _Demo(session, directory, BIG_PARTITIONS if big else PARTITIONS, say)
         outcome = demo.compare(Path(flights), months, log)
     shutil.rmtree(scratch, ignore_errors=True)
@@ -102,7 +102,7 @@ def prepare(keep: Path | None) -> Path:
 
 
 @contextmanager
-def _explained(log: Path) -> Iterator[None]:
+def explained(log: Path) -> Iterator[None]:
     """Turn what Spark raises into one message that says where its log is."""
     try:
         yield
@@ -111,6 +111,13 @@ def _explained(log: Path) -> Iterator[None]:
     except Exception as error:
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         raise AsyncCommitError(f"Spark failed: {first}; its log is {log}") from error
+
+
+def read_flights(session: SparkSession, source: Path, months: Sequence[int]) -> DataFrame:
+    """Return the flights of some months, or of all if none is named."""
+    reader = session.read.schema(SCHEMA).option("mode", "FAILFAST")
+    flights = reader.csv(str(source), header=True, nullValue="NA")
+    return flights.where(flights.month.isin(list(months))) if months else flights
 
 
 class _Demo:
@@ -140,10 +147,7 @@ class _Demo:
         )
 
     def _read_source(self, source: Path, months: Sequence[int]) -> DataFrame:
-        reader = self._session.read.schema(SCHEMA).option("mode", "FAILFAST")
-        flights = reader.csv(str(source), header=True, nullValue="NA")
-        if months:
-            flights = flights.where(flights.month.isin(list(months)))
+        flights = read_flights(self._session, source, months)
         if self._partitions == BIG_PARTITIONS:
             # One file a partition is enough where there are thousands.
             return flights.repartition(TASKS, *self._partitions).cache()

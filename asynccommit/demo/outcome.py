@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.report.plain import show_seconds
-from asynccommit.report.text import facts_table, stage_times
+from asynccommit.report.text import check_list, facts_table, stage_times
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,6 @@ class Outcome:
 
 def table(outcome: Outcome) -> RenderableType:
     """Return the comparison as a table, with the checks and where things lie."""
-    checks = [
-        Text(f"{'yes' if held else 'NO '}  {what}", "green" if held else "bold red")
-        for what, held in outcome.checks.items()
-    ]
     places = {
         "Spark's table": outcome.spark.path,
         "our table": outcome.ours.path,
@@ -109,7 +105,7 @@ def table(outcome: Outcome) -> RenderableType:
         _comparison(outcome),
         Text(notes, "dim"),
         Text(f"Our job commit: {stage_times(outcome.stages)}.", "dim"),
-        Padding(Group(*checks), (1, 0)),
+        Padding(check_list(outcome.checks), (1, 0)),
         facts_table(places),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,14 +32,17 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @contextmanager
-def quiet_session(log: Path, scratch: Path) -> Iterator[SparkSession]:
+def quiet_session(
+    log: Path, scratch: Path, *, threads: int | None = None, conf: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """Start Spark with all that its JVM prints in ``log``; stop it in the end."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master(f"local[{min(TASKS, os.cpu_count() or 1)}]")
+    threads = threads or min(TASKS, os.cpu_count() or 1)
+    builder = SparkSession.builder.master(f"local[{threads}]")
     builder = builder.appName("asynccommit demo").config("spark.local.dir", str(scratch))
     builder = builder.config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-    for key, value in _CONF.items():
+    for key, value in {**_CONF, **(conf or {})}.items():
         builder = builder.config(key, value)
     with printed_to(log):
         session = builder.getOrCreate()

@@ -70,6 +70,16 @@ def stage_times(stages: Mapping[str, float]) -> str:
     return ", ".join(f"{stage_name(name)} {show_seconds(took)}" for name, took in inner)
 
 
+def check_list(checks: Mapping[str, bool]) -> RenderableType:
+    """Return what had to be shown, a line each, and whether it was."""
+    return Group(
+        *(
+            Text(f"{'yes' if held else 'NO '}  {what}", "green" if held else "bold red")
+            for what, held in checks.items()
+        )
+    )
+
+
 def abort_report(report: AbortReport) -> RenderableType:
     """Return what an abort did."""
     what = report.kept or report.outcome

@@ -17,7 +17,9 @@ from typing import Any, ClassVar
 import orjson
 
 from asynccommit import sync
-from asynccommit.errors import AsyncCommitError, OptionError
+from asynccommit.api import open_committer
+from asynccommit.engine import submit
+from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, UnsupportedError
 from asynccommit.job import TaskCommit
 from asynccommit.options import Options, bare
 from asynccommit.report.progress import console_progress
@@ -46,11 +48,6 @@ Commit = Callable[[Mapping[str, Any]], JobReport]
 def commit(request: Mapping[str, Any]) -> JobReport:
     """Commit what a request of the JVM describes. Raises ``CommitError``, ``OptionError``."""
     dest = decode_uri(request["dest"])
-    conf = {k: v for k, v in request["conf"].items() if bare(k) not in OWN_KEYS}
-    storage = request.get("storage", {})
-    if RATE in storage:
-        conf.setdefault(RATE, storage[RATE])
-    options = replace(Options.from_conf(conf), job_id_source=JOB_ID_SOURCE)
     overwrite = [_path_on(dest, uri) for uri in request["overwrite"]]
     tasks = [TaskCommit.from_json(task) for task in request["tasks"]]
     with console_progress(quiet=not _is_shown(request["conf"])) as shown:
@@ -59,11 +56,49 @@ def commit(request: Mapping[str, Any]) -> JobReport:
             request["jobId"],
             tasks,
             attempt=request["attempt"],
-            options=options,
-            storage_options={**storage, **storage_options},
+            options=_options(request),
+            storage_options=_storage(request),
             overwrite=overwrite,
             on_progress=on_progress or shown,
         )
+
+
+def check(request: Mapping[str, Any]) -> None:
+    """See that Python reaches what the JVM has just set up, before any task runs.
+
+    Raises ``AsyncCommitError`` if it does not.
+    """
+    submit(_check(request))
+
+
+async def _check(request: Mapping[str, Any]) -> None:
+    opened = open_committer(
+        str(decode_uri(request["dest"])),
+        request["jobId"],
+        attempt=request["attempt"],
+        options=_options(request),
+        storage_options=_storage(request),
+    )
+    async with opened as committer:
+        try:
+            await committer.store.head(committer.layout.manifests_dir)
+        except NotFoundError as error:
+            raise UnsupportedError(
+                f"{error.path} was just made by Spark and Python does not find it: do both use "
+                "the same account?"
+            ) from error
+
+
+def _options(request: Mapping[str, Any]) -> Options:
+    conf = {k: v for k, v in request["conf"].items() if bare(k) not in OWN_KEYS}
+    storage = request.get("storage", {})
+    if RATE in storage:
+        conf.setdefault(RATE, storage[RATE])
+    return replace(Options.from_conf(conf), job_id_source=JOB_ID_SOURCE)
+
+
+def _storage(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {**request.get("storage", {}), **storage_options}
 
 
 def _is_shown(conf: Mapping[str, str]) -> bool:
@@ -102,6 +137,9 @@ class Bridge:
         """
         try:
             what = orjson.loads(request)
+            if what.get("what") == "check":
+                check(what)
+                return orjson.dumps({"ok": True}).decode()
             reply, mine = self._reply_for(f"{what['dest']} {what['jobId']} {what['attempt']}")
         except Exception as error:
             return _failure(error)

@@ -22,7 +22,7 @@ final class Disk {
 
   final FileSystem fs;
   private final Configuration conf;
-  private final boolean local;
+  final boolean local;
 
   Disk(FileSystem fs, Configuration conf) {
     this.fs = fs;

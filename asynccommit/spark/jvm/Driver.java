@@ -22,8 +22,8 @@ final class Driver {
     }
   }
 
-  /** Asks Python to commit. Throws QueryExecutionException with Python's words if it says no. */
-  static void commit(Map request) throws IOException, NoAnswer, QueryExecutionException {
+  /** Asks Python for something. Throws QueryExecutionException with its words if it says no. */
+  static void ask(Map request) throws IOException, NoAnswer, QueryExecutionException {
     Object callback = System.getProperties().get(Keys.CALLBACK);
     if (!(callback instanceof Function)) {
       throw refusal(
@@ -31,7 +31,7 @@ final class Driver {
               + " asynccommit.spark.configure(spark) in the Python process that owns the session");
     }
     ObjectMapper mapper = new ObjectMapper();
-    String text = ask((Function) callback, mapper.writeValueAsString(request));
+    String text = call((Function) callback, mapper.writeValueAsString(request));
     Map reply = (Map) mapper.readValue(text, Map.class);
     if (!Boolean.TRUE.equals(reply.get("ok"))) {
       throw refusal(String.valueOf(reply.get("error")));
@@ -46,7 +46,7 @@ final class Driver {
     return new QueryExecutionException(message, null);
   }
 
-  private static String ask(Function callback, String request) throws NoAnswer {
+  private static String call(Function callback, String request) throws NoAnswer {
     Object reply;
     try {
       reply = callback.apply(request);

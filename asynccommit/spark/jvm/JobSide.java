@@ -34,7 +34,7 @@ final class JobSide {
     this.disk = new Disk(fs, conf);
   }
 
-  void setup(Configuration conf) throws IOException {
+  void setup(Configuration conf) throws Exception {
     if (disk.exists(layout.attemptDir)) {
       throw new IOException("it has begun already, in " + layout.attemptDir);
     }
@@ -43,10 +43,25 @@ final class JobSide {
     try {
       disk.mkdirs(layout.manifests);
       disk.mkdirs(layout.alive);
-    } catch (IOException e) {
+      if (!disk.local) { // credentials that Python lacks are found now, not when the tasks are done
+        Driver.ask(request("check", conf));
+      }
+    } catch (Exception e) {
       delete(layout.jobDir); // Spark calls no abort for a job whose setup failed
       throw e;
     }
+  }
+
+  private Map request(String what, Configuration conf) throws IOException {
+    Map request = new LinkedHashMap();
+    request.put("version", Integer.valueOf(1));
+    request.put("what", what);
+    request.put("dest", text(layout.dest));
+    request.put("jobId", layout.jobId);
+    request.put("attempt", Integer.valueOf(layout.attempt));
+    request.put("conf", Keys.userOptions(conf));
+    request.put("storage", Keys.storageOptions(conf));
+    return request;
   }
 
   /**
@@ -60,17 +75,11 @@ final class JobSide {
     if (committed) {
       return;
     }
-    Map request = new LinkedHashMap();
-    request.put("version", Integer.valueOf(1));
-    request.put("dest", text(layout.dest));
-    request.put("jobId", layout.jobId);
-    request.put("attempt", Integer.valueOf(layout.attempt));
+    Map request = request("commit", conf);
     request.put("tasks", tasks);
     request.put("overwrite", new ArrayList(dynamic ? touched(tasks) : overwrite));
-    request.put("conf", Keys.userOptions(conf));
-    request.put("storage", Keys.storageOptions(conf));
     try {
-      Driver.commit(request);
+      Driver.ask(request);
     } catch (Driver.NoAnswer e) {
       unanswered = true;
       if (!namesThisJob(layout.success())) {
