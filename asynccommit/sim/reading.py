@@ -1,0 +1,125 @@
+"""Reading settings from JSON: every value is checked, and what is wrong is named."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from asynccommit.errors import OptionError
+
+_MISSING = object()
+
+
+class Fields:
+    """The fields of one JSON object, each read once; ``done`` refuses what nobody read.
+
+    Args:
+        value: what should be an object.
+        name: of the object, for messages: ``faults[2]``.
+    """
+
+    def __init__(self, value: object, name: str) -> None:
+        if not isinstance(value, Mapping):
+            raise OptionError(f"{name} is {_show(value)}: say an object")
+        self.name = name
+        self._left: dict[str, Any] = {str(key): item for key, item in value.items()}
+        self._known: list[str] = []
+
+    def done(self) -> None:
+        """Refuse the fields that nobody asked for."""
+        for key in self._left:
+            known = ", ".join(sorted(self._known))
+            raise OptionError(f"{self.name}.{key} is not a field; there are {known}")
+
+    def any(self, key: str, default: object = _MISSING) -> Any:
+        """Return a field as it is."""
+        self._known.append(key)
+        value = self._left.pop(key, None)
+        if value is not None:
+            return value
+        if default is _MISSING:
+            raise OptionError(f"{self.name}.{key} is missing")
+        return default
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a text."""
+        value = self.any(key, _MISSING if default is None else default)
+        if not isinstance(value, str):
+            raise OptionError(f"{self.name}.{key} is {_show(value)}: say a text")
+        return value
+
+    def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
+        """Return one of a few words."""
+        value = self.text(key, default)
+        if value not in choices:
+            raise OptionError(
+                f"{self.name}.{key} is {_show(value)}: say one of {', '.join(choices)}"
+            )
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """Return a number that is not negative."""
+        value = self.any(key, _MISSING if default is None else default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise OptionError(f"{self.name}.{key} is {_show(value)}: say a number")
+        if not (math.isfinite(value) and value >= 0):
+            raise OptionError(f"{self.name}.{key} is {value}: say a number of at least 0")
+        return float(value)
+
+    def number_or_none(self, key: str) -> float | None:
+        """Return a number, or ``None`` if there is none."""
+        return self.number(key) if self._left.get(key) is not None else self.any(key, None)
+
+    def share(self, key: str, default: float | None = None) -> float:
+        """Return a number from 0 to 1."""
+        value = self.number(key, default)
+        if value > 1:
+            raise OptionError(f"{self.name}.{key} is {value}: say a number from 0 to 1")
+        return value
+
+    def count(self, key: str, default: int, least: int = 0) -> int:
+        """Return a whole number."""
+        value = self.number(key, default)
+        if value != int(value) or value < least:
+            raise OptionError(
+                f"{self.name}.{key} is {value:g}: say a whole number of at least {least}"
+            )
+        return int(value)
+
+    def count_or_none(self, key: str) -> int | None:
+        """Return a whole number, or ``None`` if there is none."""
+        return self.count(key, 0) if self._left.get(key) is not None else self.any(key, None)
+
+    def text_or_none(self, key: str) -> str | None:
+        """Return a text, or ``None`` if there is none."""
+        return self.text(key) if self._left.get(key) is not None else self.any(key, None)
+
+    def pattern(self, key: str) -> str:
+        """Return a regular expression, ``""`` if there is none."""
+        value = self.text(key, "")
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise OptionError(
+                f"{self.name}.{key} is {_show(value)}, no regular expression: {error}"
+            ) from None
+        return value
+
+    def items(self, key: str) -> list[Any]:
+        """Return a list, an empty one if there is none."""
+        value = self.any(key, [])
+        if not isinstance(value, list):
+            raise OptionError(f"{self.name}.{key} is {_show(value)}: say a list")
+        return value
+
+    def inner(self, key: str) -> Fields | None:
+        """Return the fields of an object within, or ``None`` if there is none."""
+        value = self.any(key, None)
+        return None if value is None else Fields(value, f"{self.name}.{key}")
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
