@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from asynccommit.api import StorageOptions
+from asynccommit.cli import emulate
 from asynccommit.cli.output import Exit, Output, handled, usage_error
 from asynccommit.engine import submit
 from asynccommit.errors import NotFoundError, OptionError, PreflightError
@@ -46,6 +47,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(emulate.app)
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="The destination: a path or a URL.")]
 JobId = Annotated[
@@ -195,6 +198,36 @@ def demo(
 
         outcome = run(keep, big=big, say=output.note)
         output.result(outcome.to_json(), table(outcome))
+        if not outcome.proven:
+            raise typer.Exit(int(Exit.FAILED))
+
+
+@app.command()
+def demo_adls(
+    latency: Annotated[str, typer.Option(metavar="TIME", help="Of each answer.")] = "20ms",
+    limit: Annotated[int, typer.Option(min=50, help="Requests a second.")] = 1000,
+    lost: Annotated[
+        str, typer.Option(metavar="SHARE", help="Of renames: done, and the answer lost.")
+    ] = "2%",
+    month: Annotated[
+        list[int] | None, typer.Option(min=1, max=12, help="Only this month; all otherwise.")
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="Put logs into this new directory; otherwise into demo-out."),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write the flights with PySpark to an emulated ADLS Gen2 that is slow and loses answers."""
+    output = Output(json, quiet, debug)
+    with handled(output):
+        from asynccommit.demo import Weather, adls_table, run_on_adls
+
+        weather = Weather(latency, limit, lost)
+        outcome = run_on_adls(keep, months=month or (), weather=weather, say=output.note)
+        output.result(outcome.to_json(), adls_table(outcome))
         if not outcome.proven:
             raise typer.Exit(int(Exit.FAILED))
 

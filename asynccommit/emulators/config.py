@@ -1,0 +1,147 @@
+"""What an emulator is to be, from a file and from the command line."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from asynccommit.emulators.adls_auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from asynccommit.errors import OptionError
+from asynccommit.sim.faults import Climate
+from asynccommit.sim.latency import Latency
+from asynccommit.sim.reading import Fields
+from asynccommit.sim.store import Limits
+
+_ACCOUNT = re.compile(r"[a-z0-9]{3,24}").fullmatch
+_TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s)").fullmatch
+_KEYS = frozenset({"accounts", "flat", "filesystems", "pages", "latency", "limit", "faults"})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an emulator is to be.
+
+    Attributes:
+        accounts: account name -> key.
+        flat: without a hierarchical namespace.
+        filesystems: made at the start, in every account.
+        climate: latency, limit and faults.
+        pages: how the accounts page and split what they do.
+    """
+
+    accounts: Mapping[str, str] = field(
+        default_factory=lambda: {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY}, repr=False
+    )
+    flat: bool = False
+    filesystems: tuple[str, ...] = ()
+    climate: Climate = field(default_factory=Climate)
+    pages: Limits = field(default_factory=Limits)
+
+
+def read_settings(text: str | bytes, name: str = "the configuration") -> Settings:
+    """Read a JSON object. Raises ``OptionError`` naming what is wrong in it."""
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"{name} is no JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise OptionError(f"{name} must hold one object")
+    if unknown := sorted(given.keys() - _KEYS):
+        known = ", ".join(sorted(_KEYS))
+        raise OptionError(f"{name}: there is no {unknown[0]!r}; known are {known}")
+    try:
+        return _settings(given)
+    except OptionError as error:
+        raise OptionError(f"{name}: {error}") from None
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
+    weather = {key: given[key] for key in ("latency", "limit", "faults") if key in given}
+    settings = Settings(
+        flat=_truth("flat", given.get("flat", False)),
+        filesystems=tuple(_texts(given, "filesystems")),
+        climate=Climate.from_json(weather),
+        pages=read_pages(given.get("pages", {}), Limits()),
+    )
+    if "accounts" in given:
+        settings = replace(settings, accounts=_accounts(given["accounts"]))
+    return settings
+
+
+def _accounts(given: object) -> Mapping[str, str]:
+    if not isinstance(given, dict) or not given:
+        raise OptionError("accounts must be an object of names and keys")
+    for account, key in given.items():
+        check_account(account, key)
+    return given
+
+
+def read_pages(given: object, old: Limits) -> Limits:
+    """Return ``old`` with what is given instead. Raises ``OptionError``."""
+    fields = Fields(given, "pages")
+    pages = Limits(
+        page=fields.count("page", old.page, 1),
+        delete=fields.count("delete", old.delete),
+        empty_pages=_truth("empty_pages", fields.any("empty_pages", old.empty_pages)),
+        filesystem_delete=fields.number("filesystem_delete", old.filesystem_delete),
+    )
+    fields.done()
+    return pages
+
+
+def _truth(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise OptionError(f"{key} must be true or false")
+    return value
+
+
+def _texts(given: Mapping[str, Any], key: str) -> list[str]:
+    value = given.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(_, str) for _ in value):
+        raise OptionError(f"{key} must be a list of names")
+    return value
+
+
+def check_account(account: object, key: object) -> None:
+    """Raise ``OptionError`` unless these can be an account and its key."""
+    if not isinstance(account, str) or not _ACCOUNT(account):
+        raise OptionError(f"{account!r} is no account name: 3 to 24 lower-case letters and digits")
+    try:
+        usable = isinstance(key, str) and bool(base64.b64decode(key, validate=True))
+    except binascii.Error:
+        usable = False
+    if not usable:
+        raise OptionError(f"the key of account {account} is no base64")
+
+
+def read_latency(text: str) -> Latency:
+    """Read ``20ms``, or ``10ms-30ms`` for any time between. Raises ``OptionError``."""
+    times = [_seconds(part) for part in text.split("-")]
+    if None in times or len(times) > 2:
+        raise OptionError(f"latency {text!r}: say 20ms, 0.5s, or 10ms-30ms for any time between")
+    low, high = times[0], times[-1]
+    if len(times) == 1:
+        return Latency.from_json({"model": "fixed", "seconds": low})
+    return Latency.from_json({"model": "uniform", "low": low, "high": high})
+
+
+def _seconds(text: str) -> float | None:
+    found = _TIME(text.strip())
+    return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else None
+
+
+def read_share(text: str) -> float:
+    """Read ``2%`` or ``0.02``. Raises ``OptionError`` for what is no share."""
+    number = text.strip().removesuffix("%")
+    try:
+        share = float(number) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise OptionError(f"{text!r} is no share: say 2% or 0.02")
+    return share

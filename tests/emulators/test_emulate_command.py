@@ -1,0 +1,139 @@
+"""``asynccommit emulate adls``: what it says, serves, refuses, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from asynccommit.cli.emulate import app
+from asynccommit.emulators.adls_auth import DEVELOPMENT_KEY
+
+COMMAND = [sys.executable, "-c", "from asynccommit.cli.emulate import app; app()", "adls"]
+
+
+@contextmanager
+def _serving(*options: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [*COMMAND, "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _facts(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Read the JSON value that is written once the emulator serves."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    while not lines or lines[-1] != "}\n":
+        lines.append(process.stdout.readline())
+        assert lines[-1], process.stderr and process.stderr.read()
+    return dict(json.loads("".join(lines)))
+
+
+def _get(facts: dict[str, Any], name: str) -> Any:
+    with urllib.request.urlopen(f"{facts['control']}/{name}", timeout=20) as answer:
+        return json.load(answer)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_command_serves_until_it_is_told_to_stop(number: signal.Signals) -> None:
+    """It says as JSON where it is, serves, and ends with 0 on either signal."""
+    with _serving("--json", "-f", "data") as process:
+        facts = _facts(process)
+        assert _get(facts, "stats")["requests"] == {}
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+
+    assert process.returncode == 0
+    assert errors == ""
+    assert facts["url"].endswith(f":{facts['port']}/devstoreaccount1")
+    assert facts["filesystems"] == ["data"]
+    assert DEVELOPMENT_KEY in facts["connection_string"]
+
+
+def test_command_says_how_to_use_it() -> None:
+    """For the SDK, for asynccommit and for Hadoop; and at the end what was asked."""
+    with _serving("-f", "data") as process:
+        assert process.stdout is not None
+        said = ""
+        while "createRemoteFileSystem" not in said:
+            said += process.stdout.readline()
+        process.terminate()
+        _, errors = process.communicate(timeout=30)
+
+    assert "abfs://data@devstoreaccount1.dfs.core.windows.net/path" in said
+    assert "fs.azure.abfs.endpoint=127.0.0.1:" in said
+    assert "DfsEndpoint=http://127.0.0.1:" in said
+    assert "stopped after 0 requests" in errors
+
+
+def test_command_makes_the_weather(tmp_path: Path) -> None:
+    """Options add to the file; an account of one's own has its key kept."""
+    config = tmp_path / "weather.json"
+    config.write_text('{"faults": [{"kind": "before", "op": "list"}], "pages": {"page": 9}}')
+    options = ["--latency", "1ms", "--limit", "100", "--lost", "2%", "--config", str(config)]
+
+    with _serving("--json", *options, "--account", "mine", "--key", "a2V5", "--flat") as process:
+        facts = _facts(process)
+        weather, pages = _get(facts, "weather"), _get(facts, "pages")
+
+    assert weather["limit"]["rate"] == 100
+    assert weather["latency"] == {"model": "fixed", "seconds": 0.001}
+    assert [fault["kind"] for fault in weather["faults"]] == ["before", "cut"]
+    assert pages["page"] == 9
+    assert facts["account"] == "mine"
+    assert "connection_string" not in facts
+
+
+def test_port_in_use_is_named() -> None:
+    """With what to do about it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(app, ["adls", "--port", str(port)])
+
+    assert result.exit_code == 2
+    assert f"127.0.0.1:{port} is in use: give another --port" in result.output
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--latency", "20"], "20ms"),
+        (["--lost", "2"], "2%"),
+        (["--config", "/nowhere/file.json"], "/nowhere/file.json cannot be read"),
+        (["--account", "Mine"], "'Mine' is no account name"),
+        (["--key", "secret!"], "is no base64"),
+        (["--filesystem", "A"], "filesystem 'A'"),
+        (["--address", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+    ],
+)
+def test_options_that_are_wrong_are_named(options: list[str], said: str) -> None:
+    """Each with the option's name or value, and exit code 2."""
+    result = CliRunner().invoke(app, ["adls", "--port", "0", *options])
+
+    assert result.exit_code == 2
+    assert said in result.output
+    assert "secret" not in result.output
+
+
+def test_errors_are_json_if_wanted() -> None:
+    """As with every other command."""
+    result = CliRunner().invoke(app, ["adls", "--json", "--latency", "20"])
+
+    assert json.loads(result.stdout)["error"] == "usage"

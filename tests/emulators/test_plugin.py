@@ -1,0 +1,62 @@
+"""The fixtures, as the test suites of other projects have them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from asynccommit.emulators.adls import AdlsEmulator, EmulatorThread, running_emulator
+
+
+async def test_fixture_serves_on_the_loop_of_the_test(adls_emulator: AdlsEmulator) -> None:
+    """It has an address, and the model can be looked into."""
+    adls_emulator.model.create_filesystem("data")
+
+    assert adls_emulator.url == f"http://127.0.0.1:{adls_emulator.port}/devstoreaccount1"
+    assert adls_emulator.url in adls_emulator.connection_string
+
+
+def test_fixture_on_a_thread_serves_tests_that_block(adls_emulator_thread: EmulatorThread) -> None:
+    """What is done through it is done between two requests."""
+    adls_emulator_thread.do(lambda emulator: emulator.model.create_filesystem("data"))
+
+    with urllib.request.urlopen(f"{adls_emulator_thread.endpoint}/_emulator/stats") as answer:
+        assert json.load(answer)["requests"] == {}
+
+
+def test_thread_takes_the_emulator_s_arguments() -> None:
+    """And ends with the block."""
+    with running_emulator(hns=False, seed=3) as emulator:
+        assert not emulator.do(lambda inner: inner.model.hns)
+
+
+def test_thread_that_cannot_start_says_why(adls_emulator_thread: EmulatorThread) -> None:
+    """What is raised there is raised here."""
+    port = adls_emulator_thread.port
+
+    with pytest.raises(OSError, match="in use"), running_emulator(port=port):
+        pass
+
+
+def test_fixture_of_async_tests_says_so_in_another(tmp_path: Path) -> None:
+    """A test that is not async would wait for ever: it is told what to take instead."""
+    test = tmp_path / "test_sync.py"
+    fixture = "from asynccommit.emulators.plugin import adls_emulator\n"
+    test.write_text(f"{fixture}def test_it(adls_emulator):\n    pass\n")
+    options = ["-p", "no:cacheprovider", "-q"]
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "--rootdir", str(tmp_path), str(test)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=50,
+    )
+
+    assert "take adls_emulator_thread" in done.stdout
