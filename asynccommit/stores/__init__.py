@@ -7,6 +7,7 @@ class afterwards.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,14 +18,27 @@ from typing import Any
 from asynccommit.errors import UnsupportedError
 from asynccommit.store import Store
 from asynccommit.urls import Address
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.wrappers.adaptive import Adaptive
+from asynccommit.wrappers.base import Policy, Wrapped
 from asynccommit.wrappers.limit import Limit
+from asynccommit.wrappers.limiter import Ceilings
 from asynccommit.wrappers.record import Record
+from asynccommit.wrappers.recover import Recover
 from asynccommit.wrappers.retry import Retry
 from asynccommit.wrappers.stats import Stats
 from asynccommit.wrappers.throttle import Throttle
 
-STORES: Mapping[str, str] = MappingProxyType({"file": "asynccommit.stores.local.LocalStore"})
+_NEAR, _FAR = 5, 12  # attempts
+_ADLS = "asynccommit.stores.adls.AdlsStore"
+
+STORES: Mapping[str, str] = MappingProxyType(
+    {
+        "file": "asynccommit.stores.local.LocalStore",
+        "abfs": _ADLS,
+        "abfss": _ADLS,
+        "az": _ADLS,
+    }
+)
 """Scheme -> dotted name of the class, which is imported when a store of it is opened."""
 
 
@@ -34,17 +48,21 @@ class StoreSettings:
 
     Attributes:
         rng: where the waits between attempts are drawn from.
-        rate: requests a second at most, every attempt counted; ``None`` is no bound.
+        rate: requests a second at most, every attempt counted; ``None`` is no bound but the one
+            that an account is found to have.
+        ceilings: of an account, for its reads, writes and deletes; beside ``rate``.
         in_flight: requests on the wire at one time at most; ``None`` is no bound.
-        attempts: how often a request is sent at most, answers aside that ask to slow down.
+        attempts: how often a request is sent at most, answers aside that ask to slow down;
+            ``None`` for 5, or 12 where a network is between.
         dry_run: note the writes down and do none.
         options: for the store itself; credentials may be among them.
     """
 
     rng: random.Random = field(repr=False)
     rate: float | None = None
+    ceilings: Ceilings = field(default_factory=Ceilings)
     in_flight: int | None = None
-    attempts: int = 8
+    attempts: int | None = None
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -58,16 +76,29 @@ def open_store(address: Address, settings: StoreSettings) -> Wrapped:
     Raises:
         UnsupportedError: there is no store for the scheme.
     """
-    store = _store_class(address.scheme)(address, settings.options)
+    return wrap(_store_class(address.scheme)(address, settings.options), settings)
+
+
+def wrap(store: Store, settings: StoreSettings) -> Wrapped:
+    """Return ``store`` with all that is done around its requests; see ``open_store``."""
+    traits = store.traits
+    pace: Policy = Throttle(settings.rate)
+    if traits.account:
+        total = Ceilings(math.inf if settings.rate is None else settings.rate)
+        pace = Adaptive(traits, settings.ceilings.lower(total))
+    attempts = settings.attempts
+    if attempts is None:
+        attempts = _FAR if traits.account else _NEAR
+    dry = (Record(),) if settings.dry_run else ()
     # The order is behaviour: a request that waits to be sent again must hold no slot, every
     # attempt must pay, and only what is sent costs money.
-    dry = (Record(),) if settings.dry_run else ()
     return Wrapped(
         store,
         Stats("asked"),
         *dry,
-        Retry(settings.rng, attempts=settings.attempts),
-        Throttle(settings.rate),
+        Recover(traits, settings.rng, attempts=attempts),
+        Retry(settings.rng, attempts=attempts, account=traits.account),
+        pace,
         Limit(settings.in_flight),
         Stats("sent"),
     )
