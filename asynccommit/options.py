@@ -44,7 +44,7 @@ class Options:
         cleanup_failures_ignored: ``None`` makes a failed cleanup a warning in the report; true
             the same without a warning; false an error after ``_SUCCESS``, as Hadoop has it.
         rate: requests a second that the job may send, ``None`` for no limit.
-        attempts: how often a request that the store refused is sent.
+        attempts: how often a request that the store refused is sent; ``None`` for what suits it.
         max_manifest_bytes: a larger task manifest is refused.
         spill_directory: local directory for what does not fit in memory; ``None`` for the
             system's.
@@ -64,7 +64,7 @@ class Options:
     cleanup_skipped: bool = False
     cleanup_failures_ignored: bool | None = None
     rate: float | None = None
-    attempts: int = 5
+    attempts: int | None = None
     max_manifest_bytes: int = MAX_MANIFEST_BYTES
     spill_directory: str | None = None
     job_id_source: str = "JobID"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.wrappers.base import Call, Op
+from asynccommit.wrappers.budget import Backoff, is_throttled
 
 _AGAIN = (ThrottledError, UnavailableError, OutcomeUnknownError)
 _DELETES = frozenset({"delete", "delete_tree"})
@@ -26,22 +26,23 @@ class Retry:
 
     A refusal (``ThrottledError``, ``UnavailableError``) left nothing done: anything is sent
     again. A lost answer (``OutcomeUnknownError``) may have been a success: only what is
-    ``Op.repeatable`` is sent again. Then the second answer is read in that light: a delete that
-    finds nothing has done its work, and a write that fails for any other reason stays unknown,
-    because its first sending may yet have happened.
+    ``Op.repeatable`` is sent again, the rest is ``Recover``'s. Then the second answer is read in
+    that light: a delete that finds nothing has done its work, and a write that fails for any other
+    reason stays unknown, because its first sending may yet have happened.
 
-    The wait is drawn evenly from nothing to ``base`` doubled with each attempt, at most ``cap``
-    seconds, upon what the store asked for (``retry_after``). Throttled answers wait but do not
-    use up ``attempts``: a busy store delays a request and only ``deadline`` fails it.
+    ``Backoff`` waits in between, and bounds by a budget what is sent again. Throttled answers wait
+    but use up neither the budget nor ``attempts``: a busy store, like an empty budget, delays a
+    request, and only ``deadline`` fails it. ``waited`` has the seconds spent so, by reason.
 
     Args:
         rng: where the waits are drawn from.
         attempts: how often a request is sent at most, throttled answers aside.
+        account: names what shares a budget; empty for one of its own.
         deadline: seconds after which a request is not sent again.
         base: bound of the first wait, in seconds.
         cap: bound of every wait that the store did not ask for, in seconds.
         sleep: how to wait.
-        clock: what the deadline is measured with.
+        clock: what the deadline is measured with; ``None`` for the running loop's time.
     """
 
     def __init__(
@@ -49,31 +50,30 @@ class Retry:
         rng: random.Random,
         *,
         attempts: int = 8,
+        account: str = "",
         deadline: float = 600.0,
         base: float = 0.1,
         cap: float = 20.0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
-        self._rng = rng
         self._attempts = attempts
-        self._deadline = deadline
-        self._base = base
-        self._cap = cap
-        self._sleep = sleep
-        self._clock = clock
+        self._backoff = Backoff(
+            rng, account=account, deadline=deadline, base=base, cap=cap, sleep=sleep, clock=clock
+        )
+        self.waited = self._backoff.waited
 
     def __repr__(self) -> str:
-        return f"Retry(attempts={self._attempts}, deadline={self._deadline})"
+        return f"Retry(attempts={self._attempts}, deadline={self._backoff.deadline})"
 
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
-        clock = self._clock
+        begin = self._backoff.begin
 
         async def retried(op: Op) -> Any:
-            start = clock()
+            start = begin()
             try:
                 return await call(op)
             except _AGAIN as error:
@@ -83,17 +83,12 @@ class Retry:
         return retried
 
     async def _again(self, call: Call, op: Op, error: StoreError, start: float) -> Any:
-        clock = self._clock
         spent, sent, lost = 0, 1, False
         while True:
             lost = lost or isinstance(error, OutcomeUnknownError)
-            spent += not isinstance(error, ThrottledError)
-            wait = self._wait(error, sent)
-            late = clock() - start + wait > self._deadline
-            if late or spent >= self._attempts or (lost and not op.repeatable):
-                error.add_note(f"given up after being sent {sent} times in {clock() - start:.1f} s")
+            spent += not is_throttled(error)
+            if not await self._may_go(op, error, spent, sent, lost, start):
                 break
-            await self._sleep(wait)
             sent += 1
             try:
                 return await call(op)
@@ -110,8 +105,13 @@ class Retry:
             ) from error
         raise error
 
-    def _wait(self, error: StoreError, sent: int) -> float:
-        wait = self._rng.uniform(0, min(self._cap, self._base * 2 ** min(sent - 1, 30)))
-        if isinstance(error, ThrottledError) and error.retry_after is not None:
-            wait += error.retry_after
-        return wait
+    async def _may_go(
+        self, op: Op, error: StoreError, spent: int, sent: int, lost: bool, start: float
+    ) -> bool:
+        """Wait until the request may be sent again, if it may."""
+        tried = spent >= self._attempts or (lost and not op.repeatable)
+        if not tried and await self._backoff.wait(error, sent, start):
+            return True
+        seconds = self._backoff.now() - start
+        error.add_note(f"given up after being sent {sent} times in {seconds:.1f} s")
+        return False

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from asynccommit.errors import ThrottledError
-from asynccommit.wrappers.base import Call, Op
+from asynccommit.errors import StoreError
+from asynccommit.wrappers.base import Call, Op, Policy
+from asynccommit.wrappers.budget import is_throttled
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class Stats:
                 return await call(op)
             except BaseException as error:
                 count.failures += 1
-                count.waits += isinstance(error, ThrottledError)
+                count.waits += isinstance(error, StoreError) and is_throttled(error)
                 raise
             finally:
                 seconds = clock() - start
@@ -81,3 +82,17 @@ class Stats:
                     count.longest = seconds
 
         return counted
+
+
+def waited(policies: Iterable[Policy]) -> dict[str, float]:
+    """Return the seconds that requests waited in a stack before they were sent, by reason.
+
+    The reasons are ``rate`` (of the account), ``retry-after`` (the store asked for it), ``backoff``
+    (between two attempts) and ``budget`` (too much was sent again). Requests wait side by side, so
+    the sum may be more than the time that passed.
+    """
+    seconds: dict[str, float] = {}
+    for policy in policies:
+        for reason, spent in getattr(policy, "waited", {}).items():
+            seconds[reason] = seconds.get(reason, 0.0) + spent
+    return seconds

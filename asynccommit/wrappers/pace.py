@@ -1,0 +1,182 @@
+"""How fast an account takes requests, found out from its answers alone.
+
+The limit is not known and others share it, so the rate rises until some requests are refused and
+then falls a little: additive increase, multiplicative decrease. What is counted are windows of a
+tenth of a second; ``Pace.step`` judges one after the other and is plain arithmetic.
+
+* It begins at ``START``, which Hadoop asks of every account, and doubles twice a second up to the
+  first window with many refusals.
+* A window with refusals takes a twentieth off the rate, or all that was refused if that is more:
+  so it follows a limit that falls far within some windows.
+* Then it rises by ``GAIN`` times the square root of the rate each second, and faster the longer
+  nothing is refused: more than five times as much within a minute. A gain in proportion to the
+  rate would keep unequal shares unequal; with the root, two clients come to equal shares.
+* Only time in which requests waited for the rate makes it rise. A rate that nobody uses is a guess.
+* Some refusals are not for the rate: one busy partition, one sick server. If falling and falling
+  does not end them, the rate is lowered for a moment by so much that no limit could be the reason;
+  the share of refusals that stays is then expected, and only more of them make the rate fall.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+START = 1000.0
+FLOOR = 10.0  # requests a second, however many are refused
+GAIN = 1.5
+
+_DOUBLING = 0.5  # seconds in which the rate doubles at the beginning
+_PATIENCE = 15.0  # seconds after which the rise becomes quicker
+_FALL = 0.95
+_DEEPEST = 0.3  # what one window leaves of the rate at least
+_USED = 0.9  # share of the rate from which it counts as used
+_ENOUGH = 20  # requests from which it can be told whether it was
+_MANY = 0.05  # share of refusals that is never expected
+_FEW = 0.0005  # share that is always expected
+_ALL = 0.9  # share of refusals after which the limit is sought anew
+
+_ROW = 4.0  # falls in a row that make refusals suspect; between them they are forgotten slowly
+_FORGET = 0.9
+_CHECK = 0.7  # what a check leaves of the rate
+_CHECKED = 500  # answers that a check takes, or a second's worth
+_SURE = 1
+_OLD = 30.0  # seconds for which its result holds
+
+
+@dataclass(slots=True)
+class Window:
+    """What was seen in one stretch of time.
+
+    Attributes:
+        seconds: its length.
+        bound: seconds of it in which requests waited for the rate.
+        sent: requests that were let go.
+        good: answers to requests that were sent since the rate last changed at once.
+        bad: refusals of such requests.
+    """
+
+    seconds: float = 0.0
+    bound: float = 0.0
+    sent: int = 0
+    good: int = 0
+    bad: int = 0
+
+    @property
+    def answers(self) -> int:
+        """All answers, refusals too."""
+        return self.good + self.bad
+
+    @property
+    def share(self) -> float:
+        """The share of refusals in the answers."""
+        return self.bad / self.answers if self.answers else 0.0
+
+    def is_over(self, share: float) -> bool:
+        """Whether more were refused than a true share of ``share`` explains."""
+        expected = share * self.answers
+        return self.bad > expected + 3 * math.sqrt(expected * (1 - share))
+
+
+class Pace:
+    """The rate to ask at, in requests a second, as ``rate``.
+
+    Args:
+        most: the rate never rises above this.
+    """
+
+    def __init__(self, most: float = math.inf) -> None:
+        self.rate = min(START, most)
+        self._most = most
+        self._starting = True
+        self._base = self._gain = self._risen = 0.0
+        self._row = 0.0
+        self._expected = 0.0
+        self._age = 0.0
+        self._check: Window | None = None
+
+    def __repr__(self) -> str:
+        return f"Pace({self.rate:.0f}/s)"
+
+    @property
+    def most(self) -> float:
+        """What the rate never rises above."""
+        return self._most
+
+    @most.setter
+    def most(self, most: float) -> None:
+        self._most = most
+        self.rate = min(self.rate, most)
+
+    @property
+    def expected(self) -> float:
+        """The share of refusals that is not for the rate, as far as is known."""
+        return max(_FEW, self._expected if self._age < _OLD else 0.0)
+
+    def step(self, window: Window) -> bool:
+        """Judge ``window``; returns whether the rate changed at once.
+
+        Then answers to what was sent before say nothing of it. A window without answers changes
+        nothing.
+        """
+        if not window.answers:
+            return False
+        self._age += window.seconds
+        if self._check is not None:
+            return self._checked(window, self._check)
+        if not window.is_over(_MANY if self._starting else self.expected):
+            self._row *= _FORGET
+            self._rise(window.bound)
+            return False
+        self._row = 0.0 if window.is_over(_MANY) else self._row + 1
+        if self._row < _ROW:
+            self._fall(window)
+        else:
+            self._begin_check()
+        return True
+
+    def _rise(self, seconds: float) -> None:
+        if self._starting:
+            rate = self.rate * 2 ** (seconds / _DOUBLING)
+        else:
+            self._risen += seconds
+            t = self._risen
+            rate = self._base + self._gain * t * (1 + (t / _PATIENCE) ** 2 / 3)
+        self.rate = min(self._most, max(self.rate, rate))
+
+    def _fall(self, window: Window) -> None:
+        factor = 1.0
+        if window.sent >= _ENOUGH:
+            used = window.sent / (window.seconds * self.rate)
+            factor = used if used < _USED else 1.0
+        if window.is_over(_MANY):
+            factor *= 1 - window.share
+        self._starting = window.share > _ALL
+        self._set(self.rate * min(_FALL, max(_DEEPEST, factor)))
+
+    def _set(self, rate: float) -> None:
+        self.rate = self._base = min(self._most, max(FLOOR, rate))
+        self._gain = GAIN * math.sqrt(self.rate)
+        self._risen = 0.0
+
+    def _begin_check(self) -> None:
+        self._check = Window()
+        self._row = 0.0
+        self._set(self.rate * _CHECK)
+
+    def _checked(self, window: Window, check: Window) -> bool:
+        if window.is_over(_MANY):
+            self._check = None
+            self._fall(window)
+            return True
+        if check.seconds:  # In the first window the limit was still recovering.
+            check.good += window.good
+            check.bad += window.bad
+        check.seconds += window.seconds
+        if check.answers < _CHECKED and check.seconds < 1:
+            return False
+        self._check = None
+        sure = check.bad >= _SURE
+        self._expected, self._age = (check.share if sure else 0.0), 0.0
+        self._set(self.rate / _CHECK * (_FALL ** (1 - _ROW) if sure else _FALL))
+        return True

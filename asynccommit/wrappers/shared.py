@@ -1,0 +1,27 @@
+"""What all stores share that one event loop opened on one account."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+T = TypeVar("T")
+
+_Shared = WeakValueDictionary[tuple[type, str], Any]
+_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+
+
+def shared(kind: type[T], account: str, make: Callable[[], T]) -> T:
+    """Return the one ``kind`` of ``account`` on the running loop, made if nobody has one yet.
+
+    It lasts as long as somebody holds it. An account without a name shares nothing.
+    """
+    if not account:
+        return make()
+    here = _loops.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+    found: T | None = here.get((kind, account))
+    if found is None:
+        here[kind, account] = found = make()
+    return found

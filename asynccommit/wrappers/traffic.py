@@ -1,0 +1,46 @@
+"""What the policies around a store have counted, in one value for reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from asynccommit.wrappers.adaptive import Adaptive
+from asynccommit.wrappers.base import Wrapped
+from asynccommit.wrappers.recover import Recover
+from asynccommit.wrappers.retry import Retry
+from asynccommit.wrappers.stats import Stats
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What became of the requests of one store.
+
+    Attributes:
+        sent: requests on the wire, every attempt counted.
+        refused: those that the store refused for their rate.
+        recovered: method -> requests found done though no answer said so.
+        waited: reason -> seconds that requests waited before they were sent, added up over
+            requests that waited at the same time.
+    """
+
+    sent: int = 0
+    refused: int = 0
+    recovered: Mapping[str, int] = field(default_factory=dict)
+    waited: Mapping[str, float] = field(default_factory=dict)
+
+
+def traffic_of(store: Wrapped) -> Traffic:
+    """Return what the policies of ``store`` have counted so far."""
+    sent = refused = 0
+    recovered: Counter[str] = Counter()
+    waited: Counter[str] = Counter()
+    for policy in store.policies:
+        if isinstance(policy, Stats) and policy.name == "sent":
+            sent, refused = policy.n, policy.waits
+        elif isinstance(policy, Recover):
+            recovered += policy.recovered
+        elif isinstance(policy, Adaptive | Retry):
+            waited.update({why: seconds for why, seconds in policy.waited.items() if seconds})
+    return Traffic(sent, refused, dict(recovered), dict(waited))
