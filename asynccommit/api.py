@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -29,6 +30,7 @@ from asynccommit.stores import StoreSettings, open_store
 from asynccommit.urls import Address, parse_url
 from asynccommit.wrappers.base import Wrapped
 from asynccommit.wrappers.stats import Count, Stats
+from asynccommit.wrappers.traffic import traffic_of
 
 _LAST_WORDS = 60.0
 """Seconds that the abort of a cancelled job may take."""
@@ -266,6 +268,7 @@ async def open_committer(
             chosen,
             here,
             counted=_asked(store),
+            traffic=partial(traffic_of, store),
             open_store=open_another,
         )
 

@@ -21,7 +21,10 @@ class JobReport:
         replaced: how many files or directories were moved aside and deleted.
         seconds: how long the commit took.
         stages: stage -> seconds, by their Hadoop statistic names.
-        requests: store method -> how many requests were sent.
+        requests: store method -> how often it was asked for.
+        refused: requests that the store refused because there were too many.
+        recovered: store method -> requests whose answer was lost and that were found done.
+        waited: reason -> seconds that requests waited before they were sent, added up.
         filenames: the first hundred of the files, decoded paths.
         warnings: what the caller should know though the commit succeeded.
         ignored: URLs of manifests that no task commit message names.
@@ -40,6 +43,9 @@ class JobReport:
     seconds: float = 0.0
     stages: Mapping[str, float] = field(default_factory=dict)
     requests: Mapping[str, int] = field(default_factory=dict)
+    refused: int = 0
+    recovered: Mapping[str, int] = field(default_factory=dict)
+    waited: Mapping[str, float] = field(default_factory=dict)
     filenames: Sequence[str] = ()
     warnings: Sequence[str] = ()
     ignored: Sequence[str] = ()

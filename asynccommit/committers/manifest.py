@@ -41,6 +41,7 @@ from asynccommit.stages.validate import validate_output
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.stats import Count
+from asynccommit.wrappers.traffic import Traffic
 
 _LAST_WORDS = 30.0
 """Seconds that a cancelled commit may take to say how far it came."""
@@ -55,6 +56,7 @@ class ManifestCommitter:
         options: how to commit.
         host: clock, ids and names.
         counted: the store's request counters, for statistics.
+        traffic: what has become of the store's requests, for statistics.
         open_store: opens the store of a report directory that is elsewhere.
 
     Raises:
@@ -68,6 +70,7 @@ class ManifestCommitter:
         options: Options,
         host: Host,
         counted: Mapping[str, Count] | None = None,
+        traffic: Callable[[], Traffic] = Traffic,
         open_store: Callable[[Address], Store] | None = None,
     ) -> None:
         if not store.traits.atomic_rename:
@@ -80,6 +83,7 @@ class ManifestCommitter:
         self.options = options
         self.host = host
         self._counted = {} if counted is None else counted
+        self._traffic = traffic
         self._open_store = open_store
         self.set_up = False
         self._made_destination = False
@@ -237,6 +241,7 @@ class ManifestCommitter:
             on_progress=on_progress,
             open_store=self._open_store,
             counted=self._counted,
+            traffic=self._traffic,
         )
 
     @asynccontextmanager
@@ -271,12 +276,16 @@ class ManifestCommitter:
 
 
 def _report(run: Run, plan: Plan | None = None) -> JobReport:
+    traffic = run.traffic()
     report = JobReport(
         job_id=run.layout.job_id,
         dest=str(run.layout.dest),
         seconds=run.seconds.get("committer_commit_job", 0.0),
         stages=dict(run.seconds),
         requests={name: counted.n for name, counted in run.counted.items() if counted.n},
+        refused=traffic.refused,
+        recovered=traffic.recovered,
+        waited=traffic.waited,
         warnings=tuple(run.warnings),
         success=run.success,
     )

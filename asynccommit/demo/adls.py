@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FILESYSTEM = "flights"
-THREADS = 4
+TASKS = 4
+THREADS = 8  # more than there are tasks: reading back is nothing but waiting for answers
 Say = Callable[[str], object]
 
 
@@ -153,9 +154,9 @@ class _Road:
 
     def go(self, source: Path, months: Sequence[int], weather: Weather) -> AdlsOutcome:
         """Write, commit, read back."""
-        data = flights.read_flights(self._session, source, months).repartition(THREADS).cache()
+        data = flights.read_flights(self._session, source, months).repartition(TASKS).cache()
         rows, content = flights.fingerprint(data)
-        self._say(f"{rows:,} flights are to be written by {THREADS} tasks, through Hadoop's client")
+        self._say(f"{rows:,} flights are to be written by {TASKS} tasks, through Hadoop's client")
         url = f"{self._account.root}/table"
         took, report = self._write(data, url)
         self._say(f"that took {took:.1f} s; reading them back")

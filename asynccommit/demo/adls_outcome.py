@@ -68,7 +68,9 @@ class AdlsOutcome:
         return {
             f"the table holds the {self.rows:,} rows of the source": self.same,
             f"each of the {self.files:,} files is there once": self.files == self.report.files,
-            f"the answers to {lost} renames were lost, and each was settled": True,
+            f"the answers to {lost} renames were lost, and each of ours was settled": (
+                self.report.recovered.get("rename", 0) <= lost and self.report.files == self.files
+            ),
             "no _temporary is left, and _SUCCESS is there": (
                 not self.left and self.report.success is not None
             ),

@@ -16,6 +16,7 @@ from asynccommit.report.plain import count_of, plain, show_bytes, show_seconds
 from asynccommit.report.progress import OUTERMOST, stage_name
 from asynccommit.results import AbortReport, JobReport
 
+_WORTH = 0.1  # seconds of waiting that are worth a word
 ROWS = 20
 """How many rows of a long table are shown."""
 
@@ -58,10 +59,25 @@ def _job_facts(report: JobReport, dry_run: bool) -> Table:
         _add_list(table, "files", report.filenames, report.files)
         return table
     table.add_row("stages", safe(stage_times(report.stages)))
+    if trouble := _trouble(report):
+        table.add_row("requests", safe(trouble))
     for name, url in (("marker", report.success), ("report", report.report)):
         if url is not None:
             table.add_row(name, safe(url))
     return table
+
+
+def _trouble(report: JobReport) -> str:
+    """Return what a store did other than to answer at once."""
+    parts = [f"{count_of(sum(report.recovered.values()), 'lost answer')} settled"] * bool(
+        report.recovered
+    )
+    if report.refused:
+        parts.append(f"{report.refused:,} refused for their rate")
+    if sum(report.waited.values()) >= _WORTH:
+        reasons = ", ".join(f"{why} {show_seconds(took)}" for why, took in report.waited.items())
+        parts.append(f"waited, added up: {reasons}")
+    return "; ".join(parts)
 
 
 def stage_times(stages: Mapping[str, float]) -> str:

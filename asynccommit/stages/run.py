@@ -15,6 +15,7 @@ from asynccommit.options import Options
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.stats import Count
+from asynccommit.wrappers.traffic import Traffic
 
 _TELL_EVERY = 0.1
 _LOOK_EVERY = 32
@@ -66,6 +67,7 @@ class Run:
     on_progress: OnProgress | None = None
     open_store: Callable[[Address], Store] | None = None
     counted: Mapping[str, Count] = field(default_factory=dict)
+    traffic: Callable[[], Traffic] = Traffic
     statistics: Statistics = field(default_factory=Statistics)
     warnings: list[str] = field(default_factory=list)
     diagnostics: dict[str, str] = field(default_factory=dict)

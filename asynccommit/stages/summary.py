@@ -80,6 +80,11 @@ def snapshot(run: Run) -> Statistics:
     for name, counted in run.counted.items():
         if name in _OPERATIONS and counted.n:
             _add(whole, _OPERATIONS[name], counted)
+    traffic = run.traffic()
+    if recovered := traffic.recovered.get("rename"):
+        whole.count("commit_file_rename_recovered", recovered)
+    if waited := traffic.waited.get("rate"):
+        whole.duration("store_io_rate_limited", waited, failed=False)
     return whole
 
 

@@ -1,0 +1,55 @@
+"""Two hundred jobs over the model of the store in bad weather: all committed, each file once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from functools import partial
+from itertools import count
+
+import pytest
+
+from asynccommit.sim.client import SimStore
+from asynccommit.sim.faults import Weather
+from asynccommit.sim.loop import run_virtual
+from asynccommit.sim.store import Account
+from asynccommit.stores import StoreSettings, wrap
+from asynccommit.urls import parse_url
+from asynccommit.wrappers.recover import Recover
+from tests.support.storms import FILESYSTEM, ROOT, STORM, Size, check, fill, run_job
+
+SIZE = Size(tasks=10, files=100)
+SEEDS = 200
+GROUP = 20
+
+
+async def storm(seed: int) -> int:
+    """Run one job in a storm; returns how many requests were found done though nobody said so."""
+    clock = asyncio.get_running_loop().time
+    ids = count()
+    account = Account("sim", now=clock, new_id=lambda: f"id-{next(ids)}")
+    account.create_filesystem(FILESYSTEM)
+    weather = Weather(random.Random(seed), clock, STORM)
+    options = {"account": account, "weather": weather, "patience": 0.5}
+    store = wrap(
+        SimStore(parse_url(ROOT + "/"), options),
+        StoreSettings(random.Random(seed), attempts=20),
+    )
+    try:
+        report = await run_job(store, "/table", SIZE, seed, partial(fill, store))
+    finally:
+        await store.aclose()
+
+    assert report.files == SIZE.tasks * SIZE.files
+    check(account, "/table", SIZE)
+    recover = next(policy for policy in store.policies if isinstance(policy, Recover))
+    return recover.recovered.total()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_every_job_ends_committed(first: int) -> None:
+    """Every job ends committed, with every file there once and whole, and nothing else."""
+    settled = [run_virtual(storm(seed)) for seed in range(first, first + GROUP)]
+
+    assert min(settled) > 0

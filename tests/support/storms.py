@@ -1,0 +1,137 @@
+"""Whole jobs through bad weather: answers lost, effects late; and what must be true then."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.host import Host
+from asynccommit.job import Layout
+from asynccommit.options import Options
+from asynccommit.parallel import for_each
+from asynccommit.results import JobReport
+from asynccommit.sim.faults import Climate
+from asynccommit.sim.store import Account
+from asynccommit.urls import parse_url
+from asynccommit.wrappers.base import Wrapped
+
+Write = Callable[[str, Mapping[str, bytes]], Awaitable[object]]
+"""Writes files below a directory."""
+
+FILESYSTEM = "data"
+ROOT = f"abfs://{FILESYSTEM}@devstoreaccount1.dfs.core.windows.net"
+
+STORM = Climate.from_json(
+    {
+        "faults": [
+            {"kind": "cut", "op": "*", "probability": 0.05},
+            {"kind": "after", "op": "*", "probability": 0.02, "code": "OperationTimedOut"},
+            {
+                "kind": "late",
+                "op": "*",
+                "probability": 0.01,
+                "reply": "cut",
+                "delay": {"model": "uniform", "low": 0.0, "high": 2.0},
+            },
+            {"kind": "before", "op": "*", "probability": 0.01, "code": "ServerBusy"},
+        ]
+    }
+)
+"""5% of answers lost, 2% errors after the effect, 1% late effects, 1% refusals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a job is.
+
+    Attributes:
+        tasks: how many there are.
+        files: of each task.
+        partitions: directories that the files of each task are spread over.
+    """
+
+    tasks: int
+    files: int
+    partitions: int = 10
+
+    def names(self, task: int) -> list[str]:
+        """Return the files of a task, relative to the destination."""
+        return [f"day={n % self.partitions}/part-{task:05}-{n:05}" for n in range(self.files)]
+
+
+def host(seed: int) -> Host:
+    """Return a host whose ids are those of ``seed``."""
+    rng = random.Random(seed)
+    return Host(
+        now=lambda: 1_795_000_000.0,
+        new_id=lambda: f"{rng.getrandbits(128):032x}",
+        rng=rng,
+        name="driver-0",
+        user="alice",
+    )
+
+
+async def run_job(store: Wrapped, path: str, size: Size, seed: int, write: Write) -> JobReport:
+    """Set a job up, have its tasks write and commit, and commit it, all through ``store``."""
+    layout = Layout(parse_url(ROOT + path), f"job_202601010000_{seed:04}")
+    job = ManifestCommitter(store, layout, Options(), host(seed))
+    await job.setup_job()
+    commits = []
+    for task in range(size.tasks):
+        task_id, attempt_id = layout.ids(task, 0)
+        base = await job.setup_task(attempt_id)
+        await write(base, {name: name.encode() for name in size.names(task)})
+        commits.append(await job.commit_task(task_id, attempt_id))
+    return await job.commit_job(commits, strict=True)
+
+
+async def fill(store: Wrapped, base: str, files: Mapping[str, bytes]) -> None:
+    """Write files below a directory."""
+    parents = sorted({f"{base}/{name}".rpartition("/")[0] for name in files})
+    await for_each(parents, store.mkdir, workers=16)
+
+    async def write(name: str) -> None:
+        await store.put(f"{base}/{name}", files[name])
+
+    await for_each(files, write, workers=64)
+
+
+def place(account: Account, base: str, files: Mapping[str, bytes]) -> None:
+    """Put files below a directory of the model, without any request."""
+    for name, data in files.items():
+        path = f"{base.strip('/')}/{name}"
+        account.create(FILESYSTEM, path)
+        account.append(FILESYSTEM, path, 0, data, flush=True)
+
+
+def etags_of(account: Account, path: str) -> dict[str, str]:
+    """Return the etag of each file below a directory, by its name without the directories."""
+    found: dict[str, str] = {}
+    token: str | None = None
+    while True:
+        listing = account.list(FILESYSTEM, path.strip("/"), recursive=True, token=token)
+        found |= {name: node.etag for name, node in listing.entries if not node.is_dir}
+        token = listing.token
+        if token is None:
+            return found
+
+
+def check(account: Account, path: str, size: Size) -> None:
+    """Assert that every file of a job is there, whole, and nothing else but its marker.
+
+    A temporary file whose creation took effect when all was over makes the job's directory again;
+    nobody reads it.
+    """
+    base = path.strip("/")
+    names = {name.removeprefix(f"{base}/") for name in etags_of(account, path)}
+    hidden = {name for name in names if name.startswith("_temporary/")}
+    there = names - hidden
+    wanted = {name for task in range(size.tasks) for name in size.names(task)}
+
+    assert there == wanted | {"_SUCCESS"}
+    assert all("/.asynccommit-" in name for name in hidden)
+    for name in wanted:
+        _, data = account.read(FILESYSTEM, f"{base}/{name}")
+        assert data == name.encode()
