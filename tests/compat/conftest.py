@@ -1,4 +1,4 @@
-"""One JVM with Hadoop's classes for the whole run."""
+"""One JVM with Hadoop's classes for the whole run, and one with its ABFS client."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from asynccommit.emulators.adls import EmulatorThread, running_emulator
+from tests.support.abfs import Abfs, start_abfs, why_not
 from tests.support.hadoop import Hadoop, jars, java_command
 
 
@@ -15,4 +17,20 @@ def hadoop() -> Iterator[Hadoop]:
     if java_command() is None or jars() is None:
         pytest.skip("needs java and pyspark")
     with Hadoop.start("-Xmx512m") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def emulator() -> Iterator[EmulatorThread]:
+    """Run one emulator for the whole run; each test has a filesystem of its own on it."""
+    with running_emulator() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def jvm(emulator: EmulatorThread) -> Iterator[Abfs]:
+    """Run one JVM with Hadoop's ABFS client; skips where there is no such client."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with start_abfs(emulator, "-Xmx512m") as started:
         yield started

@@ -210,8 +210,13 @@ def _connect(process: subprocess.Popen[bytes], log: Any) -> Any:
         raise RuntimeError(f"the JVM did not start: {log.read().decode(errors='replace')}")
     # Imported by name: py4j has no types.
     py4j = importlib.import_module("py4j.java_gateway")
+    # Its finalizers would run wherever Python collects, in the middle of another thread's import.
     parameters = py4j.GatewayParameters(
-        port=int(port), auth_token=token.decode(), auto_convert=True, auto_field=True
+        port=int(port),
+        auth_token=token.decode(),
+        auto_convert=True,
+        auto_field=True,
+        enable_memory_management=False,
     )
     return py4j.JavaGateway(gateway_parameters=parameters)
 
