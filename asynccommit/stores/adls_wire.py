@@ -78,6 +78,7 @@ def _day(text: str) -> int:
     return timegm(parsedate_to_datetime(f"{text} 00:00:00 GMT").timetuple())
 
 
+@lru_cache(maxsize=4096)
 def parse_date(text: str | None) -> float:
     """Return the seconds since the epoch of an HTTP date; 0.0 if it is none."""
     try:

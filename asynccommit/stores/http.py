@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from ipaddress import ip_address, ip_network
@@ -206,13 +205,18 @@ def open_transport(settings: HttpSettings, *, prefer: str | None = None) -> Tran
 
     Raises:
         OptionError: ``prefer`` names none of ``TRANSPORTS``, or a setting is wrong.
-        UnsupportedError: the library is not installed.
+        UnsupportedError: the library is not installed, or does not work in a forked process.
     """
     if prefer is not None and prefer not in TRANSPORTS:
         raise OptionError(f"no transport {prefer!r}; there is {', '.join(TRANSPORTS)}")
     for name in TRANSPORTS if prefer is None else (prefer,):
-        with suppress(ImportError, *(() if prefer else (UnsupportedError,))):
+        try:
             return _open(name, settings)
+        except ImportError:
+            continue
+        except UnsupportedError:
+            if prefer is not None:
+                raise
     extra = EXTRAS[prefer or "aiohttp"]
     raise UnsupportedError(f"no HTTP client is installed: pip install 'asynccommit[{extra}]'")
 

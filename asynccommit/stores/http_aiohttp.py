@@ -81,7 +81,7 @@ class AiohttpTransport:
         except (TimeoutError, ClientError, OSError, _CutError, _LargeError) as error:
             failure: Exception = self._failure(error, f"{method} {place(url)}")
         except ValueError:
-            failure = ValueError(f"{method} {place(url)}: a header cannot be sent as it is")
+            failure = ValueError(f"{method} {place(url)}: cannot be sent as it is")
         raise failure  # outside, so that no error of the library with the query hangs on it
 
     async def aclose(self) -> None:
@@ -117,7 +117,8 @@ class AiohttpTransport:
             case ConnectionTimeoutError():
                 return NotSentError(f"{what}: no connection within {settings.connect_timeout:g} s")
             case ClientConnectorCertificateError():
-                return UntrustedError(f"{what}: {_reason(error.certificate_error)}")
+                reason = _reason(error.certificate_error)
+                return UntrustedError(f"{what}: certificate not trusted: {reason}")
             case ClientConnectorError():
                 return NotSentError(f"{what}: cannot connect: {_reason(error.os_error)}")
             case ClientHttpProxyError():
@@ -191,4 +192,6 @@ def _tls(ca_file: str | None) -> ssl.SSLContext:
 
 
 def _reason(error: BaseException) -> str:
-    return getattr(error, "strerror", None) or getattr(error, "verify_message", "") or str(error)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return getattr(error, "strerror", None) or str(error)

@@ -97,7 +97,7 @@ class PyreqwestTransport:
             elif method not in ("GET", "HEAD"):
                 request.header("Content-Length", "0")  # left out otherwise, and stores ask for it
             return request.build_streamed()
-        raise ValueError(f"{method} {place(url)}: a header cannot be sent as it is")
+        raise ValueError(f"{method} {place(url)}: cannot be sent as it is")
 
     @coroutine
     def _opened(self, request: StreamRequest) -> Generator[Any, None, Answer]:
@@ -235,7 +235,7 @@ def _certificates(ca_file: str | None) -> list[bytes]:
 
 def _not_connected(reason: str, what: str, settings: HttpSettings) -> NotSentError:
     if "peer certificate" in reason:
-        return UntrustedError(f"{what}: {reason}")
+        return UntrustedError(f"{what}: certificate not trusted: {reason}")
     if reason == "operation timed out":
         return NotSentError(f"{what}: no connection within {settings.connect_timeout:g} s")
     return NotSentError(f"{what}: cannot connect: {reason}")

@@ -40,6 +40,7 @@ FS = "data"
 ADDRESS = parse_url(f"abfs://{FS}@devstoreaccount1.dfs.core.windows.net/")
 TOKEN = str(UUID(int=1))
 LIMIT = 1 << 20
+NAMESPACE = {"fs.azure.account.hns.enabled": "true"}
 DATE = "Tue, 05 Mar 2024 17:09:08 GMT"
 
 
@@ -376,3 +377,54 @@ async def test_the_errors_of_a_copy_name_both_ends(store: AdlsStore) -> None:
     assert caught.value.path == "/t/f"
     with pytest.raises(NotFoundError, match="there is no directory /gone"):
         await store.copy("/t/f", "/gone/f")
+
+
+# --- answers that the emulator does not give -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "status, headers, expected",
+    [
+        ("200 OK", ["x-ms-resource-type: directory"], PreconditionError),
+        ("206 Partial Content", ["Content-Range: bytes 0-9/10"], RejectedError),
+        ("416 Range", ["x-ms-error-code: InvalidRange", "x-ms-resource-type: directory"],
+         PreconditionError),
+        ("416 Range", ["x-ms-error-code: InvalidRange"], UnavailableError),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_copied_is_told(
+    status: str, headers: list[str], expected: type[StoreError]
+) -> None:
+    """A directory, an answer without data, a file that is empty and then is not."""
+    known = ["x-ms-request-id: 1", 'ETag: "0x8D"', *headers]
+
+    async def script(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        if seen.line.startswith(b"GET"):
+            writer.write(answer(status, headers=known))
+        elif b"/t/f" in seen.line:
+            writer.write(answer(headers=[*known, "Content-Length: 5"], length=False))
+        else:
+            writer.write(answer(headers=[*known, "x-ms-resource-type: directory"]))
+
+    async with RawServer(script) as server:
+        options = {"account_host": server.url()[:-1], "account_key": "a2V5", **NAMESPACE}
+        store = AdlsStore(ADDRESS, options, environ={})
+        found = Files(store._client, str).pieces(Request("copy", "/t/f"), "/t/f")
+        with pytest.raises(expected):
+            await anext(found)
+        await store.aclose()
+
+
+async def test_a_rename_in_part_is_unknown() -> None:
+    """No account with directories was seen to do so; if one does, it is no success."""
+    known = ["x-ms-request-id: 1", "x-ms-continuation: abc"]
+
+    async def script(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer("201 Created", headers=known))
+
+    async with RawServer(script) as server:
+        options = {"account_host": server.url()[:-1], "account_key": "a2V5", **NAMESPACE}
+        store = AdlsStore(ADDRESS, options, environ={})
+        with pytest.raises(OutcomeUnknownError, match="in part only"):
+            await store.rename("/d", "/e")
+        await store.aclose()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import itertools
 from collections.abc import AsyncIterator
 
 import pytest
@@ -20,7 +18,17 @@ from asynccommit.stores.http import (
     UntrustedError,
     open_transport,
 )
-from tests.support.servers import RawServer, Script, Seen, answer, reset, says
+from tests.support.servers import (
+    RawServer,
+    Script,
+    Seen,
+    answer,
+    drip,
+    reset,
+    says,
+    silent,
+    stuck,
+)
 
 LIMIT = 1 << 20
 SHORT = 0.15  # seconds that are waited in vain
@@ -250,26 +258,6 @@ async def test_an_empty_answer_needs_no_limit(transport: Transport) -> None:
 # --- waiting ---------------------------------------------------------------------------------
 
 
-async def drip(seen: Seen, writer: asyncio.StreamWriter) -> None:
-    """Answer a few bytes at a time, without end."""
-    writer.write(answer(headers=["Content-Length: 100000"], length=False))
-    for _ in itertools.count():
-        writer.write(b"x")
-        await writer.drain()
-        await asyncio.sleep(SHORT / 10)
-
-
-async def silent(seen: Seen, writer: asyncio.StreamWriter) -> None:
-    """Never answer."""
-    await asyncio.Event().wait()
-
-
-async def stuck(seen: Seen, writer: asyncio.StreamWriter) -> None:
-    """Stop in the middle of the body."""
-    writer.write(answer(headers=["Content-Length: 10"], length=False) + b"abc")
-    await asyncio.Event().wait()
-
-
 @pytest.mark.parametrize(
     "script, settings, text",
     [
@@ -348,87 +336,3 @@ async def test_closing_ends_requests_under_way(transport: Transport) -> None:
         await server.got()
         await transport.aclose()
     assert type(task.result()) is NoAnswerError
-
-
-# --- cancelling ------------------------------------------------------------------------------
-
-
-async def half(seen: Seen, writer: asyncio.StreamWriter) -> None:
-    """Stop after many bytes of the body."""
-    writer.write(answer(headers=["Content-Length: 900000"], length=False) + b"x" * 300_000)
-    await asyncio.Event().wait()
-
-
-async def cancel_five(transport: Transport, server: RawServer) -> None:
-    """Cancel five requests that wait for ``server``."""
-    url = server.url("/p")
-    sends = (transport.send("PUT", url, {}, b"x", limit=LIMIT) for _ in range(5))
-    tasks = [asyncio.create_task(send) for send in sends]
-    await server.got(len(tasks))
-    await asyncio.sleep(SHORT)
-    for task in tasks:
-        task.cancel()
-    results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(result) for result in results] == [asyncio.CancelledError] * 5
-
-
-@pytest.mark.parametrize("script", [silent, stuck, drip, half])
-async def test_a_cancelled_request_leaves_nothing(library: str, script: Script) -> None:
-    """Its connection is closed; at the latest when its time is up, for pyreqwest cannot stop it."""
-    transport = open_transport(HttpSettings(proxy="", total_timeout=1), prefer=library)
-    async with RawServer(script) as server, RawServer(says(answer("201 Made"))) as other:
-        await cancel_five(transport, server)
-        assert (await transport.send("PUT", other.url(), {}, limit=LIMIT)).status == 201
-        await server.hung_up(5)
-        await transport.aclose()
-    assert len(asyncio.all_tasks()) == 1
-
-
-async def test_closing_waits_for_cancelled_requests(library: str) -> None:
-    """After ``aclose`` nothing begins to be sent any more, and no task is left."""
-    transport = open_transport(HttpSettings(proxy="", connect_timeout=SHORT), prefer=library)
-    async with RawServer(silent) as server:
-        await cancel_five(transport, server)
-        await transport.aclose()
-        assert len(asyncio.all_tasks()) == 6
-    assert len(server.seen) == 5
-
-
-async def test_what_waits_for_a_connection_is_not_sent_once_cancelled(library: str) -> None:
-    """A request that was cancelled in the queue never leaves it."""
-    transport = open_transport(HttpSettings(proxy="", connections=1), prefer=library)
-    held = asyncio.Event()
-
-    async def hold(seen: Seen, writer: asyncio.StreamWriter) -> None:
-        await held.wait()
-        writer.write(answer())
-
-    async with RawServer(hold) as server:
-        first = asyncio.create_task(transport.send("PUT", server.url("/1"), {}, limit=LIMIT))
-        await server.got()
-        second = asyncio.create_task(transport.send("PUT", server.url("/2"), {}, limit=LIMIT))
-        await asyncio.sleep(SHORT)
-        second.cancel()
-        held.set()
-        await asyncio.wait((first, second))
-        await transport.send("PUT", server.url("/3"), {}, limit=LIMIT)
-        await transport.aclose()
-    lines = [seen.line for seen in server.seen]
-    assert lines == [b"PUT /1 HTTP/1.1", b"PUT /3 HTTP/1.1"]
-
-
-async def test_requests_can_be_cancelled_at_any_moment(transport: Transport) -> None:
-    """Wherever a cancellation strikes, no request is doubled and none is left behind."""
-    async with RawServer(says(answer(body=b"x"))) as server:
-        for steps in range(60):
-            url = server.url(f"/{steps}")
-            task = asyncio.create_task(transport.send("PUT", url, {}, b"x", limit=LIMIT))
-            for _ in range(steps):
-                await asyncio.sleep(0)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-        assert (await transport.send("PUT", server.url("/end"), {}, limit=LIMIT)).status == 200
-        await transport.aclose()
-        gc.collect()
-    lines = [seen.line for seen in server.seen]
-    assert len(set(lines)) == len(lines)

@@ -169,6 +169,32 @@ def reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
+async def drip(seen: Seen, writer: asyncio.StreamWriter) -> None:
+    """Answer a few bytes at a time, without end."""
+    writer.write(answer(headers=["Content-Length: 100000"], length=False))
+    for _ in itertools.count():
+        writer.write(b"x")
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+
+async def silent(seen: Seen, writer: asyncio.StreamWriter) -> None:
+    """Never answer."""
+    await asyncio.Event().wait()
+
+
+async def stuck(seen: Seen, writer: asyncio.StreamWriter) -> None:
+    """Stop in the middle of the body."""
+    writer.write(answer(headers=["Content-Length: 10"], length=False) + b"abc")
+    await asyncio.Event().wait()
+
+
+async def half(seen: Seen, writer: asyncio.StreamWriter) -> None:
+    """Stop after many bytes of the body."""
+    writer.write(answer(headers=["Content-Length: 900000"], length=False) + b"x" * 300_000)
+    await asyncio.Event().wait()
+
+
 @dataclass
 class Proxy:
     """An HTTP proxy that connects every tunnel to one port of this machine.
