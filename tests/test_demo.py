@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 from asynccommit.cli import main
-from asynccommit.demo import Outcome, Side, table
+from asynccommit.demo import AdlsOutcome, Outcome, Side, Weather, adls_table, table
 from asynccommit.demo.flights import MARK, find_flights, prepare
+from asynccommit.demo.hadoop_azure import client_jar
 from asynccommit.demo.session import duration
-from asynccommit.errors import OptionError
+from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.report.text import to_text
+from asynccommit.results import JobReport
 
 SIDE = Side("/t", 1460, 365, 0.5, 2.0, 20.0, False, 336_776, "-17")
 OUTCOME = Outcome(
@@ -162,6 +164,7 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
         import json, pathlib, sys
         from asynccommit.demo import run, table
         from asynccommit.report.text import to_text
+from asynccommit.results import JobReport
         outcome = run(pathlib.Path(sys.argv[1]), months=(1,), say=lambda text: None)
         print(json.dumps({**outcome.to_json(), "table": to_text(table(outcome))}))
     """
@@ -179,3 +182,58 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["out"]
     summary = json.loads(Path(said["report"].removeprefix("file:")).read_text())
     assert summary["success"] is True
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_demo_on_adls_on_one_month(tmp_path: Path) -> None:
+    """Spark writes through Hadoop's client to a store that loses answers; every row arrives."""
+    try:
+        client_jar()
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    weather = ["--latency", "5ms", "--lost", "10%"]
+    command = [sys.executable, "-m", "asynccommit", "demo-adls", "--month", "2", "--json", *weather]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["proven"], said["checks"]
+    assert said["struck"]["cut rename"] > 0
+    assert said["report"]["recovered"]["rename"] > 0
+    assert (said["rows"], said["files"]) == (24_951, 112)
+
+
+ADLS = AdlsOutcome(
+    url="abfs://flights@acct.dfs.core.windows.net/table",
+    rows=10,
+    read=10,
+    same=True,
+    files=4,
+    left=0,
+    write=2.0,
+    report=JobReport("job", "abfs://x", files=4, recovered={"rename": 1}, success="abfs://x/_S"),
+    requests={"rename": 9},
+    struck={"cut rename": 1},
+    weather=Weather(),
+    log="/log",
+)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"same": False}, {"files": 5}, {"left": 1}, {"struck": {}}], ids=str
+)
+def test_nothing_is_proven_by_halves_on_adls(changes: dict[str, Any]) -> None:
+    """Each check can fail, and then the whole does."""
+    assert ADLS.proven
+    assert not replace(ADLS, **changes).proven
+
+
+def test_table_of_the_demo_on_adls() -> None:
+    """The table says what the store did and what was shown."""
+    text = to_text(adls_table(ADLS))
+
+    assert "cut rename 1" in text
+    assert "1 lost answer settled" in text
+    assert text.count("yes ") == 4

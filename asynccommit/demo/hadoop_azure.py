@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from asynccommit.errors import UnsupportedError
@@ -35,13 +36,12 @@ def client_jar() -> Path:
 
 def hadoop_version() -> str:
     """Return the version of Hadoop among PySpark's jars. Raises ``UnsupportedError``."""
-    try:
-        from pyspark.find_spark_home import _find_spark_home
-    except ImportError:
-        raise UnsupportedError(
-            "PySpark is not installed: pip install 'asynccommit[spark]'"
-        ) from None
-    jars = Path(_find_spark_home(), "jars")
+    # Found, not imported: that takes a second.
+    spec = find_spec("pyspark")
+    home = os.environ.get("SPARK_HOME") or (os.path.dirname(spec.origin or "") if spec else "")
+    if not home:
+        raise UnsupportedError("PySpark is not installed: pip install 'asynccommit[spark]'")
+    jars = Path(home, "jars")
     for jar in jars.glob("hadoop-client-api-*.jar"):
         if found := re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name):
             return found[1]
