@@ -10,8 +10,8 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from collections.abc import Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 from asynccommit.errors import UnsupportedError
@@ -34,10 +34,19 @@ class Engine:
         self._started.wait()
 
     def _serve(self) -> None:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            self._loop = runner.get_loop()
-            self._loop.call_soon(self._started.set)
-            self._loop.run_forever()
+        loop = self._loop = _new_loop()
+        # Its own, because the loop's would be ended by a new thread, and while the interpreter
+        # ends, which is when this happens, Python 3.12 and later start none.
+        executor = ThreadPoolExecutor(thread_name_prefix="asynccommit-default")
+        loop.set_default_executor(executor)
+        try:
+            loop.call_soon(self._started.set)
+            loop.run_forever()
+            loop.run_until_complete(_end_tasks())
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            executor.shutdown()
+            loop.close()
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run ``coroutine`` on the engine's loop and return its result.
@@ -106,13 +115,21 @@ async def _cancelled_tasks_end() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+async def _end_tasks() -> None:
+    """Cancel what is left and wait for it."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
     except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
 
 
 _lock = threading.Lock()
