@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from asynccommit import AbortReport, JobReport
 from asynccommit.report.inspection import Inspection, Rename
 from asynccommit.report.text import ROWS, abort_report, inspection, job_report, to_text
@@ -28,6 +30,15 @@ def test_job_report_is_compact() -> None:
         "  stages            rename files 250 ms",
         "  marker            file:/t/_SUCCESS",
     ]
+
+
+def test_job_report_tells_what_the_store_did() -> None:
+    """Lost answers, refusals and long waiting get a line; a store that just answers gets none."""
+    trouble = replace(REPORT, recovered={"rename": 2}, refused=3, waited={"rate": 4.0})
+    text = to_text(job_report(trouble))
+
+    assert "2 lost answers settled; 3 refused for their rate; waited, added up: rate 4.00 s" in text
+    assert "settled" not in to_text(job_report(REPORT))
 
 
 def test_job_report_of_a_dry_run_names_files() -> None:

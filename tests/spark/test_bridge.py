@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from asynccommit import sync
+from asynccommit.emulators.adls import AdlsEmulator
 from asynccommit.errors import CommitError
 from asynccommit.options import OptionWarning
 from asynccommit.results import JobReport
@@ -178,3 +180,45 @@ def test_hook_hears_of_every_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Bridge().apply(request(tmp_path, tasks=set_up(tmp_path)))
 
     assert "job_stage_rename_files" in heard
+
+
+def test_a_check_finds_what_spark_has_set_up(tmp_path: Path) -> None:
+    """Before any task runs Python says that it reaches the job's directory."""
+    set_up(tmp_path)
+    reply = json.loads(Bridge().apply(request(tmp_path, what="check")))
+
+    assert reply == {"ok": True}
+    assert not (tmp_path / "_SUCCESS").exists()
+
+
+def test_a_check_of_another_place_is_refused(tmp_path: Path) -> None:
+    """Where Python does not find what Spark has just made, the two use different stores."""
+    reply = json.loads(Bridge().apply(request(tmp_path, what="check")))
+
+    assert not reply["ok"]
+    assert "do both use the same account?" in reply["error"]
+
+
+async def test_a_check_needs_credentials_that_work(adls_emulator: AdlsEmulator) -> None:
+    """A key that Python has wrong is found before any task runs, and is not repeated."""
+    adls_emulator.model.create_filesystem("data")
+    wrong = "d3Jvbmcga2V5IGluZGVlZA=="
+    asked = {
+        "version": 1,
+        "what": "check",
+        "dest": f"abfs://data@{adls_emulator.account}.dfs.core.windows.net/t",
+        "jobId": "job-1",
+        "attempt": 0,
+        "conf": {},
+        "storage": {
+            "fs.azure.abfs.endpoint": adls_emulator.endpoint.partition("://")[2],
+            "fs.azure.always.use.https": "false",
+            f"fs.azure.account.key.{adls_emulator.account}.dfs.core.windows.net": wrong,
+            "fs.azure.createRemoteFileSystemDuringInitialization": "true",
+        },
+    }
+    reply = json.loads(await asyncio.to_thread(Bridge().apply, json.dumps(asked)))
+
+    assert not reply["ok"]
+    assert "AuthenticationFailed" in reply["error"]
+    assert wrong not in reply["error"]

@@ -1,0 +1,58 @@
+"""One value of what the policies around a store have counted."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+
+from asynccommit.sim.client import SimStore
+from asynccommit.sim.faults import Climate, Weather
+from asynccommit.sim.loop import run_virtual
+from asynccommit.sim.store import Account
+from asynccommit.stores import StoreSettings, open_store, wrap
+from asynccommit.urls import parse_url
+from asynccommit.wrappers.traffic import Traffic, traffic_of
+
+CLIMATE = Climate.from_json(
+    {
+        "faults": [
+            {"kind": "cut", "op": "rename", "path": "moved", "times": 1},
+            {"kind": "before", "op": "mkdir", "code": "ServerBusy", "times": 2},
+        ]
+    }
+)
+
+
+def test_what_happened_is_counted() -> None:
+    """A lost answer that was settled, refusals, and the waiting for them show up."""
+
+    async def run() -> Traffic:
+        ids = count()
+        account = Account("sim", now=lambda: 0.0, new_id=lambda: f"id-{next(ids)}")
+        account.create_filesystem("data")
+        weather = Weather(random.Random(1), lambda: 0.0, CLIMATE)
+        options = {"account": account, "weather": weather}
+        address = parse_url("abfs://data@sim.dfs.core.windows.net/")
+        store = wrap(SimStore(address, options), StoreSettings(random.Random(1)))
+        await store.mkdir("/d")
+        await store.put("/d/f", b"x")
+        await store.rename("/d/f", "/d/moved")
+        await store.aclose()
+        return traffic_of(store)
+
+    traffic = run_virtual(run())
+
+    assert traffic.recovered == {"rename": 1}
+    assert traffic.refused == 2
+    assert traffic.sent == 6  # two refused, one taken, a put, a rename, and a look at its end
+    assert traffic.waited.keys() <= {"rate", "backoff"}
+    assert traffic.waited["backoff"] > 0
+
+
+async def test_a_store_without_trouble_has_none() -> None:
+    """Nothing was refused, recovered or waited for on a local disk."""
+    store = open_store(parse_url("file:/"), StoreSettings(random.Random(1)))
+    await store.head("/")
+    await store.aclose()
+
+    assert traffic_of(store) == Traffic(sent=1)
