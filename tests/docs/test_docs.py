@@ -5,12 +5,25 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from asynccommit import errors
+from asynccommit.cli import app
+from asynccommit.demo.hadoop_azure import client_conf, client_jar
+from asynccommit.emulators.adls import running_emulator
+from asynccommit.emulators.adls_auth import DEVELOPMENT_KEY
+from asynccommit.emulators.config import Settings
+from asynccommit.emulators.control import __doc__ as control_table
 from asynccommit.options import CLASSIC, DEAD, KEYS, MANIFEST
+from asynccommit.sim.faults import KINDS, OPS, REPLIES, Fault
+from asynccommit.stores.azure_options import KNOWN
+from tests.support.abfs import why_not
 from tests.support.snippets import (
     HOW,
     PAGES,
@@ -23,15 +36,22 @@ from tests.support.snippets import (
 )
 
 EVERY = [snippet for page in PAGES for snippet in snippets(page)]
+ACCOUNT = "account"
 
 
 def _plain(page: Path) -> list[Snippet]:
-    found = (_ for _ in snippets(page) if _.language not in SHOWN_ONLY or "output" in _.how)
-    return [_ for _ in found if not _.how & {"spark", "make", "install"}]
+    found = (
+        _ for _ in snippets(page) if _.language not in SHOWN_ONLY or "output" in _.how or _.file
+    )
+    return [_ for _ in found if not _.how & {"spark", "abfs", "make", "install"}]
 
 
 def _spark(page: Path) -> list[Snippet]:
     return [_ for _ in snippets(page) if "spark" in _.how]
+
+
+def _abfs(page: Path) -> list[Snippet]:
+    return [_ for _ in snippets(page) if "abfs" in _.how]
 
 
 def _name(page: Path) -> str:
@@ -60,6 +80,36 @@ def test_blocks_without_spark_run(page: Path, tmp_path: Path) -> None:
 def test_blocks_with_spark_run(page: Path, tmp_path: Path) -> None:
     """The Spark blocks of a page are a script that runs and prints what the page shows."""
     run_page(_spark(page), tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", [_ for _ in PAGES if _abfs(_)], ids=_name)
+def test_blocks_on_adls_run(page: Path, tmp_path: Path) -> None:
+    """The Spark blocks that write to an account are a script that runs against an emulator."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with _account(tmp_path) as environment:
+        run_page(_abfs(page), tmp_path, environment)
+
+
+@contextmanager
+def _account(folder: Path) -> Iterator[Mapping[str, str]]:
+    """Serve the account of the pages; yield what leads Spark there, and its key."""
+    with running_emulator(accounts={ACCOUNT: DEVELOPMENT_KEY}) as emulator:
+        emulator.do(lambda it: it.model.create_filesystem("data"))
+        conf = {
+            key: value
+            for key, value in client_conf(ACCOUNT, "", f"127.0.0.1:{emulator.port}").items()
+            if "account" not in key  # the page says that
+        }
+        lines = [f"spark.hadoop.{key} {value}" for key, value in conf.items()]
+        (folder / "conf").mkdir()
+        (folder / "conf/spark-defaults.conf").write_text(
+            "\n".join([f"spark.jars {client_jar()}", *lines])
+        )
+        yield {"SPARK_CONF_DIR": str(folder / "conf"), "ACCOUNT_KEY": emulator.key}
 
 
 @pytest.mark.parametrize("snippet", [_ for _ in EVERY if "make" in _.how], ids=str)
@@ -130,6 +180,36 @@ def test_every_error_is_documented() -> None:
     drawing = (errors.__doc__ or "").partition("\n\n")[2]
 
     assert drawing.strip() in text
+
+
+def test_every_storage_option_is_documented() -> None:
+    """The page of stores names every option of a store on Azure."""
+    text = (ROOT / "docs/stores.md").read_text("utf-8")
+
+    assert {name for name in KNOWN if f"`{name}`" not in text and f'"{name}"' not in text} == set()
+
+
+def test_every_part_of_the_emulator_is_documented() -> None:
+    """Its page has every kind of fault, operation, setting and place of its own endpoint."""
+    text = (ROOT / "docs/emulators.md").read_text("utf-8")
+    settings = {field.name for field in fields(Settings)} - {"climate"}
+    table = re.findall(r"^((?:[A-Z]+, )*[A-Z]+) +(\w+) ", control_table or "", re.MULTILINE)
+    places = {" ".join(found) for found in table}
+    names = {*KINDS, *OPS, *REPLIES, *Fault.__slots__, *settings, "latency", "limit", "faults"}
+
+    assert {name for name in names if f"`{name}`" not in text} == set()
+    assert len(places) > 8
+    assert {place for place in places if f"`{place}`" not in text} == set()
+
+
+def test_every_command_is_documented() -> None:
+    """The page of the command line has every verb."""
+    text = (ROOT / "docs/cli.md").read_text("utf-8")
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).stdout
+    verbs = re.findall(r"^│ ([a-z][a-z-]+) ", shown, flags=re.MULTILINE)
+
+    assert len(verbs) > 5
+    assert {verb for verb in verbs if f"asynccommit {verb}" not in text} == set()
 
 
 def _anchors(page: Path) -> set[str]:

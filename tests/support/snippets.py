@@ -5,13 +5,16 @@ in a fresh process, ```` ```console ```` blocks run after it in the same folder.
 changes that:
 
 ``spark``    needs a Spark session: such blocks are a script of their own
+``abfs``     needs Spark, Hadoop's client of ADLS and an account: the same, with an emulator
 ``make``     only the targets of the Makefile are looked up
 ``install``  only the extras of the package are looked up
+``session``  one shell runs all commands; what it has in the background ends with it
 
 ``output``   is what the Python block before it prints
-``NAME.py``  is a file of that name, for the blocks after it
+``NAME.py``  is a file of that name, for the blocks after it; and so is ``NAME.json``
 
-The lines after a ``$ command`` are what the command prints. ``...`` stands for anything.
+The lines after a ``$ command`` are what the command prints. ``...`` stands for anything. Where a
+page says port 10004, it is run with one that is free.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.support.spark import ENVIRONMENT
@@ -31,7 +36,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md")
 
 SHOWN_ONLY = {"text", "json", "ini"}
-HOW = {"spark", "make", "install", "output"}
+HOW = {"spark", "abfs", "make", "install", "session", "output"}
+PORT = "10004"
 
 _FENCE = re.compile(r"^( *)```(.*)\n((?:.*\n)*?)\1```$", re.MULTILINE)
 _CHECK = doctest.OutputChecker().check_output
@@ -59,7 +65,7 @@ class Snippet:
     @property
     def file(self) -> str | None:
         """The name of the file that this block is, ``None`` if it is to be run."""
-        return next((word for word in self.how if word.endswith(".py")), None)
+        return next((word for word in self.how if word.endswith((".py", ".json"))), None)
 
 
 def snippets(page: Path) -> list[Snippet]:
@@ -76,15 +82,16 @@ def _snippet(page: Path, text: str, found: re.Match[str]) -> Snippet:
     return Snippet(page, line, language, frozenset(how), body)
 
 
-def run_page(found: Sequence[Snippet], folder: Path) -> None:
+def run_page(
+    found: Sequence[Snippet], folder: Path, environment: Mapping[str, str] | None = None
+) -> None:
     """Run the Python blocks as one script of a fresh process, then the commands; compare."""
-    for snippet in found:
-        if snippet.file:
-            (folder / snippet.file).write_text(snippet.text, "utf-8")
+    shell = _Shell(folder, environment or {})
+    found = [shell.prepared(snippet) for snippet in found]
     blocks = [snippet for snippet in found if snippet.is_code]
     script = folder / f"{found[0].page.stem}.py"
     script.write_text(_script(blocks), "utf-8")
-    printed = iter(_run([sys.executable, script.name], folder).split(_MARK))
+    printed = iter(shell.run([sys.executable, script.name]).split(_MARK))
     last = ""
     for snippet in found:
         if snippet.is_code:
@@ -92,8 +99,8 @@ def run_page(found: Sequence[Snippet], folder: Path) -> None:
         elif "output" in snippet.how:
             check_output(snippet, snippet.text, last)
         elif snippet.language == "console":
-            for command, output in commands(snippet):
-                check_output(snippet, output, _run(["bash", "-c", command], folder))
+            for (_, wanted), shown in zip(commands(snippet), shell.answers(snippet), strict=True):
+                check_output(snippet, wanted, shown)
 
 
 _MARK = "--- end of block ---\n"
@@ -121,12 +128,61 @@ def check_output(snippet: Snippet, wanted: str, printed: str) -> None:
         raise AssertionError(f"{snippet} shows\n{wanted}\nbut this was printed:\n{printed}")
 
 
-def _run(command: list[str], folder: Path) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, **ENVIRONMENT, "PATH": path, "COLUMNS": "100"}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240
-    )
-    if done.returncode:
-        raise AssertionError(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
+class _Shell:
+    """Where the blocks of a page are run."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        # An emulator on loopback is not asked through a proxy.
+        own = {"PATH": path, "COLUMNS": "100", "NO_PROXY": "*", "no_proxy": "*"}
+        self._environment = {**os.environ, **ENVIRONMENT, **own, **environment}
+        self._folder = folder
+        self._port = str(_free_port())
+
+    def prepared(self, snippet: Snippet) -> Snippet:
+        """Return the block as it is run here; one that is a file is written."""
+        text = re.sub(rf"\b{PORT}\b", self._port, snippet.text)
+        if snippet.file:
+            (self._folder / snippet.file).write_text(text, "utf-8")
+        return replace(snippet, text=text)
+
+    def answers(self, snippet: Snippet) -> Iterator[str]:
+        """Yield what each command of a console block prints."""
+        shown = [command for command, _ in commands(snippet)]
+        if "session" not in snippet.how:
+            yield from (self.run(["bash", "-c", command]) for command in shown)
+            return
+        lines = [_END_WITH_SHELL, *(f"{command}\nprintf '%s' '{_MARK}'" for command in shown)]
+        yield from self.run(["bash", "-e", "-c", "\n".join(lines)]).split(_MARK)[: len(shown)]
+
+    def run(self, command: list[str]) -> str:
+        """Return what a command prints; all that it started ends with it."""
+        with subprocess.Popen(
+            command,
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        ) as process:
+            try:
+                printed, errors = process.communicate(timeout=240)
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        if process.returncode:
+            said = f"{printed}{errors}"
+            raise AssertionError(f"{command} ended with {process.returncode}:\n{said}")
+        return printed
+
+
+_END_WITH_SHELL = "trap 'status=$?; kill $(jobs -p) 2>&- || true; wait; exit $status' EXIT"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
