@@ -83,11 +83,13 @@ class Adaptive:
     async def _turn(self, limiter: Limiter, kind: int, cost: int) -> None:
         clock = asyncio.get_running_loop().time
         begin = clock()
-        reason = "retry-after" if limiter.paused_until > begin else "rate"
         try:
             await limiter.wait(kind, cost)
         finally:
-            self.waited[reason] += clock() - begin
+            end = clock()
+            paused = limiter.paused(begin, end)
+            self.waited["retry-after"] += paused
+            self.waited["rate"] += end - begin - paused
 
     def _failed(self, limiter: Limiter, epoch: int, error: StoreError) -> None:
         if isinstance(error, ThrottledError):

@@ -118,7 +118,7 @@ class Limiter:
         self.pace = Pace()
         self.epoch = 0
         self.good = 0
-        self.paused_until = -math.inf
+        self.paused_from = self.paused_until = -math.inf
         self._loop = loop
         self._bucket = Bucket(self.pace.rate, now)
         self._lanes = tuple(_Lane(weight, now) for weight in _WEIGHTS)
@@ -174,6 +174,10 @@ class Limiter:
             self._timer.cancel()
             self._arm(now)
         return turn
+
+    def paused(self, begin: float, end: float) -> float:
+        """Return how many of these seconds were a pause; of the last one, as far as is known."""
+        return max(0.0, min(end, self.paused_until) - max(begin, self.paused_from))
 
     def refused(self, epoch: int, retry_after: float | None) -> None:
         """Note the refusal of a request that was let go in ``epoch``."""
@@ -241,6 +245,8 @@ class Limiter:
             self.epoch += 1
             self._fresh = True
         if window.share >= _DOWN and self._asked > now:
+            if now > self.paused_until:
+                self.paused_from = now
             self.paused_until = min(self._asked, now + _PAUSE)
             self._bucket.pause(self.paused_until)
         self._agree()

@@ -7,7 +7,8 @@ tenth of a second; ``Pace.step`` judges one after the other and is plain arithme
 * It begins at ``START``, which Hadoop asks of every account, and doubles twice a second up to the
   first window with many refusals.
 * A window with refusals takes a twentieth off the rate, or all that was refused if that is more:
-  so it follows a limit that falls far within some windows.
+  so it follows a limit that falls far within some windows. A deep fall is soon tried to be taken
+  back, for it may have been a hiccup.
 * Then it rises by ``GAIN`` times the square root of the rate each second, and faster the longer
   nothing is refused: more than five times as much within a minute. A gain in proportion to the
   rate would keep unequal shares unequal; with the root, two clients come to equal shares.
@@ -30,8 +31,8 @@ _DOUBLING = 0.5  # seconds in which the rate doubles at the beginning
 _PATIENCE = 15.0  # seconds after which the rise becomes quicker
 _FALL = 0.95
 _DEEPEST = 0.3  # what one window leaves of the rate at least
-_USED = 0.9  # share of the rate from which it counts as used
-_ENOUGH = 20  # requests from which it can be told whether it was
+_RETURN = 2.0  # seconds in which most of a deep fall is taken back, if nothing is refused
+_ENOUGH = 20  # requests from which it can be told how much of a rate was used
 _MANY = 0.05  # share of refusals that is never expected
 _FEW = 0.0005  # share that is always expected
 _ALL = 0.9  # share of refusals after which the limit is sought anew
@@ -40,7 +41,6 @@ _ROW = 4.0  # falls in a row that make refusals suspect; between them they are f
 _FORGET = 0.9
 _CHECK = 0.7  # what a check leaves of the rate
 _CHECKED = 500  # answers that a check takes, or a second's worth
-_SURE = 1
 _OLD = 30.0  # seconds for which its result holds
 
 
@@ -81,15 +81,15 @@ class Window:
 class Pace:
     """The rate to ask at, in requests a second, as ``rate``.
 
-    Args:
-        most: the rate never rises above this.
+    Attributes:
+        most: the rate is never above this. What was found out before stays known.
     """
 
     def __init__(self, most: float = math.inf) -> None:
-        self.rate = min(START, most)
-        self._most = most
+        self.most = most
+        self._found = START
         self._starting = True
-        self._base = self._gain = self._risen = 0.0
+        self._base = self._depth = self._gain = self._risen = 0.0
         self._row = 0.0
         self._expected = 0.0
         self._age = 0.0
@@ -99,14 +99,9 @@ class Pace:
         return f"Pace({self.rate:.0f}/s)"
 
     @property
-    def most(self) -> float:
-        """What the rate never rises above."""
-        return self._most
-
-    @most.setter
-    def most(self, most: float) -> None:
-        self._most = most
-        self.rate = min(self.rate, most)
+    def rate(self) -> float:
+        """What to ask at now."""
+        return min(self._found, self.most)
 
     @property
     def expected(self) -> float:
@@ -136,27 +131,30 @@ class Pace:
         return True
 
     def _rise(self, seconds: float) -> None:
+        if self._found >= self.most:
+            return  # It was not tried, so no answer speaks of it.
         if self._starting:
-            rate = self.rate * 2 ** (seconds / _DOUBLING)
+            rate = self._found * 2 ** (seconds / _DOUBLING)
         else:
             self._risen += seconds
             t = self._risen
             rate = self._base + self._gain * t * (1 + (t / _PATIENCE) ** 2 / 3)
-        self.rate = min(self._most, max(self.rate, rate))
+            rate += self._depth * (1 - math.exp(-t / _RETURN))
+        self._found = min(self.most, max(self._found, rate))
 
     def _fall(self, window: Window) -> None:
         factor = 1.0
-        if window.sent >= _ENOUGH:
-            used = window.sent / (window.seconds * self.rate)
-            factor = used if used < _USED else 1.0
+        if window.sent >= _ENOUGH and window.bound < window.seconds / 2:
+            factor = min(1.0, window.sent / (window.seconds * self.rate))
         if window.is_over(_MANY):
             factor *= 1 - window.share
         self._starting = window.share > _ALL
-        self._set(self.rate * min(_FALL, max(_DEEPEST, factor)))
+        self._set(self.rate * min(_FALL, max(_DEEPEST, factor)), self.rate * _FALL)
 
-    def _set(self, rate: float) -> None:
-        self.rate = self._base = min(self._most, max(FLOOR, rate))
-        self._gain = GAIN * math.sqrt(self.rate)
+    def _set(self, rate: float, back: float = 0.0) -> None:
+        self._found = self._base = max(FLOOR, rate)
+        self._depth = max(0.0, back - rate)
+        self._gain = GAIN * math.sqrt(self._found)
         self._risen = 0.0
 
     def _begin_check(self) -> None:
@@ -176,7 +174,7 @@ class Pace:
         if check.answers < _CHECKED and check.seconds < 1:
             return False
         self._check = None
-        sure = check.bad >= _SURE
-        self._expected, self._age = (check.share if sure else 0.0), 0.0
-        self._set(self.rate / _CHECK * (_FALL ** (1 - _ROW) if sure else _FALL))
+        stays = check.bad > 0
+        self._expected, self._age = check.share, 0.0
+        self._set(self.rate / _CHECK * (_FALL ** (1 - _ROW) if stays else _FALL))
         return True

@@ -35,7 +35,7 @@ class Verdict(Enum):
 
     DONE = "it was done"
     AGAIN = "it was not done and may be sent again"
-    TAKEN = "it was not done, and something else is in its place"
+    TAKEN = "it does not stand: something else is in its place"
     NO = "the answer that came is the truth"
     UNKNOWN = "nobody can tell"
 
@@ -99,8 +99,8 @@ def judge(sight: Sight) -> Verdict:
       done and undone by somebody else, or somebody else took the source.
     * A write that must not replace has no source. If nothing is there it is sent again; a late
       first sending carries the same token and the same bytes, so either of them is the write.
-      Something with another token was there first, or came later: it has lost. What bears no token
-      may be its own, on a service that forgets them.
+      Something with another token was there first, or has replaced it since; either way it does
+      not stand. What bears no token may be its own, on a service that forgets them.
     """
     if sight.dest is Seen.MINE:
         return Verdict.DONE

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from asynccommit.errors import StoreError
-from asynccommit.wrappers.base import Call, Op, Policy
+from asynccommit.wrappers.base import Call, Op
 from asynccommit.wrappers.budget import is_throttled
 
 
@@ -82,17 +82,3 @@ class Stats:
                     count.longest = seconds
 
         return counted
-
-
-def waited(policies: Iterable[Policy]) -> dict[str, float]:
-    """Return the seconds that requests waited in a stack before they were sent, by reason.
-
-    The reasons are ``rate`` (of the account), ``retry-after`` (the store asked for it), ``backoff``
-    (between two attempts) and ``budget`` (too much was sent again). Requests wait side by side, so
-    the sum may be more than the time that passed.
-    """
-    seconds: dict[str, float] = {}
-    for policy in policies:
-        for reason, spent in getattr(policy, "waited", {}).items():
-            seconds[reason] = seconds.get(reason, 0.0) + spent
-    return seconds

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from asynccommit.errors import UnsupportedError
-from asynccommit.stores import StoreSettings, open_store
+from asynccommit.store import Traits
+from asynccommit.stores import STORES, StoreSettings, open_store, wrap
+from asynccommit.stores.adls import AdlsStore
 from asynccommit.stores.local import LocalStore
 from asynccommit.urls import parse_url
+from asynccommit.wrappers.adaptive import Adaptive
+from asynccommit.wrappers.limiter import Ceilings
+
+RNG = random.Random(1)
 
 
 def stack(settings: StoreSettings) -> list[str]:
@@ -17,19 +24,45 @@ def stack(settings: StoreSettings) -> list[str]:
     return [repr(policy) for policy in open_store(parse_url("/x"), settings).policies]
 
 
+def remote(settings: StoreSettings) -> list[str]:
+    """Return the policies of a store that shares an account."""
+
+    class Remote:
+        traits = Traits("remote", account="acc", tokens=True)
+
+        def __getattr__(self, name: str) -> object:
+            return None
+
+    store: Any = Remote()
+    return [repr(policy) for policy in wrap(store, settings).policies]
+
+
 def test_a_local_path_opens_the_local_store() -> None:
     """A path without a scheme and a file: URL are on the local filesystem."""
     for url in ("/x", "file:/x", "file:///x"):
-        store = open_store(parse_url(url), StoreSettings(random.Random(1)))
+        store = open_store(parse_url(url), StoreSettings(RNG))
         assert isinstance(store.store, LocalStore)
         assert store.traits.name == "local filesystem"
 
 
+@pytest.mark.parametrize("scheme", ["abfs", "abfss", "az"])
+async def test_azure_urls_open_the_azure_store(scheme: str) -> None:
+    """The three schemes of ADLS Gen2 are one store, paced by its account."""
+    url = f"{scheme}://c@acc.dfs.core.windows.net/x"
+    options = {"account_key": "c2VjcmV0"}
+    store = open_store(parse_url(url), StoreSettings(RNG, options=options))
+    assert isinstance(store.store, AdlsStore)
+    (pace,) = (policy for policy in store.policies if isinstance(policy, Adaptive))
+    assert "acc.dfs.core.windows.net" in repr(pace)
+    await store.aclose()
+
+
 def test_the_order_of_the_stack() -> None:
     """Outermost what was asked, innermost what was sent; retry outside throttle and limit."""
-    settings = StoreSettings(random.Random(1), rate=100.0, in_flight=5, attempts=3)
+    settings = StoreSettings(RNG, rate=100.0, in_flight=5, attempts=3)
     assert stack(settings) == [
         "Stats('asked')",
+        "Recover(attempts=3)",
         "Retry(attempts=3, deadline=600.0)",
         "Throttle(100.0)",
         "Limit(5)",
@@ -37,17 +70,34 @@ def test_the_order_of_the_stack() -> None:
     ]
 
 
+def test_an_account_is_paced_by_what_it_takes() -> None:
+    """A store of an account has the adaptive limiter at the throttle's place, with its ceilings."""
+    settings = StoreSettings(RNG, rate=500.0, ceilings=Ceilings(total=900.0, deletes=50.0))
+    ceilings = Ceilings(total=500.0, deletes=50.0)
+    assert remote(settings)[3] == f"Adaptive('acc', {ceilings!r})"
+    assert remote(StoreSettings(RNG))[3] == f"Adaptive('acc', {Ceilings()!r})"
+
+
+def test_a_network_gets_more_attempts() -> None:
+    """Unless told otherwise a remote store is asked more often than a disk."""
+    assert remote(StoreSettings(RNG))[1:3] == [
+        "Recover(attempts=12)",
+        "Retry(attempts=12, deadline=600.0)",
+    ]
+    assert stack(StoreSettings(RNG))[2] == "Retry(attempts=5, deadline=600.0)"
+
+
 def test_a_dry_run_records_before_anything_is_retried() -> None:
     """A dry run puts the record right below what was asked for."""
-    assert stack(StoreSettings(random.Random(1), dry_run=True))[1] == "Record(0 writes)"
+    assert stack(StoreSettings(RNG, dry_run=True))[1] == "Record(0 writes)"
 
 
-@pytest.mark.parametrize("url", ["abfs://c@a.dfs.core.windows.net/x", "s3a://b/x", "hdfs://n/x"])
+@pytest.mark.parametrize("url", ["s3a://b/x", "gs://b/x", "hdfs://n/x"])
 def test_an_unknown_scheme_is_named_with_what_to_do(url: str) -> None:
     """The error names the scheme, the stores there are, and a way out."""
     scheme = url.partition(":")[0]
     with pytest.raises(UnsupportedError) as caught:
-        open_store(parse_url(url), StoreSettings(random.Random(1)))
+        open_store(parse_url(url), StoreSettings(RNG))
     assert f"no store for {scheme}:" in str(caught.value)
-    assert "there is one for file:" in str(caught.value)
+    assert f"there is one for {', '.join(sorted(STORES))}:" in str(caught.value)
     assert "Mount" in str(caught.value)

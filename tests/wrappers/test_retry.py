@@ -180,3 +180,30 @@ def test_attempts_below_one_are_refused() -> None:
     """A request must be sent at least once."""
     with pytest.raises(ValueError, match="attempts"):
         Retry(Random(1.0), attempts=0)
+
+
+async def test_a_busy_answer_spends_no_attempts(clock: Clock) -> None:
+    """A repeatable request that the store was too busy to finish is sent until it is done."""
+    busy = OutcomeUnknownError("op", "/a", "timed out", busy=True)
+    answers = Answers(*[busy] * 20, "done")
+    assert await timed(clock, 0.1, attempts=2).around(answers)(put()) == "done"
+
+
+async def test_what_is_sent_again_stays_below_a_tenth(clock: Clock) -> None:
+    """At 30% failures the requests wait longer, all succeed, and few are sent again at a time."""
+    rng = random.Random(1)
+    sent = 0
+
+    async def store(op: Op) -> None:
+        nonlocal sent
+        sent += 1
+        if rng.random() < 0.3:
+            raise UNAVAILABLE
+
+    retry = timed(clock, 0.5, attempts=50)
+    call = retry.around(store)
+    begin = clock.now
+    for _ in range(1000):
+        await call(head())
+    assert sent - 1000 <= 10 + 100 + (clock.now - begin)
+    assert retry.waited["budget"] > 10

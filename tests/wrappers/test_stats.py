@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.errors import NotFoundError, ThrottledError
+from asynccommit.errors import NotFoundError, OutcomeUnknownError, ThrottledError
 from asynccommit.wrappers.base import Op
 from asynccommit.wrappers.retry import Retry
 from asynccommit.wrappers.stats import Count, Stats
@@ -66,3 +66,12 @@ async def test_asked_and_sent_differ_by_what_lies_between(clock: Clock) -> None:
     await asked.around(retry.around(sent.around(answers)))(head())
     assert (asked.n, asked.waits, asked.counts["head"].seconds) == (1, 0, 12.0)
     assert (sent.n, sent.waits, sent.counts["head"].seconds) == (3, 2, 0.0)
+
+
+async def test_busy_answers_are_waits(clock: Clock) -> None:
+    """What the store was too busy for counts as refused for the rate."""
+    stats = Stats("sent")
+    call = stats.around(Answers(OutcomeUnknownError("head", "/a", busy=True)))
+    with pytest.raises(OutcomeUnknownError):
+        await call(head())
+    assert stats.waits == 1
