@@ -23,7 +23,7 @@ from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.host import Host, this_host
 from asynccommit.job import SUCCESS, TEMPORARY, Layout, TaskCommit
-from asynccommit.options import Options
+from asynccommit.options import Options, rate_among
 from asynccommit.results import JobReport
 from asynccommit.stages.run import OnProgress
 from asynccommit.stores import StoreSettings, open_store
@@ -274,9 +274,9 @@ async def open_committer(
 
 
 def _settings(options: Options, host: Host, storage: StorageOptions) -> StoreSettings:
-    return StoreSettings(
-        rng=host.rng, rate=options.rate, attempts=options.attempts, options=storage or {}
-    )
+    storage = storage or {}
+    rate = rate_among(storage) if options.rate is None else options.rate
+    return StoreSettings(rng=host.rng, rate=rate, attempts=options.attempts, options=storage)
 
 
 def _asked(store: Wrapped) -> Mapping[str, Count]:

@@ -17,6 +17,7 @@ from asynccommit.formats.manifest import MAX_MANIFEST_BYTES
 MANIFEST = "mapreduce.manifest.committer."
 CLASSIC = "mapreduce.fileoutputcommitter."
 OURS = "asynccommit."
+AZURE_RATE = "fs.azure.io.rate.limit"
 
 
 class OptionWarning(UserWarning):
@@ -33,6 +34,7 @@ class Options:
         delete_target_files: an existing file at a destination is moved aside, not an error.
         validate: compare the destination with the manifests before ``_SUCCESS``; ``None`` where
             the store makes it cheap.
+        validate_sample: compare only so many files, chosen at random and asked for by name.
         check_sources: see before the first rename that every file is there with its size, for
             one listing of each directory that tasks wrote to.
         report_directory: URL of a directory for a summary of every job, failed ones too.
@@ -55,6 +57,7 @@ class Options:
     window: int = 32
     delete_target_files: bool = False
     validate: bool | None = None
+    validate_sample: int | None = None
     check_sources: bool = False
     report_directory: str | None = None
     diagnostics_directory: str | None = None
@@ -88,6 +91,14 @@ class Options:
             elif name.startswith((MANIFEST, CLASSIC, OURS)):
                 warnings.warn(f"{name} is not an option of this committer", OptionWarning, 3)
         return replace(cls(), **found)
+
+
+def rate_among(storage: Mapping[str, Any]) -> float | None:
+    """Return the rate that options of a store name, as Hadoop's are; ``None`` for no limit.
+
+    Raises ``OptionError`` for a value that cannot be read.
+    """
+    return _rate(AZURE_RATE, str(storage[AZURE_RATE])) if AZURE_RATE in storage else None
 
 
 def bare(key: str) -> str:
@@ -153,8 +164,9 @@ KEYS: dict[str, tuple[str, Reader]] = {
     CLASSIC + "cleanup.skipped": ("cleanup_skipped", _boolean),
     CLASSIC + "cleanup-failures.ignored": ("cleanup_failures_ignored", _boolean),
     OURS + "rate": ("rate", _rate),
-    "fs.azure.io.rate.limit": ("rate", _rate),
+    AZURE_RATE: ("rate", _rate),
     OURS + "attempts": ("attempts", _count),
+    OURS + "validate.sample": ("validate_sample", _count),
     OURS + "check.sources": ("check_sources", _boolean),
     OURS + "max.manifest.bytes": ("max_manifest_bytes", _count),
     OURS + "spill.directory": ("spill_directory", _text),

@@ -30,6 +30,44 @@ from asynccommit.stages.run import OnProgress
 T = TypeVar("T")
 
 
+class BlockingTask:
+    """One task attempt whose methods block: a place to write to. See ``api.Task``."""
+
+    def __init__(self, inner: Task) -> None:
+        self._inner = inner
+
+    def __repr__(self) -> str:
+        return f"Blocking{self._inner!r}"
+
+    @property
+    def task_id(self) -> str:
+        """The id of the task."""
+        return self._inner.task_id
+
+    @property
+    def attempt_id(self) -> str:
+        """The id of the task attempt."""
+        return self._inner.attempt_id
+
+    @property
+    def directory(self) -> str:
+        """Where the task attempt writes: a decoded path on the destination's store."""
+        return self._inner.directory
+
+    @property
+    def commit(self) -> TaskCommit | None:
+        """The commit message, once the ``with`` block has been left."""
+        return self._inner.commit
+
+    def path(self, name: str) -> str:
+        """Return the local path to write ``name`` to, its directory made. See ``Task.path``."""
+        return self._inner.path(name)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write one file, on any store. See ``Task.put``."""
+        submit(self._inner.put(name, data))
+
+
 class BlockingJob:
     """A job whose methods block. Made by ``job``."""
 
@@ -61,11 +99,11 @@ class BlockingJob:
         self._inner.accept(commit)
 
     @contextmanager
-    def task(self, task: int, attempt: int = 0) -> Iterator[Task]:
+    def task(self, task: int, attempt: int = 0) -> Iterator[BlockingTask]:
         """Run a task attempt here: committed on leaving, aborted on an exception."""
         self._check()
         with _blocking(self._inner.task(task, attempt)) as running:
-            yield running
+            yield BlockingTask(running)
 
     def _check(self) -> None:
         if os.getpid() != self._pid:
@@ -108,11 +146,11 @@ def task(
     *,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
-) -> Iterator[Task]:
+) -> Iterator[BlockingTask]:
     """Run a task of a job that was set up elsewhere. See ``open_task``."""
     opened = open_task(url, job_id, task, attempt, options=options, storage_options=storage_options)
     with _blocking(opened) as running:
-        yield running
+        yield BlockingTask(running)
 
 
 def commit_job(

@@ -10,6 +10,7 @@ import pytest
 from blockbuster import BlockBuster
 
 from asynccommit import sync
+from asynccommit.emulators.adls import EmulatorThread
 from asynccommit.errors import CommitError, PreflightError, UnsupportedError
 from asynccommit.job import TaskCommit
 from tests.support.jobs import visible
@@ -25,6 +26,38 @@ def test_a_job_in_a_with_block(tmp_path: Path) -> None:
     assert visible(tmp_path / "out") == {f"p={n}/part": str(n) for n in range(3)}
     assert job.report is not None
     assert job.report.files == 3
+
+
+def test_a_task_writes_whole_files(tmp_path: Path) -> None:
+    """``put`` blocks until the file is there, also in a task of a job that was set up elsewhere."""
+    with sync.job(tmp_path / "out") as job:
+        with job.task(0) as task:
+            task.put("p=0/part", b"0")
+        with sync.task(tmp_path / "out", job.job_id, 1) as other:
+            other.put("p=1/part", b"1")
+        assert other.commit is not None
+        job.accept(other.commit)
+
+    assert visible(tmp_path / "out") == {"p=0/part": "0", "p=1/part": "1"}
+    assert (task.attempt_id, other.task_id) != ("", "")
+    assert repr(other).startswith("BlockingTask(")
+
+
+def test_a_task_writes_to_an_account(adls_emulator_thread: EmulatorThread) -> None:
+    """The same on a store that has no local paths."""
+    emulator = adls_emulator_thread
+    emulator.do(lambda running: running.model.create_filesystem("data"))
+    url = f"abfs://data@{emulator.account}.dfs.core.windows.net/out"
+    options = {"connection_string": emulator.connection_string}
+    with sync.job(url, storage_options=options) as job, job.task(0) as task:
+        task.put("p=0/part", b"zero")
+        with pytest.raises(UnsupportedError, match=r"use Task\.put"):
+            task.path("p=0/other")
+
+    assert job.report is not None
+    assert job.report.files == 1
+    read = emulator.do(lambda running: running.model.read("data", "out/p=0/part"))
+    assert read[1] == b"zero"
 
 
 def test_an_exception_aborts_the_job(tmp_path: Path) -> None:

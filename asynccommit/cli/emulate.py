@@ -248,6 +248,7 @@ def _how_to(emulator: AdlsEmulator, settings: Settings) -> list[str]:
         "Hadoop and Spark (with spark.hadoop. before each name) take the same URLs with:",
         f"  fs.azure.abfs.endpoint={host}",
         "  fs.azure.always.use.https=false",
+        "  fs.azure.networking.library=JDK_HTTP_URL_CONNECTION",
         f"  fs.azure.account.auth.type.{domain}=SharedKey",
         f"  fs.azure.account.key.{domain}=KEY",
         "  fs.azure.createRemoteFileSystemDuringInitialization=true",

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from asynccommit.emulators.config import read_pages
@@ -69,9 +70,7 @@ class Control:
         return [fault.to_json() for fault in self._emulator.weather.climate.faults]
 
     def _set_faults(self, given: Any) -> Any:
-        faults = _read_faults(given)
-        self._emulator.weather.clear()
-        self._emulator.weather.add(*faults)
+        self._replace_faults(*_read_faults(given))
         return self._faults(None)
 
     def _add_faults(self, given: Any) -> Any:
@@ -79,8 +78,12 @@ class Control:
         return self._faults(None)
 
     def _clear_faults(self, _: Any) -> Any:
-        self._emulator.weather.clear()
+        self._replace_faults()
         return []
+
+    def _replace_faults(self, *faults: Fault) -> None:
+        weather = self._emulator.weather
+        weather.climate = replace(weather.climate, faults=faults)
 
     def _weather(self, _: Any) -> Any:
         return self._emulator.weather.climate.to_json()

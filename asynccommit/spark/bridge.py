@@ -35,7 +35,6 @@ on_progress: OnProgress | None = None
 storage_options: dict[str, Any] = {}
 """Credentials and the like for the stores, besides what the session's configuration says."""
 
-RATE = "fs.azure.io.rate.limit"
 JOB_ID_SOURCE = "spark.sql.sources.writeJobUUID"
 OWN_KEYS = ("asynccommit.schemes", "asynccommit.unsupportedScheme", "asynccommit.progress")
 """Options that end at this bridge, and are none of a commit."""
@@ -91,9 +90,6 @@ async def _check(request: Mapping[str, Any]) -> None:
 
 def _options(request: Mapping[str, Any]) -> Options:
     conf = {k: v for k, v in request["conf"].items() if bare(k) not in OWN_KEYS}
-    storage = request.get("storage", {})
-    if RATE in storage:
-        conf.setdefault(RATE, storage[RATE])
     return replace(Options.from_conf(conf), job_id_source=JOB_ID_SOURCE)
 
 

@@ -16,11 +16,14 @@ async def validate_output(run: Run, plan: Plan) -> None:
     """Compare kind, length and etag of every file with its manifest, one listing a directory.
 
     On by default where a listing shows every acknowledged change; ``validate=False`` leaves it
-    out. Raises ``NotFoundError`` or ``PreconditionError`` for the first file that differs; its
-    text names up to twenty.
+    out, and ``validate_sample`` asks for so many files by name instead. Raises ``NotFoundError``
+    or ``PreconditionError`` for the first file that differs; its text names up to twenty.
     """
     wanted = run.options.validate
     if wanted is False or (wanted is None and not run.store.traits.consistent_listing):
+        return
+    if run.options.validate_sample is not None:
+        await _validate_sample(run, plan, run.options.validate_sample)
         return
     loaded = plan.loaded
     found = Fingerprints(run.options.spill_directory)
@@ -39,6 +42,27 @@ async def validate_output(run: Run, plan: Plan) -> None:
             await _report(run, plan, lost)
 
 
+async def _validate_sample(run: Run, plan: Plan, size: int) -> None:
+    """Ask for some of the files by name, each of them with the same chance."""
+    chosen: list[Entry] = []
+    problems: list[StoreError] = []
+    seen = 0
+    async for entry in plan.loaded.spill.each():
+        seen += 1
+        place = len(chosen) if len(chosen) < size else run.host.rng.randrange(seen)
+        if place < size:
+            chosen[place : place + 1] = [entry]
+
+    async def ask(entry: Entry) -> None:
+        if problem := await difference(run, entry):
+            problems.append(problem)
+        run.step()
+
+    with run.timed("job_stage_optional_validate_output", len(chosen)):
+        await for_each(chosen, ask, workers=run.workers)
+        _raise(problems[:NAMED], more=len(problems[NAMED:]))
+
+
 async def _report(run: Run, plan: Plan, lost: set[int]) -> None:
     """Ask for each suspect by name, and raise if any is not as it should be."""
     problems: list[StoreError] = []
@@ -50,6 +74,10 @@ async def _report(run: Run, plan: Plan, lost: set[int]) -> None:
             more += 1
         elif problem := await difference(run, entry):
             problems.append(problem)
+    _raise(problems, more)
+
+
+def _raise(problems: list[StoreError], more: int) -> None:
     if problems:
         text = ", ".join(f"{problem.path} {problem.detail}" for problem in problems)
         first = problems[0]

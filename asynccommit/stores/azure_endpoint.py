@@ -27,7 +27,7 @@ _CLOUD = "core.windows.net"
 _DEVELOPMENT = (
     "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey="
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
-    "DfsEndpoint=http://127.0.0.1:10000/devstoreaccount1"
+    "DfsEndpoint=http://127.0.0.1:10004/devstoreaccount1"
 )
 _FIELDS = {
     "accountname": "account_name",

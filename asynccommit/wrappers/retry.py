@@ -37,6 +37,7 @@ class Retry:
     Args:
         rng: where the waits are drawn from.
         attempts: how often a request is sent at most, throttled answers aside.
+        first: the same, if less, as long as the store has never answered: its name may be wrong.
         account: names what shares a budget; empty for one of its own.
         deadline: seconds after which a request is not sent again.
         base: bound of the first wait, in seconds.
@@ -50,6 +51,7 @@ class Retry:
         rng: random.Random,
         *,
         attempts: int = 8,
+        first: int = 4,
         account: str = "",
         deadline: float = 600.0,
         base: float = 0.1,
@@ -60,6 +62,8 @@ class Retry:
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
         self._attempts = attempts
+        self._first = first
+        self._answered = False
         self._backoff = Backoff(
             rng, account=account, deadline=deadline, base=base, cap=cap, sleep=sleep, clock=clock
         )
@@ -75,9 +79,15 @@ class Retry:
         async def retried(op: Op) -> Any:
             start = begin()
             try:
-                return await call(op)
+                answer = await call(op)
             except _AGAIN as error:
                 first = error
+            except StoreError:
+                self._answered = True
+                raise
+            else:
+                self._answered = True
+                return answer
             return await self._again(call, op, first, start)
 
         return retried
@@ -109,7 +119,8 @@ class Retry:
         self, op: Op, error: StoreError, spent: int, sent: int, lost: bool, start: float
     ) -> bool:
         """Wait until the request may be sent again, if it may."""
-        tried = spent >= self._attempts or (lost and not op.repeatable)
+        most = self._attempts if self._answered else min(self._attempts, self._first)
+        tried = spent >= most or (lost and not op.repeatable)
         if not tried and await self._backoff.wait(error, sent, start):
             return True
         seconds = self._backoff.now() - start

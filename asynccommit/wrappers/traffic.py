@@ -39,8 +39,9 @@ def traffic_of(store: Wrapped) -> Traffic:
     for policy in store.policies:
         if isinstance(policy, Stats) and policy.name == "sent":
             sent, refused = policy.n, policy.waits
-        elif isinstance(policy, Recover):
+            continue
+        if isinstance(policy, Recover):
             recovered += policy.recovered
-        elif isinstance(policy, Adaptive | Retry):
+        if isinstance(policy, Adaptive | Recover | Retry):
             waited.update({why: seconds for why, seconds in policy.waited.items() if seconds})
     return Traffic(sent, refused, dict(recovered), dict(waited))

@@ -253,7 +253,7 @@ def test_a_development_account_is_a_connection_string() -> None:
     found = settings({"connection_string": "UseDevelopmentStorage=true"}, url="az://data/t")
 
     assert found.place.account == "devstoreaccount1"
-    assert found.place.origin == "http://127.0.0.1:10000"
+    assert found.place.origin == "http://127.0.0.1:10004"
 
 
 def test_no_repr_shows_a_secret() -> None:

@@ -148,7 +148,7 @@ def test_an_outage_is_not_made_worse() -> None:
             if loop.time() < 60:
                 raise UNAVAILABLE
 
-        call = Retry(random.Random(1), attempts=1000, account="a").around(store)
+        call = Retry(random.Random(1), attempts=1000, first=1000, account="a").around(store)
         await asyncio.gather(*[call(put()) for _ in range(100)])
 
     run_virtual(main())

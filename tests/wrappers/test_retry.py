@@ -37,7 +37,7 @@ FINAL = [
 
 def timed(clock: Clock, share: float, **options: Any) -> Retry:
     """Return a policy that waits by ``clock`` and draws always the same share of its waits."""
-    return Retry(Random(share), sleep=clock.sleep, clock=clock.time, **options)
+    return Retry(Random(share), first=1000, sleep=clock.sleep, clock=clock.time, **options)
 
 
 def delete_tree() -> Op:
@@ -127,6 +127,19 @@ async def test_attempts_are_bounded(clock: Clock, attempts: int) -> None:
     assert f"sent {attempts} times" in caught.value.__notes__[0]
 
 
+async def test_a_store_that_never_answered_is_given_up_soon(clock: Clock) -> None:
+    """A wrong name is told in seconds; a store that has answered once gets all attempts."""
+    retry = Retry(Random(1.0), attempts=9, sleep=clock.sleep, clock=clock.time)
+    for first, sent in ((None, 4), ("an answer", 9)):
+        answers = Answers(*[UnavailableError("op", "/a") for _ in range(20)])
+        call = retry.around(answers)
+        if first:
+            await retry.around(Answers(first))(head())
+        with pytest.raises(UnavailableError):
+            await call(head())
+        assert len(answers.ops) == sent
+
+
 async def test_throttling_spends_no_attempts_but_time(clock: Clock) -> None:
     """A store that asks to slow down delays a request; only the deadline fails it."""
     answers = Answers(*[ThrottledError("op", "/a") for _ in range(10_000)])
@@ -168,7 +181,8 @@ async def test_waits_are_drawn_evenly_from_nothing_on(seed: int, failures: int) 
     runs = []
     for _ in range(2):
         clock = Clock()
-        retry = Retry(random.Random(seed), sleep=clock.sleep, clock=clock.time, base=0.1, cap=1.0)
+        rng = random.Random(seed)
+        retry = Retry(rng, first=8, sleep=clock.sleep, clock=clock.time, base=0.1, cap=1.0)
         await retry.around(Answers(*[UNAVAILABLE] * failures))(head())
         runs.append(clock.slept)
     assert runs[0] == runs[1]
