@@ -190,7 +190,7 @@ class SimStore:
             info = _info(path, node)._replace(token=token)
             await self._ask(asked, "rename", path, self._move(asked, temp, path, None, token))
         except OutcomeUnknownError as error:
-            if not await self._is_moved(aside, temp, info):
+            if not await self._is_moved(look, temp, info):
                 raise UnavailableError(method, path, error.detail) from error
         except StoreError:
             with suppress(StoreError):
@@ -198,7 +198,7 @@ class SimStore:
             raise
         return info
 
-    async def _is_moved(self, aside: Asked, temp: str, info: Info) -> bool:
+    async def _is_moved(self, look: Asked, temp: str, info: Info) -> bool:
         """Whether a move that was not answered has happened; if not, it never will.
 
         The temporary file is taken away, so that the move cannot come late.
@@ -206,21 +206,21 @@ class SimStore:
         for _ in range(_FENCES):
             with suppress(UnavailableError, ThrottledError):
                 try:
-                    await self._ask(aside, "delete", temp, partial(self._remove, temp))
+                    await self._ask(look, "delete", temp, partial(self._remove, temp))
                 except NotFoundError:  # by the move, or by a delete that was not answered
-                    return await self._has_etag(aside, info)
+                    return await self._has_etag(look, info)
                 return False
-        raise OutcomeUnknownError(aside.method, aside.path, "no answer, and none to what came then")
+        raise OutcomeUnknownError(look.method, look.path, "no answer, and none to what came then")
 
-    async def _has_etag(self, aside: Asked, info: Info) -> bool:
+    async def _has_etag(self, look: Asked, info: Info) -> bool:
         ask = partial(self._account.head, self._fs, info.path[1:])
         for _ in range(_FENCES):
             with suppress(UnavailableError, ThrottledError):
                 try:
-                    return (await self._ask(aside, "head", info.path, ask)).etag == info.etag
+                    return (await self._ask(look, "head", info.path, ask)).etag == info.etag
                 except NotFoundError:
                     return False
-        raise OutcomeUnknownError(aside.method, aside.path, "no answer, and none to what came then")
+        raise OutcomeUnknownError(look.method, look.path, "no answer, and none to what came then")
 
     def _remove(self, path: str) -> None:
         self._account.delete(self._fs, path[1:])

@@ -51,7 +51,7 @@ class Retry:
         rng: random.Random,
         *,
         attempts: int = 8,
-        first: int = 4,
+        first: int = 7,
         account: str = "",
         deadline: float = 600.0,
         base: float = 0.1,

@@ -130,7 +130,7 @@ async def test_attempts_are_bounded(clock: Clock, attempts: int) -> None:
 async def test_a_store_that_never_answered_is_given_up_soon(clock: Clock) -> None:
     """A wrong name is told in seconds; a store that has answered once gets all attempts."""
     retry = Retry(Random(1.0), attempts=9, sleep=clock.sleep, clock=clock.time)
-    for first, sent in ((None, 4), ("an answer", 9)):
+    for first, sent in ((None, 7), ("an answer", 9)):
         answers = Answers(*[UnavailableError("op", "/a") for _ in range(20)])
         call = retry.around(answers)
         if first:
