@@ -1,7 +1,8 @@
 """An event loop whose time moves only when nothing is left to do: hours of waiting in no time.
 
-Timers fire in their order and at exactly their time, so a run repeats. What waits for something
-outside of the process (a socket, a thread) waits in real time, while the clock stands still.
+Timers fire in their order and at exactly their time, so a run repeats. What comes from outside of
+the loop (a socket, a thread) is waited for only while no timer is set: it is no part of a
+simulation, and takes no time in it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the seconds that have passed on this loop's clock."""
         return self._now
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait for the loop's threads; no timeout, which would be over at once."""
+        await super().shutdown_default_executor()
 
     def skip(self, seconds: float) -> None:
         """Move the clock on."""
