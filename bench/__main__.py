@@ -11,32 +11,35 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import local, memory, overhead, table
+from bench import adls, local, memory, overhead, table
+from bench.adls import table as adls_table
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = ("local", "overhead", "memory")
+PARTS = ("local", "overhead", "memory", "adls")
+ADLS = tuple(f"adls-{row}" for row in adls.ROWS)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the parts that are asked for; returns the exit code."""
     parser = _parser()
     asked = parser.parse_args(arguments)
-    if unknown := set(asked.parts) - set(PARTS):
+    if unknown := set(asked.parts) - {*PARTS, *ADLS}:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     result: dict[str, Any] = {"machine": _machine(), "quick": asked.quick}
+    parts, rows = _split(asked.parts or PARTS)
     runs: dict[str, Callable[[], dict[str, Any]]] = {
         "local": lambda: local.run(quick=asked.quick, folder=asked.folder, say=_say),
         "overhead": lambda: overhead.run(quick=asked.quick),
         "memory": lambda: memory.run(quick=asked.quick),
+        "adls": lambda: adls.run(rows, quick=asked.quick, folder=asked.folder, say=_say),
     }
-    lines = {"local": table.local, "overhead": table.overhead, "memory": table.memory}
-    for part in asked.parts or PARTS:
+    for part in parts:
         result[part] = runs[part]()
-        print("\n".join(lines[part](result[part])), end="\n\n", flush=True)
+        print("\n".join(_LINES[part](result[part])), end="\n\n", flush=True)
     machine = result["machine"]
     machine["load_after"] = os.getloadavg()[0]
     _say("load average {load_before:.1f} before, {load_after:.1f} after".format(**machine))
@@ -46,10 +49,28 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+_LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
+    "local": table.local,
+    "overhead": table.overhead,
+    "memory": table.memory,
+    "adls": adls_table.lines,
+}
+
+
+def _split(asked: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the parts to run, each once, and the rows of the part ``adls``."""
+    rows = [name.removeprefix("adls-") for name in asked if name in ADLS]
+    parts = ["adls" if name in ADLS else name for name in asked]
+    return list(dict.fromkeys(parts)), rows if rows and "adls" not in asked else list(adls.ROWS)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "parts", nargs="*", metavar="part", help=f"some of {', '.join(PARTS)}; all by default"
+        "parts",
+        nargs="*",
+        metavar="part",
+        help=f"some of {', '.join(PARTS)}, or of its rows {', '.join(ADLS)}; all by default",
     )
     parser.add_argument("--quick", action="store_true", help="small jobs and few rounds")
     parser.add_argument("--folder", help="where the trees are made; a temporary folder by default")

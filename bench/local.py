@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,6 +32,7 @@ def run(*, quick: bool, folder: str | None, say: Callable[[str], None]) -> dict[
             peers.ours(),
             peers.hadoop_manifest(hadoop),
             peers.hadoop_v1(hadoop),
+            peers.bare_calls(),
             peers.rename_loop(),
             peers.rename_executor(),
         ]
@@ -44,25 +46,32 @@ def run(*, quick: bool, folder: str | None, say: Callable[[str], None]) -> dict[
                 seconds[name].append(value)
             say(f"round {number + 1} of {rounds}: " + _line(timed))
         filesystem = filesystem_of(scratch)
+    return {
+        **asdict(shape),
+        "files": shape.total,
+        "filesystem": filesystem,
+        **_summary(seconds, shape),
+    }
+
+
+def _summary(seconds: dict[str, list[float]], shape: trees.Shape) -> dict[str, Any]:
     medians = {name: median(values) for name, values in seconds.items()}
     bests = {name: min(values) for name, values in seconds.items()}
     return {
-        "files": shape.total,
-        "tasks": shape.tasks,
-        "partitions": shape.partitions,
-        "filesystem": filesystem,
         "rounds_seconds": seconds,
         "median_seconds": medians,
         "best_seconds": bests,
         "files_per_second": {name: shape.total / value for name, value in medians.items()},
-        "ours_times_as_fast_as": _ratios(medians),
-        "ours_times_as_fast_as_by_best": _ratios(bests),
+        "ours_times_as_fast_as": _ratios(medians, "ours"),
+        "ours_times_as_fast_as_by_best": _ratios(bests, "ours"),
+        "bare_calls_times_as_fast_as": _ratios(medians, "bare_calls"),
+        "bare_calls_times_as_fast_as_by_best": _ratios(bests, "bare_calls"),
         "targets": TARGETS,
     }
 
 
-def _ratios(seconds: dict[str, float]) -> dict[str, float]:
-    return {name: value / seconds["ours"] for name, value in seconds.items()}
+def _ratios(seconds: dict[str, float], of: str) -> dict[str, float]:
+    return {name: value / seconds[of] for name, value in seconds.items()}
 
 
 def _round(

@@ -90,6 +90,45 @@ def rename_loop() -> Contender:
     return Contender("rename_loop", trees.arrange_manifest_job, prepare, committed=False)
 
 
+def bare_calls() -> Contender:
+    """The system calls that no committer can do without which renames file by file.
+
+    One after the other in plain Python, over paths that are known already: the rename loop, one
+    listing with sizes of each destination directory, and the removal of the job's directory.
+    """
+
+    def prepare(dest: str, shape: trees.Shape) -> Callable[[], object]:
+        pairs = list(_pairs(dest, shape))
+        partitions = [f"{dest}/{shape.partition(n)}" for n in range(shape.partitions)]
+        files, directories = _leftovers(f"{dest}/_temporary", {source for source, _ in pairs})
+
+        def run() -> None:
+            _make_partitions(dest, shape)
+            for source, target in pairs:
+                os.rename(source, target)
+            for path in partitions:
+                with os.scandir(path) as entries:
+                    assert all(entry.stat(follow_symlinks=False).st_size for entry in entries)
+            for path in files:
+                os.unlink(path)
+            for path in directories:
+                os.rmdir(path)
+
+        return run
+
+    return Contender("bare_calls", trees.arrange_manifest_job, prepare, committed=False)
+
+
+def _leftovers(root: str, renamed: set[str]) -> tuple[list[str], list[str]]:
+    """Return the files below ``root`` that are not renamed, and all directories, bottom up."""
+    files: list[str] = []
+    directories: list[str] = []
+    for folder, _folders, names in os.walk(root, topdown=False):
+        directories.append(folder)
+        files += [path for name in names if (path := f"{folder}/{name}") not in renamed]
+    return files, directories
+
+
 def rename_executor() -> Contender:
     """``run_in_executor`` for each rename, 64 at a time: asyncio's usual way with files."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 
 from asynccommit.formats.statistics import Statistics
@@ -74,24 +75,39 @@ def committed_dir(dest: str, task: int) -> str:
     return f"{dest}/_temporary/0/{task_id(task)}"
 
 
-def manifest(dest: str, shape: Shape, task: int) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What Hadoop's URIs have before a path: those of files that a task lists, and of others."""
+
+    listed: str
+    made: str
+
+
+LOCAL = Place("file://", "file:")
+
+
+def manifest(
+    dest: str, shape: Shape, task: int, place: Place = LOCAL, etags: Sequence[str] = ()
+) -> bytes:
     """Return a task manifest as Hadoop writes it; ``dest`` needs no percent-encoding.
 
     Formatted as text rather than from objects: a million entries are made within a measurement.
     """
-    work = work_dir(dest, task)
+    work, made = work_dir(dest, task), f"{place.made}{dest}"
+    ends = [f',\n    "e" : "{etag}"\n  }}' for etag in etags] or repeat("\n  }")
+    listed = f"{place.listed}{work}"
     files = ", ".join(
-        f'{{\n    "s" : "file://{work}/{name}",\n    "d" : "file:{dest}/{name}",\n    "z" : 1\n  }}'
-        for name in shape.names(task)
+        f'{{\n    "s" : "{listed}/{name}",\n    "d" : "{made}/{name}",\n    "z" : 1{end}'
+        for name, end in zip(shape.names(task), ends, strict=False)
     )
     directories = ", ".join(
-        f'{{\n    "d" : "file:{dest}/{shape.partition(number)}",\n    "t" : 1,\n    "l" : 1\n  }}'
+        f'{{\n    "d" : "{made}/{shape.partition(number)}",\n    "t" : 1,\n    "l" : 1\n  }}'
         for number in range(min(shape.partitions, shape.files))
     )
     return (
         f'{{\n  "extraData" : {{ }},\n  "type" : "{_TYPE}",\n  "version" : 1,\n'
         f'  "jobId" : "{JOB_ID}",\n  "jobAttemptNumber" : 0,\n  "taskID" : "{task_id(task)}",\n'
-        f'  "taskAttemptID" : "{attempt_id(task)}",\n  "taskAttemptDir" : "file:{work}",\n'
+        f'  "taskAttemptID" : "{attempt_id(task)}",\n  "taskAttemptDir" : "{place.made}{work}",\n'
         f'  "files" : [ {files} ],\n  "directories" : [ {directories} ],\n'
         f'  "iostatistics" : {_no_statistics()}\n}}'
     ).encode()
