@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Coroutine, Generator, Mapping
+from collections.abc import Coroutine, Generator, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from types import coroutine
@@ -54,9 +54,9 @@ class PyreqwestTransport:
             begun = asyncio.get_running_loop().time()
             try:
                 answer = await self._opened(request)
-                found = _headers(answer)
-                length = "0" if method == "HEAD" else found.get("content-length")
-                return Response(answer.status, found, await _read(request, answer, length, limit))
+                length = "0" if method == "HEAD" else _header(answer, "content-length")
+                read = await _read(request, answer, length, limit)
+                return Response(answer.status, _Headers(answer), read)
             except (RequestError, _LargeError) as error:
                 seconds = asyncio.get_running_loop().time() - begun
                 failure = self._failure(error, f"{method} {place(url)}", seconds)
@@ -90,13 +90,15 @@ class PyreqwestTransport:
     ) -> StreamRequest:
         if self._client is None:
             raise NotSentError(f"{method} {place(url)}: the transport is closed")
-        with suppress(ValueError):  # its text has the header's value
+        if not body and method not in ("GET", "HEAD"):
+            headers = {**headers, "content-length": "0"}  # left out otherwise; stores ask for it
+        try:
             request = self._client.request(method, url).headers(headers)
             if body:
                 request.body_bytes(body)
-            elif method not in ("GET", "HEAD"):
-                request.header("Content-Length", "0")  # left out otherwise, and stores ask for it
             return request.build_streamed()
+        except ValueError:  # its text has the header's value
+            pass
         raise ValueError(f"{method} {place(url)}: cannot be sent as it is")
 
     @coroutine
@@ -155,11 +157,35 @@ async def _finish(request: StreamRequest, opening: Coroutine[Any, None, Answer])
         await request.__aexit__(None, None, None)
 
 
-def _headers(answer: Answer) -> dict[str, str]:
-    try:
-        return dict(answer.headers)
-    except ValueError:  # one of them is not ASCII
-        return {name: value for name in answer.headers if (value := _header(answer, name))}
+class _Headers(Mapping[str, str]):
+    """The headers of an answer, read when they are asked for: a rename asks for one of ten.
+
+    One that is not ASCII is not there.
+    """
+
+    __slots__ = ("_answer",)
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def __getitem__(self, name: str) -> str:
+        value = _header(self._answer, name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        return _header(self._answer, str(name)) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        names = dict.fromkeys(self._answer.headers)
+        return iter([name for name in names if name in self])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _header(answer: Answer, name: str) -> str | None:
