@@ -164,7 +164,6 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
         import json, pathlib, sys
         from asynccommit.demo import run, table
         from asynccommit.report.text import to_text
-from asynccommit.results import JobReport
         outcome = run(pathlib.Path(sys.argv[1]), months=(1,), say=lambda text: None)
         print(json.dumps({**outcome.to_json(), "table": to_text(table(outcome))}))
     """
