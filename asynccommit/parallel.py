@@ -19,6 +19,7 @@ from collections.abc import (
 )
 from typing import Generic, TypeVar
 
+from asynccommit.errors import RejectedError
 from asynccommit.store import Info, Store
 
 T = TypeVar("T")
@@ -191,6 +192,8 @@ async def pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
         yield page.entries
         if page.token is None:
             return
+        if page.token == token:
+            raise RejectedError("list", path, "the store answers the same page again and again")
         token = page.token
 
 

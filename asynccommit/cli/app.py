@@ -293,7 +293,8 @@ def _pairs(flag: str, pairs: Sequence[str] | None) -> dict[str, str]:
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise OptionError(f"{flag} {key!r} has no value: say {flag} key=value")
+            shown = "" if flag == "-s" else f" {key!r}"  # what stands there may be a secret
+            raise OptionError(f"{flag}{shown} has no value: say {flag} key=value")
         found[key] = value
     return found
 

@@ -57,13 +57,15 @@ class Control:
         """Return the whole answer; what cannot be read is refused with the reason."""
         name = request.target.partition(b"?")[0][len(PREFIX) :].strip(b"/").decode("latin-1")
         verb = self._verbs.get((request.method, name))
+        if "origin" in request.headers:  # a page in a browser, which has no business here
+            return _json(403, {"error": "requests of web pages are refused"})
         if verb is None:
             known = sorted(" ".join(_) for _ in self._verbs)
             return _json(404, {"error": f"no {request.method} {name}", "known": known})
         try:
             given = json.loads(request.body) if request.body else None
             return _json(200, verb(given))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             return _json(400, {"error": f"{type(error).__name__}: {error}"})
 
     def _faults(self, _: Any) -> Any:

@@ -180,7 +180,10 @@ class SimStore:
         look = Asked(method, path)
         await self._ask(look, "head", directory or "/", lambda: self._need_directory(directory))
         self._serial += 1
-        temp = f"{directory}/{TEMP}{self._account.new_id()}-{self._serial}.tmp"
+        # As the real store does: what must be new must not bring its directory back.
+        above = directory.rpartition("/")[0]
+        place = directory if overwrite or not above else above
+        temp = f"{place}/{TEMP}{self._account.new_id()}-{self._serial}.tmp"
         aside = Asked(method, path, aside=True)
         asked = Asked(method, path, writes=True, new=not overwrite)
         try:

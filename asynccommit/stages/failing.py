@@ -9,7 +9,9 @@ from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
     CommitUnknownError,
+    NotFoundError,
     OutcomeUnknownError,
+    PreconditionError,
     PreflightError,
     ValidationError,
 )
@@ -62,5 +64,7 @@ def _explained(run: Run, error: Exception) -> CommitError:
     if isinstance(error, OutcomeUnknownError):
         text = f"{why}. It cannot be told whether that happened; {left}"
         return CommitUnknownError(job_id, stage, (error,), text)
-    kind = ValidationError if stage == "job_stage_optional_validate_output" else CommitError
+    differs = isinstance(error, NotFoundError | PreconditionError)
+    validating = stage == "job_stage_optional_validate_output"
+    kind = ValidationError if validating and differs else CommitError
     return kind(job_id, stage, (error,), f"{why}; {left}")

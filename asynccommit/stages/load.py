@@ -273,6 +273,7 @@ class _Load:
         for source_uri, dest_uri in task.absolute.items():
             try:
                 source, dest = staged.path(source_uri), decode_uri(dest_uri)
+                _refuse_long_name(dest.path)
             except UrlError as error:
                 raise ManifestError(source_uri, str(error)) from error
             if not dest.same_store(layout.dest):
@@ -312,10 +313,13 @@ def decode_entries(layout: Layout, manifest: TaskManifest) -> tuple[list[Entry],
 def _refuse_long_names(entries: Sequence[Entry], source: int, dest: int) -> None:
     """Refuse names that no file can have; those that a file has, in the task's directory, pass."""
     for entry in entries:
-        if entry.source[source:] != entry.dest[dest:] and any(
-            len(name.encode()) > _MAX_NAME for name in entry.dest.split("/")
-        ):
-            raise UrlError(f"the destination {entry.dest} has a name of over {_MAX_NAME} bytes")
+        if entry.source[source:] != entry.dest[dest:]:
+            _refuse_long_name(entry.dest)
+
+
+def _refuse_long_name(dest: str) -> None:
+    if any(len(name.encode()) > _MAX_NAME for name in dest.split("/")):
+        raise UrlError(f"the destination {dest} has a name of over {_MAX_NAME} bytes")
 
 
 def digest(data: bytes) -> str:

@@ -51,7 +51,8 @@ class StoreSettings:
         rate: requests a second at most, every attempt counted; ``None`` is no bound but the one
             that an account is found to have.
         ceilings: of an account, for its reads, writes and deletes; beside ``rate``.
-        in_flight: requests on the wire at one time at most; ``None`` is no bound.
+        in_flight: requests on the wire at one time at most; ``None`` for what an account takes
+            gladly, and for no bound elsewhere.
         attempts: how often a request is sent at most, answers aside that ask to slow down;
             ``None`` for 5, or 12 where a network is between.
         dry_run: note the writes down and do none.
@@ -99,7 +100,8 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
         Recover(traits, settings.rng, attempts=attempts),
         Retry(settings.rng, attempts=attempts, account=traits.account),
         pace,
-        Limit(settings.in_flight),
+        # What waits for a connection of the store's own pool counts as not connected in the end.
+        Limit(settings.in_flight or (traits.workers if traits.account else None)),
         Stats("sent"),
     )
 

@@ -19,6 +19,7 @@ from asynccommit.stores.azure_tokens import Tokens
 from asynccommit.stores.http import Transport, open_transport
 from asynccommit.urls import Address
 
+_PARTS = 100_000  # requests that delete one directory: each takes away some thousand entries
 _LISTING = 64 << 20  # most bytes of a page: 5,000 entries with paths of a kilobyte take a tenth
 
 _DIRECTORY = query(resource="directory")
@@ -98,7 +99,7 @@ class AdlsStore:
         answer = await client.ask(request, "GET", client.container, asked, {}, limit=_LISTING)
         client.need(request, answer, 200)
         try:
-            entries = entries_of(answer.body)
+            entries = entries_of(answer.body, path)
         except ValueError as error:
             raise client.unread(request, error) from None
         if len(entries) == 1 and entries[0].path == path:
@@ -124,7 +125,7 @@ class AdlsStore:
         request, client = Request("delete_tree", path, writes=True), self._client
         url = self._below_root(request)
         more: dict[str, str] = {}
-        while True:
+        for _ in range(_PARTS):
             asked = query(**self._delete_tree, **more)
             answer = await client.ask(request, "DELETE", url, asked, {})
             if more and answer.status == 404:  # somebody else did the rest
@@ -134,6 +135,7 @@ class AdlsStore:
             if not token:
                 return
             more = {"continuation": token}
+        raise RejectedError("delete_tree", path, f"is not deleted after {_PARTS:,} requests")
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         files = self._files

@@ -168,4 +168,7 @@ class Client:
                 "hierarchical namespace; give it that permission (SAS: e), or, if it has one, the "
                 "option fs.azure.account.hns.enabled=true",
             )
+        if answer.status == 404 and known and code != "FilesystemNotFound":
+            detail = f"404 {code}: {self.place.origin} knows no such account"
+            raise RejectedError(request.op, request.path, detail)
         raise self._judge.translate(request, answer)

@@ -1,6 +1,6 @@
 """Files of ADLS Gen2: their status, their bytes, and how one gets into its place whole.
 
-What is written goes to a temporary file in the same directory and is moved. Its name is new for
+What is written goes to a temporary file beside its place and is moved. Its name is new for
 every sending: what a lost request does late, it does to a file that nobody moves any more. When
 the answer to the move is lost, the temporary file is deleted, so that the move cannot come late.
 """
@@ -124,7 +124,7 @@ class Files:
         folder = dest.rpartition("/")[0]
         await self._need_directory(request._replace(writes=False, new=False), folder)
         aside = request._replace(writes=False, new=False, aside=True)
-        temp = encode(f"{folder}/{TEMP}{self._new_id()}.tmp")
+        temp = encode(f"{_beside(folder, new=request.new)}/{TEMP}{self._new_id()}.tmp")
         try:
             info = await self._write(aside, temp, pieces)
         except StoreError:
@@ -233,6 +233,16 @@ class Files:
             raise PreconditionError(request.op, request.path, "is a directory")
         if info.size:
             raise UnavailableError(request.op, request.path, "was written meanwhile")
+
+
+def _beside(folder: str, *, new: bool) -> str:
+    """Return where the temporary file of a write to ``folder`` goes.
+
+    Creating it makes the directories above it. What must be new there must not bring a directory
+    back that somebody moves away just now, so it comes from one level up, and the move fails.
+    """
+    above = folder.rpartition("/")[0]
+    return above if new and above else folder
 
 
 async def pieces_of(data: bytes) -> AsyncIterator[Piece]:

@@ -109,8 +109,8 @@ def info_of(path: str, headers: Mapping[str, str]) -> Info:
     )
 
 
-def entries_of(body: bytes) -> list[Info]:
-    """Return what one page of a listing says, without what is hidden.
+def entries_of(body: bytes, path: str) -> list[Info]:
+    """Return what one page of a listing of the directory ``path`` says, without what is hidden.
 
     Raises:
         ValueError: it is no such answer.
@@ -122,6 +122,12 @@ def entries_of(body: bytes) -> list[Info]:
         raise ValueError(f"the answer is no listing ({type(error).__name__})") from None
     except ValueError as error:
         raise ValueError(f"the answer is no listing ({error})") from None
+    start = "/" if path == "/" else f"{path}/"
+    for info in found:
+        name = info.path[len(start) :]
+        outside = not info.path.startswith(start) or "/" in name or name in ("", ".", "..")
+        if (outside and info.path != path) or info.size < 0:
+            raise ValueError(f"the answer is no listing of {path}: it has {info.path!r}")
     return [info for info in found if not is_hidden(info.path)]
 
 

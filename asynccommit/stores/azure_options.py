@@ -208,7 +208,7 @@ def _of_options(
     if "account_key" in told:
         return SharedKey(place.account, str(told["account_key"]), now)
     if "sas_token" in told:
-        return Sas(str(told["sas_token"]))
+        return _sas(str(told["sas_token"]), place)
     if "client_secret" in told:
         return _of_application(told, place, now)
     if flag(told, "anon"):
@@ -216,15 +216,20 @@ def _of_options(
     return None
 
 
+def _sas(token: str, place: Place) -> Sas:
+    place.refuse_plain_tokens()
+    return Sas(token)
+
+
 def _of_object(given: Any, place: Place, now: Callable[[], float]) -> Credential:
     """Read ``credential``, which is whatever Azure's libraries take under that name."""
     if isinstance(given, str):
-        return Sas(given) if "sig=" in given else SharedKey(place.account, given, now)
+        return _sas(given, place) if "sig=" in given else SharedKey(place.account, given, now)
     if hasattr(given, "get_token"):
         place.refuse_plain_tokens()
         return tokens_of(given, now)
     if hasattr(given, "signature"):  # AzureSasCredential
-        return Sas(str(given.signature))
+        return _sas(str(given.signature), place)
     if hasattr(given, "named_key"):  # AzureNamedKeyCredential
         return SharedKey(place.account, str(given.named_key.key), now)
     raise OptionError(
@@ -248,7 +253,7 @@ def _of_hadoop(hadoop: HadoopOptions, place: Place, now: Callable[[], float]) ->
         return None
     kind, value = found
     if isinstance(value, str):
-        return SharedKey(place.account, value, now) if kind == "key" else Sas(value)
+        return SharedKey(place.account, value, now) if kind == "key" else _sas(value, place)
     place.refuse_plain_tokens()
     return value.tokens(now)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import ssl
+import time
 from collections.abc import Coroutine, Generator, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import cache
 from types import coroutine
 from typing import Any
 
@@ -243,9 +246,21 @@ def _client(settings: HttpSettings) -> Client:
     for certificate in _certificates(settings.ca_file):
         builder.add_root_certificate_der(certificate)
     try:
-        return builder.build()
+        client = builder.build()
+        _end_gently()
+        return client
     except RuntimeError as error:  # its thread is another process's
         raise UnsupportedError(f"pyreqwest does not start: {error}") from error
+
+
+@cache
+def _end_gently() -> None:
+    """Give its thread a moment when the process ends.
+
+    The thread of pyreqwest 0.15 aborts the process if it still gives the interpreter's lock back
+    while the interpreter ends: seen in one of five runs that end right after a request.
+    """
+    atexit.register(time.sleep, 0.05)
 
 
 def _certificates(ca_file: str | None) -> list[bytes]:

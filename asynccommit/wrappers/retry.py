@@ -101,14 +101,18 @@ class Retry:
                 break
             sent += 1
             try:
-                return await call(op)
+                answered = await call(op)
             except _AGAIN as again:
                 error = again
+                continue
             except StoreError as answer:
+                self._answered = True
                 if lost and op.name in _DELETES and isinstance(answer, NotFoundError):
                     return None
                 error = answer
                 break
+            self._answered = True
+            return answered
         if lost and op.writes and not isinstance(error, OutcomeUnknownError):
             raise OutcomeUnknownError(
                 op.name, op.path, f"one answer was lost, then: {error}"

@@ -116,6 +116,22 @@ async def test_an_uncleaned_job_is_committed_already(tmp_path: Path) -> None:
     assert visible(tmp_path / "out") == {"f": "x"}
 
 
+async def test_a_late_setup_does_not_undo_a_commit(tmp_path: Path) -> None:
+    """A job's directory that a lost request makes again after cleanup is no new job.
+
+    Else a repeated commit with ``overwrite`` would put nothing in the table's place.
+    """
+    job = committer(tmp_path / "out")
+    await job.setup_job()
+    await run_task(job, 0, {"f": "x"})
+    await job.commit_job(overwrite=[str(tmp_path / "out")])
+    Path(job.layout.manifests_dir).mkdir(parents=True)
+    again = await job.commit_job(overwrite=[str(tmp_path / "out")])
+
+    assert again.already
+    assert visible(tmp_path / "out") == {"f": "x"}
+
+
 async def test_a_job_id_of_every_night(tmp_path: Path) -> None:
     """An id that is used again is a new job: last night's marker does not stand for it."""
     for night in ("monday", "tuesday"):

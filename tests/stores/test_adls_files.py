@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -428,3 +429,28 @@ async def test_a_rename_in_part_is_unknown() -> None:
         with pytest.raises(OutcomeUnknownError, match="in part only"):
             await store.rename("/d", "/e")
         await store.aclose()
+
+
+async def test_what_must_be_new_does_not_bring_its_directory_back(
+    adls_emulator: AdlsEmulator,
+) -> None:
+    """An abort that moves the directory away in the middle of a write makes the write fail."""
+    adls_emulator.model.create_filesystem("data")
+    adls_emulator.model.create("data", "t/job/00", directory=True)
+    options = {"connection_string": adls_emulator.connection_string}
+    store = AdlsStore(parse_url("abfs://data@devstoreaccount1.dfs.core.windows.net/"), options)
+    moved = adls_emulator.model.rename
+    head = store._files.head
+
+    async def then_moved(request: Any, path: str) -> Info:
+        found = await head(request, path)
+        moved("data", "t/job/00.aborted", "data", "t/job/00")
+        return found
+
+    store._files.head = then_moved  # type: ignore[method-assign]
+    with pytest.raises(NotFoundError):
+        await store.put("/t/job/00/record", b"{}", overwrite=False)
+    await store.aclose()
+
+    listing = adls_emulator.model.list("data", "t/job", recursive=True)
+    assert [name for name, _ in listing.entries] == ["t/job/00.aborted"]

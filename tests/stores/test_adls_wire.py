@@ -167,7 +167,7 @@ def test_a_listing_is_read_as_the_service_writes_it() -> None:
         {**entry, "name": "t/.asynccommit-1.tmp.parquet", "contentLength": "8"},
     ]
 
-    assert entries_of(json.dumps({"paths": paths}).encode()) == [
+    assert entries_of(json.dumps({"paths": paths}).encode(), "/t") == [
         Info("/t/d", Kind.DIRECTORY, 0, "0x8D", SECONDS),
         Info("/t/é f", Kind.FILE, 7, "0x8D", SECONDS),
         Info("/t/.asynccommit-1.tmp.parquet", Kind.FILE, 8, "0x8D", SECONDS),
@@ -181,7 +181,7 @@ def test_a_listing_of_other_hands_is_read() -> None:
         {"name": "f", "isDirectory": False, "contentLength": 3, "eTag": '"2"'},
     ]
 
-    assert entries_of(json.dumps({"paths": paths}).encode()) == [
+    assert entries_of(json.dumps({"paths": paths}).encode(), "/") == [
         Info("/d", Kind.DIRECTORY, 0, "1"),
         Info("/f", Kind.FILE, 3, "2"),
     ]
@@ -201,6 +201,10 @@ def test_a_listing_of_other_hands_is_read() -> None:
         b'{"paths": [{"name": "f", "contentLength": "?"}]}',
         b'{"paths": [{"name": "f", "contentLength": []}]}',
         b'{"paths": [{"name": "f", "etag": 5}]}',
+        b'{"paths": [{"name": "f", "contentLength": "-1"}]}',
+        b'{"paths": [{"name": "d/f"}]}',
+        b'{"paths": [{"name": ".."}]}',
+        b'{"paths": [{"name": "."}]}',
         b'{"paths": [',
         b"\xff\xfe",
     ],
@@ -208,4 +212,15 @@ def test_a_listing_of_other_hands_is_read() -> None:
 def test_what_is_no_listing_is_refused(body: bytes) -> None:
     """Whatever is wrong with it, it is one kind of error."""
     with pytest.raises(ValueError, match="the answer is no listing"):
-        entries_of(body)
+        entries_of(body, "/")
+
+
+def test_a_listing_is_of_the_directory_that_was_asked_for() -> None:
+    """An entry from elsewhere would be taken for one of the job's; a file lists itself."""
+    for name in ("u/f", "t", "t/d/f", "t/..", "tt/f"):
+        body = json.dumps({"paths": [{"name": name}]}).encode()
+        if name == "t":
+            assert [info.path for info in entries_of(body, "/t")] == ["/t"]
+            continue
+        with pytest.raises(ValueError, match="no listing of /t"):
+            entries_of(body, "/t")
