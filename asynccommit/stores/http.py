@@ -185,7 +185,11 @@ def _is_within(host: str, network: str) -> bool:
 
 
 def _check_proxy(proxy: str | None) -> None:
-    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+    try:
+        known = not proxy or urlsplit(proxy).scheme in ("http", "https")
+    except ValueError:  # whose text has the whole of it, a password too
+        known = False
+    if not known:
         raise OptionError("a proxy is given as http://host:port; other kinds are not known")
 
 

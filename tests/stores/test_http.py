@@ -343,3 +343,13 @@ def test_no_secret_is_shown(library: str) -> None:
     """Neither settings nor transport show the password of a proxy."""
     settings = HttpSettings(proxy="http://user:secret@proxy:3128")
     assert "secret" not in repr(settings) + repr(open_transport(settings, prefer=library))
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks5://u:hidden@p:1080", "u:hidden@p:1", "http://u:hidden@[bad"]
+)
+async def test_a_proxy_of_another_kind_is_refused(proxy: str) -> None:
+    """The error says what is known, and not what was given: there may be a password in it."""
+    with pytest.raises(OptionError, match="http://host:port") as caught:
+        open_transport(HttpSettings(proxy=proxy))
+    assert "hidden" not in str(caught.value)
