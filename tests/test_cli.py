@@ -617,3 +617,13 @@ def test_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
 
 
 COMMAND = (sys.executable, "-c", "import sys; from asynccommit.cli import main; sys.exit(main())")
+
+
+def test_a_storage_option_without_a_value_is_not_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What stands there may be the secret itself."""
+    assert main(["inspect", str(tmp_path), "-s", "hidden"]) == Exit.USAGE
+    error = capsys.readouterr().err
+    assert "-s has no value: say -s key=value" in error
+    assert "hidden" not in error

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asynccommit.errors import NotFoundError
+from asynccommit.errors import NotFoundError, RejectedError
 from asynccommit.parallel import for_each, list_all, pages, walk
+from asynccommit.store import Page
 from asynccommit.stores import files
 from asynccommit.stores.local import LocalStore
 
@@ -396,3 +397,18 @@ async def test_walk_lists_wide_and_deep_trees(store: LocalStore, tmp_path: Path)
     await for_each(expected, store.mkdir, workers=32)
     found = [info.path async for info in walk(store, str(tmp_path))]
     assert sorted(found) == sorted(expected)
+
+
+async def test_a_store_that_turns_in_circles_is_left(tmp_path: Path) -> None:
+    """A page that names itself as the next one would be read for ever."""
+
+    class Circle(LocalStore):
+        """Answers every page with the same token."""
+
+        async def list(self, path: str, token: str | None = None) -> Page:
+            return Page((), "again")
+
+    store = Circle()
+    with pytest.raises(RejectedError, match="the same page again"):
+        await list_all(store, str(tmp_path))
+    await store.aclose()

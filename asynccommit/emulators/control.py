@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from asynccommit.emulators.config import read_pages
@@ -141,9 +142,8 @@ def _read_faults(given: Any) -> list[Fault]:
 
 def _json(status: int, value: Any) -> bytes:
     body = json.dumps(value, indent=2).encode() + b"\n"
-    phrase = {200: "OK", 400: "Bad Request", 404: "Not Found"}[status]
     head = (
-        f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/json\r\n"
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode("latin-1") + body

@@ -264,3 +264,41 @@ async def test_same_seed_same_faults() -> None:
             return [answer.status for answer in asked]
 
     assert await run(1) == await run(1) != await run(2)
+
+
+@pytest.mark.parametrize(
+    "method, value, left", [("PUT", [{"kind": "cut"}], 1), ("DELETE", None, 0)]
+)
+async def test_faults_change_without_the_rest_of_the_weather(
+    wire: WireClient, method: str, value: Any, left: int
+) -> None:
+    """Latency and limit stay as they were."""
+    weather = {
+        "latency": {"model": "fixed", "seconds": 0.001},
+        "limit": {"rate": 100},
+        "faults": [{"kind": "cut", "path": "never"}, {"kind": "after", "path": "never"}],
+    }
+    await _control(wire, "PUT", "weather", weather)
+    before = wire.emulator.weather.climate
+    await _control(wire, method, "faults", value)
+    after = wire.emulator.weather.climate
+
+    assert (after.latency, after.limit) == (before.latency, before.limit)
+    assert len(after.faults) == left
+
+
+async def test_a_web_page_may_not_change_the_weather(wire: WireClient) -> None:
+    """A browser says where a request comes from; a page from elsewhere could do harm unseen."""
+    headers = {"origin": "https://elsewhere.example"}
+    answer = await wire.send("POST", "/_emulator/reset", headers=headers, signed=False)
+
+    assert answer.status == 403
+    assert wire.emulator.model.head_filesystem("data").name == "data"
+
+
+async def test_settings_that_are_nested_too_deep(wire: WireClient) -> None:
+    """They are refused like others that cannot be read."""
+    body = b"[" * 100_000
+    answer = await wire.send("PUT", "/_emulator/faults", body=body, signed=False)
+
+    assert answer.status == 400

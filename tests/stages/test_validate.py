@@ -1,4 +1,4 @@
-"""Validation of a sample: so many files are asked for by name, and no directory is listed."""
+"""Validation: a sample that is asked for by name, and errors that say nothing of the files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from blockbuster import BlockBuster
 
 from asynccommit.committers.manifest import ManifestCommitter
-from asynccommit.errors import ValidationError
+from asynccommit.errors import CommitError, DeniedError, ValidationError
 from asynccommit.wrappers.base import Call, Op
-from tests.support.faults import Faults
+from tests.support.faults import Fault, Faults
 from tests.support.jobs import committer, run_task
 
 
@@ -61,3 +61,17 @@ async def test_a_file_of_the_sample_that_differs_fails_the_job(
         await job.commit_job()
 
     assert not (tmp_path / "out/_SUCCESS").exists()
+
+
+async def test_a_listing_that_fails_says_nothing_of_the_files(tmp_path: Path) -> None:
+    """An error of the store is no difference between what is there and what was committed."""
+    faults = Faults()
+    job = committer(tmp_path / "out", faults, validate=True)
+    await job.setup_job()
+    await run_task(job, 0, {"d/f": "x"})
+    faults.rules.append(Fault("list", DeniedError, match="/out/d", times=1))
+    with pytest.raises(CommitError, match="/out/d") as caught:
+        await job.commit_job()
+
+    assert caught.value.stage == "job_stage_optional_validate_output"
+    assert not isinstance(caught.value, ValidationError)

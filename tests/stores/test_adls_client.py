@@ -33,6 +33,7 @@ from asynccommit.errors import (
 )
 from asynccommit.host import Host, this_host
 from asynccommit.sim.faults import BEFORE, CUT, Fault
+from asynccommit.stores import adls
 from asynccommit.stores.adls import AdlsStore
 from asynccommit.stores.http import TRANSPORTS
 from asynccommit.urls import parse_url
@@ -499,3 +500,26 @@ async def test_a_closed_store_refuses(opened: Open, emulator: AdlsEmulator) -> N
 
     with pytest.raises(UnavailableError, match="closed"):
         await store.head("/p")
+
+
+async def test_an_account_that_the_host_does_not_have_is_told(
+    opened: Open, emulator: AdlsEmulator
+) -> None:
+    """It is not taken for a path where nothing is."""
+    options = {**here(emulator), "account_name": "anotheraccount", "account_key": OTHER_KEY}
+    found = await errors(opened("az://data/t", **options))
+
+    assert NotFoundError not in {type(error) for error in found}
+
+
+async def test_a_deletion_without_an_end_is_given_up(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that always has one part more is not asked for ever."""
+    monkeypatch.setattr(adls, "_PARTS", 5)
+    page = answer(headers=["x-ms-request-id: 1", "x-ms-continuation: more"])
+    async with serves(page) as server:
+        store = opened(account_host=server.url()[:-1], account_key=OTHER_KEY, **NAMESPACE)
+        with pytest.raises(RejectedError, match="not deleted after 5 requests"):
+            await store.delete_tree("/t")
+        assert len(server.seen) == 5

@@ -182,6 +182,8 @@ def test_an_application_may_be_half_in_the_environment() -> None:
         ({"use_ssl": False, **APPLICATION}, "tokens are not sent"),
         ({"use_ssl": False, "credential": TokenSource()}, "tokens are not sent"),
         ({"use_ssl": False}, "tokens are not sent"),
+        ({"use_ssl": False, "sas_token": SAS}, "tokens are not sent"),
+        ({"use_ssl": False, "credential": SAS}, "tokens are not sent"),
         ({"fs.azure.account.auth.type": "Custom"}, "give the option credential"),
         ({"fs.azure.account.hns.enabled": "perhaps", "anon": True}, "say true or false"),
     ],

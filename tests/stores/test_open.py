@@ -101,3 +101,10 @@ def test_an_unknown_scheme_is_named_with_what_to_do(url: str) -> None:
     assert f"no store for {scheme}:" in str(caught.value)
     assert f"there is one for {', '.join(sorted(STORES))}:" in str(caught.value)
     assert "Mount" in str(caught.value)
+
+
+def test_an_account_gets_no_more_requests_than_it_has_connections() -> None:
+    """What the store takes gladly is the bound, unless another is set."""
+    assert remote(StoreSettings(RNG))[4] == f"Limit({Traits('remote').workers})"
+    assert remote(StoreSettings(RNG, in_flight=3))[4] == "Limit(3)"
+    assert stack(StoreSettings(RNG))[4] == "Limit(None)"

@@ -221,3 +221,14 @@ async def test_what_is_sent_again_stays_below_a_tenth(clock: Clock) -> None:
         await call(head())
     assert sent - 1000 <= 10 + 100 + (clock.now - begin)
     assert retry.waited["budget"] > 10
+
+
+async def test_an_answer_to_a_second_sending_counts_as_one(clock: Clock) -> None:
+    """A store that answered at the second try is no stranger."""
+    retry = Retry(Random(1.0), attempts=9, sleep=clock.sleep, clock=clock.time)
+    await retry.around(Answers(UnavailableError("op", "/a"), "an answer"))(head())
+    answers = Answers(*[UnavailableError("op", "/a") for _ in range(20)])
+    with pytest.raises(UnavailableError):
+        await retry.around(answers)(head())
+
+    assert len(answers.ops) == 9
