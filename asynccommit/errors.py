@@ -18,6 +18,10 @@ AsyncCommitError
     PreflightError            refused before anything under the destination changed
     ValidationError           files were moved, but what is there is not what was committed
     CommitUnknownError        it cannot be told whether a change happened: nothing was cleaned
+    OwnedError                another process is committing the job: nothing was done
+    LeaseLostError            another process may have taken the commit over: nothing more was done
+    UnfinishedError           commits of other jobs were cut short here: .jobs names them
+    CommittedError            the job is committed: it cannot be rolled back, and is not run again
 """
 
 from __future__ import annotations
@@ -159,3 +163,33 @@ class ValidationError(CommitError):
 
 class CommitUnknownError(CommitError):
     """The outcome of a change is unknown; everything was left as it is."""
+
+
+class OwnedError(CommitError):
+    """A process that lives, as far as can be told, is committing the job; nothing was done."""
+
+
+class LeaseLostError(CommitError):
+    """This process could not say in time that it lives, or another has taken the commit over.
+
+    It stopped; who continues the commit finds all that is needed.
+    """
+
+
+class UnfinishedError(CommitError):
+    """Commits of other jobs under the destination were cut short; nothing was done.
+
+    Args:
+        job_id: the job that was to be set up.
+        stage: the stage that looked.
+        jobs: the ids of the other jobs.
+        summary: names them, and the commands that finish or undo them.
+    """
+
+    def __init__(self, job_id: str, stage: str, jobs: Sequence[str], summary: str) -> None:
+        super().__init__(job_id, stage, (), summary)
+        self.jobs = tuple(jobs)
+
+
+class CommittedError(CommitError):
+    """The job, or the one that its key names, is committed; nothing was done."""

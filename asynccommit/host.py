@@ -6,12 +6,25 @@ Everything else takes a ``Host`` as an argument, so that a simulated run repeats
 from __future__ import annotations
 
 import getpass
+import os
 import random
+import re
 import socket
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
+
+_PROC = "/proc"
+_NUMBER = r"(?:0|[1-9][0-9]{0,19})"
+# Process, start in ticks since the boot, boot, namespace of process numbers.
+_PROCESS = re.compile(rf"([1-9][0-9]{{0,6}})\.({_NUMBER})\.([0-9a-f-]{{36}}\.{_NUMBER})", re.ASCII)
+_ENDED = ("Z", "X", "x")
+
+
+def _cannot_tell(process: str) -> bool | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +37,11 @@ class Host:
         rng: for jitter; nothing that must be secret comes from it.
         name: the host's name, as written into ``_SUCCESS``.
         user: the short user name, as written into ``_SUCCESS``.
+        clock: seconds since any moment, to measure durations with; where the system has such a
+            clock, it goes on while the machine sleeps.
+        process: names this process among all that ever ran on this machine; empty if unknown.
+        is_running: whether a process of this machine, named by its ``process``, still runs;
+            ``None`` if that cannot be told.
     """
 
     now: Callable[[], float]
@@ -31,6 +49,9 @@ class Host:
     rng: random.Random = field(repr=False)
     name: str = "localhost"
     user: str = "unknown"
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
+    process: str = ""
+    is_running: Callable[[str], bool | None] = field(default=_cannot_tell, repr=False)
 
 
 def this_host() -> Host:
@@ -41,11 +62,100 @@ def this_host() -> Host:
         rng=random.Random(),
         name=socket.gethostname() or "localhost",
         user=_user(),
+        clock=_clock(),
+        process=_own(os.getpid()),
+        is_running=_is_running,
     )
 
 
 def _user() -> str:
     try:
-        return getpass.getuser()
+        name = getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
+    return name.encode("utf-8", "replace").decode()
+
+
+# --- the clock -------------------------------------------------------------------------------
+
+
+def _clock() -> Callable[[], float]:
+    """Return a clock that counts the time that the machine sleeps, if there is one."""
+    number: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+    if number is None:
+        return time.monotonic
+    try:
+        time.clock_gettime(number)
+    except OSError:  # an old kernel, or one that only looks like Linux
+        return time.monotonic
+    return lambda: time.clock_gettime(number)
+
+
+# --- processes -------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _own(number: int) -> str:
+    """Name this process, which has that number, or return an empty text."""
+    try:
+        boot = _read("sys/kernel/random/boot_id").strip()
+        space = os.stat(f"{_PROC}/self/ns/pid").st_ino
+        known, _, _, start = _status("self")
+    except (OSError, ValueError):
+        return ""
+    name = f"{number}.{start}.{boot}.{space}"
+    # Where /proc shows another namespace, the numbers in it are not those that are known here.
+    return name if known == number and _PROCESS.fullmatch(name) else ""
+
+
+def _is_running(process: str) -> bool | None:
+    """Answer ``Host.is_running``."""
+    own = _PROCESS.fullmatch(_own(os.getpid()))
+    other = _PROCESS.fullmatch(process)
+    if own is None or other is None or own[3] != other[3]:
+        return None
+    try:
+        _, state, threads, start = _status(other[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return _has_number(int(other[1]))
+    except (OSError, ValueError):
+        return None
+    if start != int(other[2]):
+        return False
+    return state not in _ENDED or threads > 1
+
+
+def _has_number(number: int) -> bool | None:
+    """Tell a process that is not there from one that /proc does not show to everybody."""
+    try:
+        os.kill(number, 0)  # sends nothing
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return None
+    return None
+
+
+def _status(process: str) -> tuple[int, str, int, int]:
+    """Return number, state, number of threads and start of a process."""
+    number, _, rest = _read(f"{process}/stat").partition(" (")
+    # The name that follows may hold anything, also brackets and spaces.
+    fields = rest.rpartition(") ")[2].split()
+    if len(fields) < 20:
+        raise ValueError("not what Linux says of a process")
+    return int(number), fields[0], int(fields[17]), int(fields[19])
+
+
+def _read(name: str) -> str:
+    with open(f"{_PROC}/{name}", "rb") as file:
+        return file.read(4096).decode("ascii", "replace")
+
+
+def _know_own() -> None:
+    """Keep the own name, so that no event loop waits for /proc."""
+    _own(os.getpid())
+
+
+_know_own()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_know_own)

@@ -4,9 +4,11 @@ Layout (Hadoop 3.4.1 and later)::
 
     <dest>/_temporary/<job id>/<NN>/tasks/<task attempt id>/     what a task attempt writes
     <dest>/_temporary/<job id>/<NN>/manifests/<task id>-manifest.json
-    <dest>/_temporary/<job id>/<NN>/commit-record.json           ours: the commit has begun
-    <dest>/_temporary/<job id>/<NN>/replaced/                    ours: what was moved aside
     <dest>/_temporary/<job id>/<NN>/absolute/<task attempt id>/  ours: files for elsewhere
+    <dest>/_temporary/<job id>/<NN>/commit-plan-<id>-00000.json  ours: what the commit will do
+    <dest>/_temporary/<job id>/<NN>/commit-record.json           ours: the commit has begun
+    <dest>/_temporary/<job id>/<NN>/commit-epoch-<NNNNNN>/       ours: where its owner works
+    <dest>/_temporary/<job id>/<NN>/commit-outcome.json          ours: what was decided
     <dest>/_SUCCESS
 """
 
@@ -23,6 +25,13 @@ from asynccommit.urls import Address
 TEMPORARY = "_temporary"
 SUCCESS = "_SUCCESS"
 RECORD = "commit-record.json"
+OUTCOME = "commit-outcome.json"
+EPOCH = "commit-epoch-"
+OWNER = "commit-owner-"
+STOPPED = "commit-stopped-"
+ALIVE = "commit-alive-"
+PLAN = "commit-plan-"
+ENDED = ("committed", "aborted", "rolledback")
 MANIFEST_SUFFIX = "-manifest.json"
 
 _NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,200}")
@@ -103,9 +112,52 @@ class Layout:
         return f"{self.attempt_dir}/{RECORD}"
 
     @property
-    def replaced(self) -> str:
-        """Where what stood in the way is moved, by its path relative to the destination."""
-        return f"{self.attempt_dir}/replaced"
+    def outcome(self) -> str:
+        """There from the moment in which it is decided how the commit ends."""
+        return f"{self.attempt_dir}/{OUTCOME}"
+
+    def plan(self, plan_id: str, index: int) -> str:
+        """Where one chunk of the accepted plan is."""
+        return f"{self.attempt_dir}/{PLAN}{check_name('the plan id', plan_id)}-{index:05d}.json"
+
+    def owner(self, epoch: int) -> str:
+        """The claim of the owner of ``epoch``; the first one's is the commit record."""
+        return self.record if epoch == 1 else f"{self.attempt_dir}/{OWNER}{epoch:06d}.json"
+
+    def alive(self, epoch: int) -> str:
+        """The owner's signs of life."""
+        return f"{self.attempt_dir}/{ALIVE}{epoch:06d}.json"
+
+    def stopped(self, epoch: int) -> str:
+        """The owner's word that it has ended."""
+        return f"{self.attempt_dir}/{STOPPED}{epoch:06d}.json"
+
+    def epoch_dir(self, epoch: int) -> str:
+        """Where the owner of ``epoch`` works; a new owner renames it to its own number."""
+        return f"{self.attempt_dir}/{EPOCH}{epoch:06d}"
+
+    def ended(self, how: str) -> str:
+        """The job attempt's directory while it is deleted."""
+        return f"{self.attempt_dir}.{how}"
+
+    def beside(self, base: str, path: str) -> str:
+        """Return the place of ``path`` below ``base``; what is elsewhere has its own part."""
+        if path.startswith(self.root + "/"):
+            return f"{base}/in{path[len(self.root) :]}"
+        return f"{base}/out{path}"
+
+    def relative(self, path: str) -> str:
+        """Return ``path`` as the plan has it: relative to the destination if it is below."""
+        inside = self.root + "/"
+        if path == self.dest.path:
+            return "."
+        return path[len(inside) :] if path.startswith(inside) else path
+
+    def resolve(self, name: str) -> str:
+        """Return the path that ``relative`` wrote."""
+        if name == ".":
+            return self.dest.path
+        return name if name.startswith("/") else f"{self.root}/{name}"
 
     @property
     def absolute_dir(self) -> str:
@@ -117,10 +169,9 @@ class Layout:
         """The marker that readers wait for."""
         return f"{self.root}/{SUCCESS}"
 
-    @property
-    def success_temp(self) -> str:
-        """Where the marker is written before it is renamed."""
-        return f"{self.attempt_dir}/{SUCCESS}.tmp"
+    def success_temp(self, epoch: int) -> str:
+        """Where the owner of ``epoch`` writes the marker before it is renamed."""
+        return f"{self.epoch_dir(epoch)}/{SUCCESS}.tmp"
 
     def task_attempt_dir(self, attempt_id: str) -> str:
         """Where one task attempt writes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum, StrEnum
 from typing import Any
 
 from asynccommit.errors import OptionError
@@ -22,6 +23,43 @@ AZURE_RATE = "fs.azure.io.rate.limit"
 
 class OptionWarning(UserWarning):
     """An option of a family that belongs to this package is unknown, or has no effect here."""
+
+
+class Mode(StrEnum):
+    """What a job does with what its destination holds.
+
+    ``APPEND`` adds to it, ``FAIL`` wants none of it, ``REPLACE_TABLE`` replaces all of it,
+    ``REPLACE_PARTITIONS`` replaces each directory that files of the job go to.
+    """
+
+    APPEND = "append"
+    FAIL = "fail"
+    REPLACE_TABLE = "replace_table"
+    REPLACE_PARTITIONS = "replace_partitions"
+
+    @classmethod
+    def of(cls, mode: Mode | str) -> Mode:
+        """Return the mode of this name. Raises ``OptionError``."""
+        try:
+            return cls(mode)
+        except ValueError:
+            known = ", ".join(cls)
+            raise OptionError(f"the mode is {mode!r}: say one of {known}") from None
+
+
+class OnUnfinished(StrEnum):
+    """What the setup of a job does about commits of other jobs that were cut short."""
+
+    REFUSE = "refuse"
+    RESUME = "resume"
+    ROLLBACK = "rollback"
+
+
+class OnFailure(StrEnum):
+    """What becomes of a job commit that failed half-way."""
+
+    KEEP = "keep"
+    ROLLBACK = "rollback"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +89,13 @@ class Options:
         spill_directory: local directory for what does not fit in memory; ``None`` for the
             system's.
         job_id_source: what gave the job its id, as ``_SUCCESS`` says it.
+        on_unfinished: what setup does about commits of other jobs that were cut short.
+        on_failure: whether a commit that fails half-way is kept, to be resumed, or rolled back.
+        lease: seconds without a sign of life after which another may continue a commit; ``None``
+            for 60, and 300 on stores over a network.
+        job_key: the user's own name for what the job does; a rerun of it is recognised as done.
+        outside: a commit that is resumed without the tasks' messages may move files outside of the
+            destination, as its plan says.
     """
 
     workers: int | None = None
@@ -71,6 +116,11 @@ class Options:
     max_manifest_bytes: int = MAX_MANIFEST_BYTES
     spill_directory: str | None = None
     job_id_source: str = "JobID"
+    on_unfinished: OnUnfinished = OnUnfinished.REFUSE
+    on_failure: OnFailure = OnFailure.KEEP
+    lease: float | None = None
+    job_key: str | None = None
+    outside: bool = False
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, str]) -> Options:
@@ -149,6 +199,27 @@ def _text(key: str, value: str) -> str | None:
     return value.strip() or None
 
 
+def _lease(key: str, value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 86_400:
+        raise OptionError(f"{key} is {value!r}: say seconds, from 1 to 86400")
+    return seconds
+
+
+def _one_of(kind: type[Enum]) -> Reader:
+    def read(key: str, value: str) -> Enum:
+        try:
+            return kind(value.strip().lower())
+        except ValueError:
+            known = ", ".join(choice.value for choice in kind)
+            raise OptionError(f"{key} is {value!r}: say one of {known}") from None
+
+    return read
+
+
 Reader = Callable[[str, str], object]
 
 KEYS: dict[str, tuple[str, Reader]] = {
@@ -170,6 +241,11 @@ KEYS: dict[str, tuple[str, Reader]] = {
     OURS + "check.sources": ("check_sources", _boolean),
     OURS + "max.manifest.bytes": ("max_manifest_bytes", _count),
     OURS + "spill.directory": ("spill_directory", _text),
+    OURS + "on.unfinished": ("on_unfinished", _one_of(OnUnfinished)),
+    OURS + "on.failure": ("on_failure", _one_of(OnFailure)),
+    OURS + "lease": ("lease", _lease),
+    OURS + "job.key": ("job_key", _text),
+    OURS + "resume.outside": ("outside", _boolean),
 }
 """Configuration key -> field of ``Options`` and how its text is read."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any
 
 
@@ -19,6 +20,8 @@ class JobReport:
         tasks: committed task id -> task attempt id.
         directories: how many directories were made, parents not counted.
         replaced: how many files or directories were moved aside and deleted.
+        replacing: the first hundred of what a mode replaces, decoded paths.
+        replaced_files: how many files that is.
         seconds: how long the commit took.
         stages: stage -> seconds, by their Hadoop statistic names.
         requests: store method -> how often it was asked for.
@@ -31,6 +34,9 @@ class JobReport:
         success: URL of ``_SUCCESS``, ``None`` if it was not wanted.
         report: URL of the summary, ``None`` without a report directory.
         already: the job had been committed before; nothing was done.
+        resumed: a commit that was cut short was finished.
+        rolled_back: what was to be resumed was a rollback, and that was finished.
+        epoch: how many have owned this commit, one after the other.
     """
 
     job_id: str
@@ -40,6 +46,8 @@ class JobReport:
     tasks: Mapping[str, str] = field(default_factory=dict)
     directories: int = 0
     replaced: int = 0
+    replacing: Sequence[str] = ()
+    replaced_files: int = 0
     seconds: float = 0.0
     stages: Mapping[str, float] = field(default_factory=dict)
     requests: Mapping[str, int] = field(default_factory=dict)
@@ -52,6 +60,9 @@ class JobReport:
     success: str | None = None
     report: str | None = None
     already: bool = False
+    resumed: bool = False
+    rolled_back: bool = False
+    epoch: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -67,12 +78,88 @@ class AbortReport:
         outcome: what became of the job's directory, as ``Outcome`` says it.
         kept: why the job's directory was left alone, ``""`` if it was not.
         report: URL of the summary, ``None`` without a report directory.
+        rolled_back: a commit that had begun was undone.
+        files: how many files were taken back.
+        restored: how many files or directories were put back in their place.
+        warnings: what the caller should know.
     """
 
     job_id: str
     outcome: str
     kept: str = ""
     report: str | None = None
+    rolled_back: bool = False
+    files: int = 0
+    restored: int = 0
+    warnings: Sequence[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+
+class State(StrEnum):
+    """How far a job is.
+
+    ``RUNNING``: its commit has not begun. ``COMMITTING``: it is under way, or at least its owner
+    may live. ``STOPPED``: its owner has ended or died. ``EXPIRED``: its owner has given no sign of
+    life for longer than its lease. ``ROLLING_BACK``: it is decided that it is undone.
+    ``COMMITTED``: it is decided, and only the clean-up is left. ``ENDED``: what is left is rubbish.
+    """
+
+    RUNNING = "running"
+    COMMITTING = "committing"
+    STOPPED = "stopped"
+    EXPIRED = "expired"
+    ROLLING_BACK = "rolling back"
+    COMMITTED = "committed"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """What is known of a job attempt under a destination.
+
+    Attributes:
+        job_id: the job.
+        attempt: the job attempt.
+        state: how far it is.
+        started_ms: when its commit began, milliseconds since the epoch; 0 if it has not.
+        files: how many files it commits.
+        bytes: their sizes, added up.
+        done: how many of them are at their destinations; ``None`` if they were not counted.
+        tasks: how many tasks have committed.
+        epoch: how many have owned the commit.
+        owner: who does now: ``user@host, process``.
+        seen_ms: the owner's last sign of life, milliseconds since the epoch.
+        lease: seconds after which another may continue.
+        error: why the owner stopped, ``""`` if it did not say.
+        key: the user's name for the job.
+        alive: whether the owner lives; ``None`` if that cannot be told.
+    """
+
+    job_id: str
+    attempt: int
+    state: State
+    started_ms: int = 0
+    files: int = 0
+    bytes: int = 0
+    done: int | None = None
+    tasks: int = 0
+    epoch: int = 0
+    owner: str = ""
+    seen_ms: int = 0
+    lease: float = 0.0
+    error: str = ""
+    key: str | None = None
+    alive: bool | None = None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether somebody has to finish or undo it, because nobody does."""
+        return self.state in (State.STOPPED, State.EXPIRED) or (
+            self.state in (State.ROLLING_BACK, State.COMMITTED) and self.alive is False
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""

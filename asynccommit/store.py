@@ -86,6 +86,7 @@ class Traits:
         consistent_listing: a listing shows every change that was acknowledged before it.
         tokens: the store remembers the ``token`` of a rename or put, and ``head`` returns it.
         links: paths may be symbolic links, which lead elsewhere.
+        durable: what is acknowledged outlives a power cut; if not, ``sync`` sees to it.
         workers: how many requests in flight the store takes gladly.
         account: names what shares one limit on requests; empty if nothing does.
         costs: method -> requests that one call of it sends, where it is not one.
@@ -103,6 +104,7 @@ class Traits:
     consistent_listing: bool = True
     tokens: bool = False
     links: bool = False
+    durable: bool = True
     workers: int = 64
     account: str = ""
     costs: Mapping[str, int] = field(default_factory=dict)
@@ -193,6 +195,17 @@ class Store(Protocol):
         """Make the directory ``path`` and its missing parents; existing ones are fine.
 
         Raises ``PreconditionError`` if ``path`` or a parent is a file.
+        """
+        ...
+
+    async def sync(self, path: str) -> None:
+        """Return once what was acknowledged at ``path`` outlives a power cut.
+
+        Of a file that is its content, of a directory its entries. Where ``Traits.durable`` is
+        true this does nothing, and need not be asked.
+
+        Raises ``NotFoundError``, and ``RejectedError`` if the disk has lost it already; either
+        only where ``Traits.durable`` is false.
         """
         ...
 

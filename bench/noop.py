@@ -139,6 +139,9 @@ class NoopStore:
     async def mkdir(self, path: str) -> None:
         """Claim to have made."""
 
+    async def sync(self, path: str) -> None:
+        """Claim to have made it last."""
+
     async def aclose(self) -> None:
         """Hold nothing."""
 

@@ -6,199 +6,275 @@ earlier ones load too). What differs, and why, is in docs/protocol.md.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import replace
 
-import anyio
-
+from asynccommit.committers.recovery import check_messages, resume, roll_back_job, status
+from asynccommit.committers.steps import change, clean, conclude, job_report, reporting
+from asynccommit.committers.tasks import TaskSide, refuse_existing
 from asynccommit.errors import (
     CommitError,
-    ExistsError,
+    CommittedError,
+    LeaseLostError,
     NotFoundError,
-    PreconditionError,
-    StoreError,
-    UnsupportedError,
+    OwnedError,
 )
-from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
-from asynccommit.options import Options
-from asynccommit.results import AbortReport, JobReport
-from asynccommit.stages.cleanup import Outcome, clean_up, clean_up_aborted
-from asynccommit.stages.directories import make_directories, move_aside
-from asynccommit.stages.failing import commit_failures, job_commit_error
+from asynccommit.options import Mode, OnFailure
+from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.stages.cleanup import (
+    Outcome,
+    begun_attempts,
+    clean_up,
+    clean_up_aborted,
+    remove_if_empty,
+)
+from asynccommit.stages.failing import commit_failures
+from asynccommit.stages.lease import say_stopped
 from asynccommit.stages.load import Loaded, load_manifests
-from asynccommit.stages.preflight import Plan, preflight
-from asynccommit.stages.record import find_record, refuse_begun, write_record
-from asynccommit.stages.rename import rename_files
-from asynccommit.stages.reports import has_report, keep_manifests, report_on
-from asynccommit.stages.run import OnProgress, Run
-from asynccommit.stages.save import remove_own_manifest, save_manifest
-from asynccommit.stages.scan import scan_task_attempt
+from asynccommit.stages.modes import refuse_others
+from asynccommit.stages.owner import Standing, look
+from asynccommit.stages.preflight import preflight
+from asynccommit.stages.record import begin, refuse_other_attempts
+from asynccommit.stages.reports import has_report, report_on
+from asynccommit.stages.run import OnProgress, Phase, Run
+from asynccommit.stages.settle import Settled, settle
+from asynccommit.stages.setup import check_setup, others_to_settle
 from asynccommit.stages.state import find_layout, is_committed, is_there
-from asynccommit.stages.summary import write_success
-from asynccommit.stages.validate import validate_output
-from asynccommit.store import Store
-from asynccommit.urls import Address
-from asynccommit.wrappers.stats import Count
-from asynccommit.wrappers.traffic import Traffic
-
-_LAST_WORDS = 30.0
-"""Seconds that a cancelled commit may take to say how far it came."""
+from asynccommit.stages.unfinished import find_others, find_statuses
 
 
-class ManifestCommitter:
-    """Commits one job attempt under one destination.
+class ManifestCommitter(TaskSide):
+    """Commits one job attempt under one destination; made as ``TaskSide`` is."""
 
-    Args:
-        store: where the destination is; must rename files atomically.
-        layout: destination and job.
-        options: how to commit.
-        host: clock, ids and names.
-        counted: the store's request counters, for statistics.
-        traffic: what has become of the store's requests, for statistics.
-        open_store: opens the store of a report directory that is elsewhere.
+    async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
+        """Refuse now what could not be committed later; nothing of this job is made.
 
-    Raises:
-        UnsupportedError: the store has no atomic rename.
-    """
+        What other jobs' commits left that were cut short is refused, finished or undone, as
+        ``options.on_unfinished`` says. Raises ``UnfinishedError``, ``CommittedError`` for a job
+        key that is done, and ``CommitError``.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            for layout, action in await others_to_settle(run):
+                other = self._for(layout)
+                await (other.resume_job() if action == "resume" else other.rollback_job())
+            await check_setup(run, mode, overwrite)
 
-    def __init__(
-        self,
-        store: Store,
-        layout: Layout,
-        options: Options,
-        host: Host,
-        counted: Mapping[str, Count] | None = None,
-        traffic: Callable[[], Traffic] = Traffic,
-        open_store: Callable[[Address], Store] | None = None,
-    ) -> None:
-        if not store.traits.atomic_rename:
-            raise UnsupportedError(
-                f"{store.traits.name} has no atomic rename, which the manifest committer needs; "
-                "on S3 use a committer of multipart uploads, as Hadoop's magic committer"
-            )
-        self.store = store
-        self.layout = layout
-        self.options = options
-        self.host = host
-        self._counted = {} if counted is None else counted
-        self._traffic = traffic
-        self._open_store = open_store
-        self.set_up = False
-        self._made_destination = False
-
-    async def setup_job(self) -> None:
+    async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
         """Make the directories of this job attempt.
 
         ``set_up`` is true from when they may be there and are this committer's to abort. Raises
-        ``CommitError`` if the destination is a file, or the job attempt is there already.
+        ``CommitError`` if the destination is a file, or the job attempt is there already, and
+        what ``check_job`` raises.
         """
+        await self.check_job(mode=mode)
         run = self._run()
         async with commit_failures(run):
             with run.timed("job_stage_setup"):
-                await _refuse_existing(run, self.layout.attempt_dir, "job attempt")
+                await refuse_existing(run, self.layout.attempt_dir, "job attempt")
                 self.set_up = True
                 self._made_destination = not await is_there(run, self.layout.dest.path)
                 await self.store.mkdir(self.layout.manifests_dir)
-
-    async def setup_task(self, attempt_id: str) -> str:
-        """Make the directory of a task attempt and return its path.
-
-        Raises ``CommitError`` if it is there already, or the job is not.
-        """
-        run = self._run()
-        path = self.layout.task_attempt_dir(attempt_id)
-        async with commit_failures(run):
-            with run.timed("task_stage_setup"):
-                await self.store.head(self.layout.manifests_dir)  # of a job that has not ended
-                await _refuse_existing(run, path, "task attempt")
-                await self.store.mkdir(path)
-        return path
-
-    async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
-        """Write the manifest of what a task attempt left in its directory.
-
-        The last attempt of a task that commits counts, as with Hadoop, unless the job commit is
-        given the commit messages. Raises ``CommitError``.
-        """
-        run = self._run()
-        async with commit_failures(run):
-            with run.timed("task_stage_commit"):
-                with run.timed("task_stage_scan_directory"):
-                    base = self.layout.task_attempt_dir(attempt_id)
-                    found = await scan_task_attempt(run, base)
-                return await save_manifest(run, task_id, attempt_id, found)
-
-    async def abort_task(self, task_id: str, attempt_id: str) -> None:
-        """Delete the directory of a task attempt, and the manifest if it is this attempt's.
-
-        Nothing there is fine; once the job's commit has begun nothing is deleted. Raises
-        ``CommitError``.
-        """
-        run = self._run()
-        async with commit_failures(run):
-            with run.timed("task_stage_abort_task"):
-                if await find_record(run) is not None:
-                    return
-                await remove_own_manifest(run, task_id, attempt_id)
-                for parent in (self.layout.tasks_dir, self.layout.absolute_dir):
-                    await _delete_if_there(run, f"{parent}/{attempt_id}")
 
     async def commit_job(
         self,
         tasks: Sequence[TaskCommit] | None = None,
         *,
+        mode: Mode = Mode.APPEND,
         overwrite: Sequence[str] = (),
         strict: bool = False,
+        made_destination: bool | None = None,
         on_progress: OnProgress | None = None,
     ) -> JobReport:
         """Make the files of the committed tasks visible, and nothing else.
 
+        A commit of this job that was cut short is finished, with what it began with.
+
         Args:
             tasks: the commit messages of the tasks; without them every manifest is trusted.
-            overwrite: decoded paths of directories whose content is replaced.
+            mode: what becomes of what the destination holds.
+            overwrite: decoded paths of further directories whose content is replaced.
             strict: refuse a job in which tasks have committed that ``tasks`` does not name.
+            made_destination: whether the job made the destination, so that a rollback removes it;
+                ``None`` for what ``setup_job`` has seen.
             on_progress: called a few times a second, on the event loop.
 
         Raises:
             PreflightError: refused; nothing under the destination changed.
+            OwnedError: another process is committing this job; nothing was done.
             ValidationError: the destination is not as committed; there is no ``_SUCCESS``.
             CommitUnknownError: an answer was lost; nothing was cleaned.
-            CommitError: it failed half-way; the job's directory was left as it is.
+            LeaseLostError: another process may have taken the commit over.
+            CommitError: it failed half-way; it can be resumed or rolled back.
         """
         run = self._run(on_progress)
-        async with self._reporting(run):
-            if await is_committed(run, trusting=tasks is None):
-                await self._clean_up(run)
-                return replace(_report(run), already=True)
-            await refuse_begun(run)
-            with Loaded(self.options) as loaded:
-                await load_manifests(run, loaded, tasks, strict=strict)
-                plan = await preflight(run, loaded, overwrite)
-                await write_record(run, plan)
-                await move_aside(run, plan)
-                await make_directories(run, plan)
-                await rename_files(run, plan)
-                await validate_output(run, plan)
-                await keep_manifests(run)
-                await write_success(run, plan)
-                await self._clean_up(run)
-        report = await report_on(run, "committer_commit_job", plan.sample)
-        return replace(_report(run, plan), report=report)
+        try:
+            async with reporting(run):
+                standing = await self._standing(run)
+                if standing is not None:
+                    report = await self._resume(run, standing, tasks)
+                elif await is_committed(run, trusting=tasks is None):
+                    return await self._already(run)
+                else:
+                    if made_destination is not None:
+                        self._made_destination = made_destination
+                    report = await self._commit(run, tasks, mode, overwrite, strict=strict)
+        except BaseException as error:
+            await self._undo_if_wanted(run, error)
+            raise
+        saved = await report_on(run, "committer_commit_job", report.filenames)
+        return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
+
+    async def _commit(
+        self,
+        run: Run,
+        tasks: Sequence[TaskCommit] | None,
+        mode: Mode,
+        overwrite: Sequence[str],
+        *,
+        strict: bool = False,
+        adopt: bool = False,
+    ) -> JobReport:
+        refuse_other_attempts(run, await begun_attempts(run))
+        with Loaded(self.options) as loaded:
+            await load_manifests(run, loaded, tasks, strict=strict)
+            plan = await preflight(run, loaded, overwrite, mode, adopt=adopt)
+            if plan.replaced:
+                refuse_others(run, plan, await find_others(run))
+            made = self._made_destination
+            async with await begin(run, plan, mode, made_destination=made):
+                settled = await settle(run, plan) if adopt else Settled(run)
+                await change(run, plan, settled)
+                await conclude(run, plan)
+            return job_report(run, plan)
+
+    async def _resume(
+        self,
+        run: Run,
+        standing: Standing,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        force: bool = False,
+    ) -> JobReport:
+        run.commit_id = standing.commit_id
+        if tasks is not None:
+            check_messages(run, standing.record, {t.task_id: t.attempt_id for t in tasks})
+            outside = any(task.absolute for task in tasks)
+            run.options = replace(run.options, outside=run.options.outside or outside)
+        return await resume(run, standing, force=force)
+
+    async def _already(self, run: Run) -> JobReport:
+        """Clean up after a job that is committed, and report on it if nobody has."""
+        await clean(run)
+        if not await has_report(run):
+            await report_on(run, "committer_commit_job")
+        return replace(job_report(run), already=True)
+
+    async def _undo_if_wanted(self, run: Run, error: BaseException) -> None:
+        """Roll back a commit that failed half-way, if that is the policy."""
+        half_way = run.phase is Phase.CHANGING and run.epoch > 0
+        not_ours = isinstance(error, LeaseLostError | OwnedError)
+        if not half_way or not_ours or self.options.on_failure is not OnFailure.ROLLBACK:
+            return
+        try:
+            await self.rollback_job()
+        except CommitError as problem:
+            error.add_note(f"and it could not be rolled back: {problem}")
+        else:
+            error.add_note("it was rolled back: the destination is as it was before")
+
+    async def resume_job(
+        self,
+        *,
+        force: bool = False,
+        adopt: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> JobReport:
+        """Finish a commit that was cut short, or a rollback if that had been decided.
+
+        Args:
+            force: take it from an owner that seems to live.
+            adopt: a commit that Hadoop's committer left half-done, which has no record: what is
+                gone from its source and at its destination with its etag, or where there is none
+                its size, counts as moved.
+            on_progress: called a few times a second, on the event loop.
+
+        Raises ``OwnedError`` if its owner lives, and what ``commit_job`` raises.
+        """
+        run = self._run(on_progress)
+        async with reporting(run):
+            standing = await self._standing(run)
+            if standing is not None:
+                report = await self._resume(run, standing, force=force)
+            elif await is_committed(run, trusting=True):
+                return await self._already(run)
+            elif adopt:
+                report = await self._commit(run, None, Mode.APPEND, (), adopt=True)
+            else:
+                raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
+        saved = await report_on(run, "committer_commit_job", report.filenames)
+        return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
+
+    async def rollback_job(
+        self, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> AbortReport:
+        """Undo a commit that has begun: exactly what it moved, and what it had moved aside.
+
+        A job whose commit has not begun is aborted; one that was rolled back stays so.
+
+        Raises ``OwnedError`` if its owner lives and ``force`` is false, ``CommittedError`` if it is
+        committed, ``CommitError``.
+        """
+        run = self._run(on_progress)
+        try:
+            async with commit_failures(run):
+                standing = await self._standing(run)
+                if standing is not None:
+                    with run.timed("job_stage_abort"):
+                        return await roll_back_job(run, standing, force=force)
+                if await is_committed(run, trusting=True):
+                    text = "it is committed, and cannot be rolled back"
+                    raise CommittedError(self.layout.job_id, "job_stage_abort", (), text)
+        except BaseException as error:
+            await say_stopped(run, error)
+            raise
+        return await self.abort_job("rolled back")
+
+    async def job_status(self) -> JobStatus | None:
+        """Return what is known of this job attempt, ``None`` if its commit has not begun.
+
+        Its files at their destinations are counted, one listing of each directory.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            standing = await self._standing(run)
+            return None if standing is None else await status(run, standing)
+
+    async def job_statuses(self) -> list[JobStatus]:
+        """Return what is known of every job under the destination; nothing is counted."""
+        run = self._run()
+        async with commit_failures(run):
+            return await find_statuses(run)
 
     async def plan_job(
-        self, tasks: Sequence[TaskCommit] | None = None, *, overwrite: Sequence[str] = ()
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
     ) -> JobReport:
         """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
         run = self._run()
-        async with self._reporting(run, save=False):
+        async with reporting(run, save=False):
             await find_layout(run)
             with Loaded(self.options) as loaded:
                 await load_manifests(run, loaded, tasks)
-                plan = await preflight(run, loaded, overwrite)
+                plan = await preflight(run, loaded, overwrite, mode)
+                if plan.replaced:
+                    refuse_others(run, plan, await find_others(run))
                 await plan.take_sample()
-        return _report(run, plan)
+        return job_report(run, plan)
 
     async def abort_job(self, reason: str = "") -> AbortReport:
         """Delete this job's directory, unless a commit has begun: then everything is kept.
@@ -215,7 +291,7 @@ class ManifestCommitter:
                     kept = f"a commit has begun: {run.layout.job_dir} is kept"
                     return AbortReport(self.layout.job_id, outcome.value, kept)
                 if self._made_destination and outcome is not Outcome.DISABLED:
-                    await _delete_if_empty(run, self.layout.dest.path)
+                    await remove_if_empty(run, self.layout.dest.path)
             report = None
             if not await has_report(run):
                 error = CommitError(self.layout.job_id, "job_stage_abort", (), reason or "aborted")
@@ -232,88 +308,18 @@ class ManifestCommitter:
             await find_layout(run)
             return (await clean_up(run)).value
 
-    def _run(self, on_progress: OnProgress | None = None) -> Run:
-        return Run(
-            store=self.store,
-            layout=self.layout,
-            options=self.options,
-            host=self.host,
-            on_progress=on_progress,
-            open_store=self._open_store,
-            counted=self._counted,
-            traffic=self._traffic,
+    async def _standing(self, run: Run) -> Standing | None:
+        await find_layout(run)
+        return await look(run.store, run.layout)
+
+    def _for(self, layout: Layout) -> ManifestCommitter:
+        """Return the committer of another job under the same destination."""
+        return ManifestCommitter(
+            self.store,
+            layout,
+            self.options,
+            self.host,
+            self._counted,
+            self._traffic,
+            self._open_store,
         )
-
-    @asynccontextmanager
-    async def _reporting(self, run: Run, *, save: bool = True) -> AsyncIterator[None]:
-        """Turn every failure into one error and one report, a cancelled commit's too."""
-        name = "committer_commit_job"
-        try:
-            with run.timed(name):
-                yield
-        except Exception as error:
-            failure = job_commit_error(run, error)
-            if save:
-                await report_on(run, run.stage, (), failure)
-            raise failure from failure.__cause__
-        except BaseException as error:  # cancelled, or the process is told to end
-            with anyio.move_on_after(_LAST_WORDS, shield=True):
-                if save:
-                    await report_on(run, run.stage, (), error)
-            raise
-
-    async def _clean_up(self, run: Run) -> None:
-        ignored = self.options.cleanup_failures_ignored
-        stage = run.stage
-        try:
-            await clean_up(run)
-        except StoreError as error:
-            if ignored is False:
-                raise
-            run.stage = stage
-            if ignored is None:
-                run.warn(f"{run.layout.job_dir} could not be deleted, delete it by hand: {error}")
-
-
-def _report(run: Run, plan: Plan | None = None) -> JobReport:
-    traffic = run.traffic()
-    report = JobReport(
-        job_id=run.layout.job_id,
-        dest=str(run.layout.dest),
-        seconds=run.seconds.get("committer_commit_job", 0.0),
-        stages=dict(run.seconds),
-        requests={name: counted.n for name, counted in run.counted.items() if counted.n},
-        refused=traffic.refused,
-        recovered=traffic.recovered,
-        waited=traffic.waited,
-        warnings=tuple(run.warnings),
-        success=run.success,
-    )
-    if plan is None:
-        return report
-    loaded = plan.loaded
-    return replace(
-        report,
-        files=loaded.files,
-        bytes=loaded.bytes,
-        tasks=loaded.tasks,
-        directories=len(plan.make),
-        replaced=len(plan.aside),
-        filenames=tuple(plan.sample),
-        ignored=tuple(run.layout.url(path) for path in loaded.ignored),
-    )
-
-
-async def _refuse_existing(run: Run, path: str, what: str) -> None:
-    if await is_there(run, path):
-        raise ExistsError("mkdir", path, f"this {what} is there already: give another id")
-
-
-async def _delete_if_there(run: Run, path: str) -> None:
-    with suppress(NotFoundError):
-        await run.store.delete_tree(path)
-
-
-async def _delete_if_empty(run: Run, path: str) -> None:
-    with suppress(ExistsError, NotFoundError, PreconditionError):
-        await run.store.delete(path)

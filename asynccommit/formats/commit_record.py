@@ -1,23 +1,65 @@
 """The commit record: there from before the first change under the destination.
 
-Format 1, JSON: ``type``, ``jobId``, ``attempt``, ``started`` (milliseconds since the epoch),
-``host``, ``user``, ``files``, ``bytes``, ``manifests`` (a digest over the tasks, their attempts
-and their manifests' digests) and ``tasks`` (task id -> task attempt id). Readers ignore fields
-that they do not know.
+Format 2, JSON: ``type``, ``jobId``, ``attempt``, ``started`` (milliseconds since the epoch),
+``owner`` (``id``, ``host``, ``user``, ``process``), ``lease`` (seconds), ``files``, ``bytes``,
+``manifests`` (a digest over the tasks, their attempts and their manifests' digests), ``tasks``
+(task id -> task attempt id), ``mode``, ``key``, ``options``, ``madeDestination``, ``planId``,
+``plan`` (a digest of each of its chunks) and ``outside`` (directories elsewhere that the plan
+changes). Readers ignore fields that they do not know.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
+from asynccommit.formats.fields import (
+    MAX_TIME,
+    Fields,
+    are_paths,
+    as_integer,
+    dump_object,
+    kind_of,
+    load_object,
+)
 
-from asynccommit.formats.fields import load_object
+TYPE = "asynccommit.CommitRecord/2"
+MAX_RECORD_BYTES = 64 * 1024 * 1024
+"""The most that a reader should ask the store for."""
+_DIGEST = re.compile("sha256:[0-9a-f]{64}", re.ASCII)
 
-TYPE = "asynccommit.CommitRecord/1"
+Option = str | int | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who commits.
+
+    Attributes:
+        id: unique to this try to commit.
+        host: the machine.
+        user: the user.
+        process: the process on that machine, as ``Host.process`` names it; may be empty.
+    """
+
+    id: str
+    host: str
+    user: str
+    process: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Return the JSON object."""
+        return {"id": self.id, "host": self.host, "user": self.user, "process": self.process}
+
+    @classmethod
+    def of(cls, fields: Fields) -> Owner:
+        """Read the field ``owner``. Raises ``ManifestError``."""
+        owner = Fields(fields.get("owner"), fields.path, f"{fields.where}owner.")
+        texts = owner.text("id"), owner.text("host"), owner.text("user")
+        return cls(*texts, owner.any_text("process"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +70,37 @@ class CommitRecord:
         job_id: the job.
         attempt: the job attempt.
         started_ms: when, milliseconds since the epoch.
-        host: the machine of the committing process.
-        user: the user of the committing process.
+        owner: who began it: the owner of epoch 1.
+        lease: seconds without a sign of life after which another may go on.
         files: how many files are to be renamed.
         bytes: their sizes, added up.
         manifests: digest over what was accepted.
         tasks: task id -> accepted task attempt id.
+        mode: what becomes of what is at the destination.
+        key: what the user calls this piece of work, the same when it is run again.
+        options: those that decide how the commit goes on, by name.
+        made_destination: the job made the destination, so a rollback may remove it.
+        plan_id: names the directory of the plan.
+        plan: the digest of each chunk of the plan, in order.
+        outside: absolute decoded paths that the plan changes outside of the destination.
     """
 
     job_id: str
     attempt: int
     started_ms: int
-    host: str
-    user: str
+    owner: Owner
+    lease: float
     files: int
     bytes: int
     manifests: str
     tasks: Mapping[str, str]
+    mode: str
+    key: str | None = None
+    options: Mapping[str, Option] = field(default_factory=dict)
+    made_destination: bool = False
+    plan_id: str = ""
+    plan: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
 
 
 def digest_of(tasks: Mapping[str, str], digests: Mapping[str, str]) -> str:
@@ -57,35 +113,76 @@ def digest_of(tasks: Mapping[str, str], digests: Mapping[str, str]) -> str:
 
 
 def encode_record(record: CommitRecord) -> bytes:
-    """Return the JSON of a commit record."""
+    """Return the JSON of a commit record. Raises ``ManifestError`` if it could not be read."""
     value: dict[str, Any] = {
         "type": TYPE,
         "jobId": record.job_id,
         "attempt": record.attempt,
         "started": record.started_ms,
-        "host": record.host,
-        "user": record.user,
+        "owner": record.owner.to_json(),
+        "lease": record.lease,
         "files": record.files,
         "bytes": record.bytes,
         "manifests": record.manifests,
         "tasks": dict(record.tasks),
+        "mode": record.mode,
+        "key": record.key,
+        "options": dict(record.options),
+        "madeDestination": record.made_destination,
+        "planId": record.plan_id,
+        "plan": list(record.plan),
+        "outside": list(record.outside),
     }
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2)
+    path = "commit-record.json"
+    data = dump_object(value, path)
+    decode_record(data, path)
+    return data
 
 
 def decode_record(data: bytes, path: str) -> CommitRecord:
     """Read a commit record. Raises ``ManifestError`` for anything else."""
-    fields = load_object(data, path)
-    if fields.text("type", "") != TYPE:
-        raise fields.wrong("type", f"is not {TYPE}")
+    fields = load_object(data, path, surrogates=True)
+    fields.is_type(TYPE)
     return CommitRecord(
-        job_id=fields.text("jobId"),
-        attempt=fields.integer("attempt"),
-        started_ms=fields.integer("started"),
-        host=fields.text("host"),
-        user=fields.text("user"),
-        files=fields.integer("files"),
-        bytes=fields.integer("bytes"),
+        job_id=fields.name("jobId"),
+        attempt=fields.count("attempt"),
+        started_ms=fields.count("started", maximum=MAX_TIME),
+        owner=Owner.of(fields),
+        lease=fields.seconds("lease"),
+        files=fields.count("files"),
+        bytes=fields.count("bytes"),
         manifests=fields.text("manifests"),
-        tasks=fields.texts("tasks"),
+        tasks=fields.names("tasks"),
+        mode=fields.text("mode"),
+        key=fields.optional("key"),
+        options=_options(fields),
+        made_destination=fields.boolean("madeDestination"),
+        plan_id=fields.name("planId"),
+        plan=_digests(fields),
+        outside=_outside(fields),
     )
+
+
+def _options(fields: Fields) -> dict[str, Option]:
+    values = fields.object("options")
+    for name, value in values.items():
+        known = isinstance(value, str | bool | None) or as_integer(value) is not None
+        if not known:
+            raise fields.wrong(f"options.{name[:100]!r}", f"is {kind_of(value)}")
+    return values
+
+
+def _digests(fields: Fields) -> tuple[str, ...]:
+    values = fields.rows("plan")
+    for index, value in enumerate(values):
+        if not isinstance(value, str) or not _DIGEST.fullmatch(value):
+            raise fields.wrong(f"plan[{index}]", f"is {kind_of(value)}, not a digest")
+    return tuple(values)
+
+
+def _outside(fields: Fields) -> tuple[str, ...]:
+    values = fields.rows("outside")
+    for index, value in enumerate(values):
+        if not are_paths([value], absolute=True) or value[0] != "/":
+            raise fields.wrong(f"outside[{index}]", f"is {kind_of(value)}, not an absolute path")
+    return tuple(values)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any, NoReturn
 
 import orjson
 
 from asynccommit.errors import ManifestError
 
 MAX_LONG = 2**63 - 1
+MAX_TIME = 253_402_300_799_999
+"""The last millisecond of the year 9999: nobody can show a later one."""
 _QUOTED_INTEGER = re.compile(r"\s*(-?[0-9]{1,19})\s*", re.ASCII)
 _NO_NAME = re.compile("[\x00-\x1f/\x7f\ud800-\udfff]")
+_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -28,13 +34,80 @@ def as_integer(value: object) -> int | None:
     return value
 
 
-def load_object(data: bytes, path: str) -> Fields:
-    """Read a JSON object. Raises ``ManifestError`` if ``data`` is anything else."""
+def are_paths(values: Iterable[Any], absolute: bool = False) -> bool:
+    """Whether all are paths whose segments are neither empty, nor ``.`` or ``..``, nor hold NUL.
+
+    All at once, in C: a job has millions. Lone surrogates are fine, file names may hold them.
+
+    Args:
+        values: anything.
+        absolute: a path may begin with a slash, too.
+    """
+    values = list(values)
+    if not {*map(type, values)} <= {str}:
+        return False
+    text = "\0".join(("", *values, ""))
+    if text.count("\0") != len(values) + 1:
+        return False
+    names = (text.replace("\0/", "\0") if absolute else text).replace("/", "\0")
+    if "\0\0" in names:
+        return False
+    return "\0." not in names or not ("\0.\0" in names or "\0..\0" in names)
+
+
+def dump_object(value: Mapping[str, Any], path: str, indent: bool = True) -> bytes:
+    """Return the JSON of an object; lone surrogates, which are no UTF-8, are escaped.
+
+    Args:
+        value: what to write.
+        path: the file, for messages.
+        indent: write it for people.
+
+    Raises:
+        ManifestError: it would not be read as it is written.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
+    except orjson.JSONEncodeError:
+        pass
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2 if indent else None)
+    except (TypeError, ValueError) as error:
+        raise ManifestError(path, f"cannot be written: {error}") from error
+    if _HALVES.search(text):  # escaped, they would read as one character
+        raise ManifestError(path, "cannot be written: some text holds two halves of a character")
+    return text.encode("utf-8", "backslashreplace")
+
+
+def load_object(data: bytes, path: str, *, surrogates: bool = False) -> Fields:
+    """Read a JSON object.
+
+    Args:
+        data: the content.
+        path: the file, for messages.
+        surrogates: its texts may hold lone ones, as names of files do that are no UTF-8.
+
+    Raises:
+        ManifestError: ``data`` is anything else.
+    """
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise ManifestError(path, f"not valid JSON: {error}") from None
+        if not surrogates or b"\\ud" not in data.lower():
+            raise ManifestError(path, f"not valid JSON: {error}") from None
+        value = _load_surrogates(data, path)
     return Fields(value, path)
+
+
+def _load_surrogates(data: bytes, path: str) -> Any:
+    try:
+        return json.loads(data.decode(), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(path, f"not valid JSON: {error}") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
 
 
 class Fields:
@@ -54,7 +127,7 @@ class Fields:
         self.where = where
         if not isinstance(value, dict):
             what = where.rstrip(".") or "the content"
-            raise ManifestError(path, f"{what} is {_kind(value)}, not an object")
+            raise ManifestError(path, f"{what} is {kind_of(value)}, not an object")
         self._value: dict[str, Any] = value
 
     def wrong(self, key: str, problem: str) -> ManifestError:
@@ -65,11 +138,16 @@ class Fields:
         """Return whatever is there."""
         return self._value.get(key, default)
 
+    def is_type(self, name: str) -> None:
+        """Refuse another file than one of this type."""
+        if self.text("type") != name:
+            raise self.wrong("type", f"is {self._value['type'][:200]!r}, not {name!r}")
+
     def text(self, key: str, default: str | None = None) -> str:
         """Return a string without NUL; one that is not empty if there is no default."""
         value = self._value.get(key, default)
         if not isinstance(value, str):
-            raise self.wrong(key, f"is {_kind(value)}, not a string")
+            raise self.wrong(key, f"is {kind_of(value)}, not a string")
         if not value and default is None:
             raise self.wrong(key, "is empty")
         if _NO_TEXT.search(value):
@@ -81,6 +159,10 @@ class Fields:
         if self._value.get(key) is None:
             return None
         return self.text(key, "") or None
+
+    def any_text(self, key: str) -> str:
+        """Return a string that must be there and may be empty."""
+        return self.text(key, "" if key in self._value else None)
 
     def name(self, key: str) -> str:
         """Return a string that can be the name of a file."""
@@ -94,30 +176,55 @@ class Fields:
         value = self._value.get(key)
         number = default if value is None else as_integer(value)
         if number is None:
-            raise self.wrong(key, f"is {_kind(value)}, not an integer")
+            raise self.wrong(key, f"is {kind_of(value)}, not an integer")
         if number < minimum:
             raise self.wrong(key, f"is {number}, less than {minimum}")
         return number
 
-    def boolean(self, key: str, default: bool) -> bool:
-        """Return true or false."""
+    def count(self, key: str, minimum: int = 0, maximum: int = MAX_LONG) -> int:
+        """Return an integer that must be there."""
+        value = self._value.get(key)
+        if type(value) is not int:
+            raise self.wrong(key, f"is {kind_of(value)}, not an integer")
+        if not minimum <= value <= maximum:
+            what = f"less than {minimum}" if value < minimum else f"more than {maximum}"
+            raise self.wrong(key, f"is {what}")
+        return value
+
+    def seconds(self, key: str) -> float:
+        """Return a duration that must be there, longer than none and not endless."""
+        value = self._value.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.wrong(key, f"is {kind_of(value)}, not a number")
+        if not (0 < value <= MAX_LONG and isfinite(value)):
+            raise self.wrong(key, "is no duration")
+        return float(value)
+
+    def boolean(self, key: str, default: bool | None = None) -> bool:
+        """Return true or false, which must be there if there is no default."""
         value = self._value.get(key, default)
         if not isinstance(value, bool):
-            raise self.wrong(key, f"is {_kind(value)}, not true or false")
+            raise self.wrong(key, f"is {kind_of(value)}, not true or false")
         return value
 
     def items(self, key: str) -> list[Any]:
         """Return a list; an empty one if the field is missing."""
         value = self._value.get(key, [])
         if not isinstance(value, list):
-            raise self.wrong(key, f"is {_kind(value)}, not a list")
+            raise self.wrong(key, f"is {kind_of(value)}, not a list")
         return value
+
+    def rows(self, key: str) -> list[Any]:
+        """Return a list that must be there."""
+        if key not in self._value:
+            raise self.wrong(key, "is missing")
+        return self.items(key)
 
     def object(self, key: str) -> dict[str, Any]:
         """Return an object; an empty one if the field is missing."""
         value = self._value.get(key, {})
         if not isinstance(value, dict):
-            raise self.wrong(key, f"is {_kind(value)}, not an object")
+            raise self.wrong(key, f"is {kind_of(value)}, not an object")
         return value
 
     def texts(self, key: str) -> dict[str, str]:
@@ -125,11 +232,24 @@ class Fields:
         value = self.object(key)
         for name, text in value.items():
             if not isinstance(text, str):
-                raise self.wrong(f"{key}.{name[:100]!r}", f"is {_kind(text)}, not a string")
+                raise self.wrong(f"{key}.{name[:100]!r}", f"is {kind_of(text)}, not a string")
+        return value
+
+    def names(self, key: str) -> dict[str, str]:
+        """Return an object that must be there, of plain names to plain names."""
+        value = self.texts(key)
+        if key not in self._value:
+            raise self.wrong(key, "is missing")
+        for name, text in value.items():
+            for part in (name, text):
+                if part in ("", ".", "..") or _NO_NAME.search(part):
+                    problem = f"holds {part[:100]!r}, not a plain name"
+                    raise self.wrong(f"{key}.{name[:100]!r}", problem)
         return value
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """Return what a JSON value is, for messages."""
     kinds = {bool: "a boolean", int: "a number", float: "a float", str: "a string"}
     kinds |= {list: "a list", dict: "an object", type(None): "null or missing"}
     if isinstance(value, str):

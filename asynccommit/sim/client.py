@@ -157,6 +157,9 @@ class SimStore:
         ask = partial(self._account.create, self._fs, path[1:], directory=True)
         await self._ask(Asked("mkdir", path, writes=True), "mkdir", path, ask)
 
+    async def sync(self, path: str) -> None:
+        """See ``Store.sync``: there is nothing to do."""
+
     async def aclose(self) -> None:
         """Wait until every late effect has happened."""
         while self._late:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from contextlib import suppress
 from enum import Enum
 
-from asynccommit.errors import ExistsError, NotFoundError, StoreError
-from asynccommit.job import RECORD
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
+from asynccommit.job import ENDED, RECORD
 from asynccommit.parallel import for_each, list_all
 from asynccommit.stages.run import Run
+
+_ENDED = tuple(f".{how}" for how in ENDED)
 
 
 class Outcome(Enum):
@@ -59,14 +61,26 @@ async def clean_up_aborted(run: Run) -> Outcome:
         return Outcome.KEPT
     if run.options.cleanup_skipped:
         return Outcome.DISABLED
+    await _delete_ended(run)
     place = await _set_aside(run, "aborted")
     if place != run.layout.attempt_dir and await _has_record(run, place):
-        await run.store.rename(place, run.layout.attempt_dir)
+        await _put_back(run, place)
         return Outcome.KEPT
     outcome = await _delete_attempt(run, place)
-    with suppress(ExistsError, NotFoundError):
-        await run.store.delete(run.layout.job_dir)
+    await _delete_bare_job_dir(run)
     await _delete_parents(run)
+    return outcome
+
+
+async def clean_up_rolled_back(run: Run) -> Outcome:
+    """Delete what a job attempt has whose commit was undone.
+
+    Raises ``StoreError`` if the job attempt's directory cannot be deleted.
+    """
+    with run.timed("job_stage_cleanup"):
+        outcome = await _delete_attempt(run, await _set_aside(run, "rolledback"))
+        await _delete_bare_job_dir(run)
+        await _delete_parents(run)
     return outcome
 
 
@@ -76,7 +90,8 @@ async def begun_attempts(run: Run) -> list[str]:
         attempts = await list_all(run.store, run.layout.job_dir)
     except NotFoundError:
         return []
-    return [info.path for info in attempts if info.is_dir and await _has_record(run, info.path)]
+    open_ = [info.path for info in attempts if info.is_dir and not info.path.endswith(_ENDED)]
+    return [path for path in open_ if await _has_record(run, path)]
 
 
 async def _has_record(run: Run, attempt_dir: str) -> bool:
@@ -89,7 +104,7 @@ async def _has_record(run: Run, attempt_dir: str) -> bool:
 
 async def _set_aside(run: Run, what: str) -> str:
     """Rename the job attempt's directory, so that nobody begins in it; return where it is."""
-    source, place = run.layout.attempt_dir, f"{run.layout.attempt_dir}.{what}"
+    source, place = run.layout.attempt_dir, run.layout.ended(what)
     if not run.store.traits.atomic_directory_rename:
         return source
     try:
@@ -100,6 +115,38 @@ async def _set_aside(run: Run, what: str) -> str:
         await run.store.delete_tree(place)
         await run.store.rename(source, place)
     return place
+
+
+async def _delete_bare_job_dir(run: Run) -> None:
+    """Delete the job's directory if no attempt is in it; what writes left unfinished goes too."""
+    try:
+        await run.store.delete(run.layout.job_dir)
+    except NotFoundError:
+        return
+    except ExistsError:
+        if not await list_all(run.store, run.layout.job_dir):
+            await run.store.delete_tree(run.layout.job_dir)
+
+
+async def _put_back(run: Run, place: str) -> None:
+    """Undo ``_set_aside``, also if the commit that began meanwhile has made directories anew."""
+    try:
+        await run.store.rename(place, run.layout.attempt_dir)
+        return
+    except ExistsError:
+        children = await list_all(run.store, place)
+    for child in children:
+        with suppress(ExistsError):
+            name = child.path.rpartition("/")[2]
+            await run.store.rename(child.path, f"{run.layout.attempt_dir}/{name}")
+
+
+async def _delete_ended(run: Run) -> None:
+    """Delete what a process left that died while it deleted this job attempt."""
+    with suppress(NotFoundError):
+        for info in await list_all(run.store, run.layout.job_dir):
+            if info.path in [run.layout.ended(how) for how in ENDED]:
+                await run.store.delete_tree(info.path)
 
 
 async def _delete_attempt(run: Run, place: str) -> Outcome:
@@ -154,3 +201,9 @@ async def _delete_parents(run: Run) -> None:
         pass  # another job is in it, or was quicker
     except StoreError as error:
         run.warn(f"an empty {run.layout.temporary} is left: {error}")
+
+
+async def remove_if_empty(run: Run, path: str) -> None:
+    """Delete a directory in which nothing is; anything else stays."""
+    with suppress(ExistsError, NotFoundError, PreconditionError):
+        await run.store.delete(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -47,7 +48,7 @@ def _explained(run: Run, error: Exception) -> CommitError:
     job_id, stage = run.layout.job_id, run.stage
     why = str(error) if isinstance(error, AsyncCommitError) else f"{type(error).__name__}: {error}"
     if run.phase is Phase.COMMITTED:
-        text = f"the job is committed, but its directory could not be deleted: {why}"
+        text = f"the job is committed, but its marker or clean-up failed: {why}. {finish(run)}"
         return CommitError(job_id, stage, (error,), text)
     if run.phase is Phase.PLANNING:
         text = (
@@ -55,11 +56,9 @@ def _explained(run: Run, error: Exception) -> CommitError:
             "until the job is aborted"
         )
         return PreflightError(job_id, stage, (error,), text)
-    saving = stage == "job_stage_save_success_marker"
-    marker = "look whether there is a new _SUCCESS" if saving else "there is no new _SUCCESS"
     left = (
-        f"{run.renamed} files are at their destinations, {marker}, and all the rest is kept in "
-        f"{run.layout.attempt_dir}"
+        f"{run.renamed} files are at their destinations, there is no new _SUCCESS, and all the "
+        f"rest is kept in {run.layout.attempt_dir}. {finish(run)}"
     )
     if isinstance(error, OutcomeUnknownError):
         text = f"{why}. It cannot be told whether that happened; {left}"
@@ -68,3 +67,14 @@ def _explained(run: Run, error: Exception) -> CommitError:
     validating = stage == "job_stage_optional_validate_output"
     kind = ValidationError if validating and differs else CommitError
     return kind(job_id, stage, (error,), f"{why}; {left}")
+
+
+def finish(run: Run) -> str:
+    """Return what to type to finish a commit that was cut short, or to undo it."""
+    where = f"{shlex.quote(str(run.layout.dest))} --job-id {shlex.quote(run.layout.job_id)}"
+    if run.layout.attempt:
+        where += f" --attempt {run.layout.attempt}"
+    finishing = f"Finish it: asynccommit resume {where}"
+    if run.phase is Phase.COMMITTED:
+        return finishing
+    return f"{finishing} - or undo it: asynccommit abort --rollback {where}"

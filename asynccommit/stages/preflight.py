@@ -7,7 +7,7 @@ nothing is at a file's destination; the sources are there, where looking is chea
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from asynccommit.errors import (
@@ -18,44 +18,18 @@ from asynccommit.errors import (
     RejectedError,
     StoreError,
 )
-from asynccommit.job import TEMPORARY
-from asynccommit.parallel import for_each, list_all, pages
+from asynccommit.options import Mode
+from asynccommit.parallel import for_each, pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.load import Loaded, identity
+from asynccommit.stages.modes import plan_replacement, refuse_mode
+from asynccommit.stages.plan import Aside, Plan, ancestors, leaves, within
 from asynccommit.stages.run import Run
-from asynccommit.stages.spill import Entry
+from asynccommit.stages.spill import Entry, Spill
 from asynccommit.store import Info, Kind
 
-SAMPLE = 100
-"""How many of the files are named in ``_SUCCESS``: the reference's number."""
 NAMED = 20
 """How many conflicts an error names; it says how many more there are."""
-
-STAGING = ".spark-staging"
-
-
-@dataclass(slots=True)
-class Plan:
-    """What the commit will change under the destination, decided before it changes anything.
-
-    Attributes:
-        loaded: the files.
-        aside: paths to move aside first, because they are to be replaced.
-        make: directories to make, only those whose parents do not tell: the leaves.
-        sample: destinations of the first files renamed.
-    """
-
-    loaded: Loaded
-    aside: list[str] = field(default_factory=list)
-    make: list[str] = field(default_factory=list)
-    sample: list[str] = field(default_factory=list)
-
-    async def take_sample(self) -> None:
-        """Name the first destinations without renaming anything."""
-        async for entry in self.loaded.spill.each():
-            if len(self.sample) == SAMPLE:
-                return
-            self.sample.append(entry.dest)
 
 
 @dataclass(slots=True)
@@ -68,31 +42,43 @@ class _Survey:
     gone: set[str]
     volume: int
     there: set[str] = field(default_factory=set)
-    blocked: list[str] = field(default_factory=list)
+    blocked: list[Aside] = field(default_factory=list)
     below: list[str] = field(default_factory=list)
 
 
-async def preflight(run: Run, loaded: Loaded, overwrite: Sequence[str] = ()) -> Plan:
+async def preflight(
+    run: Run,
+    loaded: Loaded,
+    overwrite: Sequence[str] = (),
+    mode: Mode = Mode.APPEND,
+    *,
+    adopt: bool = False,
+) -> Plan:
     """Decide what to change, or refuse.
 
     Args:
         run: the commit under way.
         loaded: what the manifests say.
         overwrite: directories whose content is to be replaced, decoded paths.
+        mode: what is to become of what the destination holds.
+        adopt: a file whose source is gone and that is at its destination is no conflict.
 
     Raises ``ExistsError`` for destinations that are taken or wanted twice, ``PreconditionError``
     for a file or link where a directory is needed, ``NotFoundError`` for a missing source.
     """
     plan = Plan(loaded)
+    plan.old = Spill(run.options.spill_directory)
     with run.timed("op_prepare_dir_ancestors"):
         await _refuse_duplicates(run, loaded)
-        plan.aside = await _overwritten(run, overwrite)
-        survey = await _survey(run, loaded, gone=set(plan.aside))
+        await refuse_mode(run, mode, overwrite)
+        await plan_replacement(run, plan, overwrite, mode)
+        survey = await _survey(run, loaded, gone={aside.path for aside in plan.replaced})
         try:
-            plan.aside += await _in_the_way(run, loaded, survey)
+            plan.aside += await _in_the_way(run, loaded, survey, adopt=adopt)
         finally:
             survey.existing.close()
-        plan.make = leaves(survey.needed - survey.there - {run.layout.root})
+        plan.missing = _missing(run, plan, survey)
+        plan.make = leaves([path for path in plan.missing if plan.unit_of(path) is None])
         if run.store.traits.links:
             await _refuse_links(run, loaded)
         if run.options.check_sources:
@@ -100,20 +86,11 @@ async def preflight(run: Run, loaded: Loaded, overwrite: Sequence[str] = ()) -> 
     return plan
 
 
-def leaves(directories: Collection[str]) -> list[str]:
-    """Return the directories that are no other's parent, in order."""
-    parents = {path.rpartition("/")[0] for path in directories}
-    return sorted(path for path in directories if path not in parents)
-
-
-def ancestors(root: str, paths: Iterable[str]) -> set[str]:
-    """Return ``paths`` and every directory between them and ``root``."""
-    found: set[str] = set()
-    for path in paths:
-        while path != root and path and path not in found:
-            found.add(path)
-            path = path.rpartition("/")[0]
-    return found
+def _missing(run: Run, plan: Plan, survey: _Survey) -> list[str]:
+    """Return the directories that were not there before; those that are replaced were."""
+    replaced = [aside.path for aside in plan.replaced if aside.kind is Kind.DIRECTORY]
+    missing = survey.needed - survey.there - {run.layout.root}
+    return sorted(path for path in missing if not within(path, replaced))
 
 
 async def _refuse_duplicates(run: Run, loaded: Loaded) -> None:
@@ -133,45 +110,11 @@ async def _refuse_duplicates(run: Run, loaded: Loaded) -> None:
         raise ExistsError("rename", problems[0].split(" ", 1)[0], _named(problems))
 
 
-async def _overwritten(run: Run, overwrite: Sequence[str]) -> list[str]:
-    """Return what to move aside so that each directory of ``overwrite`` is replaced."""
-    aside: list[str] = []
-    for path in outermost([_normal(path) for path in overwrite]):
-        if path == run.layout.dest.path:
-            for info in await list_all(run.store, path):
-                name = info.path.rpartition("/")[2]
-                if name != TEMPORARY and not name.startswith(STAGING):
-                    aside.append(info.path)
-        elif run.layout.reserves(path) or run.layout.dest.path.startswith(f"{path}/"):
-            raise PreconditionError("rename", path, "holds the job itself: it cannot be replaced")
-        else:
-            aside += await _if_there(run, path)
-    return aside
-
-
-def _normal(path: str) -> str:
-    """Return ``path`` without empty segments. Raises ``PreconditionError`` for others' names."""
-    names = [name for name in path.split("/") if name]
-    if not path.startswith("/") or {".", ".."} & set(names):
-        raise PreconditionError("rename", path, "is not an absolute path without '.' and '..'")
-    return "/" + "/".join(names)
-
-
-def outermost(paths: Collection[str]) -> list[str]:
-    """Return the paths that are below no other of them, in order."""
-    found: list[str] = []
-    for path in sorted(set(paths), key=lambda path: path.split("/")):
-        if not found or not _within(path, found[-1:]):
-            found.append(path)
-    return found
-
-
-async def _if_there(run: Run, path: str) -> list[str]:
+async def _if_there(run: Run, path: str) -> list[Aside]:
     try:
-        await run.store.head(path)
+        return [Aside.of(await run.store.head(path))]
     except NotFoundError:
         return []
-    return [path]
 
 
 async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
@@ -187,7 +130,7 @@ async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
     outside = sorted(
         {path for path in loaded.parents if path != root and not path.startswith(inside)}
     )
-    survey.below = [path for path in (run.layout.dest.path, *outside) if not _within(path, gone)]
+    survey.below = [path for path in (run.layout.dest.path, *outside) if not within(path, gone)]
     survey.needed -= {path for path in survey.needed if not path.startswith(inside)}
     survey.needed.update(outside)
     for path in [run.layout.dest.path, *outside, *(path.rpartition("/")[0] for path in gone)]:
@@ -217,8 +160,9 @@ async def _look(run: Run, path: str, survey: _Survey) -> None:
             infos = [info for info in page if info.path not in survey.gone]
             directories = [info for info in infos if info.path in survey.needed]
             survey.below += [info.path for info in directories if info.is_dir]
-            survey.blocked += [info.path for info in directories if not info.is_dir]
-            survey.blocked += [i.path for i in infos if i.is_dir and i.path == run.layout.success]
+            survey.blocked += [Aside.of(info) for info in directories if not info.is_dir]
+            marker = [info for info in infos if info.path == run.layout.success]
+            survey.blocked += [Aside.of(info) for info in marker if info.is_dir]
             for info in directories:
                 if info.is_dir:
                     _refuse_unfit(run, info, survey)
@@ -226,11 +170,6 @@ async def _look(run: Run, path: str, survey: _Survey) -> None:
                 survey.existing.add(info.path for info in infos)
     except NotFoundError:
         return
-
-
-def _within(path: str, directories: Collection[str]) -> bool:
-    """Whether ``path`` is one of ``directories`` or below one."""
-    return any(path == other or path.startswith(other + "/") for other in directories)
 
 
 def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:
@@ -244,26 +183,39 @@ def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:
         raise DeniedError("rename", info.path, "no permission to make files in this directory")
 
 
-async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey) -> list[str]:
+async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey, *, adopt: bool) -> list[Aside]:
     """Return what stands where something must go, if the options allow to move it aside."""
     allowed = run.options.delete_target_files
-    taken: list[str] = []
+    taken: list[Aside] = []
 
     async def ask(entry: Entry) -> None:
+        if adopt and await _was_moved(run, entry):
+            return
         if allowed or len(taken) <= NAMED:
             taken.extend(await _if_there(run, entry.dest))
 
     suspects = loaded.dests.common(survey.existing)
     await for_each(_with_dest(loaded, suspects), ask, workers=run.workers)
     if allowed:
-        return sorted({*survey.blocked, *taken})
+        return sorted({*survey.blocked, *taken}, key=lambda aside: aside.path)
     if survey.blocked:
+        blocked = [aside.path for aside in survey.blocked]
         text = "a file or link is where a directory is needed"
-        raise PreconditionError("mkdir", survey.blocked[0], text + _remedy(survey.blocked))
+        raise PreconditionError("mkdir", blocked[0], text + _remedy(blocked))
     if taken:
-        text = "something is there already"
-        raise ExistsError("rename", min(taken), text + _remedy(sorted(taken)))
+        paths = sorted(aside.path for aside in taken)
+        raise ExistsError("rename", paths[0], "something is there already" + _remedy(paths))
     return []
+
+
+async def _was_moved(run: Run, entry: Entry) -> bool:
+    """Whether a file has left its source, and what is at its destination can be it."""
+    try:
+        info = await run.store.head(entry.dest)
+    except NotFoundError:
+        return False
+    same = info.etag == entry.etag if entry.etag is not None else info.size == entry.size
+    return same and info.kind is Kind.FILE and not await _if_there(run, entry.source)
 
 
 def _remedy(paths: Sequence[str]) -> str:
@@ -329,7 +281,13 @@ async def _name_lost(loaded: Loaded, lost: set[int]) -> None:
     )
 
 
-async def gather(run: Run, path: str, found: Fingerprints, etags: bool | None = None) -> None:
+async def gather(
+    run: Run,
+    path: str,
+    found: Fingerprints,
+    etags: bool | None = None,
+    shown_in: str | None = None,
+) -> None:
     """Add what is in the directory ``path`` to ``found``, as ``identity`` says it.
 
     Args:
@@ -337,10 +295,14 @@ async def gather(run: Run, path: str, found: Fingerprints, etags: bool | None = 
         path: a directory; one that is missing, or is a file, adds nothing.
         found: where to.
         etags: whether the entries to compare with all have an etag, none has, or some.
+        shown_in: the directory that ``path`` stands for, if it is another.
     """
     try:
         async for page in pages(run.store, path):
             files = [info for info in page if info.kind is Kind.FILE]
+            if shown_in is not None:
+                cut = len(path)
+                files = [info._replace(path=shown_in + info.path[cut:]) for info in files]
             if etags is not False:
                 found.add([(info.path, info.size, info.etag) for info in files])
             if etags is not True:

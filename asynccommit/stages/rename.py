@@ -2,48 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from hashlib import blake2b
 
+from asynccommit.errors import NotFoundError
 from asynccommit.parallel import for_each
-from asynccommit.stages.preflight import SAMPLE, Plan
+from asynccommit.stages.plan import SAMPLE, Plan, staged_path
 from asynccommit.stages.run import Run
+from asynccommit.stages.settle import Settled
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.swap import swap_in
+
+_OFTEN = 32  # renames from one look at the lease to the next
+
+Place = Callable[[str], str]
 
 
-async def rename_files(run: Run, plan: Plan) -> None:
+async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
     """Rename every file of the plan, and keep a sample of what was renamed.
 
-    The first failure stops new renames and is raised once those under way have ended; files that
-    were renamed stay where they are.
+    Files of units go to where their unit is put together; then the units take the place of what
+    they replace; then the other files go to theirs. The first failure stops new renames and is
+    raised once those under way have ended; files that were renamed stay where they are.
     """
     loaded = plan.loaded
     with run.timed("job_stage_rename_files", loaded.files):
-        await for_each(
-            loaded.spill.entries(),
-            _renamer(run, plan.sample),
-            workers=run.workers,
-        )
+        if plan.units or plan.replaced:
+            place = _stager(run, plan)
+            move = _renamer(run, plan.sample, settled, place)
+            staged = _each(plan, staged=True)
+            await for_each(staged, move, workers=run.workers)
+            await swap_in(run, plan)
+            await for_each(
+                _each(plan, staged=False),
+                _renamer(run, plan.sample, settled),
+                workers=run.workers,
+            )
+        else:
+            move = _renamer(run, plan.sample, settled)
+            await for_each(loaded.spill.entries(), move, workers=run.workers)
     run.statistics.count("committer_files_committed", loaded.files)
     run.statistics.count("committer_bytes_committed", loaded.bytes)
 
 
-def _renamer(run: Run, sample: list[str]) -> Callable[[Entry], Awaitable[None]]:
-    rename, step = run.store.rename, run.renamed_one
-    epoch = run.epoch.encode() if run.store.traits.tokens else None
+async def _each(plan: Plan, *, staged: bool) -> AsyncIterator[Entry]:
+    """Yield the files that are in a unit, or those that are in none."""
+    known: dict[str, bool] = {}
+    async for entry in plan.loaded.spill.each():
+        parent = entry.dest.rpartition("/")[0]
+        if parent not in known:
+            known[parent] = plan.unit_of(parent) is not None
+        if known[parent] is staged:
+            yield entry
+
+
+def _stager(run: Run, plan: Plan) -> Place:
+    layout, epoch = run.layout, run.epoch
+    return lambda dest: staged_path(layout, epoch, dest)
+
+
+def _renamer(
+    run: Run, sample: list[str], settled: Settled, place: Place | None = None
+) -> Callable[[Entry], Awaitable[None]]:
+    rename, step, check = run.store.rename, run.renamed_one, run.check_lease
+    commit = run.commit_id.encode() if run.store.traits.tokens else None
+    count = 0
 
     async def rename_one(entry: Entry) -> None:
-        token = None if epoch is None else token_of(epoch, entry.source, entry.dest)
-        await rename(entry.source, entry.dest, etag=entry.etag, token=token)
-        step()
+        nonlocal count
+        if count % _OFTEN == 0:
+            check()
+        count += 1
         if len(sample) < SAMPLE:
             sample.append(entry.dest)
+        if settled and await settled.has(entry):
+            step()
+            return
+        dest = entry.dest if place is None else place(entry.dest)
+        token = None if commit is None else token_of(commit, entry.source, entry.dest)
+        try:
+            await rename(entry.source, dest, etag=entry.etag, token=token)
+        except NotFoundError:
+            await _again(run, settled, entry, dest, token)
+        step()
 
     return rename_one
 
 
-def token_of(epoch: bytes, source: str, dest: str) -> str:
+async def _again(run: Run, settled: Settled, entry: Entry, dest: str, token: str | None) -> None:
+    """Rename once more after another job has removed the directory, which was empty.
+
+    Raises ``NotFoundError`` if the file itself is gone, unless it has come to its destination.
+    """
+    try:
+        await run.store.head(entry.source)
+    except NotFoundError:
+        if await settled.is_at(entry, dest):
+            return
+        raise
+    await run.store.mkdir(dest.rpartition("/")[0])
+    await run.store.rename(entry.source, dest, etag=entry.etag, token=token)
+
+
+def token_of(commit: bytes, source: str, dest: str) -> str:
     """Return the UUID that marks one rename of one job commit, the same whoever computes it."""
     text = f"{source}\0{dest}".encode("utf-8", "surrogatepass")
-    hexa = blake2b(text, digest_size=16, key=epoch).hexdigest()
+    hexa = blake2b(text, digest_size=16, key=commit).hexdigest()
     return f"{hexa[:8]}-{hexa[8:12]}-{hexa[12:16]}-{hexa[16:20]}-{hexa[20:]}"

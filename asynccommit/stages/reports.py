@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from asynccommit.errors import AsyncCommitError, ExistsError, UnsupportedError
+from asynccommit.errors import AsyncCommitError, ExistsError, NotFoundError, UnsupportedError
 from asynccommit.formats.success import SuccessData, encode_success
 from asynccommit.parallel import list_all
 from asynccommit.stages.run import Run
@@ -86,7 +86,7 @@ async def _keep(run: Run, directory: Address) -> Address:
     for number in range(1, _MAX_REPORTS):
         place = directory.child(run.layout.job_id + (f"-{number}" if number > 1 else ""))
         try:
-            await run.store.rename(run.layout.manifests_dir, place.path)
+            await run.store.rename(f"{run.epoch_dir}/manifests", place.path)
         except ExistsError:
             continue
         return place
@@ -99,6 +99,8 @@ async def keep_manifests(run: Run) -> str | None:
         return None
     try:
         place = await _keep(run, parse_url(run.options.diagnostics_directory))
+    except NotFoundError:
+        return None  # an earlier owner of the commit has kept them
     except AsyncCommitError as problem:
         run.warn(f"the manifests were not kept for diagnostics: {problem}")
         return None

@@ -56,8 +56,10 @@ class Run:
     """One job commit, task commit or abort under way. Belongs to one event loop.
 
     ``phase`` is set by the commit record and by the marker. ``renamed`` counts the files that
-    reached their destinations; ``success`` is the URL of ``_SUCCESS``. ``epoch`` names this commit
-    among all commits of the job, in 64 bytes at most.
+    reached their destinations; ``success`` is the URL of ``_SUCCESS``. ``commit_id`` names this
+    commit among all commits of the job, in 64 bytes at most; ``epoch`` counts its owners, 0 before
+    there is one, and ``owner_id`` is this one. ``check_lease`` raises if the commit is no longer
+    this owner's.
     """
 
     store: Store
@@ -76,11 +78,19 @@ class Run:
     phase: Phase = Phase.PLANNING
     renamed: int = 0
     success: str | None = None
-    epoch: str = ""
+    commit_id: str = ""
+    epoch: int = 0
+    owner_id: str = ""
+    check_lease: Callable[[], None] = lambda: None
     done: int = 0
     total: int | None = None
     started: float = field(default_factory=lambda: _now())
     _told: float = 0.0
+
+    @property
+    def epoch_dir(self) -> str:
+        """Where this owner works."""
+        return self.layout.epoch_dir(self.epoch)
 
     @property
     def workers(self) -> int:

@@ -16,6 +16,7 @@ from asynccommit.errors import (
 from asynccommit.formats.manifest import DirEntry, FileEntry, TaskManifest, decode_manifest
 from asynccommit.formats.manifest import encode_manifest as encode
 from asynccommit.job import TaskCommit
+from asynccommit.stages.durable import make_durable
 from asynccommit.stages.load import digest
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import Found
@@ -57,10 +58,12 @@ async def save_manifest(run: Run, task_id: str, attempt_id: str, found: Found) -
 
 async def _put_and_rename(run: Run, temp: str, final: str, data: bytes) -> None:
     await run.store.put(temp, data)
+    await make_durable(run, temp)
     if not run.store.traits.rename_replaces:
         with suppress(NotFoundError):
             await run.store.delete(final)
     await run.store.rename(temp, final, replace=True)
+    await make_durable(run, run.layout.manifests_dir)
 
 
 async def _is_in_place(run: Run, final: str, data: bytes) -> bool:

@@ -6,10 +6,11 @@ The file has no name: it is gone with the process, however that ends, and nobody
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from contextlib import suppress
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import orjson
 
@@ -77,7 +78,7 @@ class Spill:
                 self._file = unnamed_file(self._directory)
             self._file.seek(0, 2)
             for start in range(0, len(entries), CHUNK):
-                data = orjson.dumps([tuple(entry) for entry in entries[start : start + CHUNK]])
+                data = _dumps([tuple(entry) for entry in entries[start : start + CHUNK]])
                 self._file.write(len(data).to_bytes(8, "big") + data)
             self._file.flush()
         except OSError as error:
@@ -91,7 +92,7 @@ class Spill:
         length = int.from_bytes(file.read(8), "big")
         if not length:
             return [], position
-        rows = orjson.loads(file.read(length))
+        rows = _loads(file.read(length))
         return [Entry._make(row) for row in rows], position + 8 + length
 
     def close(self) -> None:
@@ -105,6 +106,21 @@ class Spill:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _dumps(rows: Sequence[tuple[object, ...]]) -> bytes:
+    try:
+        return orjson.dumps(rows)
+    except TypeError:  # a local name that is no Unicode
+        return json.dumps(rows).encode()
+
+
+def _loads(data: bytes) -> list[list[Any]]:
+    try:
+        rows: list[list[Any]] = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        rows = json.loads(data)
+    return rows
 
 
 def discard(file: IO[bytes] | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.job import MANIFEST_SUFFIX
 from asynccommit.parallel import list_all
-from asynccommit.stages.record import find_record
 from asynccommit.stages.run import Run
 from asynccommit.stages.summary import read_success
 
@@ -20,24 +19,22 @@ async def find_layout(run: Run) -> None:
 
 
 async def is_committed(run: Run, *, trusting: bool = False) -> bool:
-    """Whether this very job has been committed: its marker says so.
+    """Whether this very job has been committed, and its commit record is gone.
 
-    An id may be used again, as for a job of every night. So a marker of this id counts if the job
-    is cleaned up, or if it is younger than the commit record that is still there. With ``trusting``
-    nobody has said what the tasks have committed: then it also counts if no task has, because a
-    request of setup whose answer was lost can make the job's directory again after its cleanup.
+    An id may be used again, as for a job of every night. So a marker of this id counts only if the
+    job is cleaned up. With ``trusting`` nobody has said what the tasks have committed: then it also
+    counts if no task has, because a request of setup whose answer was lost can make the job's
+    directory again after its cleanup.
     """
-    await find_layout(run)
-    record = await find_record(run)
-    if record is None and await _is_set_up(run, trusting=trusting):
+    if await _is_set_up(run, trusting=trusting):
         return False
+    if await is_there(run, run.layout.ended("committed")):
+        return True
     try:
         marker = await read_success(run)
     except ManifestError:
         return False
-    if marker is None or not marker.success or marker.job_id != run.layout.job_id:
-        return False
-    return record is None or marker.timestamp_ms >= record.started_ms
+    return marker is not None and marker.success and marker.job_id == run.layout.job_id
 
 
 async def _is_set_up(run: Run, *, trusting: bool) -> bool:

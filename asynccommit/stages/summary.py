@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping, Sequence
 
-from asynccommit.errors import NotFoundError
+from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.success import (
     COMMITTER,
@@ -15,9 +15,15 @@ from asynccommit.formats.success import (
     decode_success,
     encode_success,
 )
-from asynccommit.stages.preflight import Plan
-from asynccommit.stages.run import Phase, Run
+from asynccommit.stages.durable import make_durable
+from asynccommit.stages.plan import Plan
+from asynccommit.stages.run import Run
 from asynccommit.wrappers.stats import Count
+
+COMMIT = "asynccommit.commit"
+EPOCH = "asynccommit.epoch"
+JOB_KEY = "asynccommit.job.key"
+"""Names in the diagnostics of ``_SUCCESS`` and reports: which commit, which owner, whose work."""
 
 
 def summarise(
@@ -40,6 +46,10 @@ def summarise(
     if error is not None:
         diagnostics["exception"] = f"{type(error).__name__}: {error}"
         diagnostics["stacktrace"] = "".join(traceback.format_exception(error))
+    if run.commit_id:
+        diagnostics |= {COMMIT: run.commit_id, EPOCH: str(run.epoch)}
+    if run.options.job_key is not None:
+        diagnostics[JOB_KEY] = run.options.job_key
     if run.warnings:
         diagnostics["warnings"] = "\n".join(run.warnings)
     diagnostics = {name: _written(text) for name, text in diagnostics.items()}
@@ -96,17 +106,31 @@ def _add(whole: Statistics, name: str, counted: Count) -> None:
 
 
 async def write_success(run: Run, plan: Plan) -> None:
-    """Write ``_SUCCESS`` through a temporary name, if it is wanted."""
+    """Write ``_SUCCESS`` through a temporary name, if it is wanted and not there yet."""
     layout = run.layout
     if not run.options.mark_success:
-        run.phase = Phase.COMMITTED
         return
     with run.timed("job_stage_save_success_marker"):
-        data = encode_success(summarise(run, "committer_commit_job", plan.sample))
-        await run.store.put(layout.success_temp, data)
-        await run.store.rename(layout.success_temp, layout.success, replace=True)
         run.success = layout.url(layout.success)
-        run.phase = Phase.COMMITTED
+        if run.epoch > 1 and await _is_written(run):
+            return
+        run.check_lease()
+        temp = layout.success_temp(run.epoch)
+        await run.store.put(
+            temp, encode_success(summarise(run, "committer_commit_job", plan.sample))
+        )
+        await make_durable(run, temp)
+        await run.store.rename(temp, layout.success, replace=True)
+        await make_durable(run, layout.dest.path)
+
+
+async def _is_written(run: Run) -> bool:
+    """Whether an earlier owner of this commit has written its marker."""
+    try:
+        marker = await read_success(run)
+    except ManifestError:
+        return False
+    return marker is not None and marker.diagnostics.get(COMMIT) == run.commit_id
 
 
 async def read_success(run: Run) -> SuccessData | None:

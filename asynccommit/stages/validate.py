@@ -6,7 +6,8 @@ from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.parallel import for_each
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.load import identity
-from asynccommit.stages.preflight import NAMED, Plan, gather
+from asynccommit.stages.plan import Plan
+from asynccommit.stages.preflight import NAMED, gather
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
 from asynccommit.store import Kind

@@ -174,6 +174,9 @@ class AdlsStore:
         if kind != "directory":
             raise PreconditionError("mkdir", path, f"a {kind} is there")
 
+    async def sync(self, path: str) -> None:
+        """Nothing is left to do: the service answers when what it was given lasts."""
+
     async def aclose(self) -> None:
         """Close the connections, and the credential if it was made here."""
         await self._client.aclose()

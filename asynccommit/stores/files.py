@@ -32,6 +32,8 @@ from asynccommit.stores import moves, trees
 from asynccommit.stores.hidden import TEMP, drop_sidecar, empty_of_hidden, is_hidden
 
 PAGE = 1000  # entries of one page of a listing: some 3 ms of work
+# Filesystems that have nothing to do for a directory say so.
+_NO_FSYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
 _RACES = 10  # how often a directory is made again that somebody removes at once
 
 _serial = count()
@@ -209,6 +211,33 @@ def delete_tree(path: str) -> None:
         trees.delete(path)
     else:
         delete(path)
+
+
+def sync(path: str) -> None:
+    """Answer ``Store.sync``; a link to a directory stands for it."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except NotADirectoryError:
+        with _open(path, "sync") as file:
+            _to_disk(path, file.fileno())
+        return
+    try:
+        _to_disk(path, fd)
+    except OSError as error:
+        if error.errno not in _NO_FSYNC:
+            raise
+    finally:
+        os.close(fd)
+
+
+def _to_disk(path: str, fd: int) -> None:
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        # Asked again, the kernel says yes: it has forgotten what it could not write.
+        raise RejectedError("sync", path, "the disk has not taken it") from error
 
 
 def _remove_directory(path: str) -> None:

@@ -37,7 +37,7 @@ class LocalStore:
     A caller that is cancelled returns once the call that it had begun is over.
     """
 
-    traits = Traits("local filesystem", links=True, workers=128)
+    traits = Traits("local filesystem", links=True, durable=False, workers=128)
 
     def __init__(
         self, address: Address | None = None, options: Mapping[str, Any] | None = None
@@ -93,6 +93,9 @@ class LocalStore:
 
     async def mkdir(self, path: str) -> None:
         await _ask(self._quick, "mkdir", files.mkdir, path)
+
+    async def sync(self, path: str) -> None:
+        await _ask(self._slow, "sync", files.sync, path)
 
     async def aclose(self) -> None:
         """Wait for the calls under way and end the threads."""

@@ -15,7 +15,8 @@ from typing import Any, Protocol
 from asynccommit.store import Info, Page, Store, Traits
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
-_METHODS = ("head", "list", "get", "put", "delete", "delete_tree", "copy", "rename", "mkdir")
+_READS = ("head", "list", "get")
+_WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 
 
 class Op:
@@ -142,6 +143,10 @@ class Wrapped:
         """See ``Store.mkdir``."""
         await self._call(Op("mkdir", (path,), True, True))
 
+    async def sync(self, path: str) -> None:
+        """See ``Store.sync``."""
+        await self._call(Op("sync", (path,), True, True))
+
     async def aclose(self) -> None:
         """See ``Store.aclose``."""
         await self.store.aclose()
@@ -150,7 +155,7 @@ class Wrapped:
 def _sender(store: Store) -> Call:
     """Return the innermost call: the store's own method, looked up once."""
     table: dict[str, Callable[..., Awaitable[Any]]]
-    table = {name: getattr(store, name) for name in _METHODS}
+    table = {name: getattr(store, name) for name in (*_READS, *_WRITES)}
 
     def send(op: Op) -> Awaitable[Any]:
         return table[op.name](*op.args, **op.options)

@@ -11,7 +11,8 @@ from asynccommit.wrappers.base import Call, Op
 class Record:
     """Keep every write in ``ops``, in the order of the calls, and do none; reads pass through.
 
-    So what a recorded write would have made is not there for a later read.
+    So what a recorded write would have made is not there for a later read. A ``sync`` is neither
+    done nor kept: there is nothing that it could make last, and nothing that anybody would see.
     """
 
     def __init__(self) -> None:
@@ -26,6 +27,8 @@ class Record:
         async def recorded(op: Op) -> Any:
             if not op.writes:
                 return await call(op)
+            if op.name == "sync":
+                return None
             self.ops.append(op)
             if op.name == "put":
                 return Info(op.path, Kind.FILE, len(op.args[1]))

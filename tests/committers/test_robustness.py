@@ -96,7 +96,7 @@ async def test_an_abort_that_races_with_a_commit(tmp_path: Path) -> None:
 
     assert report.outcome.startswith("kept")
     assert Path(job.layout.record).exists()
-    assert (Path(job.layout.replaced) / "in/old").read_text() == "o"
+    assert (Path(job.layout.epoch_dir(1)) / "aside/in/old").read_text() == "o"
 
 
 async def test_an_uncleaned_job_is_committed_already(tmp_path: Path) -> None:
@@ -431,12 +431,12 @@ async def test_many_existing_targets_are_named_in_part(tmp_path: Path) -> None:
 
 
 async def test_an_error_while_saving_the_marker(tmp_path: Path) -> None:
-    """What failed may have happened, so the error does not say that there is no marker."""
+    """From the decision on the job is committed: the error says so, and how to finish it."""
     faults = Faults(Fault("rename", lambda op, path: RuntimeError("boom"), "_SUCCESS", after=True))
     job = committer(tmp_path / "out", faults)
     await job.setup_job()
     await run_task(job, 0, {"f": "x"})
-    with pytest.raises(CommitError, match="look whether there is a new _SUCCESS"):
+    with pytest.raises(CommitError, match="the job is committed, but its marker.*asynccommit resume"):
         await job.commit_job()
 
     assert (tmp_path / "out/_SUCCESS").exists()

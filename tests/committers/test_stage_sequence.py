@@ -10,7 +10,7 @@ from asynccommit.errors import CommitError, ExistsError, NotFoundError, Validati
 from asynccommit.formats.manifest import decode_manifest
 from asynccommit.formats.success import COMMITTER, decode_success
 from asynccommit.stages.load import Loaded, load_manifests
-from asynccommit.stages.preflight import Plan
+from asynccommit.stages.plan import Plan
 from asynccommit.stages.validate import validate_output
 from tests.support.faults import Faults
 from tests.support.jobs import HOST, JOB, committer, ids, run_task, visible, write
@@ -92,16 +92,16 @@ async def test_0400_to_0450_committing_and_validating(tmp_path: Path) -> None:
     job = committer(dest, cleanup_skipped=True)
     await job.setup_job()
     commits = [await run_task(job, 0, NARROW, attempt=1), await run_task(job, 1, WIDE)]
-    report = await job.commit_job(commits)
-
-    assert report.tasks == {ids(0)[0]: ids(0, 1)[1], ids(1)[0]: ids(1, 0)[1]}
-    assert visible(dest) == {**NARROW, **WIDE}
-    assert sorted(report.filenames) == sorted(str(dest / name) for name in {**NARROW, **WIDE})
-    assert report.bytes == sum(map(len, {**NARROW, **WIDE}.values()))
-
     run = job._run()
     with Loaded(job.options) as loaded:
         await load_manifests(run, loaded, commits)
+        report = await job.commit_job(commits)
+
+        assert report.tasks == {ids(0)[0]: ids(0, 1)[1], ids(1)[0]: ids(1, 0)[1]}
+        assert visible(dest) == {**NARROW, **WIDE}
+        assert sorted(report.filenames) == sorted(str(dest / name) for name in {**NARROW, **WIDE})
+        assert report.bytes == sum(map(len, {**NARROW, **WIDE}.values()))
+
         await validate_output(run, Plan(loaded))
         (dest / "a/f2").rename(tmp_path / "aside")
         with pytest.raises(NotFoundError, match="a/f2 is not there"):

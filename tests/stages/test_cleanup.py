@@ -94,7 +94,7 @@ async def test_cleanup_fails_after_success(tmp_path: Path, ignored: bool | None)
     await job.setup_job()
     await run_task(job, 0, {"f": "x"})
     if ignored is False:
-        with pytest.raises(CommitError, match="committed, but its directory"):
+        with pytest.raises(CommitError, match="committed, but its marker or clean-up failed"):
             await job.commit_job()
     else:
         report = await job.commit_job()

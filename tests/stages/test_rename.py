@@ -73,18 +73,19 @@ async def test_abort_after_a_failed_commit_keeps_everything(tmp_path: Path) -> N
     assert left(dest) == before
 
 
-async def test_a_second_commit_of_a_begun_job_is_refused(tmp_path: Path) -> None:
-    """A commit that was begun is not begun again, and the first report stays as it was."""
+async def test_a_second_commit_finishes_the_first(tmp_path: Path) -> None:
+    """A commit that failed half-way is finished by the next, and the first report stays."""
     dest = tmp_path / "out"
     reports = tmp_path / "reports"
     faults = Faults(Fault("rename", DeniedError, "/d3/f33", times=1))
     job = await hundred(dest, faults, report_directory=str(reports))
-    with pytest.raises(CommitError):
+    with pytest.raises(CommitError, match="asynccommit resume"):
         await job.commit_job()
     first = (reports / f"summary-{JOB}.json").read_bytes()
-    with pytest.raises(CommitError, match=r"was begun before, by alice on driver-0"):
-        await job.commit_job()
+    report = await job.commit_job()
 
+    assert report.resumed
+    assert report.files == len(visible(dest)) == 100
     assert (reports / f"summary-{JOB}.json").read_bytes() == first
     assert (reports / f"summary-{JOB}-2.json").exists()
 
@@ -174,7 +175,7 @@ async def test_files_moved_aside_survive_a_failure(tmp_path: Path) -> None:
     with pytest.raises(CommitError):
         await job.commit_job()
 
-    assert (Path(job.layout.replaced) / "in/d3/f33").read_text() == "old"
+    assert (Path(job.layout.epoch_dir(1)) / "aside/in/d3/f33").read_text() == "old"
 
 
 def test_the_token_of_a_rename_is_its_own() -> None:

@@ -9,6 +9,7 @@ import random
 import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ from asynccommit.store import Kind
 from asynccommit.stores import files, moves
 from asynccommit.stores.hidden import is_hidden
 from asynccommit.stores.local import LocalStore
+from asynccommit.wrappers.base import Wrapped
+from asynccommit.wrappers.retry import Retry
 from tests.support.contract import RULES, Rule, name_of, names_in
 
 
@@ -323,6 +326,96 @@ async def test_a_loop_of_links_is_refused(store: LocalStore, root: str) -> None:
     os.symlink(f"{root}/a", f"{root}/b")
     with pytest.raises(RejectedError):
         await store.head(f"{root}/a/x")
+
+
+# --- sync ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the disk was told to keep, as the paths of what was open then."""
+    told: list[str] = []
+    fsync = os.fsync
+
+    def note(fd: int) -> None:
+        told.append(os.readlink(f"/proc/self/fd/{fd}"))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", note)
+    return told
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc of Linux")
+async def test_sync_tells_the_disk(store: LocalStore, root: str, synced: list[str]) -> None:
+    """A file is synced by its content, a directory by its entries, a link as what it leads to."""
+    os.mkdir(f"{root}/d")
+    os.symlink(f"{root}/d", f"{root}/link")
+    await store.put(f"{root}/d/f", b"data")
+    assert synced == []
+
+    for path in ("d/f", "d", "link"):
+        await store.sync(f"{root}/{path}")
+
+    assert synced == [f"{root}/d/f", f"{root}/d", f"{root}/d"]
+
+
+async def test_sync_leaves_nothing_open(store: LocalStore, root: str) -> None:
+    """However it ends, a sync gives its file back."""
+    await store.put(f"{root}/f", b"data")
+    await store.sync(f"{root}/f")
+    before = len(os.listdir("/dev/fd"))
+    for path in (f"{root}/f", root, f"{root}/f", root):
+        await store.sync(path)
+    assert len(os.listdir("/dev/fd")) == before
+
+
+async def test_sync_refuses_what_is_neither_file_nor_directory(
+    store: LocalStore, linked: str
+) -> None:
+    """A link to a file or to nothing is not followed, and a pipe is not waited for."""
+    os.mkfifo(f"{linked}/pipe")
+    for name in ("tofile", "pipe"):
+        with pytest.raises(PreconditionError):
+            await store.sync(f"{linked}/{name}")
+    with pytest.raises(NotFoundError):
+        await store.sync(f"{linked}/tonothing")
+
+
+async def test_what_the_disk_has_lost_is_not_asked_for_again(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel that could not write says yes to the second sync: there must be none."""
+    asked = []
+
+    def lost_once(fd: int) -> None:
+        asked.append(fd)
+        if len(asked) == 1:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", lost_once)
+    async with aclosing(Wrapped(LocalStore(), Retry(random.Random(1)))) as store:
+        for path in (f"{root}/f", root):
+            asked.clear()
+            await store.put(f"{root}/f", b"data")
+            with pytest.raises(RejectedError, match="the disk has not taken it"):
+                await store.sync(path)
+            assert len(asked) == 1
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
+async def test_a_filesystem_that_syncs_no_directories_is_fine(
+    store: LocalStore, root: str, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """Where there is nothing to do for a directory, nothing is; a file must be synced."""
+
+    def refuse(fd: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    await store.put(f"{root}/f", b"data")
+    monkeypatch.setattr(os, "fsync", refuse)
+    await store.sync(root)
+    with pytest.raises(RejectedError):
+        await store.sync(f"{root}/f")
 
 
 # --- names -----------------------------------------------------------------------------------

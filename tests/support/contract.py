@@ -531,6 +531,35 @@ async def rename_of_one_source_to_many_succeeds_once(store: Store, root: str) ->
     assert len(await names_in(store, root)) == 1
 
 
+# --- sync ------------------------------------------------------------------------------------
+
+
+@rule
+async def sync_changes_nothing(store: Store, root: str) -> None:
+    """What is at a path is the same after its sync, of a file and of a directory, any time."""
+    await store.mkdir(f"{root}/d")
+    await store.put(f"{root}/d/f", b"data")
+    before = await store.head(f"{root}/d/f")
+    for path in (f"{root}/d/f", f"{root}/d", root, f"{root}/d/f"):
+        await store.sync(path)
+    assert await store.head(f"{root}/d/f") == before
+    assert await store.get(f"{root}/d/f", LIMIT) == b"data"
+    assert await names_in(store, root) == ["d"]
+
+
+@rule
+async def sync_needs_something_to_make_last(store: Store, root: str) -> None:
+    """Where it has something to do, sync of a missing path says that there is nothing."""
+    if store.traits.durable:
+        await store.sync(f"{root}/gone")
+        return
+    await store.put(f"{root}/f", b"")
+    for path in (f"{root}/gone", f"{root}/f/x"):
+        with pytest.raises(NotFoundError) as caught:
+            await store.sync(path)
+        assert caught.value.path == path
+
+
 # --- names -----------------------------------------------------------------------------------
 
 

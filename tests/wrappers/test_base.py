@@ -119,6 +119,7 @@ REPEATABLE: list[tuple[Callable[[Store], Awaitable[object]], bool, bool]] = [
     (lambda store: store.rename("/a", "/b"), True, False),
     (lambda store: store.rename("/a", "/b", replace=True), True, False),
     (lambda store: store.mkdir("/a"), True, True),
+    (lambda store: store.sync("/a"), True, True),
 ]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from asynccommit.store import Info, Kind
 from asynccommit.stores import StoreSettings, open_store
 from asynccommit.urls import parse_url
+from asynccommit.wrappers.base import Op
 from asynccommit.wrappers.record import Record
 from tests.support.stack import Answers, head, put, rename
 
@@ -46,6 +47,7 @@ async def test_a_dry_run_changes_nothing_on_disk(tmp_path: Path) -> None:
     await store.copy(f"{root}/f", f"{root}/c")
     await store.delete_tree(root)
     await store.delete(f"{root}/f")
+    await store.sync(f"{root}/g")
     assert await store.get(f"{root}/f", 100) == b"kept"
     assert os.listdir(root) == ["f"]
     (record,) = (policy for policy in store.policies if isinstance(policy, Record))
@@ -53,3 +55,10 @@ async def test_a_dry_run_changes_nothing_on_disk(tmp_path: Path) -> None:
         *("put", "rename", "mkdir", "copy", "delete_tree", "delete")
     ]
     await store.aclose()
+
+
+async def test_a_sync_is_neither_done_nor_noted() -> None:
+    """Nothing was written that could be made to last, and nobody asked for the sync itself."""
+    answers, record = Answers(), Record()
+    assert await record.around(answers)(Op("sync", ("/a",), True, True)) is None
+    assert (answers.ops, record.ops) == ([], [])

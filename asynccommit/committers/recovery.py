@@ -1,0 +1,99 @@
+"""Going on with a commit that was cut short: forward to its end, or back to before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from asynccommit.committers.steps import change, conclude, job_report
+from asynccommit.errors import CommitError, CommittedError
+from asynccommit.formats.commit_owner import Outcome as Ending
+from asynccommit.formats.commit_record import CommitRecord
+from asynccommit.results import AbortReport, JobReport, JobStatus, State
+from asynccommit.stages.cleanup import clean_up_rolled_back, remove_if_empty
+from asynccommit.stages.load import Loaded
+from asynccommit.stages.outcome import decide, find_decision
+from asynccommit.stages.owner import Standing, take_over
+from asynccommit.stages.plan_file import load_plan
+from asynccommit.stages.record import recorded_options
+from asynccommit.stages.rollback import Undone, roll_back
+from asynccommit.stages.run import Phase, Run
+from asynccommit.stages.settle import settle
+from asynccommit.stages.unfinished import status_of
+
+
+async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobReport:
+    """Finish what was decided about a commit that has begun; without a decision, commit it.
+
+    Raises ``OwnedError`` if its owner lives.
+    """
+    async with await take_over(run, standing, force=force):
+        run.options = recorded_options(run.options, standing.record)
+        decision = await find_decision(run)
+        if decision is not None and decision.outcome is Ending.ROLLBACK:
+            await _undo(run, standing.record)
+            return replace(job_report(run), rolled_back=True)
+        with Loaded(run.options) as loaded:
+            plan = await load_plan(run, standing.record, loaded)
+            if decision is None:
+                await change(run, plan, await settle(run, plan))
+            else:
+                run.phase = Phase.COMMITTED
+                await plan.take_sample()
+            await conclude(run, plan)
+            return job_report(run, plan)
+
+
+async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) -> AbortReport:
+    """Undo a commit that has begun. Raises ``OwnedError``, ``CommittedError``."""
+    decision = standing.decision
+    if decision is not None and decision.outcome is Ending.COMMITTED:
+        text = "it is committed, and cannot be rolled back"
+        raise CommittedError(run.layout.job_id, run.stage, (), text)
+    async with await take_over(run, standing, force=force):
+        await decide(run, Ending.ROLLBACK)
+        undone = await _undo(run, standing.record)
+    return AbortReport(
+        run.layout.job_id,
+        "rolled back",
+        rolled_back=True,
+        files=undone.files,
+        restored=undone.restored,
+        warnings=tuple(run.warnings),
+    )
+
+
+async def _undo(run: Run, record: CommitRecord) -> Undone:
+    with Loaded(run.options) as loaded:
+        plan = await load_plan(run, record, loaded)
+        undone = await roll_back(run, plan)
+    await clean_up_rolled_back(run)
+    if record.made_destination:
+        await remove_if_empty(run, run.layout.dest.path)
+    return undone
+
+
+async def status(run: Run, standing: Standing) -> JobStatus:
+    """Return what is known of a commit, its files at their destinations counted."""
+    known = await status_of(run, run.layout, standing)
+    if known.state in (State.COMMITTED, State.ENDED):
+        return replace(known, done=known.files)
+    run.epoch = max(standing.epochs, default=1)
+    run.options = replace(run.options, outside=True)
+    with Loaded(run.options) as loaded:
+        plan = await load_plan(run, standing.record, loaded)
+        settled = await settle(run, plan)
+        done = 0
+        async for entry in loaded.spill.each():
+            done += await settled.has(entry)
+    return replace(known, done=done)
+
+
+def check_messages(run: Run, record: CommitRecord, tasks: Mapping[str, str]) -> None:
+    """Refuse to resume a commit with other task attempts than those with which it began."""
+    if dict(record.tasks) != dict(tasks):
+        text = (
+            "its commit began with other task attempts than those that are committed now: finish "
+            "that commit, or undo it, and run this job under another id"
+        )
+        raise CommitError(run.layout.job_id, run.stage, (), text)

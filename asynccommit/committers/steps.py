@@ -1,0 +1,117 @@
+"""The steps that committing, resuming and rolling back a job have in common, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import anyio
+
+from asynccommit.errors import LeaseLostError, OwnedError, StoreError
+from asynccommit.formats.commit_owner import Outcome as Ending
+from asynccommit.results import JobReport
+from asynccommit.stages.cleanup import clean_up
+from asynccommit.stages.directories import make_directories, move_aside
+from asynccommit.stages.failing import job_commit_error
+from asynccommit.stages.lease import say_stopped
+from asynccommit.stages.outcome import decide
+from asynccommit.stages.plan import SAMPLE, Plan
+from asynccommit.stages.rename import rename_files
+from asynccommit.stages.reports import keep_manifests, report_on
+from asynccommit.stages.run import Run
+from asynccommit.stages.settle import Settled
+from asynccommit.stages.summary import write_success
+from asynccommit.stages.validate import validate_output
+
+_LAST_WORDS = 30.0
+"""Seconds that a cancelled commit may take to say how far it came."""
+
+
+async def change(run: Run, plan: Plan, settled: Settled) -> None:
+    """Make what ``plan`` says true, and decide that the job is committed."""
+    await move_aside(run, plan.aside)
+    await make_directories(run, plan)
+    await rename_files(run, plan, settled)
+    await validate_output(run, plan)
+    await decide(run, Ending.COMMITTED)
+
+
+async def conclude(run: Run, plan: Plan) -> None:
+    """Tell readers that the job is committed, and delete what it needs no more."""
+    await keep_manifests(run)
+    await write_success(run, plan)
+    await clean(run)
+
+
+async def clean(run: Run) -> None:
+    """Clean up; whether a failure of that is an error is an option."""
+    ignored = run.options.cleanup_failures_ignored
+    stage = run.stage
+    try:
+        await clean_up(run)
+    except StoreError as error:
+        if ignored is False:
+            raise
+        run.stage = stage
+        if ignored is None:
+            run.warn(f"{run.layout.job_dir} could not be deleted, delete it by hand: {error}")
+
+
+@asynccontextmanager
+async def reporting(run: Run, *, save: bool = True) -> AsyncIterator[None]:
+    """Turn every failure into one error and one report, a cancelled commit's too.
+
+    An owner of the commit says that it has stopped, so that nobody waits for its lease.
+    """
+    try:
+        with run.timed("committer_commit_job"):
+            yield
+    except Exception as error:
+        failure = job_commit_error(run, error)
+        await say_stopped(run, failure)
+        if save and not isinstance(failure, OwnedError | LeaseLostError):
+            await report_on(run, run.stage, (), failure)
+        raise failure from failure.__cause__
+    except BaseException as error:  # cancelled, or the process is told to end
+        with anyio.move_on_after(_LAST_WORDS, shield=True):
+            await say_stopped(run, error)
+            if save:
+                await report_on(run, run.stage, (), error)
+        raise
+
+
+def job_report(run: Run, plan: Plan | None = None) -> JobReport:
+    """Return what a job commit has done, or would do."""
+    traffic = run.traffic()
+    report = JobReport(
+        job_id=run.layout.job_id,
+        dest=str(run.layout.dest),
+        seconds=run.seconds.get("committer_commit_job", 0.0),
+        stages=dict(run.seconds),
+        requests={name: counted.n for name, counted in run.counted.items() if counted.n},
+        refused=traffic.refused,
+        recovered=traffic.recovered,
+        waited=traffic.waited,
+        warnings=tuple(run.warnings),
+        success=run.success,
+        resumed=run.epoch > 1,
+        epoch=max(run.epoch, 1),
+    )
+    if plan is None:
+        return report
+    loaded = plan.loaded
+    moved = [aside.path for aside in (*plan.replaced, *plan.aside)]
+    moved = [path for path in moved if path != run.layout.success]
+    return replace(
+        report,
+        files=loaded.files,
+        bytes=loaded.bytes,
+        tasks=dict(loaded.tasks),
+        directories=len(plan.make),
+        replaced=len(moved),
+        replacing=tuple(moved[:SAMPLE]),
+        replaced_files=plan.old.count,
+        filenames=tuple(plan.sample),
+        ignored=tuple(run.layout.url(path) for path in loaded.ignored),
+    )

@@ -1,0 +1,128 @@
+"""The tasks' side of the manifest committer: a place to write to, and a manifest of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from asynccommit.errors import ExistsError, NotFoundError, UnsupportedError
+from asynccommit.host import Host
+from asynccommit.job import Layout, TaskCommit
+from asynccommit.options import Options
+from asynccommit.stages.failing import commit_failures
+from asynccommit.stages.run import OnProgress, Run
+from asynccommit.stages.save import remove_own_manifest, save_manifest
+from asynccommit.stages.scan import scan_task_attempt
+from asynccommit.stages.state import is_there
+from asynccommit.store import Store
+from asynccommit.urls import Address
+from asynccommit.wrappers.stats import Count
+from asynccommit.wrappers.traffic import Traffic
+
+
+class TaskSide:
+    """Commits the tasks of one job attempt.
+
+    Args:
+        store: where the destination is; must rename files atomically.
+        layout: destination and job.
+        options: how to commit.
+        host: clock, ids and names.
+        counted: the store's request counters, for statistics.
+        traffic: what has become of the store's requests, for statistics.
+        open_store: opens the store of a report directory that is elsewhere.
+
+    Raises:
+        UnsupportedError: the store has no atomic rename.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        layout: Layout,
+        options: Options,
+        host: Host,
+        counted: Mapping[str, Count] | None = None,
+        traffic: Callable[[], Traffic] = Traffic,
+        open_store: Callable[[Address], Store] | None = None,
+    ) -> None:
+        if not store.traits.atomic_rename:
+            raise UnsupportedError(
+                f"{store.traits.name} has no atomic rename, which the manifest committer needs; "
+                "on S3 use a committer of multipart uploads, as Hadoop's magic committer"
+            )
+        self.store = store
+        self.layout = layout
+        self.options = options
+        self.host = host
+        self._counted = {} if counted is None else counted
+        self._traffic = traffic
+        self._open_store = open_store
+        self.set_up = False
+        self._made_destination = False
+
+    async def setup_task(self, attempt_id: str) -> str:
+        """Make the directory of a task attempt and return its path.
+
+        Raises ``CommitError`` if it is there already, or the job is not.
+        """
+        run = self._run()
+        path = self.layout.task_attempt_dir(attempt_id)
+        async with commit_failures(run):
+            with run.timed("task_stage_setup"):
+                await self.store.head(self.layout.manifests_dir)  # of a job that has not ended
+                await refuse_existing(run, path, "task attempt")
+                await self.store.mkdir(path)
+        return path
+
+    async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
+        """Write the manifest of what a task attempt left in its directory.
+
+        The last attempt of a task that commits counts, as with Hadoop, unless the job commit is
+        given the commit messages. Raises ``CommitError``.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            with run.timed("task_stage_commit"):
+                with run.timed("task_stage_scan_directory"):
+                    base = self.layout.task_attempt_dir(attempt_id)
+                    found = await scan_task_attempt(run, base)
+                return await save_manifest(run, task_id, attempt_id, found)
+
+    async def abort_task(self, task_id: str, attempt_id: str) -> None:
+        """Delete the directory of a task attempt, and the manifest if it is this attempt's.
+
+        Nothing there is fine; once the job's commit has begun nothing is deleted. Raises
+        ``CommitError``.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            with run.timed("task_stage_abort_task"):
+                if await is_there(run, self.layout.record):
+                    return
+                await remove_own_manifest(run, task_id, attempt_id)
+                for parent in (self.layout.tasks_dir, self.layout.absolute_dir):
+                    await _delete_if_there(run, f"{parent}/{attempt_id}")
+
+    def _run(self, on_progress: OnProgress | None = None) -> Run:
+        return Run(
+            store=self.store,
+            layout=self.layout,
+            options=self.options,
+            host=self.host,
+            on_progress=on_progress,
+            open_store=self._open_store,
+            counted=self._counted,
+            traffic=self._traffic,
+        )
+
+
+async def refuse_existing(run: Run, path: str, what: str) -> None:
+    """Raise ``ExistsError`` if something is at ``path``."""
+    if await is_there(run, path):
+        raise ExistsError("mkdir", path, f"this {what} is there already: give another id")
+
+
+async def _delete_if_there(run: Run, path: str) -> None:
+    with suppress(NotFoundError):
+        await run.store.delete_tree(path)

@@ -1,0 +1,206 @@
+"""What the owners of a commit say: that they take it, live, have stopped, have decided.
+
+All are JSON with ``type``, ``epoch`` and times in milliseconds since the epoch of 1970; readers
+ignore fields that they do not know. A claim: ``owner``, ``lease`` (seconds), ``started``, ``why``.
+A sign of life: ``owner`` (the id), ``beat``. A stop: ``owner`` (the id), ``stopped``, ``stage``,
+``error``, ``renamed``. The decision: ``outcome`` (``committed`` or ``rollback``), ``owner`` (the
+id), ``decided``, ``commit`` (the id of the commit).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from asynccommit.formats.commit_record import Owner
+from asynccommit.formats.fields import MAX_TIME, Fields, dump_object, kind_of, load_object
+
+CLAIM = "asynccommit.CommitOwner/1"
+ALIVE = "asynccommit.CommitAlive/1"
+STOPPED = "asynccommit.CommitStopped/1"
+OUTCOME = "asynccommit.CommitOutcome/1"
+MAX_EPOCH = 999_999
+"""As many as the names of the files can hold."""
+MAX_OWNER_BYTES = 1024 * 1024
+"""The most that a reader should ask the store for."""
+_MAX_TEXT = 10_000
+
+
+class Outcome(StrEnum):
+    """How a commit ends."""
+
+    COMMITTED = "committed"
+    ROLLBACK = "rollback"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """That somebody has taken a commit over.
+
+    Attributes:
+        epoch: which owner this is; the record is the claim of the first.
+        owner: who it is.
+        lease: seconds without a sign of life after which another may go on.
+        started_ms: when.
+        why: what made the commit free, for people.
+    """
+
+    epoch: int
+    owner: Owner
+    lease: float
+    started_ms: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """That an owner has stopped and will do nothing more.
+
+    Attributes:
+        epoch: which owner.
+        owner_id: its id.
+        stopped_ms: when.
+        stage: the stage that failed, by its Hadoop statistic name.
+        error: what went wrong, for people.
+        renamed: how many files it has renamed.
+    """
+
+    epoch: int
+    owner_id: str
+    stopped_ms: int
+    stage: str = ""
+    error: str = ""
+    renamed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How the commit ends: there is one, and it stands.
+
+    Attributes:
+        outcome: committed or rolled back.
+        epoch: the owner that has decided.
+        owner_id: its id.
+        decided_ms: when.
+        commit: the id of the commit.
+    """
+
+    outcome: Outcome
+    epoch: int
+    owner_id: str
+    decided_ms: int
+    commit: str
+
+
+def encode_claim(claim: Claim) -> bytes:
+    """Return the JSON of a claim. Raises ``ManifestError`` if it could not be read."""
+    value = {
+        "type": CLAIM,
+        "epoch": claim.epoch,
+        "owner": claim.owner.to_json(),
+        "lease": claim.lease,
+        "started": claim.started_ms,
+        "why": _plain(claim.why),
+    }
+    data = dump_object(value, "commit-owner.json")
+    decode_claim(data, "commit-owner.json")
+    return data
+
+
+def decode_claim(data: bytes, path: str) -> Claim:
+    """Read a claim. Raises ``ManifestError`` for anything else."""
+    fields = load_object(data, path)
+    fields.is_type(CLAIM)
+    return Claim(
+        epoch=_epoch(fields),
+        owner=Owner.of(fields),
+        lease=fields.seconds("lease"),
+        started_ms=_time(fields, "started"),
+        why=fields.any_text("why"),
+    )
+
+
+def encode_beat(epoch: int, owner_id: str, beat_ms: int) -> bytes:
+    """Return the JSON of a sign of life, which is read by people alone."""
+    value = {"type": ALIVE, "epoch": epoch, "owner": owner_id, "beat": beat_ms}
+    return dump_object(value, "commit-alive.json")
+
+
+def encode_stop(stop: Stop) -> bytes:
+    """Return the JSON of a stop; texts are cut, so that it can be written whatever went wrong."""
+    value = {
+        "type": STOPPED,
+        "epoch": stop.epoch,
+        "owner": stop.owner_id,
+        "stopped": stop.stopped_ms,
+        "stage": _plain(stop.stage),
+        "error": _plain(stop.error),
+        "renamed": stop.renamed,
+    }
+    return dump_object(value, "commit-stopped.json")
+
+
+def decode_stop(data: bytes, path: str) -> Stop:
+    """Read a stop. Raises ``ManifestError`` for anything else."""
+    fields = load_object(data, path)
+    fields.is_type(STOPPED)
+    return Stop(
+        epoch=_epoch(fields),
+        owner_id=fields.text("owner"),
+        stopped_ms=_time(fields, "stopped"),
+        stage=fields.any_text("stage"),
+        error=fields.any_text("error"),
+        renamed=fields.count("renamed"),
+    )
+
+
+def encode_decision(decision: Decision) -> bytes:
+    """Return the JSON of the decision. Raises ``ManifestError`` if it could not be read."""
+    value: dict[str, Any] = {
+        "type": OUTCOME,
+        "outcome": decision.outcome.value,
+        "epoch": decision.epoch,
+        "owner": decision.owner_id,
+        "decided": decision.decided_ms,
+        "commit": decision.commit,
+    }
+    data = dump_object(value, "commit-outcome.json")
+    decode_decision(data, "commit-outcome.json")
+    return data
+
+
+def decode_decision(data: bytes, path: str) -> Decision:
+    """Read the decision. Raises ``ManifestError`` for anything else."""
+    fields = load_object(data, path)
+    fields.is_type(OUTCOME)
+    return Decision(
+        outcome=_outcome(fields),
+        epoch=_epoch(fields),
+        owner_id=fields.text("owner"),
+        decided_ms=_time(fields, "decided"),
+        commit=fields.text("commit"),
+    )
+
+
+def _outcome(fields: Fields) -> Outcome:
+    value = fields.get("outcome")
+    try:
+        return Outcome(value)
+    except ValueError:
+        known = " or ".join(outcome.value for outcome in Outcome)
+        raise fields.wrong("outcome", f"is {kind_of(value)}, not {known}") from None
+
+
+def _epoch(fields: Fields) -> int:
+    return fields.count("epoch", minimum=1, maximum=MAX_EPOCH)
+
+
+def _time(fields: Fields, key: str) -> int:
+    return fields.count(key, maximum=MAX_TIME)
+
+
+def _plain(text: str) -> str:
+    """Return a text that can be written, whatever names of files are in it."""
+    text = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."
+    return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()

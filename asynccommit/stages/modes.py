@@ -1,0 +1,215 @@
+"""What a job does with what its destination holds: refuse it, or plan how it is replaced.
+
+What is replaced is never deleted before the job is committed: it is moved aside. Where directories
+can be renamed, the new content of each is put together beside it and moved in as one (a unit), so
+that readers see a mixture for two renames and not for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    PreconditionError,
+    UnsupportedError,
+)
+from asynccommit.job import SUCCESS, TEMPORARY, Layout
+from asynccommit.options import Mode
+from asynccommit.parallel import for_each, list_all, walk
+from asynccommit.results import JobStatus, State
+from asynccommit.stages.load import Loaded
+from asynccommit.stages.plan import Aside, Plan, old_entry, outermost, stays, within
+from asynccommit.stages.run import Run
+from asynccommit.store import Info, Kind
+
+STAGING = ".spark-staging"
+SINK_LOG = "_spark_metadata"
+
+_MAX_PLACES = 1_000
+
+
+async def refuse_mode(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
+    """Refuse a destination that ``mode`` cannot be used on.
+
+    Raises ``ExistsError`` if ``FAIL`` finds something, ``PreconditionError`` if files would be
+    added to a table whose readers only see what a streaming query has logged.
+    """
+    dest = run.layout.dest.path
+    if mode is Mode.REPLACE_TABLE or dest in overwrite:
+        return
+    if mode is Mode.FAIL:
+        taken = [info.path for info in await _children(run, dest) if is_output(run.layout, info)]
+        if taken:
+            text = f"the destination is not empty, and the mode is {Mode.FAIL}"
+            raise ExistsError("mkdir", min(taken), text)
+    try:
+        await run.store.head(f"{run.layout.root}/{SINK_LOG}")
+    except NotFoundError:
+        return
+    raise PreconditionError(
+        "rename",
+        f"{run.layout.root}/{SINK_LOG}",
+        "a streaming query wrote this table, and readers see only what its log lists: write "
+        f"elsewhere, or replace all of it ({Mode.REPLACE_TABLE})",
+    )
+
+
+def is_output(layout: Layout, info: Info) -> bool:
+    """Whether a child of the destination is the output of a job, and no other thing."""
+    name = info.path.rpartition("/")[2]
+    return info.path == layout.success or not (stays(name) or name == TEMPORARY)
+
+
+async def plan_replacement(run: Run, plan: Plan, overwrite: Sequence[str], mode: Mode) -> None:
+    """Plan what is moved aside for ``mode`` and ``overwrite``, and what is moved in as one.
+
+    Args:
+        run: the commit under way.
+        plan: takes what is decided.
+        overwrite: directories whose content is to be replaced, decoded paths.
+        mode: replaces further ones.
+    """
+    targets = outermost(_targets(run, plan.loaded, overwrite, mode))
+    if not targets:
+        await _move_marker(run, plan)
+        return
+    if not run.store.traits.atomic_directory_rename:
+        name = run.store.traits.name
+        raise UnsupportedError(f"{name} cannot rename directories, which replacing them needs")
+    for path in targets:
+        plan.replaced += await _replaced(run, path)
+    plan.units = _units(run.layout, plan.loaded, targets)
+    await for_each(plan.replaced, lambda aside: _remember(run, plan, aside), workers=run.workers)
+    if not within(run.layout.dest.path, targets):
+        await _move_marker(run, plan)
+
+
+def _targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode) -> set[str]:
+    targets = {_normal(path) for path in overwrite}
+    if mode is Mode.REPLACE_TABLE:
+        targets.add(run.layout.dest.path)
+    if mode is Mode.REPLACE_PARTITIONS:
+        if run.layout.dest.path in loaded.parents or run.layout.root in loaded.parents:
+            text = f"files go to the table itself, in no partition: say {Mode.REPLACE_TABLE}"
+            raise PreconditionError("rename", run.layout.dest.path, text)
+        targets |= loaded.parents
+    return targets
+
+
+async def _replaced(run: Run, path: str) -> list[Aside]:
+    if path == run.layout.dest.path:
+        return [Aside.of(info) for info in await _children(run, path) if _is_replaced(run, info)]
+    if run.layout.reserves(path) or run.layout.dest.path.startswith(f"{path}/"):
+        raise PreconditionError("rename", path, "holds the job itself: it cannot be replaced")
+    try:
+        return [Aside.of(await run.store.head(path))]
+    except NotFoundError:
+        return []
+
+
+def _is_replaced(run: Run, info: Info) -> bool:
+    name = info.path.rpartition("/")[2]
+    if name == TEMPORARY or name.startswith(STAGING):
+        return False
+    return name in (SUCCESS, SINK_LOG) or is_output(run.layout, info)
+
+
+def _units(layout: Layout, loaded: Loaded, targets: Sequence[str]) -> set[str]:
+    """Return the directories that are moved in as one."""
+    inside = layout.root + "/"
+    units: set[str] = set()
+    for parent in loaded.parents | loaded.directories:
+        if layout.dest.path in targets and parent.startswith(inside):
+            units.add(inside + parent[len(inside) :].partition("/")[0])
+        else:
+            units.update(path for path in targets if within(parent, [path]))
+    return units - {layout.dest.path, layout.root}
+
+
+async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
+    """Note what is below ``aside``, to know later what has come to it since."""
+    if aside.kind is not Kind.DIRECTORY:
+        await plan.old.append([old_entry(Info(aside.path, aside.kind, 0, aside.etag))])
+        return
+    found = [info async for info in walk(run.store, aside.path) if not info.is_dir]
+    await plan.old.append([old_entry(info) for info in found])
+
+
+async def _move_marker(run: Run, plan: Plan) -> None:
+    """Plan to move the marker of an earlier job aside: it says nothing of what comes now."""
+    if not run.options.mark_success:
+        return
+    try:
+        info = await run.store.head(run.layout.success)
+    except NotFoundError:
+        return
+    if info.kind is Kind.FILE:
+        plan.aside.append(Aside.of(info))
+
+
+async def _children(run: Run, path: str) -> list[Info]:
+    try:
+        return await list_all(run.store, path)
+    except NotFoundError:
+        return []
+
+
+def _normal(path: str) -> str:
+    """Return ``path`` without empty segments. Raises ``PreconditionError`` for others' names."""
+    names = [name for name in path.split("/") if name]
+    if not path.startswith("/") or {".", ".."} & set(names):
+        raise PreconditionError("rename", path, "is not an absolute path without '.' and '..'")
+    return "/" + "/".join(names)
+
+
+# --- other jobs ------------------------------------------------------------------------------
+
+
+def places_of(run: Run, plan: Plan) -> str:
+    """Return the directories that a commit touches, as the commit record says them."""
+    touched = plan.loaded.parents | {aside.path for aside in plan.replaced}
+    places = outermost(touched) if len(touched) <= _MAX_PLACES else [run.layout.dest.path]
+    names = [run.layout.relative(path) for path in places]
+    try:
+        return orjson.dumps(names).decode()
+    except TypeError:  # a name that is no Unicode
+        return '["."]'
+
+
+def refuse_others(run: Run, plan: Plan, others: Sequence[tuple[JobStatus, str]]) -> None:
+    """Refuse to replace what another job's unfinished commit touches.
+
+    Args:
+        run: the commit under way.
+        plan: what it is to do.
+        others: what is known of other jobs, and the places that their records name.
+
+    Raises ``PreconditionError`` that names the job.
+    """
+    mine = [aside.path for aside in plan.replaced]
+    for status, places in others:
+        if status.state in (State.COMMITTED, State.ENDED, State.RUNNING):
+            continue
+        theirs = [run.layout.resolve(name) for name in _read_places(places)]
+        hit = next(
+            (m for m in mine if within(m, theirs) or any(within(t, [m]) for t in theirs)), ""
+        )
+        if hit:
+            raise PreconditionError(
+                "rename",
+                hit,
+                f"job {status.job_id}, whose commit is not finished, writes there: finish or undo "
+                "it first",
+            )
+
+
+def _read_places(text: str) -> list[str]:
+    try:
+        names = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return ["."]
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else ["."]

@@ -1,0 +1,57 @@
+"""How a commit ends: decided once, by whoever writes the outcome first."""
+
+from __future__ import annotations
+
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+)
+from asynccommit.formats.commit_owner import (
+    MAX_OWNER_BYTES,
+    Decision,
+    Outcome,
+    decode_decision,
+    encode_decision,
+)
+from asynccommit.stages.durable import make_durable
+from asynccommit.stages.run import Phase, Run
+
+
+async def find_decision(run: Run) -> Decision | None:
+    """Return how the commit of this job attempt ends, ``None`` while that is open."""
+    path = run.layout.outcome
+    try:
+        data = await run.store.get(path, MAX_OWNER_BYTES)
+    except NotFoundError:
+        return None
+    return decode_decision(data, run.layout.url(path))
+
+
+async def decide(run: Run, outcome: Outcome) -> None:
+    """Decide that the commit ends with ``outcome``; deciding the same again is fine.
+
+    Raises ``CommittedError`` if a rollback finds it committed, ``CommitError`` the other way round.
+    """
+    decision = Decision(outcome, run.epoch, run.owner_id, int(run.host.now() * 1000), run.commit_id)
+    run.check_lease()
+    try:
+        await run.store.put(run.layout.outcome, encode_decision(decision), overwrite=False)
+    except (ExistsError, OutcomeUnknownError):
+        there = await find_decision(run)
+        if there is None:
+            raise
+        if there.outcome is not outcome:
+            raise _otherwise(run, there) from None
+    if outcome is Outcome.COMMITTED:
+        run.phase = Phase.COMMITTED
+    await make_durable(run, run.layout.outcome, run.layout.attempt_dir)
+
+
+def _otherwise(run: Run, there: Decision) -> CommitError:
+    job_id, stage = run.layout.job_id, run.stage
+    if there.outcome is Outcome.COMMITTED:
+        return CommittedError(job_id, stage, (), "it is committed, and cannot be rolled back")
+    return CommitError(job_id, stage, (), f"it is being rolled back, by owner {there.epoch} of it")

@@ -1,0 +1,189 @@
+"""The accepted plan on the store: saved before the commit record, read by whoever resumes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeVar
+
+from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
+from asynccommit.formats.commit_plan import (
+    CHUNK_ROWS,
+    MAX_CHUNK_BYTES,
+    PlanChunk,
+    decode_chunk,
+    encode_chunk,
+)
+from asynccommit.formats.commit_record import CommitRecord
+from asynccommit.job import Layout
+from asynccommit.stages.durable import make_durable
+from asynccommit.stages.load import Loaded
+from asynccommit.stages.plan import Aside, Plan, leaves, outermost
+from asynccommit.stages.run import Run
+from asynccommit.stages.spill import Entry, Spill
+from asynccommit.store import Kind
+
+T = TypeVar("T")
+
+
+async def save_plan(run: Run, plan: Plan) -> tuple[str, tuple[str, ...]]:
+    """Write the plan below the job attempt's directory; return its id and its chunks' digests."""
+    plan_id = run.host.new_id()
+    digests: list[str] = []
+    async for chunk in _chunks(run.layout, plan, plan_id):
+        data = encode_chunk(chunk)
+        path = run.layout.plan(plan_id, chunk.index)
+        await run.store.put(path, data, overwrite=False)
+        await make_durable(run, path)
+        digests.append(digest(data))
+    return plan_id, tuple(digests)
+
+
+def digest(data: bytes) -> str:
+    """Return the digest by which the commit record names a chunk."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+async def _chunks(layout: Layout, plan: Plan, plan_id: str) -> AsyncIterator[PlanChunk]:
+    """Yield the plan in parts: what is few first, then the files."""
+    index = 0
+    for part in _small_parts(layout, plan):
+        yield PlanChunk(plan_id, index, **part)
+        index += 1
+    async for old in _batches(plan.old):
+        rows = [(layout.relative(e.dest), e.size, e.etag) for e in old]
+        yield PlanChunk(plan_id, index, old=rows)
+        index += 1
+    base = len(layout.attempt_dir) + 1
+    inside = layout.root + "/"
+    skip = len(inside)
+    async for entries in _batches(plan.loaded.spill):
+        files = [
+            (s[base:], d[skip:] if d.startswith(inside) else d, z, e) for s, d, z, e in entries
+        ]
+        yield PlanChunk(plan_id, index, files=files)
+        index += 1
+
+
+def _small_parts(layout: Layout, plan: Plan) -> Iterator[dict[str, Any]]:
+    parts: tuple[tuple[str, Sequence[object]], ...] = (
+        ("directories", [layout.relative(path) for path in plan.missing]),
+        ("units", [layout.relative(path) for path in sorted(plan.unit_directories())]),
+        ("aside", [_aside_row(layout, aside) for aside in plan.aside]),
+        ("replaced", [_aside_row(layout, aside) for aside in plan.replaced]),
+    )
+    for name, rows in parts:
+        for start in range(0, len(rows), CHUNK_ROWS):
+            yield {name: rows[start : start + CHUNK_ROWS]}
+
+
+def _aside_row(layout: Layout, aside: Aside) -> tuple[str, str, str | None]:
+    return layout.relative(aside.path), aside.kind.value, aside.etag
+
+
+async def _batches(spill: Spill) -> AsyncIterator[list[Entry]]:
+    """Yield entries as many at a time as a chunk holds."""
+    entries = spill.entries()
+    if not isinstance(entries, AsyncIterator):
+        each = iter(entries)  # type: ignore[arg-type]  # in memory: a plain iterable
+        while batch := list(islice(each, CHUNK_ROWS)):
+            yield batch
+        return
+    batch = []
+    async for entry in entries:
+        batch.append(entry)
+        if len(batch) == CHUNK_ROWS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+async def load_plan(run: Run, record: CommitRecord, loaded: Loaded) -> Plan:
+    """Read the plan that ``record`` names into ``loaded``; nothing in it is trusted.
+
+    Raises ``ManifestError`` for a chunk that is missing, damaged or leads where no commit of this
+    job may go.
+    """
+    plan = Plan(loaded)
+    plan.old = Spill(run.options.spill_directory)
+    loaded.tasks.update(record.tasks)
+    loaded.vouched = True
+    reader = _Reader(run, record, plan)
+    with run.timed("job_stage_load_manifests", len(record.plan)):
+        for index, wanted in enumerate(record.plan):
+            await reader.read(index, wanted)
+            run.step()
+    if (loaded.files, loaded.bytes) != (record.files, record.bytes):
+        raise ManifestError(
+            run.layout.url(run.layout.plan(record.plan_id, 0)),
+            f"holds {loaded.files} files of {loaded.bytes} bytes, and the commit record says "
+            f"{record.files} of {record.bytes}",
+        )
+    plan.units = set(outermost(loaded.directories))
+    plan.make = leaves([path for path in plan.missing if plan.unit_of(path) is None])
+    return plan
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads chunks into a plan, and refuses what leads elsewhere."""
+
+    run: Run
+    record: CommitRecord
+    plan: Plan
+    outside: set[str] = field(default_factory=set)
+
+    async def read(self, index: int, wanted: str) -> None:
+        """Take in one chunk."""
+        layout = self.run.layout
+        path = layout.plan(self.record.plan_id, index)
+        url = layout.url(path)
+        data = b""
+        with suppress(NotFoundError):
+            data = await self.run.store.get(path, MAX_CHUNK_BYTES)
+        if digest(data) != wanted:
+            raise ManifestError(url, "is not the one that the commit record names")
+        chunk = decode_chunk(data, url, self.record.plan_id, index)
+        self.plan.missing += [self._place(name, url) for name in chunk.directories]
+        self.plan.loaded.directories.update(self._place(name, url) for name in chunk.units)
+        self.plan.aside += [self._aside(row, url) for row in chunk.aside]
+        self.plan.replaced += [self._aside(row, url) for row in chunk.replaced]
+        old = [Entry("", self._place(d, url), z, e) for d, z, e in chunk.old]
+        await self.plan.old.append(old)
+        base = layout.attempt_dir + "/"
+        files = [Entry(base + s, self._place(d, url), z, e) for s, d, z, e in chunk.files]
+        await self.plan.loaded.add(files, [])
+
+    def _aside(self, row: tuple[str, str, str | None], url: str) -> Aside:
+        name, kind, etag = row
+        return Aside(self._place(name, url), Kind(kind), etag)
+
+    def _place(self, name: str, url: str) -> str:
+        layout = self.run.layout
+        path = layout.resolve(name)
+        if path == layout.temporary or path.startswith(layout.temporary + "/"):
+            raise ManifestError(url, f"{path} is not for tasks to write")
+        parent = path.rpartition("/")[0]
+        if name.startswith("/") and parent not in self.outside:
+            self._refuse_outside(path, url)
+            self.outside.add(parent)
+        return path
+
+    def _refuse_outside(self, path: str, url: str) -> None:
+        named = self.record.outside
+        if not any(path == place or path.startswith(place + "/") for place in named):
+            raise ManifestError(url, f"{path} is outside of the destination")
+        if not self.run.options.outside:
+            raise PreconditionError(
+                "rename",
+                path,
+                "is outside of the destination, where a commit that is resumed goes only if it is "
+                "told to: if the job was meant to write there, set asynccommit.resume.outside",
+            )

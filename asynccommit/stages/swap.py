@@ -1,0 +1,131 @@
+"""Replacing directories: two renames each, and whoever wrote there meanwhile loses nothing."""
+
+from __future__ import annotations
+
+from asynccommit.errors import ExistsError, NotFoundError
+from asynccommit.parallel import for_each, list_all, walk
+from asynccommit.stages.directories import make_all, move_one_aside
+from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.plan import (
+    Plan,
+    ancestors,
+    aside_path,
+    leaves,
+    staged_path,
+    stays,
+)
+from asynccommit.stages.run import Run
+from asynccommit.store import Info, Kind
+
+
+async def swap_in(run: Run, plan: Plan) -> None:
+    """Move what is replaced aside and each unit into its place; put back what came since the plan.
+
+    What was swapped before stays as it is.
+    """
+    replaced = {aside.path: aside for aside in plan.replaced}
+    places = [aside_path(run.layout, run.epoch, path) for path in replaced]
+    parents = {place.rpartition("/")[0] for place in places}
+    await make_all(run, leaves(ancestors(run.epoch_dir, parents)))
+    known = await _known(run, plan)
+
+    async def swap(path: str) -> None:
+        aside = replaced.get(path)
+        if aside is not None:
+            await move_one_aside(run, aside)
+        if path in plan.units:
+            await _move_in(run, path)
+        if aside is not None and aside.kind is Kind.DIRECTORY:
+            await _put_back(run, path, known)
+
+    await for_each(sorted(replaced.keys() | plan.units), swap, workers=run.workers)
+
+
+async def _known(run: Run, plan: Plan) -> set[int]:
+    """Return the fingerprints of what was there when the commit was planned."""
+    with Fingerprints(run.options.spill_directory) as prints:
+        async for old in plan.old.each():
+            prints.add([(old.dest, old.size, old.etag)])
+        return prints.common(prints)
+
+
+async def _move_in(run: Run, unit: str) -> None:
+    run.check_lease()
+    source = staged_path(run.layout, run.epoch, unit)
+    try:
+        await run.store.rename(source, unit)
+    except NotFoundError:
+        if not await _is_there(run, source):
+            return  # an earlier owner of the commit has moved it
+        await run.store.mkdir(unit.rpartition("/")[0])
+        await run.store.rename(source, unit)
+    except ExistsError:
+        await merge(run, source, unit)
+
+
+async def _is_there(run: Run, path: str) -> bool:
+    try:
+        await run.store.head(path)
+    except NotFoundError:
+        return False
+    return True
+
+
+async def merge(run: Run, source: str, dest: str) -> int:
+    """Move every file below ``source`` to its place below ``dest``; return how many.
+
+    Raises ``ExistsError`` if something is at one of the places.
+    """
+    moved = 0
+
+    async def move(info: Info) -> None:
+        nonlocal moved
+        await _to_place(run, info, dest + info.path[len(source) :])
+        moved += 1
+
+    try:
+        files = [info async for info in walk(run.store, source) if not info.is_dir]
+    except NotFoundError:
+        return 0
+    await for_each(files, move, workers=run.workers)
+    return moved
+
+
+async def _to_place(run: Run, info: Info, place: str) -> None:
+    run.check_lease()
+    try:
+        await run.store.rename(info.path, place, etag=info.etag)
+    except NotFoundError:
+        await run.store.mkdir(place.rpartition("/")[0])
+        await run.store.rename(info.path, place, etag=info.etag)
+
+
+async def _put_back(run: Run, path: str, known: set[int]) -> None:
+    """Put back what is not to be replaced: hidden names, and what others have written since."""
+    base = aside_path(run.layout, run.epoch, path)
+    try:
+        children = await list_all(run.store, base)
+    except NotFoundError:
+        return
+    for child in children:
+        place = path + child.path[len(base) :]
+        if stays(child.path.rpartition("/")[2]):
+            await _put_back_hidden(run, child, place)
+        elif child.is_dir:
+            await _put_back_strangers(run, child.path, place, known)
+        elif fingerprint((place, child.size, child.etag)) not in known:
+            await _to_place(run, child, place)
+
+
+async def _put_back_hidden(run: Run, child: Info, place: str) -> None:
+    try:
+        await _to_place(run, child, place)
+    except ExistsError:
+        run.warn(f"{place} was replaced by a file that a task wrote")
+
+
+async def _put_back_strangers(run: Run, base: str, path: str, known: set[int]) -> None:
+    async for info in walk(run.store, base):
+        place = path + info.path[len(base) :]
+        if not info.is_dir and fingerprint((place, info.size, info.etag)) not in known:
+            await _to_place(run, info, place)
