@@ -124,9 +124,9 @@ class Layout:
         """The claim of the owner of ``epoch``; the first one's is the commit record."""
         return self.record if epoch == 1 else f"{self.attempt_dir}/{OWNER}{epoch:06d}.json"
 
-    def alive(self, epoch: int) -> str:
-        """The owner's signs of life."""
-        return f"{self.attempt_dir}/{ALIVE}{epoch:06d}.json"
+    def alive(self, epoch: int, number: int) -> str:
+        """One of the owner's signs of life."""
+        return f"{self.attempt_dir}/{ALIVE}{epoch:06d}-{number:06d}.json"
 
     def stopped(self, epoch: int) -> str:
         """The owner's word that it has ended."""
@@ -135,6 +135,10 @@ class Layout:
     def epoch_dir(self, epoch: int) -> str:
         """Where the owner of ``epoch`` works; a new owner renames it to its own number."""
         return f"{self.attempt_dir}/{EPOCH}{epoch:06d}"
+
+    def closed(self, epoch: int) -> str:
+        """The place of the owner of ``epoch`` when all is done but the clean-up."""
+        return f"{self.epoch_dir(epoch)}.done"
 
     def ended(self, how: str) -> str:
         """The job attempt's directory while it is deleted."""

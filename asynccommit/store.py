@@ -81,6 +81,7 @@ class Traits:
         rename_no_replace: ``rename(replace=False)`` is one atomic request.
         rename_replaces: ``rename(replace=True)`` leaves no moment in which neither file is there.
         etag_survives_rename: the etag of a file is the same after a rename.
+        conditional_rename: a rename with an etag moves nothing whose etag is another.
         conditional_put: ``put(overwrite=False)`` is atomic against other writers.
         recursive_delete: ``delete_tree`` is one request.
         consistent_listing: a listing shows every change that was acknowledged before it.
@@ -99,6 +100,7 @@ class Traits:
     rename_no_replace: bool = True
     rename_replaces: bool = True
     etag_survives_rename: bool = True
+    conditional_rename: bool = True
     conditional_put: bool = True
     recursive_delete: bool = True
     consistent_listing: bool = True

@@ -13,23 +13,27 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from asynccommit.results import JobReport
 from bench import peers, trees
 from tests.support.hadoop import Hadoop
 
 FULL = trees.Shape(tasks=200, files=100, partitions=10)
 QUICK = trees.Shape(tasks=50, files=40, partitions=10)
+RECORD_STAGES = ("job_stage_save_commit_record", "job_stage_decide_outcome")
+RECORD_TARGET = 0.05
 TARGETS = {"hadoop_manifest": 3.0, "rename_loop": 0.4}
 
 
 def run(*, quick: bool, folder: str | None, say: Callable[[str], None]) -> dict[str, Any]:
     """Measure all contenders in one run; returns medians, all rounds, and ratios to ours."""
     shape, rounds = (QUICK, 3) if quick else (FULL, 5)
+    reports: list[JobReport] = []
     with (
         tempfile.TemporaryDirectory(prefix="asynccommit-bench-", dir=folder) as scratch,
         Hadoop.start("-Xms1g", "-Xmx2g") as hadoop,
     ):
         contenders = [
-            peers.ours(),
+            peers.ours(reports),
             peers.hadoop_manifest(hadoop),
             peers.hadoop_v1(hadoop),
             peers.bare_calls(),
@@ -51,7 +55,14 @@ def run(*, quick: bool, folder: str | None, say: Callable[[str], None]) -> dict[
         "files": shape.total,
         "filesystem": filesystem,
         **_summary(seconds, shape),
+        "record_share": median(_record_share(report) for report in reports[1:]),
+        "record_target": RECORD_TARGET,
     }
+
+
+def _record_share(report: JobReport) -> float:
+    """Return the part of a commit that plan, record and outcome take."""
+    return sum(report.stages[name] for name in RECORD_STAGES) / report.seconds
 
 
 def _summary(seconds: dict[str, list[float]], shape: trees.Shape) -> dict[str, Any]:

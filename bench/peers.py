@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asynccommit import sync
+from asynccommit.results import JobReport
 from bench import trees
 from tests.support.hadoop import Hadoop, HadoopJob
 
@@ -33,13 +34,14 @@ class Contender:
     committed: bool = True
 
 
-def ours() -> Contender:
-    """The blocking facade with every default: load to cleanup."""
+def ours(reports: list[JobReport]) -> Contender:
+    """The blocking facade with every default: load to cleanup; its reports go to ``reports``."""
 
     def prepare(dest: str, shape: trees.Shape) -> Callable[[], object]:
         def run() -> None:
             report = sync.commit_job(dest, trees.JOB_ID)
             assert report.files == shape.total
+            reports.append(report)
 
         return run
 

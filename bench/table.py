@@ -23,6 +23,10 @@ def local(result: dict[str, Any]) -> Iterator[str]:
             f"{result['ours_times_as_fast_as_by_best'][name]:8.2f}x"
             + (f"  >= {target}x" if target else "")
         )
+    yield (
+        f"  Of ours, plan, commit record and outcome took {result['record_share']:.1%} "
+        f"(median; target < {result['record_target']:.0%})"
+    )
     possible = result["bare_calls_times_as_fast_as"]["hadoop_manifest"]
     best = result["bare_calls_times_as_fast_as_by_best"]["hadoop_manifest"]
     yield (

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import anyio
+
 from asynccommit.committers.recovery import check_messages, resume, roll_back_job, status
-from asynccommit.committers.steps import change, clean, conclude, job_report, reporting
+from asynccommit.committers.steps import LAST_WORDS, change, clean, conclude, job_report, reporting
 from asynccommit.committers.tasks import TaskSide, refuse_existing
 from asynccommit.errors import (
     CommitError,
@@ -18,8 +20,9 @@ from asynccommit.errors import (
     LeaseLostError,
     NotFoundError,
     OwnedError,
+    PreconditionError,
 )
-from asynccommit.job import Layout, TaskCommit
+from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, OnFailure
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.cleanup import (
@@ -28,19 +31,21 @@ from asynccommit.stages.cleanup import (
     clean_up,
     clean_up_aborted,
     remove_if_empty,
+    restore_begun,
 )
-from asynccommit.stages.failing import commit_failures
+from asynccommit.stages.failing import commit_failures, finish, say_undone
 from asynccommit.stages.lease import say_stopped
 from asynccommit.stages.load import Loaded, load_manifests
-from asynccommit.stages.modes import refuse_others
-from asynccommit.stages.owner import Standing, look
+from asynccommit.stages.modes import is_replaced, refuse_others
+from asynccommit.stages.owner import Standing, is_over, look
+from asynccommit.stages.plan import Plan
 from asynccommit.stages.preflight import preflight
 from asynccommit.stages.record import begin, refuse_other_attempts
 from asynccommit.stages.reports import has_report, report_on
 from asynccommit.stages.run import OnProgress, Phase, Run
 from asynccommit.stages.settle import Settled, settle
-from asynccommit.stages.setup import check_setup, others_to_settle
-from asynccommit.stages.state import find_layout, is_committed, is_there
+from asynccommit.stages.setup import Other, check_setup, others_to_settle, refuse_repeating
+from asynccommit.stages.state import find_layout, has_work, is_committed, is_there
 from asynccommit.stages.unfinished import find_others, find_statuses
 
 
@@ -56,9 +61,10 @@ class ManifestCommitter(TaskSide):
         """
         run = self._run()
         async with commit_failures(run):
-            for layout, action in await others_to_settle(run):
-                other = self._for(layout)
-                await (other.resume_job() if action == "resume" else other.rollback_job())
+            for other in await others_to_settle(run):
+                await self._settle_other(run, other)
+                if other.finishes and not is_replaced(run, mode, overwrite):
+                    refuse_repeating(run, other)
             await check_setup(run, mode, overwrite)
 
     async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
@@ -112,9 +118,12 @@ class ManifestCommitter(TaskSide):
         try:
             async with reporting(run):
                 standing = await self._standing(run)
-                if standing is not None:
-                    report = await self._resume(run, standing, tasks)
-                elif await is_committed(run, trusting=tasks is None):
+                if standing is not None and not is_over(standing):
+                    report = await self._resume(run, standing, tasks, overwrite)
+                    if report.rolled_back:
+                        text = "it was being rolled back, which is done now: run it again"
+                        raise CommitError(run.layout.job_id, "job_stage_abort", (), text)
+                elif standing or await is_committed(run, tasks, trusting=tasks is None):
                     return await self._already(run)
                 else:
                     if made_destination is not None:
@@ -141,32 +150,44 @@ class ManifestCommitter(TaskSide):
             await load_manifests(run, loaded, tasks, strict=strict)
             plan = await preflight(run, loaded, overwrite, mode, adopt=adopt)
             if plan.replaced:
-                refuse_others(run, plan, await find_others(run))
+                refuse_others(run, plan, await find_others(run), mode)
             made = self._made_destination
             async with await begin(run, plan, mode, made_destination=made):
+                await self._withdraw_if_others(run, plan, mode)
                 settled = await settle(run, plan) if adopt else Settled(run)
                 await change(run, plan, settled)
                 await conclude(run, plan)
             return job_report(run, plan)
+
+    async def _withdraw_if_others(self, run: Run, plan: Plan, mode: Mode) -> None:
+        """Give way to a job that began meanwhile and touches what this one is to replace."""
+        if not plan.replaced and mode is not Mode.FAIL:
+            return
+        try:
+            refuse_others(run, plan, await find_others(run), mode)
+        except PreconditionError:
+            run.withdrawn = True
+            raise
 
     async def _resume(
         self,
         run: Run,
         standing: Standing,
         tasks: Sequence[TaskCommit] | None = None,
+        overwrite: Sequence[str] = (),
         *,
         force: bool = False,
     ) -> JobReport:
-        run.commit_id = standing.commit_id
         if tasks is not None:
-            check_messages(run, standing.record, {t.task_id: t.attempt_id for t in tasks})
-            outside = any(task.absolute for task in tasks)
-            run.options = replace(run.options, outside=run.options.outside or outside)
+            check_messages(run, standing.record, tasks, overwrite)
         return await resume(run, standing, force=force)
 
     async def _already(self, run: Run) -> JobReport:
         """Clean up after a job that is committed, and report on it if nobody has."""
-        await clean(run)
+        if await has_work(run):
+            run.warn(f"{run.layout.attempt_dir} is left alone: tasks have written there since")
+        else:
+            await clean(run)
         if not await has_report(run):
             await report_on(run, "committer_commit_job")
         return replace(job_report(run), already=True)
@@ -175,14 +196,20 @@ class ManifestCommitter(TaskSide):
         """Roll back a commit that failed half-way, if that is the policy."""
         half_way = run.phase is Phase.CHANGING and run.epoch > 0
         not_ours = isinstance(error, LeaseLostError | OwnedError)
-        if not half_way or not_ours or self.options.on_failure is not OnFailure.ROLLBACK:
+        wanted = self.options.on_failure is OnFailure.ROLLBACK or run.withdrawn
+        if not half_way or not_ours or not wanted:
             return
+        undo = self._run()
+        undo.options = replace(undo.options, outside=True)  # who asked for the commit named it
+        patience = None if isinstance(error, Exception) else LAST_WORDS
         try:
-            await self.rollback_job()
+            with anyio.move_on_after(patience, shield=True) as scope:
+                await self._roll_back(undo)
         except CommitError as problem:
             error.add_note(f"and it could not be rolled back: {problem}")
         else:
-            error.add_note("it was rolled back: the destination is as it was before")
+            if not scope.cancelled_caught:
+                say_undone(run, error)
 
     async def resume_job(
         self,
@@ -205,15 +232,18 @@ class ManifestCommitter(TaskSide):
         run = self._run(on_progress)
         async with reporting(run):
             standing = await self._standing(run)
-            if standing is not None:
+            if standing is not None and not is_over(standing):
                 report = await self._resume(run, standing, force=force)
-            elif await is_committed(run, trusting=True):
+            elif standing or await is_committed(run):
                 return await self._already(run)
             elif adopt:
                 report = await self._commit(run, None, Mode.APPEND, (), adopt=True)
             else:
                 raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
-        saved = await report_on(run, "committer_commit_job", report.filenames)
+        error = None
+        if report.rolled_back:
+            error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
+        saved = await report_on(run, "committer_commit_job", report.filenames, error)
         return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
 
     async def rollback_job(
@@ -226,7 +256,9 @@ class ManifestCommitter(TaskSide):
         Raises ``OwnedError`` if its owner lives and ``force`` is false, ``CommittedError`` if it is
         committed, ``CommitError``.
         """
-        run = self._run(on_progress)
+        return await self._roll_back(self._run(on_progress), force=force)
+
+    async def _roll_back(self, run: Run, *, force: bool = False) -> AbortReport:
         try:
             async with commit_failures(run):
                 standing = await self._standing(run)
@@ -272,7 +304,7 @@ class ManifestCommitter(TaskSide):
                 await load_manifests(run, loaded, tasks)
                 plan = await preflight(run, loaded, overwrite, mode)
                 if plan.replaced:
-                    refuse_others(run, plan, await find_others(run))
+                    refuse_others(run, plan, await find_others(run), mode)
                 await plan.take_sample()
         return job_report(run, plan)
 
@@ -288,7 +320,7 @@ class ManifestCommitter(TaskSide):
                 await find_layout(run)
                 outcome = await clean_up_aborted(run)
                 if outcome is Outcome.KEPT:
-                    kept = f"a commit has begun: {run.layout.job_dir} is kept"
+                    kept = f"a commit has begun: {run.layout.job_dir} is kept. {finish(run)}"
                     return AbortReport(self.layout.job_id, outcome.value, kept)
                 if self._made_destination and outcome is not Outcome.DISABLED:
                     await remove_if_empty(run, self.layout.dest.path)
@@ -310,16 +342,22 @@ class ManifestCommitter(TaskSide):
 
     async def _standing(self, run: Run) -> Standing | None:
         await find_layout(run)
-        return await look(run.store, run.layout)
+        standing = await look(run.store, run.layout)
+        if standing is None:
+            await restore_begun(run)
+            standing = await look(run.store, run.layout)
+        return standing
 
-    def _for(self, layout: Layout) -> ManifestCommitter:
-        """Return the committer of another job under the same destination."""
-        return ManifestCommitter(
+    async def _settle_other(self, run: Run, other: Other) -> None:
+        """Finish or undo the commit of another job under the same destination."""
+        committer = ManifestCommitter(
             self.store,
-            layout,
+            other.layout,
             self.options,
             self.host,
             self._counted,
             self._traffic,
             self._open_store,
         )
+        await (committer.resume_job() if other.resumes else committer.rollback_job())
+        run.warn(f"job {other.layout.job_id}, which had been cut short, was settled first")

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
-from asynccommit.committers.steps import change, conclude, job_report
+from asynccommit.committers.steps import change, clean, conclude, job_report
 from asynccommit.errors import CommitError, CommittedError
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.formats.commit_record import CommitRecord
+from asynccommit.job import TaskCommit
 from asynccommit.results import AbortReport, JobReport, JobStatus, State
-from asynccommit.stages.cleanup import clean_up_rolled_back, remove_if_empty
+from asynccommit.stages.cleanup import begun_attempts, clean_up_rolled_back, remove_if_empty
+from asynccommit.stages.lease import close_place
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.outcome import decide, find_decision
 from asynccommit.stages.owner import Standing, take_over
+from asynccommit.stages.plan import within
 from asynccommit.stages.plan_file import load_plan
-from asynccommit.stages.record import recorded_options
+from asynccommit.stages.record import recorded_options, refuse_other_attempts
 from asynccommit.stages.rollback import Undone, roll_back
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import settle
 from asynccommit.stages.unfinished import status_of
+from asynccommit.urls import decode_uri
 
 
 async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobReport:
@@ -27,12 +31,17 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
 
     Raises ``OwnedError`` if its owner lives.
     """
-    async with await take_over(run, standing, force=force):
-        run.options = recorded_options(run.options, standing.record)
+    refuse_other_attempts(run, await begun_attempts(run, others=True))
+    async with await take_over(run, standing, force=force) as lease:
+        run.options = recorded_options(run, standing.record)
         decision = await find_decision(run)
         if decision is not None and decision.outcome is Ending.ROLLBACK:
-            await _undo(run, standing.record)
+            await _undo(run, standing.record, closed=lease.closed)
             return replace(job_report(run), rolled_back=True)
+        if lease.closed:
+            run.phase = Phase.COMMITTED
+            await clean(run)
+            return job_report(run)
         with Loaded(run.options) as loaded:
             plan = await load_plan(run, standing.record, loaded)
             if decision is None:
@@ -50,9 +59,14 @@ async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) ->
     if decision is not None and decision.outcome is Ending.COMMITTED:
         text = "it is committed, and cannot be rolled back"
         raise CommittedError(run.layout.job_id, run.stage, (), text)
-    async with await take_over(run, standing, force=force):
-        await decide(run, Ending.ROLLBACK)
-        undone = await _undo(run, standing.record)
+    async with await take_over(run, standing, force=force) as lease:
+        decision = await find_decision(run)
+        if decision is not None and decision.outcome is Ending.COMMITTED:
+            text = "it was committed a moment ago, and cannot be rolled back"
+            raise CommittedError(run.layout.job_id, run.stage, (), text)
+        if not lease.closed:
+            await decide(run, Ending.ROLLBACK)
+        undone = await _undo(run, standing.record, closed=lease.closed)
     return AbortReport(
         run.layout.job_id,
         "rolled back",
@@ -63,10 +77,13 @@ async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) ->
     )
 
 
-async def _undo(run: Run, record: CommitRecord) -> Undone:
-    with Loaded(run.options) as loaded:
-        plan = await load_plan(run, record, loaded)
-        undone = await roll_back(run, plan)
+async def _undo(run: Run, record: CommitRecord, *, closed: bool) -> Undone:
+    undone = Undone()
+    if not closed:
+        with Loaded(run.options) as loaded:
+            plan = await load_plan(run, record, loaded)
+            undone = await roll_back(run, plan)
+        await close_place(run)
     await clean_up_rolled_back(run)
     if record.made_destination:
         await remove_if_empty(run, run.layout.dest.path)
@@ -89,9 +106,18 @@ async def status(run: Run, standing: Standing) -> JobStatus:
     return replace(known, done=done)
 
 
-def check_messages(run: Run, record: CommitRecord, tasks: Mapping[str, str]) -> None:
-    """Refuse to resume a commit with other task attempts than those with which it began."""
-    if dict(record.tasks) != dict(tasks):
+def check_messages(
+    run: Run, record: CommitRecord, tasks: Sequence[TaskCommit], overwrite: Sequence[str]
+) -> None:
+    """Refuse to resume a commit with other task attempts than those with which it began.
+
+    Where it leads outside of the destination, the tasks' messages and ``overwrite`` vouch for it.
+    """
+    finals = [decode_uri(uri).path for task in tasks for uri in task.absolute.values()]
+    named = {*overwrite, *(path.rpartition("/")[0] for path in finals)}
+    if all(within(path, named) for path in record.outside):
+        run.options = replace(run.options, outside=True)
+    if dict(record.tasks) != {task.task_id: task.attempt_id for task in tasks}:
         text = (
             "its commit began with other task attempts than those that are committed now: finish "
             "that commit, or undo it, and run this job under another id"

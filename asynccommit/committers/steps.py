@@ -11,10 +11,10 @@ import anyio
 from asynccommit.errors import LeaseLostError, OwnedError, StoreError
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.results import JobReport
-from asynccommit.stages.cleanup import clean_up
+from asynccommit.stages.cleanup import Outcome, clean_up
 from asynccommit.stages.directories import make_directories, move_aside
 from asynccommit.stages.failing import job_commit_error
-from asynccommit.stages.lease import say_stopped
+from asynccommit.stages.lease import close_place, say_stopped
 from asynccommit.stages.outcome import decide
 from asynccommit.stages.plan import SAMPLE, Plan
 from asynccommit.stages.rename import rename_files
@@ -24,7 +24,7 @@ from asynccommit.stages.settle import Settled
 from asynccommit.stages.summary import write_success
 from asynccommit.stages.validate import validate_output
 
-_LAST_WORDS = 30.0
+LAST_WORDS = 30.0
 """Seconds that a cancelled commit may take to say how far it came."""
 
 
@@ -41,21 +41,24 @@ async def conclude(run: Run, plan: Plan) -> None:
     """Tell readers that the job is committed, and delete what it needs no more."""
     await keep_manifests(run)
     await write_success(run, plan)
-    await clean(run)
+    await close_place(run)
+    if not await clean(run):
+        await say_stopped(run)
 
 
-async def clean(run: Run) -> None:
-    """Clean up; whether a failure of that is an error is an option."""
+async def clean(run: Run) -> bool:
+    """Clean up, and return whether that was done; whether a failure is an error is an option."""
     ignored = run.options.cleanup_failures_ignored
     stage = run.stage
     try:
-        await clean_up(run)
+        return await clean_up(run) is not Outcome.DISABLED
     except StoreError as error:
         if ignored is False:
             raise
         run.stage = stage
         if ignored is None:
             run.warn(f"{run.layout.job_dir} could not be deleted, delete it by hand: {error}")
+        return False
 
 
 @asynccontextmanager
@@ -74,7 +77,7 @@ async def reporting(run: Run, *, save: bool = True) -> AsyncIterator[None]:
             await report_on(run, run.stage, (), failure)
         raise failure from failure.__cause__
     except BaseException as error:  # cancelled, or the process is told to end
-        with anyio.move_on_after(_LAST_WORDS, shield=True):
+        with anyio.move_on_after(LAST_WORDS, shield=True):
             await say_stopped(run, error)
             if save:
                 await report_on(run, run.stage, (), error)

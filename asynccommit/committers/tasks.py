@@ -33,7 +33,7 @@ class TaskSide:
         open_store: opens the store of a report directory that is elsewhere.
 
     Raises:
-        UnsupportedError: the store has no atomic rename.
+        UnsupportedError: the store has no atomic rename, or no writes that never replace.
     """
 
     def __init__(
@@ -50,6 +50,11 @@ class TaskSide:
             raise UnsupportedError(
                 f"{store.traits.name} has no atomic rename, which the manifest committer needs; "
                 "on S3 use a committer of multipart uploads, as Hadoop's magic committer"
+            )
+        if not store.traits.conditional_put:
+            raise UnsupportedError(
+                f"{store.traits.name} cannot write a file only if there is none, which the commit "
+                "record needs: two commits of one job could run at once"
             )
         self.store = store
         self.layout = layout

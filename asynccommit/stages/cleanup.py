@@ -9,8 +9,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from enum import Enum
+from hashlib import sha256
 
-from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+)
+from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.job import ENDED, RECORD
 from asynccommit.parallel import for_each, list_all
 from asynccommit.stages.run import Run
@@ -57,6 +65,7 @@ async def clean_up_aborted(run: Run) -> Outcome:
 
     Raises ``StoreError`` if the job attempt's directory cannot be deleted.
     """
+    await restore_begun(run)
     if await begun_attempts(run):
         return Outcome.KEPT
     if run.options.cleanup_skipped:
@@ -84,22 +93,26 @@ async def clean_up_rolled_back(run: Run) -> Outcome:
     return outcome
 
 
-async def begun_attempts(run: Run) -> list[str]:
-    """Return the directories of this job's attempts, whichever, whose commit has begun."""
+async def begun_attempts(run: Run, *, others: bool = False) -> list[str]:
+    """Return the directories of this job's attempts whose commit has begun; all, or the others."""
     try:
         attempts = await list_all(run.store, run.layout.job_dir)
     except NotFoundError:
         return []
     open_ = [info.path for info in attempts if info.is_dir and not info.path.endswith(_ENDED)]
+    if others:
+        open_ = [path for path in open_ if path != run.layout.attempt_dir]
     return [path for path in open_ if await _has_record(run, path)]
 
 
 async def _has_record(run: Run, attempt_dir: str) -> bool:
     try:
-        await run.store.head(f"{attempt_dir}/{RECORD}")
+        record = await run.store.get(f"{attempt_dir}/{RECORD}", MAX_RECORD_BYTES)
     except NotFoundError:
         return False
-    return True
+    except (PreconditionError, RejectedError):
+        return True  # a directory, or too large: nothing of ours, and nothing to delete
+    return bool(record.strip(b"\0"))
 
 
 async def _set_aside(run: Run, what: str) -> str:
@@ -114,7 +127,19 @@ async def _set_aside(run: Run, what: str) -> str:
     except ExistsError:  # what a process left that died while deleting
         await run.store.delete_tree(place)
         await run.store.rename(source, place)
+    if run.commit_id and not await _is_of_commit(run, place):
+        await _put_back(run, place)  # of a later job with this id
+        raise PreconditionError("delete_tree", source, "is of another commit by now")
     return place
+
+
+async def _is_of_commit(run: Run, place: str) -> bool:
+    """Whether a directory holds the record of this very commit."""
+    try:
+        record = await run.store.get(f"{place}/{RECORD}", MAX_RECORD_BYTES)
+    except NotFoundError:
+        return False
+    return sha256(record).hexdigest() == run.commit_id
 
 
 async def _delete_bare_job_dir(run: Run) -> None:
@@ -139,6 +164,13 @@ async def _put_back(run: Run, place: str) -> None:
         with suppress(ExistsError):
             name = child.path.rpartition("/")[2]
             await run.store.rename(child.path, f"{run.layout.attempt_dir}/{name}")
+
+
+async def restore_begun(run: Run) -> None:
+    """Put back a commit that began while an abort renamed it, if the abort died before it could."""
+    place = run.layout.ended("aborted")
+    if await _has_record(run, place):
+        await _put_back(run, place)
 
 
 async def _delete_ended(run: Run) -> None:

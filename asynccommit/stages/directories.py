@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.parallel import for_each
+from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import (
     Aside,
     Plan,
-    ancestors,
     aside_path,
-    leaves,
-    staged_path,
 )
 from asynccommit.stages.run import Run
 from asynccommit.store import Kind
@@ -26,9 +24,6 @@ async def move_aside(run: Run, asides: Sequence[Aside]) -> None:
     if not asides:
         return
     with run.timed("op_rename", len(asides)):
-        places = [aside_path(run.layout, run.epoch, aside.path) for aside in asides]
-        parents = {place.rpartition("/")[0] for place in places}
-        await make_all(run, leaves(ancestors(run.epoch_dir, parents)))
 
         async def move(aside: Aside) -> None:
             await move_one_aside(run, aside)
@@ -48,7 +43,11 @@ async def move_one_aside(run: Run, aside: Aside) -> None:
         return
     try:
         await run.store.rename(aside.path, place, etag=aside.etag)
+        await _check_moved(run, aside, place)
     except NotFoundError:
+        await require_place(run)
+        if await _is_there(run, aside.path):
+            raise
         if aside.path != run.layout.success:
             run.warn(f"{aside.path} was to be replaced and is gone")
     except ExistsError:
@@ -56,6 +55,26 @@ async def move_one_aside(run: Run, aside: Aside) -> None:
     except PreconditionError:
         if aside.path != run.layout.success:  # another job's marker: ours replaces it at the end
             raise
+
+
+async def _is_there(run: Run, path: str) -> bool:
+    try:
+        await run.store.head(path)
+    except NotFoundError:
+        return False
+    return True
+
+
+async def _check_moved(run: Run, aside: Aside, place: str) -> None:
+    """See that what was moved is what was to be, where a rename cannot depend on that.
+
+    Raises ``PreconditionError`` after it has been put back.
+    """
+    if run.store.traits.conditional_rename or aside.kind is Kind.DIRECTORY:
+        return
+    if (await run.store.head(place)).etag != aside.etag:
+        await run.store.rename(place, aside.path)
+        raise PreconditionError("rename", aside.path, "is not what was to be replaced any more")
 
 
 async def _is_to_move(run: Run, aside: Aside, place: str) -> bool:
@@ -78,14 +97,9 @@ async def _is_to_move(run: Run, aside: Aside, place: str) -> bool:
 
 
 async def make_directories(run: Run, plan: Plan) -> None:
-    """Make every directory that is missing, in parallel; parents come with their leaves.
-
-    So are the directories in which new units are put together.
-    """
-    staged = [staged_path(run.layout, run.epoch, path) for path in plan.unit_directories()]
-    wanted = [*plan.make, *leaves(staged)]
-    with run.timed("job_stage_create_target_dirs", len(wanted)):
-        await make_all(run, wanted)
+    """Make every directory that is missing, in parallel; parents come with their leaves."""
+    with run.timed("job_stage_create_target_dirs", len(plan.make)):
+        await make_all(run, plan.make)
 
 
 async def make_all(run: Run, paths: Sequence[str]) -> None:

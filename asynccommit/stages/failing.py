@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from asynccommit.commands import job_command
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
@@ -46,7 +46,7 @@ def job_commit_error(run: Run, error: Exception) -> CommitError:
 
 def _explained(run: Run, error: Exception) -> CommitError:
     job_id, stage = run.layout.job_id, run.stage
-    why = str(error) if isinstance(error, AsyncCommitError) else f"{type(error).__name__}: {error}"
+    why = reason(error)
     if run.phase is Phase.COMMITTED:
         text = f"the job is committed, but its marker or clean-up failed: {why}. {finish(run)}"
         return CommitError(job_id, stage, (error,), text)
@@ -69,12 +69,23 @@ def _explained(run: Run, error: Exception) -> CommitError:
     return kind(job_id, stage, (error,), f"{why}; {left}")
 
 
+def reason(error: BaseException) -> str:
+    """Return why something failed, in one text."""
+    return str(error) if isinstance(error, AsyncCommitError) else f"{type(error).__name__}: {error}"
+
+
+def say_undone(run: Run, error: BaseException) -> None:
+    """Let the error of a failed commit say that it was rolled back."""
+    text = f"it was rolled back: {run.layout.dest} is as it was before"
+    if isinstance(error, CommitError) and error.failures:
+        error.summary = f"{reason(error.failures[0])}; {text}"
+    else:
+        error.add_note(text)
+
+
 def finish(run: Run) -> str:
     """Return what to type to finish a commit that was cut short, or to undo it."""
-    where = f"{shlex.quote(str(run.layout.dest))} --job-id {shlex.quote(run.layout.job_id)}"
-    if run.layout.attempt:
-        where += f" --attempt {run.layout.attempt}"
-    finishing = f"Finish it: asynccommit resume {where}"
+    finishing = f"Finish it: {job_command('resume', run.layout)}"
     if run.phase is Phase.COMMITTED:
         return finishing
-    return f"{finishing} - or undo it: asynccommit abort --rollback {where}"
+    return f"{finishing} - or undo it: {job_command('abort', run.layout, '--rollback')}"

@@ -14,13 +14,13 @@ from typing import Self
 import anyio
 
 from asynccommit.errors import (
-    AsyncCommitError,
     CommitError,
     LeaseLostError,
     NotFoundError,
     StoreError,
 )
 from asynccommit.formats.commit_owner import Stop, encode_beat, encode_stop
+from asynccommit.stages.failing import finish, reason
 from asynccommit.stages.run import Run
 
 LEASE = 60.0
@@ -32,6 +32,8 @@ MARGIN = 0.75
 _TICKS = 16  # looks at the clock in one lease
 _BEAT = 4  # ticks from one sign of life to the next
 _LAST_WORDS = 30.0
+_SILENT = "it could not say in time that it lives"
+_TAKEN = "another has taken the commit over"
 
 _under_way: set[str] = set()
 
@@ -49,25 +51,38 @@ def lease_of(run: Run) -> float:
 
 
 class Lease:
-    """Held by ``run``, the owner of its commit; ends the work if it is lost.
+    """Held by ``run`` from before its claim is written; ends the work if it is lost.
+
+    Made before the claim, so that nobody in this process takes the owner for one that is not at
+    work; entered when the claim is there. Whoever makes one enters it or calls ``forget``.
 
     Args:
-        run: has taken the commit, and says so in ``epoch`` and ``owner_id``.
-        since: the clock before the claim was sent.
+        run: the owner to be, which says so in ``epoch`` and ``owner_id``.
+
+    Attributes:
+        closed: whether an earlier owner has done all but the clean-up.
     """
 
-    def __init__(self, run: Run, since: float) -> None:
+    def __init__(self, run: Run) -> None:
+        self.closed = False
         self._run = run
         self._seconds = lease_of(run)
-        self._until = since + MARGIN * self._seconds
+        self._until = run.host.clock() + MARGIN * self._seconds
         self._why = ""
+        self._cancelled = False
         self._task: asyncio.Task[object] | None = None
         self._beating: asyncio.Task[None] | None = None
+        self._beats = 0
+        _under_way.add(run.owner_id)
+        run.lease = self
+
+    def forget(self) -> None:
+        """Give up a claim that was not written."""
+        _under_way.discard(self._run.owner_id)
+        self._run.lease = None
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.current_task()
-        _under_way.add(self._run.owner_id)
-        self._run.check_lease = self.check
         self._beating = asyncio.create_task(self._beat())
         return self
 
@@ -77,31 +92,32 @@ class Lease:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._beating is not None
-        assert self._task is not None
-        self._run.check_lease = _nothing
-        self._beating.cancel()
         try:
-            with suppress(asyncio.CancelledError):
-                await self._beating
+            await self.end()
         finally:
-            _under_way.discard(self._run.owner_id)
-        if self._why and isinstance(error, asyncio.CancelledError):
-            self._task.uncancel()
+            self.forget()
+            if self._cancelled and self._task is not None:
+                self._task.uncancel()
+        if self._cancelled and isinstance(error, Exception | asyncio.CancelledError):
             raise self._lost() from error
+
+    async def end(self) -> None:
+        """Say no more that this owner lives, and look at its clock no more."""
+        self._run.lease = None
+        beating, self._beating = self._beating, None
+        if beating is not None:
+            beating.cancel()
+            await asyncio.wait([beating])
 
     def check(self) -> None:
         """Raise ``LeaseLostError`` unless the commit is still this owner's to go on with."""
-        if self._why or self._run.host.clock() > self._until:
-            self._why = self._why or "it could not say in time that it lives"
+        if self._run.host.clock() > self._until:
+            self._why = self._why or _SILENT
+        if self._why:
             raise self._lost()
 
     def _lost(self) -> LeaseLostError:
-        text = (
-            f"this process stopped, because {self._why}, and another may go on with the commit. "
-            f"All that is needed for it is in {self._run.layout.attempt_dir}"
-        )
-        return LeaseLostError(self._run.layout.job_id, self._run.stage, (), text)
+        return lease_lost(self._run, self._why)
 
     async def _beat(self) -> None:
         """Say that this owner lives, from time to time; end its work when it may no longer."""
@@ -114,38 +130,80 @@ class Lease:
                 if ticks % _BEAT == 0 and (saying is None or saying.done()):
                     saying = asyncio.create_task(self._say())
                 if self._run.host.clock() > self._until:
-                    self._why = "it could not say in time that it lives"
+                    self._why = _SILENT
             assert self._task is not None
+            self._cancelled = True
             self._task.cancel()
         finally:
             if saying is not None:
                 saying.cancel()
-                with suppress(asyncio.CancelledError):
-                    await saying
+                await asyncio.wait([saying])
 
     async def _say(self) -> None:
+        """Write a sign of life, each to a name of its own, and look for another's claim."""
         run, now = self._run, self._run.host.clock()
+        self._beats += 1
         beat = encode_beat(run.epoch, run.owner_id, int(run.host.now() * 1000))
         with suppress(StoreError):
-            await run.store.put(run.layout.alive(run.epoch), beat)
+            await run.store.put(run.layout.alive(run.epoch, self._beats), beat, overwrite=False)
             try:
                 await run.store.head(run.layout.owner(run.epoch + 1))
             except NotFoundError:
                 self._until = now + MARGIN * self._seconds
             else:
-                self._why = "another has taken the commit over"
+                self._why = _TAKEN
 
 
-def _nothing() -> None:
-    """Check nothing: there is no lease."""
+def lease_lost(run: Run, why: str = _TAKEN) -> LeaseLostError:
+    """Return the error of an owner that may not go on."""
+    text = (
+        f"this process stopped, because {why}, and another may go on with the commit. "
+        f"All that is needed for it is in {run.layout.attempt_dir}. {finish(run)}"
+    )
+    return LeaseLostError(run.layout.job_id, run.stage, (), text)
 
 
-async def say_stopped(run: Run, error: BaseException) -> None:
-    """Say that this owner has ended, so that nobody has to wait for its lease."""
+async def require_place(run: Run) -> None:
+    """Raise ``LeaseLostError`` unless the place where this owner works is there.
+
+    Who takes a commit over renames it, and puts a file where it was.
+    """
+    try:
+        info = await run.store.head(run.epoch_dir)
+    except NotFoundError:
+        raise lease_lost(run) from None
+    if not info.is_dir:
+        raise lease_lost(run)
+
+
+async def close_place(run: Run) -> None:
+    """End this owner's work, all of which is done but the clean-up.
+
+    Nobody else can think afterwards that there is something to go on with. Raises
+    ``LeaseLostError`` if another has taken the commit over.
+    """
+    run.check_lease()
+    try:
+        await run.store.rename(run.epoch_dir, run.layout.closed(run.epoch))
+    except NotFoundError:
+        raise lease_lost(run) from None
+    if run.lease is not None:
+        await run.lease.end()
+
+
+async def say_stopped(run: Run, error: BaseException | None = None) -> None:
+    """Say that this owner has ended, so that nobody has to wait for its lease.
+
+    Without an error it says that all is done, though the job's directory is still there.
+    """
     if not run.epoch or isinstance(error, LeaseLostError):
         return
-    text = str(error) if isinstance(error, AsyncCommitError) else f"{type(error).__name__}: {error}"
+    text = "" if error is None else reason(_cause(error))
     stage = error.stage if isinstance(error, CommitError) else run.stage
     stop = Stop(run.epoch, run.owner_id, int(run.host.now() * 1000), stage, text, run.renamed)
     with anyio.move_on_after(_LAST_WORDS, shield=True), suppress(StoreError):
         await run.store.put(run.layout.stopped(run.epoch), encode_stop(stop), overwrite=False)
+
+
+def _cause(error: BaseException) -> BaseException:
+    return error.failures[0] if isinstance(error, CommitError) and error.failures else error

@@ -17,7 +17,7 @@ from asynccommit.errors import (
     PreconditionError,
     UnsupportedError,
 )
-from asynccommit.job import SUCCESS, TEMPORARY, Layout
+from asynccommit.job import TEMPORARY, Layout
 from asynccommit.options import Mode
 from asynccommit.parallel import for_each, list_all, walk
 from asynccommit.results import JobStatus, State
@@ -58,6 +58,12 @@ async def refuse_mode(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
     )
 
 
+def is_replaced(run: Run, mode: Mode, overwrite: Sequence[str]) -> bool:
+    """Whether a job replaces what a finished one of the same work has written."""
+    replacing = (Mode.REPLACE_TABLE, Mode.REPLACE_PARTITIONS)
+    return mode in replacing or run.layout.dest.path in overwrite
+
+
 def is_output(layout: Layout, info: Info) -> bool:
     """Whether a child of the destination is the output of a job, and no other thing."""
     name = info.path.rpartition("/")[2]
@@ -84,8 +90,7 @@ async def plan_replacement(run: Run, plan: Plan, overwrite: Sequence[str], mode:
         plan.replaced += await _replaced(run, path)
     plan.units = _units(run.layout, plan.loaded, targets)
     await for_each(plan.replaced, lambda aside: _remember(run, plan, aside), workers=run.workers)
-    if not within(run.layout.dest.path, targets):
-        await _move_marker(run, plan)
+    await _move_marker(run, plan, always=run.layout.dest.path in targets)
 
 
 def _targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode) -> set[str]:
@@ -103,7 +108,8 @@ def _targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode) -> 
 async def _replaced(run: Run, path: str) -> list[Aside]:
     if path == run.layout.dest.path:
         return [Aside.of(info) for info in await _children(run, path) if _is_replaced(run, info)]
-    if run.layout.reserves(path) or run.layout.dest.path.startswith(f"{path}/"):
+    above = "/" if path == "/" else f"{path}/"
+    if run.layout.reserves(path) or run.layout.dest.path.startswith(above):
         raise PreconditionError("rename", path, "holds the job itself: it cannot be replaced")
     try:
         return [Aside.of(await run.store.head(path))]
@@ -115,7 +121,9 @@ def _is_replaced(run: Run, info: Info) -> bool:
     name = info.path.rpartition("/")[2]
     if name == TEMPORARY or name.startswith(STAGING):
         return False
-    return name in (SUCCESS, SINK_LOG) or is_output(run.layout, info)
+    if info.path == run.layout.success:
+        return info.kind is not Kind.FILE  # a file is moved first
+    return name == SINK_LOG or is_output(run.layout, info)
 
 
 def _units(layout: Layout, loaded: Loaded, targets: Sequence[str]) -> set[str]:
@@ -135,13 +143,19 @@ async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
     if aside.kind is not Kind.DIRECTORY:
         await plan.old.append([old_entry(Info(aside.path, aside.kind, 0, aside.etag))])
         return
-    found = [info async for info in walk(run.store, aside.path) if not info.is_dir]
+    found: list[Info] = []
+    async for info in walk(run.store, aside.path):
+        if not info.is_dir:
+            found.append(info)
+        elif info.path.rpartition("/")[2] == TEMPORARY and await _children(run, info.path):
+            text = "another job writes below what is to be replaced: let it end, or undo it, first"
+            raise PreconditionError("rename", info.path, text)
     await plan.old.append([old_entry(info) for info in found])
 
 
-async def _move_marker(run: Run, plan: Plan) -> None:
-    """Plan to move the marker of an earlier job aside: it says nothing of what comes now."""
-    if not run.options.mark_success:
+async def _move_marker(run: Run, plan: Plan, *, always: bool = False) -> None:
+    """Plan to move the marker of an earlier job aside first: it says nothing of what comes now."""
+    if not (run.options.mark_success or always):
         return
     try:
         info = await run.store.head(run.layout.success)
@@ -180,17 +194,22 @@ def places_of(run: Run, plan: Plan) -> str:
         return '["."]'
 
 
-def refuse_others(run: Run, plan: Plan, others: Sequence[tuple[JobStatus, str]]) -> None:
+def refuse_others(
+    run: Run, plan: Plan, others: Sequence[tuple[JobStatus, str]], mode: Mode
+) -> None:
     """Refuse to replace what another job's unfinished commit touches.
 
     Args:
         run: the commit under way.
         plan: what it is to do.
         others: what is known of other jobs, and the places that their records name.
+        mode: ``FAIL`` wants the whole destination for itself.
 
     Raises ``PreconditionError`` that names the job.
     """
     mine = [aside.path for aside in plan.replaced]
+    if mode is Mode.FAIL:
+        mine = [run.layout.dest.path]
     for status, places in others:
         if status.state in (State.COMMITTED, State.ENDED, State.RUNNING):
             continue

@@ -17,6 +17,8 @@ from asynccommit.formats.commit_owner import (
     encode_decision,
 )
 from asynccommit.stages.durable import make_durable
+from asynccommit.stages.lease import require_place
+from asynccommit.stages.owner import is_blank
 from asynccommit.stages.run import Phase, Run
 
 
@@ -27,7 +29,10 @@ async def find_decision(run: Run) -> Decision | None:
         data = await run.store.get(path, MAX_OWNER_BYTES)
     except NotFoundError:
         return None
-    return decode_decision(data, run.layout.url(path))
+    if not is_blank(data):
+        return decode_decision(data, run.layout.url(path))
+    await run.store.delete(path)  # of a power cut: nobody has acted upon it
+    return None
 
 
 async def decide(run: Run, outcome: Outcome) -> None:
@@ -37,17 +42,24 @@ async def decide(run: Run, outcome: Outcome) -> None:
     """
     decision = Decision(outcome, run.epoch, run.owner_id, int(run.host.now() * 1000), run.commit_id)
     run.check_lease()
+    await require_place(run)
+    with run.timed("job_stage_decide_outcome"):
+        await _write(run, decision)
+        if outcome is Outcome.COMMITTED:
+            run.phase = Phase.COMMITTED
+        await make_durable(run, run.layout.outcome, run.layout.attempt_dir)
+
+
+async def _write(run: Run, decision: Decision) -> None:
     try:
         await run.store.put(run.layout.outcome, encode_decision(decision), overwrite=False)
     except (ExistsError, OutcomeUnknownError):
         there = await find_decision(run)
         if there is None:
-            raise
-        if there.outcome is not outcome:
+            await run.store.put(run.layout.outcome, encode_decision(decision), overwrite=False)
+            return
+        if there.outcome is not decision.outcome:
             raise _otherwise(run, there) from None
-    if outcome is Outcome.COMMITTED:
-        run.phase = Phase.COMMITTED
-    await make_durable(run, run.layout.outcome, run.layout.attempt_dir)
 
 
 def _otherwise(run: Run, there: Decision) -> CommitError:

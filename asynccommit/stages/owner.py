@@ -8,10 +8,12 @@ whatever that one still moves there fails for want of a directory.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from asynccommit.commands import job_command
 from asynccommit.errors import (
     ExistsError,
     ManifestError,
@@ -19,12 +21,14 @@ from asynccommit.errors import (
     OutcomeUnknownError,
     OwnedError,
     StoreError,
+    UnsupportedError,
 )
 from asynccommit.formats.commit_owner import (
     MAX_EPOCH,
     MAX_OWNER_BYTES,
     Claim,
     Decision,
+    Outcome,
     Stop,
     decode_claim,
     decode_decision,
@@ -41,10 +45,12 @@ from asynccommit.host import Host
 from asynccommit.job import EPOCH, OWNER, Layout
 from asynccommit.parallel import list_all
 from asynccommit.stages.durable import make_durable
-from asynccommit.stages.lease import Lease, is_under_way, lease_of
+from asynccommit.stages.lease import Lease, is_under_way, lease_lost, lease_of
 from asynccommit.stages.run import Phase, Run
+from asynccommit.stages.swap import merge
 from asynccommit.store import Info, Store
 
+_TRIES = 5
 _SLACK = 2.0
 """Seconds by which times of a store may be rounded."""
 
@@ -82,10 +88,26 @@ async def look(store: Store, layout: Layout) -> Standing | None:
 
     Raises ``ManifestError`` for a file that is none of ours or damaged.
     """
-    record = await _read(store, layout.record, MAX_RECORD_BYTES)
-    if record is None:
-        return None
     found = {info.path: info for info in await _files(store, layout.attempt_dir)}
+    if layout.record not in found and store.traits.consistent_listing:
+        return None
+    try:
+        record = await _read(store, layout.record, MAX_RECORD_BYTES)
+        if record is None or is_blank(record):
+            return None
+        return await _standing(store, layout, record, found)
+    except NotFoundError:
+        return None  # it ended while it was looked at
+
+
+def is_blank(data: bytes) -> bool:
+    """Whether a file has no content: one that a power cut left, and that counts as not written."""
+    return not data.strip(b"\0")
+
+
+async def _standing(
+    store: Store, layout: Layout, record: bytes, found: Mapping[str, Info]
+) -> Standing:
     names = [path.rpartition("/")[2] for path in found]
     epoch = max([1, *(_number(name, OWNER, ".json") for name in names)])
     first = decode_record(record, layout.url(layout.record))
@@ -96,21 +118,28 @@ async def look(store: Store, layout: Layout) -> Standing | None:
         sha256(record).hexdigest(),
         await _claim(store, layout, first, epoch),
         seen=_seen(layout, found, epoch),
-        epochs=sorted(filter(None, (_number(name, EPOCH, "") for name in names))),
+        epochs=sorted(n for n in map(_epoch_of, _directories(found)) if n),
     )
-    for path, take in ((layout.stopped(epoch), _take_stop), (layout.outcome, _take_decision)):
-        data = await _read(store, path, MAX_OWNER_BYTES) if path in found else None
-        if data is not None:
-            take(standing, data, layout.url(path))
+    if layout.stopped(epoch) in found:
+        standing.stop = await _stop(store, layout, epoch)
+    if layout.outcome in found:
+        data = await _read(store, layout.outcome, MAX_OWNER_BYTES)
+        if data is not None and not is_blank(data):
+            standing.decision = decode_decision(data, layout.url(layout.outcome))
     return standing
 
 
-def _take_stop(standing: Standing, data: bytes, url: str) -> None:
-    standing.stop = decode_stop(data, url)
+def _directories(found: Mapping[str, Info]) -> list[str]:
+    return [path for path, info in found.items() if info.is_dir]
 
 
-def _take_decision(standing: Standing, data: bytes, url: str) -> None:
-    standing.decision = decode_decision(data, url)
+async def _stop(store: Store, layout: Layout, epoch: int) -> Stop:
+    """Return what the owner said when it stopped; that it said something is what counts."""
+    path = layout.stopped(epoch)
+    try:
+        return decode_stop(await store.get(path, MAX_OWNER_BYTES), layout.url(path))
+    except ManifestError as error:
+        return Stop(epoch, "unknown", 0, "", str(error))
 
 
 async def _files(store: Store, path: str) -> list[Info]:
@@ -132,15 +161,18 @@ async def _claim(store: Store, layout: Layout, record: CommitRecord, epoch: int)
         return Claim(1, record.owner, record.lease, record.started_ms, "")
     path = layout.owner(epoch)
     data = await store.get(path, MAX_OWNER_BYTES)
+    if is_blank(data):
+        return Claim(epoch, Owner("unknown", "unknown", "unknown"), record.lease, 0, "")
     claim = decode_claim(data, layout.url(path))
     if claim.epoch != epoch:
         raise ManifestError(layout.url(path), f"says that it is the claim of epoch {claim.epoch}")
     return claim
 
 
-def _seen(layout: Layout, found: dict[str, Info], epoch: int) -> float:
-    signs = (layout.owner(epoch), layout.alive(epoch))
-    return max([found[path].modified for path in signs if path in found], default=0.0)
+def _seen(layout: Layout, found: Mapping[str, Info], epoch: int) -> float:
+    signs = layout.alive(epoch, 0).rpartition("-")[0] + "-"
+    times = [info.modified for path, info in found.items() if path.startswith(signs)]
+    return max([found[layout.owner(epoch)].modified, *times])
 
 
 def _number(name: str, prefix: str, suffix: str) -> int:
@@ -148,6 +180,13 @@ def _number(name: str, prefix: str, suffix: str) -> int:
     text = name.removeprefix(prefix).removesuffix(suffix)
     right = name == f"{prefix}{text}{suffix}" and text.isascii() and text.isdigit()
     return int(text) if right and len(text) == 6 else 0
+
+
+def is_over(standing: Standing) -> bool:
+    """Whether all of a committed job is done, though its directory was not deleted."""
+    decided, stop = standing.decision, standing.stop
+    committed = decided is not None and decided.outcome is Outcome.COMMITTED
+    return committed and stop is not None and not stop.error
 
 
 # --- is the owner alive? ---------------------------------------------------------------------
@@ -183,18 +222,23 @@ def is_silent(host: Host, standing: Standing) -> bool:
     return host.now() - standing.seen > standing.claim.lease + _SLACK
 
 
-async def _is_expired(run: Run, standing: Standing) -> bool:
+async def is_expired(run: Run, layout: Layout, standing: Standing) -> bool:
     """Whether the lease is over by the store's own time, which a new file tells."""
     if not is_silent(run.host, standing):
         return False
-    probe = f"{run.layout.attempt_dir}/commit-clock-{run.host.new_id()}"
+    probe = f"{layout.attempt_dir}/commit-clock-{run.host.new_id()}"
     try:
         await run.store.put(probe, b"", overwrite=False)
         now = (await run.store.head(probe)).modified
+        since = await look(run.store, layout)  # the owner may have said so meanwhile
+    except NotFoundError:
+        return False
     finally:
         with suppress(StoreError):
             await run.store.delete(probe)
-    return now - standing.seen > standing.claim.lease + _SLACK
+    if since is None or since.epoch != standing.epoch:
+        return False
+    return now - since.seen > since.claim.lease + _SLACK
 
 
 async def _why_free(run: Run, standing: Standing, force: bool) -> str:
@@ -206,7 +250,7 @@ async def _why_free(run: Run, standing: Standing, force: bool) -> str:
         return "its owner's process had died"
     if force:
         return "it was taken over"
-    if await _is_expired(run, standing):
+    if await is_expired(run, run.layout, standing):
         return "its owner gave no sign of life"
     age = max(0.0, run.host.now() - standing.seen)
     raise OwnedError(
@@ -215,9 +259,13 @@ async def _why_free(run: Run, standing: Standing, force: bool) -> str:
         (),
         f"{describe(standing.claim.owner)} is committing it, and gave its last sign of life "
         f"{age:,.0f} s ago (its lease is {standing.claim.lease:,.0f} s). Nothing was done. If that "
-        "process is known to be dead, take the commit over: asynccommit takeover "
-        f"{run.layout.dest} --job-id {run.layout.job_id}",
+        f"process is known to be dead, take the commit over: {_takeover(run)}",
     )
+
+
+def _takeover(run: Run) -> str:
+    flags = ["--rollback"] if run.stage == "job_stage_abort" else []
+    return job_command("takeover", run.layout, *flags)
 
 
 # --- taking it over --------------------------------------------------------------------------
@@ -228,18 +276,26 @@ async def take_over(run: Run, standing: Standing, *, force: bool = False) -> Lea
 
     Raises ``OwnedError`` if somebody does, or was quicker.
     """
+    if not run.store.traits.atomic_directory_rename:
+        name = run.store.traits.name
+        raise UnsupportedError(f"{name} cannot rename directories, which a takeover needs")
     why = await _why_free(run, standing, force)
     epoch = standing.epoch + 1
     if epoch > MAX_EPOCH:
         raise ManifestError(run.layout.url(run.layout.record), "has had too many owners")
-    owner, since = owner_of(run), run.host.clock()
-    claim = Claim(epoch, owner, lease_of(run), int(run.host.now() * 1000), why)
-    await _write_claim(run, claim)
-    run.epoch, run.owner_id, run.commit_id = epoch, owner.id, standing.commit_id
-    run.phase = Phase.CHANGING
-    await _take_place(run)
-    await take_manifests(run)
-    return Lease(run, since)
+    owner = owner_of(run)
+    run.owner_id, run.commit_id = owner.id, standing.commit_id
+    run.manifests = standing.record.manifests
+    lease = Lease(run)
+    try:
+        await _write_claim(run, Claim(epoch, owner, lease_of(run), int(run.host.now() * 1000), why))
+        run.epoch, run.phase = epoch, Phase.CHANGING
+        lease.closed = await _take_place(run)
+        await take_manifests(run)
+    except BaseException:
+        lease.forget()
+        raise
+    return lease
 
 
 async def _write_claim(run: Run, claim: Claim) -> None:
@@ -254,22 +310,70 @@ async def _write_claim(run: Run, claim: Claim) -> None:
             raise
         text = "another took it over a moment ago. Nothing was done"
         raise OwnedError(run.layout.job_id, run.stage, (), text) from error
+    except NotFoundError as error:
+        text = "another ended it a moment ago. Nothing was done"
+        raise OwnedError(run.layout.job_id, run.stage, (), text) from error
     await make_durable(run, path, run.layout.attempt_dir)
 
 
-async def take_manifests(run: Run) -> None:
-    """Move the manifests away, so that a straggler's late one has no place to go to."""
-    with suppress(NotFoundError, ExistsError):  # moved before
+async def take_manifests(run: Run) -> bool:
+    """Move the manifests away, so that a straggler's late one has no place to go to.
+
+    Returns whether they were there.
+    """
+    if not run.store.traits.atomic_directory_rename:
+        return True
+    try:
         await run.store.rename(run.layout.manifests_dir, f"{run.epoch_dir}/manifests")
+    except ExistsError:
+        return True  # moved before, and made again by a straggler
+    except NotFoundError:
+        return False
+    return True
 
 
-async def _take_place(run: Run) -> None:
-    """Take what the last owner had moved aside or put together, and keep the owner out of it."""
-    found = [info.path for info in await _files(run.store, run.layout.attempt_dir) if info.is_dir]
-    epochs = [_number(path.rpartition("/")[2], EPOCH, "") for path in found]
-    last = max(epochs, default=0)
+async def _take_place(run: Run) -> bool:
+    """Take what the last owner had moved aside or put together, and keep all earlier ones out.
+
+    Where they worked a file is put: neither a rename nor a new directory can get past it. Returns
+    whether all but the clean-up was done. Raises ``LeaseLostError`` if a later owner was quicker.
+    """
+    listing = await _files(run.store, run.layout.attempt_dir)
+    places = [info for info in listing if _epoch_of(info.path)]
+    last = max((_epoch_of(info.path) for info in places if info.is_dir), default=0)
+    if max((_epoch_of(info.path) for info in places), default=0) > run.epoch:
+        raise lease_lost(run)
+    run.check_lease()
     if last and last != run.epoch:
-        with suppress(NotFoundError):
+        try:
             await run.store.rename(run.layout.epoch_dir(last), run.epoch_dir)
+        except (NotFoundError, ExistsError):
+            raise lease_lost(run) from None
+    for epoch in range(1, run.epoch):
+        await _bar(run, epoch)
+    closed = any(info.path.endswith(".done") for info in listing)
+    if not last and not closed:
+        text = "has lost the place where its owners work: roll back by hand"
+        raise ManifestError(run.layout.url(run.layout.record), text)
+    return closed and not last
+
+
+def _epoch_of(path: str) -> int:
+    return _number(path.rpartition("/")[2], EPOCH, "")
+
+
+async def _bar(run: Run, epoch: int) -> None:
+    """Put a file where the owner of ``epoch`` worked; take what it has made there since."""
+    place = run.layout.epoch_dir(epoch)
+    for number in range(_TRIES):
+        try:
+            await run.store.put(place, b"", overwrite=False)
             return
-    await run.store.mkdir(run.epoch_dir)
+        except ExistsError:
+            if not (await run.store.head(place)).is_dir:
+                return
+            with suppress(NotFoundError):
+                stray = f"{run.epoch_dir}/stray-{epoch:06d}-{number}"
+                await run.store.rename(place, stray)
+                await merge(run, stray, run.epoch_dir)
+    raise lease_lost(run)

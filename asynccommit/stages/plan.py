@@ -137,8 +137,8 @@ def undone_path(layout: Layout, epoch: int, path: str) -> str:
 
 
 def untagged(plan: Plan) -> bool:
-    """Whether there are files that only their size tells from what was there before."""
-    return plan.loaded.etags is not True and bool(plan.aside or plan.replaced)
+    """Whether there are files of which only the size is known: that is no identity."""
+    return plan.loaded.etags is not True
 
 
 def old_entry(info: Info) -> Entry:

@@ -155,7 +155,7 @@ class _Reader:
         self.plan.loaded.directories.update(self._place(name, url) for name in chunk.units)
         self.plan.aside += [self._aside(row, url) for row in chunk.aside]
         self.plan.replaced += [self._aside(row, url) for row in chunk.replaced]
-        old = [Entry("", self._place(d, url), z, e) for d, z, e in chunk.old]
+        old = [Entry("", self._place(d, url, aside=True), z, e) for d, z, e in chunk.old]
         await self.plan.old.append(old)
         base = layout.attempt_dir + "/"
         files = [Entry(base + s, self._place(d, url), z, e) for s, d, z, e in chunk.files]
@@ -163,12 +163,12 @@ class _Reader:
 
     def _aside(self, row: tuple[str, str, str | None], url: str) -> Aside:
         name, kind, etag = row
-        return Aside(self._place(name, url), Kind(kind), etag)
+        return Aside(self._place(name, url, aside=True), Kind(kind), etag)
 
-    def _place(self, name: str, url: str) -> str:
+    def _place(self, name: str, url: str, *, aside: bool = False) -> str:
         layout = self.run.layout
         path = layout.resolve(name)
-        if path == layout.temporary or path.startswith(layout.temporary + "/"):
+        if layout.reserves(path) and not (aside and path == layout.success):
             raise ManifestError(url, f"{path} is not for tasks to write")
         parent = path.rpartition("/")[0]
         if name.startswith("/") and parent not in self.outside:

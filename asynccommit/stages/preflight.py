@@ -81,7 +81,7 @@ async def preflight(
         plan.make = leaves([path for path in plan.missing if plan.unit_of(path) is None])
         if run.store.traits.links:
             await _refuse_links(run, loaded)
-        if run.options.check_sources:
+        if run.options.check_sources and not adopt:
             await _check_sources(run, loaded)
     return plan
 

@@ -9,10 +9,12 @@ commit can be finished or undone by whoever finds the record, whatever tasks wri
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, cast
 
+from asynccommit.commands import command
 from asynccommit.errors import (
     CommitError,
     ExistsError,
@@ -30,11 +32,20 @@ from asynccommit.formats.commit_record import (
     encode_record,
 )
 from asynccommit.options import Mode, Options
+from asynccommit.stages.cleanup import begun_attempts
+from asynccommit.stages.directories import make_all
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.lease import Lease, lease_of
 from asynccommit.stages.modes import places_of
-from asynccommit.stages.owner import owner_of, take_manifests
-from asynccommit.stages.plan import Plan, outermost
+from asynccommit.stages.owner import is_blank, owner_of, take_manifests
+from asynccommit.stages.plan import (
+    Plan,
+    ancestors,
+    aside_path,
+    leaves,
+    outermost,
+    staged_path,
+)
 from asynccommit.stages.plan_file import save_plan
 from asynccommit.stages.run import Phase, Run
 
@@ -59,8 +70,14 @@ async def begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) -> 
 
     Raises ``OwnedError`` if a commit of this job attempt has begun already.
     """
+    with run.timed("job_stage_save_commit_record"):
+        return await _begin(run, plan, mode, made_destination=made_destination)
+
+
+async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) -> Lease:
+    await _make_place(run, plan)
     plan_id, digests = await save_plan(run, plan)
-    owner, since = owner_of(run), run.host.clock()
+    owner = owner_of(run)
     record = replace(
         _record(run, plan, owner),
         mode=mode.value,
@@ -68,11 +85,48 @@ async def begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) -> 
         plan_id=plan_id,
         plan=digests,
     )
-    await _write(run, encode_record(record))
-    run.epoch, run.owner_id = 1, owner.id
-    await run.store.mkdir(run.epoch_dir)
-    await take_manifests(run)
-    return Lease(run, since)
+    await _refuse_aborted(run)
+    await make_durable(run, run.layout.attempt_dir)
+    run.owner_id = owner.id
+    lease = Lease(run)
+    try:
+        await _write(run, encode_record(record))
+        run.epoch, run.manifests = 1, record.manifests
+        if not await take_manifests(run):
+            raise _aborted(run)
+        refuse_other_attempts(run, await begun_attempts(run, others=True))
+    except BaseException:
+        lease.forget()
+        raise
+    return lease
+
+
+async def _make_place(run: Run, plan: Plan) -> None:
+    """Make every directory in which this commit, whoever owns it, moves something to.
+
+    Before the record, and never again: who takes the commit over renames them all, and what an
+    earlier owner still moves then finds none.
+    """
+    asides = [aside_path(run.layout, 1, a.path) for a in (*plan.aside, *plan.replaced)]
+    places = {path.rpartition("/")[0] for path in asides}
+    places.update(staged_path(run.layout, 1, path) for path in plan.unit_directories())
+    places.add(run.layout.epoch_dir(1))
+    await make_all(run, leaves(ancestors(run.layout.attempt_dir, places)))
+
+
+async def _refuse_aborted(run: Run) -> None:
+    """Refuse to begin if the job was aborted since its manifests were read."""
+    try:
+        await run.store.head(run.layout.manifests_dir)
+    except NotFoundError:
+        with suppress(NotFoundError):
+            await run.store.delete_tree(run.layout.attempt_dir)  # what was just made there
+        raise _aborted(run) from None
+
+
+def _aborted(run: Run) -> CommitError:
+    text = "the job was aborted, or another owner took the commit over, when it began"
+    return CommitError(run.layout.job_id, run.stage, (), text)
 
 
 def _record(run: Run, plan: Plan, owner: Owner) -> CommitRecord:
@@ -112,7 +166,7 @@ async def _write(run: Run, data: bytes) -> None:
     run.commit_id = sha256(data).hexdigest()
     run.phase = Phase.CHANGING
     try:
-        await run.store.put(run.layout.record, data, overwrite=False)
+        await _put(run, data)
     except ExistsError as error:
         run.phase = Phase.PLANNING
         text = "another began to commit it a moment ago. Nothing was done"
@@ -126,6 +180,18 @@ async def _write(run: Run, data: bytes) -> None:
     await make_durable(run, run.layout.record, run.layout.attempt_dir)
 
 
+async def _put(run: Run, data: bytes) -> None:
+    """Write the record where there is none, or one that a power cut left without content."""
+    path = run.layout.record
+    try:
+        await run.store.put(path, data, overwrite=False)
+    except ExistsError:
+        if not is_blank(await run.store.get(path, MAX_RECORD_BYTES)):
+            raise
+        await run.store.delete(path)
+        await run.store.put(path, data, overwrite=False)
+
+
 async def _is_in_place(run: Run, data: bytes) -> bool:
     """Whether a write whose answer was lost has happened; what is there is this very record."""
     try:
@@ -135,13 +201,26 @@ async def _is_in_place(run: Run, data: bytes) -> bool:
     return there == data
 
 
-def recorded_options(options: Options, record: CommitRecord) -> Options:
-    """Return ``options`` with those that the record keeps, as far as they can be such."""
+def recorded_options(run: Run, record: CommitRecord) -> Options:
+    """Return the options of ``run`` with those that the record keeps, as far as they can be such.
+
+    A diagnostics directory is a place outside of the destination like any other.
+    """
+    options = run.options
     known = {
         name: value
         for name, value in record.options.items()
         if name in KEPT and type(value) in (type(None), KEPT[name])
     }
+    place = known.pop("diagnostics_directory", None)
+    if place is not None and place != options.diagnostics_directory:
+        if options.outside:
+            known["diagnostics_directory"] = place
+        else:
+            run.warn(
+                "the manifests are not kept in the diagnostics directory of the record, "
+                "unless asynccommit.resume.outside is set"
+            )
     return replace(options, job_key=record.key, **cast(Mapping[str, Any], known))
 
 
@@ -149,8 +228,8 @@ def refuse_other_attempts(run: Run, others: list[str]) -> None:
     """Raise ``CommitError`` if a commit of another attempt of this job has begun."""
     if others:
         text = (
-            f"a commit of this job was begun by another attempt of it, in {others[0]}: finish it "
-            f"(asynccommit resume) or undo it (asynccommit abort --rollback) first"
+            f"a commit of this job was begun by another attempt of it, in {others[0]}: only one "
+            f"may be committed. See {command('status', run.layout.dest)}"
         )
         error = PreconditionError("put", run.layout.record, "another attempt has one")
         raise CommitError(run.layout.job_id, run.stage, (error,), text)

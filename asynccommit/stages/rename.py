@@ -7,7 +7,8 @@ from hashlib import blake2b
 
 from asynccommit.errors import NotFoundError
 from asynccommit.parallel import for_each
-from asynccommit.stages.plan import SAMPLE, Plan, staged_path
+from asynccommit.stages.lease import require_place
+from asynccommit.stages.plan import SAMPLE, Plan, staged_path, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import Settled
 from asynccommit.stages.spill import Entry
@@ -33,6 +34,7 @@ async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
             staged = _each(plan, staged=True)
             await for_each(staged, move, workers=run.workers)
             await swap_in(run, plan)
+            run.renamed = run.done
             await for_each(
                 _each(plan, staged=False),
                 _renamer(run, plan.sample, settled),
@@ -64,7 +66,8 @@ def _stager(run: Run, plan: Plan) -> Place:
 def _renamer(
     run: Run, sample: list[str], settled: Settled, place: Place | None = None
 ) -> Callable[[Entry], Awaitable[None]]:
-    rename, step, check = run.store.rename, run.renamed_one, run.check_lease
+    rename, check = run.store.rename, run.check_lease
+    step = run.renamed_one if place is None else run.step
     commit = run.commit_id.encode() if run.store.traits.tokens else None
     count = 0
 
@@ -100,6 +103,10 @@ async def _again(run: Run, settled: Settled, entry: Entry, dest: str, token: str
         if await settled.is_at(entry, dest):
             return
         raise
+    run.check_lease()
+    await require_place(run)
+    if within(dest, [run.epoch_dir]):
+        raise NotFoundError("rename", dest, "its directory is gone")
     await run.store.mkdir(dest.rpartition("/")[0])
     await run.store.rename(entry.source, dest, etag=entry.etag, token=token)
 

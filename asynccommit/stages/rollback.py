@@ -16,9 +16,10 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
-from asynccommit.parallel import for_each
+from asynccommit.parallel import for_each, list_all, pages
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.lease import require_place
 from asynccommit.stages.load import identity
 from asynccommit.stages.plan import (
     Aside,
@@ -29,6 +30,7 @@ from asynccommit.stages.plan import (
     staged_path,
     undone_path,
     untagged,
+    within,
 )
 from asynccommit.stages.preflight import gather
 from asynccommit.stages.run import Run
@@ -60,7 +62,7 @@ async def roll_back(run: Run, plan: Plan) -> Undone:
     with run.timed("job_stage_roll_back", plan.loaded.files):
         await _take_back(run, plan, undone)
         await _remove_units(run, plan)
-        await _remove_empty(run, plan.missing)
+        await _remove_empty(run, plan, plan.missing)
         asides = [*plan.replaced, *plan.aside]
         await for_each(asides, _restorer(run, undone), workers=run.workers)
     return undone
@@ -78,8 +80,6 @@ async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
         there = loaded.outcome.common(found)
     finally:
         found.close()
-    if not there:
-        return
     places = {undone_path(run.layout, run.epoch, path) for path in parents}
     await make_all(run, leaves(ancestors(run.epoch_dir, places)))
     doubtful = untagged(plan)
@@ -90,13 +90,77 @@ async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
             return
         if doubtful and entry.etag is None and not await _was_moved(run, entry):
             return
-        place = undone_path(run.layout, run.epoch, entry.dest)
         with suppress(NotFoundError, PreconditionError):  # not ours any more
-            await run.store.rename(entry.dest, place, etag=entry.etag)
-            undone.files += 1
+            await _take(run, entry.dest, entry.etag, undone)
         run.step()
 
-    await for_each(loaded.spill.entries(), take, workers=run.workers)
+    if there:
+        await for_each(loaded.spill.entries(), take, workers=run.workers)
+    if len(there) < loaded.files:
+        await _take_altered(run, plan, there, undone)
+
+
+async def _take(run: Run, path: str, etag: str | None, undone: Undone) -> None:
+    try:
+        await run.store.rename(path, undone_path(run.layout, run.epoch, path), etag=etag)
+    except ExistsError:
+        return  # taken back before: what is there now is another's
+    undone.files += 1
+
+
+async def _take_altered(run: Run, plan: Plan, there: set[int], undone: Undone) -> None:
+    """Take back what was moved though it is not what its manifest says.
+
+    Its source is gone, and at its destination, where nothing was before, is the same file with
+    another content or size. Another file there is another's, and stays.
+    """
+    present = await _present(run, plan)
+    before = {aside.path for aside in (*plan.aside, *plan.replaced)}
+
+    async def look(entry: Entry) -> None:
+        run.check_lease()
+        if fingerprint(identity(entry)) in there or fingerprint(entry.source) in present:
+            return
+        try:
+            info = await run.store.head(entry.dest)
+        except NotFoundError:
+            return  # taken back before
+        if info.kind is not Kind.FILE or within(entry.dest, before):
+            return
+        if not _is_same(run, entry.etag, info.etag):
+            run.warn(f"{entry.dest} is not what the job has moved there, and was left where it is")
+            return
+        run.warn(f"{entry.dest} was not what its manifest says, and was taken back")
+        await _take(run, entry.dest, info.etag, undone)
+
+    await for_each(plan.loaded.spill.entries(), look, workers=run.workers)
+
+
+def _is_same(run: Run, planned: str | None, found: str | None) -> bool:
+    """Whether two etags are of one file; a rename on a disk moves what was changed since, too.
+
+    There an etag begins with the number of the file, which a change leaves as it is.
+    """
+    if planned is None or found is None:
+        return False
+    if run.store.traits.conditional_rename:
+        return planned == found
+    return planned.partition("-")[0] == found.partition("-")[0]
+
+
+async def _present(run: Run, plan: Plan) -> set[int]:
+    """Return the fingerprints of the sources that were never moved from the tasks' directories."""
+    cut = len(run.layout.attempt_dir)
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            fenced = run.epoch_dir + path[cut:]
+            with suppress(NotFoundError):
+                async for page in pages(run.store, fenced):
+                    found.add([path + info.path[len(fenced) :] for info in page])
+
+        await for_each(sorted(plan.loaded.sources), look, workers=run.workers)
+        return found.common(found)
 
 
 async def _was_moved(run: Run, entry: Entry) -> bool:
@@ -119,11 +183,16 @@ async def _remove_units(run: Run, plan: Plan) -> None:
             directories += [
                 path for path in plan.unit_directories() if f"{path}/".startswith(f"{unit}/")
             ]
-    await _remove_empty(run, directories)
+    await _remove_empty(run, plan, directories)
 
 
-async def _remove_empty(run: Run, directories: list[str]) -> None:
-    """Remove directories that are empty, the innermost first."""
+async def _remove_empty(run: Run, plan: Plan, directories: list[str]) -> None:
+    """Remove directories that are empty, the innermost first.
+
+    Where a file is to come back, the directory is moved away: a delete that comes late would take
+    the file.
+    """
+    files = {a.path for a in (*plan.aside, *plan.replaced) if a.kind is not Kind.DIRECTORY}
     depths: dict[int, list[str]] = {}
     for path in directories:
         depths.setdefault(path.count("/"), []).append(path)
@@ -131,8 +200,14 @@ async def _remove_empty(run: Run, directories: list[str]) -> None:
     async def remove(path: str) -> None:
         run.check_lease()
         with suppress(NotFoundError, ExistsError, PreconditionError):
-            if (await run.store.head(path)).is_dir:  # not a file, whose place it was to take
+            if not (await run.store.head(path)).is_dir:
+                return  # a file, whose place it was to take
+            if path not in files:
                 await run.store.delete(path)
+            elif not await list_all(run.store, path):
+                place = undone_path(run.layout, run.epoch, path)
+                await run.store.mkdir(place.rpartition("/")[0])
+                await run.store.rename(path, f"{place}.emptied")
 
     for depth in sorted(depths, reverse=True):
         await for_each(depths[depth], remove, workers=run.workers)
@@ -146,6 +221,7 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
             await _bring_back(run, place, aside)
             undone.restored += 1
         except NotFoundError:
+            await require_place(run)
             return  # it was never moved, or is back already
         run.step()
 

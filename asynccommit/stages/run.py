@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
 from asynccommit.formats.statistics import Statistics
 from asynccommit.host import Host
@@ -43,6 +44,16 @@ class Progress:
 OnProgress = Callable[[Progress], object]
 
 
+class Held(Protocol):
+    """The right to go on with a commit."""
+
+    def check(self) -> None:
+        """Raise ``LeaseLostError`` unless the commit is this owner's to go on with."""
+
+    async def end(self) -> None:
+        """Give it up: what comes now needs it no more."""
+
+
 class Phase(Enum):
     """What the caller of a commit that ends now can rely on."""
 
@@ -55,11 +66,11 @@ class Phase(Enum):
 class Run:
     """One job commit, task commit or abort under way. Belongs to one event loop.
 
-    ``phase`` is set by the commit record and by the marker. ``renamed`` counts the files that
+    ``phase`` is set by the commit record and by the outcome. ``renamed`` counts the files that
     reached their destinations; ``success`` is the URL of ``_SUCCESS``. ``commit_id`` names this
-    commit among all commits of the job, in 64 bytes at most; ``epoch`` counts its owners, 0 before
-    there is one, and ``owner_id`` is this one. ``check_lease`` raises if the commit is no longer
-    this owner's.
+    commit among all commits of the job, in 64 bytes at most; ``manifests`` is the digest of what it
+    took in; ``epoch`` counts its owners, 0 before there is one, and ``owner_id`` is this one.
+    ``lease`` is what makes it the owner; one that is ``withdrawn`` gives way to another job.
     """
 
     store: Store
@@ -79,13 +90,20 @@ class Run:
     renamed: int = 0
     success: str | None = None
     commit_id: str = ""
+    manifests: str = ""
     epoch: int = 0
     owner_id: str = ""
-    check_lease: Callable[[], None] = lambda: None
+    lease: Held | None = None
+    withdrawn: bool = False
     done: int = 0
     total: int | None = None
     started: float = field(default_factory=lambda: _now())
     _told: float = 0.0
+
+    def check_lease(self) -> None:
+        """Raise ``LeaseLostError`` if this owner may not go on."""
+        if self.lease is not None:
+            self.lease.check()
 
     @property
     def epoch_dir(self) -> str:

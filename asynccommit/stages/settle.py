@@ -1,7 +1,7 @@
 """Which files an earlier owner of a commit has moved: told by what is at their destinations.
 
 A file is known by its etag, which survives a rename. Where a manifest has none, what is there with
-the right size is the file if nothing was there before the commit, or if its source is gone.
+the right size is the file if its source is gone.
 """
 
 from __future__ import annotations

@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from asynccommit.errors import CommittedError, ManifestError, UnfinishedError
+from asynccommit.commands import command, job_command
+from asynccommit.errors import (
+    CommittedError,
+    ExistsError,
+    ManifestError,
+    PreconditionError,
+    PreflightError,
+    UnfinishedError,
+)
 from asynccommit.job import Layout
 from asynccommit.options import Mode, OnUnfinished
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.modes import refuse_mode
 from asynccommit.stages.run import Run
-from asynccommit.stages.summary import JOB_KEY, read_success
+from asynccommit.stages.summary import keys_of, read_success
 from asynccommit.stages.unfinished import find_others
 
 _NAMED = 5
 
 
-async def others_to_settle(run: Run) -> list[tuple[Layout, str]]:
-    """Return the unfinished commits of other jobs, each with ``resume`` or ``rollback``.
+@dataclass(frozen=True, slots=True)
+class Other:
+    """An unfinished commit of another job, and what is to be done about it.
+
+    Attributes:
+        layout: the other job attempt.
+        resumes: go on with what was decided, or forward; else it is rolled back.
+        finishes: its files will be there.
+        key: the user's name for what it does.
+    """
+
+    layout: Layout
+    resumes: bool
+    finishes: bool
+    key: str | None
+
+
+async def others_to_settle(run: Run) -> list[Other]:
+    """Return the unfinished commits of other jobs, and what the options say about them.
 
     Raises ``UnfinishedError`` if there are some and the options refuse them.
     """
@@ -29,22 +54,43 @@ async def others_to_settle(run: Run) -> list[tuple[Layout, str]]:
     if run.options.on_unfinished is OnUnfinished.REFUSE:
         ids = [status.job_id for status in found]
         raise UnfinishedError(run.layout.job_id, "job_stage_setup", ids, _refusal(run, found))
-    return [(Layout(run.layout.dest, s.job_id, s.attempt), _action(run, s)) for s in found]
+    return [_other(run, status) for status in found]
 
 
-def _action(run: Run, status: JobStatus) -> str:
+def _other(run: Run, status: JobStatus) -> Other:
     """Return what is to be done about a commit; what is decided is done."""
-    decided = status.state in (State.COMMITTED, State.ROLLING_BACK)
-    return "resume" if decided else run.options.on_unfinished.value
+    committed, undone = status.state is State.COMMITTED, status.state is State.ROLLING_BACK
+    forward = run.options.on_unfinished is OnUnfinished.RESUME and not undone
+    return Other(
+        layout=Layout(run.layout.dest, status.job_id, status.attempt),
+        resumes=committed or undone or forward,
+        finishes=committed or forward,
+        key=status.key,
+    )
+
+
+def refuse_repeating(run: Run, other: Other) -> None:
+    """Refuse to add what a job that was finished just now may have written already.
+
+    Different job keys say that it has not. Raises ``CommittedError``.
+    """
+    mine, theirs = run.options.job_key, other.key
+    if mine is not None and theirs is not None and mine != theirs:
+        return
+    text = (
+        f"job {other.layout.job_id}, which had been cut short, is finished now. If this job does "
+        "the same work there is nothing left to do; if not, run it again"
+    )
+    raise CommittedError(run.layout.job_id, "job_stage_setup", (), text)
 
 
 def _refusal(run: Run, found: Sequence[JobStatus]) -> str:
     dest = run.layout.dest
     lines = [f"{_count(found)} under {dest} cut short, so nothing was written"]
     for status in found[:_NAMED]:
-        lines += _remedies(shlex.quote(str(dest)), status)
+        lines += _remedies(Layout(dest, status.job_id, status.attempt), status)
     if found[_NAMED:]:
-        lines.append(f"  and {len(found) - _NAMED} more: asynccommit status {dest}")
+        lines.append(f"  and {len(found) - _NAMED} more: {command('status', dest)}")
     lines.append("  or set asynccommit.on.unfinished to resume or rollback, and run this job again")
     return "\n".join(lines)
 
@@ -53,23 +99,28 @@ def _count(found: Sequence[JobStatus]) -> str:
     return "a commit was" if len(found) == 1 else f"{len(found)} commits were"
 
 
-def _remedies(dest: str, status: JobStatus) -> list[str]:
+def _remedies(layout: Layout, status: JobStatus) -> list[str]:
     began = datetime.fromtimestamp(status.started_ms / 1000, UTC).isoformat(timespec="seconds")
-    what = f"  job {status.job_id} ({status.state}), begun {began} by {status.owner}"
-    where = f"{dest} --job-id {shlex.quote(status.job_id)}"
-    lines = [what, f"    finish it: asynccommit resume {where}"]
+    lines = [
+        f"  job {status.job_id} ({status.state}), begun {began} by {status.owner or 'unknown'}"
+    ]
+    lines.append(f"    finish it: {job_command('resume', layout)}")
     if status.state not in (State.COMMITTED, State.ROLLING_BACK):
-        lines.append(f"    or undo it: asynccommit abort --rollback {where}")
+        lines.append(f"    or undo it: {job_command('abort', layout, '--rollback')}")
     return lines
 
 
 async def check_setup(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
     """Refuse a mode that the destination does not allow, and work that is done.
 
-    Raises ``CommittedError`` if the marker says that work of this key is done, and what
-    ``refuse_mode`` raises.
+    Raises ``PreflightError``, and ``CommittedError`` if the marker says that work of this key is
+    done.
     """
-    await refuse_mode(run, mode, overwrite)
+    try:
+        await refuse_mode(run, mode, overwrite)
+    except (ExistsError, PreconditionError) as error:
+        text = f"{error}. Nothing was written"
+        raise PreflightError(run.layout.job_id, "job_stage_setup", (error,), text) from error
     key = run.options.job_key
     if key is None:
         return
@@ -77,10 +128,10 @@ async def check_setup(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
         marker = await read_success(run)
     except ManifestError:
         return
-    if marker is not None and marker.success and marker.diagnostics.get(JOB_KEY) == key:
+    if marker is not None and marker.success and key in keys_of(marker):
         when = datetime.fromtimestamp(marker.timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
         text = (
-            f"what {key!r} stands for was done by job {marker.job_id} at {when}: nothing was "
-            "written. Give another asynccommit.job.key to do it again"
+            f"what {key!r} stands for was done before (marker of job {marker.job_id}, {when}): "
+            "nothing was written. Give another asynccommit.job.key to do it again"
         )
         raise CommittedError(run.layout.job_id, "job_stage_setup", (), text)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from asynccommit.errors import ManifestError, NotFoundError
-from asynccommit.job import MANIFEST_SUFFIX
+from asynccommit.formats.commit_record import digest_of
+from asynccommit.job import MANIFEST_SUFFIX, TaskCommit
 from asynccommit.parallel import list_all
 from asynccommit.stages.run import Run
-from asynccommit.stages.summary import read_success
+from asynccommit.stages.summary import TASKS, read_success
 
 
 async def find_layout(run: Run) -> None:
@@ -18,13 +21,16 @@ async def find_layout(run: Run) -> None:
         run.layout = older
 
 
-async def is_committed(run: Run, *, trusting: bool = False) -> bool:
+async def is_committed(
+    run: Run, tasks: Sequence[TaskCommit] | None = None, *, trusting: bool = False
+) -> bool:
     """Whether this very job has been committed, and its commit record is gone.
 
     An id may be used again, as for a job of every night. So a marker of this id counts only if the
-    job is cleaned up. With ``trusting`` nobody has said what the tasks have committed: then it also
-    counts if no task has, because a request of setup whose answer was lost can make the job's
-    directory again after its cleanup.
+    job is cleaned up, and if it is of the task attempts that ``tasks`` are the messages of. With
+    ``trusting`` nobody has said what the tasks have committed: then it also counts if no task has,
+    because a request of setup whose answer was lost can make the job's directory again after its
+    cleanup.
     """
     if await _is_set_up(run, trusting=trusting):
         return False
@@ -34,7 +40,26 @@ async def is_committed(run: Run, *, trusting: bool = False) -> bool:
         marker = await read_success(run)
     except ManifestError:
         return False
-    return marker is not None and marker.success and marker.job_id == run.layout.job_id
+    if marker is None or not marker.success or marker.job_id != run.layout.job_id:
+        return False
+    known = marker.diagnostics.get(TASKS)
+    return tasks is None or known is None or known == digest_of_messages(tasks)
+
+
+def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:
+    """Return the digest that the commit record has of a job with these messages."""
+    return digest_of(
+        {task.task_id: task.attempt_id for task in tasks},
+        {task.task_id: task.digest for task in tasks},
+    )
+
+
+async def has_work(run: Run) -> bool:
+    """Whether a task has written below the job attempt's directory, which no commit has taken."""
+    try:
+        return bool(await list_all(run.store, run.layout.tasks_dir))
+    except NotFoundError:
+        return False
 
 
 async def _is_set_up(run: Run, *, trusting: bool) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping, Sequence
 
+import orjson
+
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.success import (
@@ -16,14 +18,20 @@ from asynccommit.formats.success import (
     encode_success,
 )
 from asynccommit.stages.durable import make_durable
-from asynccommit.stages.plan import Plan
+from asynccommit.stages.plan import Plan, aside_path
 from asynccommit.stages.run import Run
 from asynccommit.wrappers.stats import Count
 
 COMMIT = "asynccommit.commit"
 EPOCH = "asynccommit.epoch"
+TASKS = "asynccommit.tasks"
 JOB_KEY = "asynccommit.job.key"
-"""Names in the diagnostics of ``_SUCCESS`` and reports: which commit, which owner, whose work."""
+EARLIER = "asynccommit.job.keys.earlier"
+"""Names in the diagnostics of ``_SUCCESS`` and reports: which commit, owner, tasks, whose work."""
+
+
+MAX_KEYS = 100
+"""How many keys of earlier jobs a marker remembers."""
 
 
 def summarise(
@@ -47,7 +55,7 @@ def summarise(
         diagnostics["exception"] = f"{type(error).__name__}: {error}"
         diagnostics["stacktrace"] = "".join(traceback.format_exception(error))
     if run.commit_id:
-        diagnostics |= {COMMIT: run.commit_id, EPOCH: str(run.epoch)}
+        diagnostics |= {COMMIT: run.commit_id, EPOCH: str(run.epoch), TASKS: run.manifests}
     if run.options.job_key is not None:
         diagnostics[JOB_KEY] = run.options.job_key
     if run.warnings:
@@ -115,6 +123,7 @@ async def write_success(run: Run, plan: Plan) -> None:
         if run.epoch > 1 and await _is_written(run):
             return
         run.check_lease()
+        await _keep_keys(run)
         temp = layout.success_temp(run.epoch)
         await run.store.put(
             temp, encode_success(summarise(run, "committer_commit_job", plan.sample))
@@ -122,6 +131,28 @@ async def write_success(run: Run, plan: Plan) -> None:
         await make_durable(run, temp)
         await run.store.rename(temp, layout.success, replace=True)
         await make_durable(run, layout.dest.path)
+
+
+def keys_of(marker: SuccessData) -> list[str]:
+    """Return the job key of a marker, and those of earlier jobs that it remembers."""
+    try:
+        earlier = orjson.loads(marker.diagnostics.get(EARLIER, "[]"))
+    except orjson.JSONDecodeError:
+        earlier = []
+    keys = [marker.diagnostics.get(JOB_KEY), *(earlier if isinstance(earlier, list) else [])]
+    return [key for key in keys if isinstance(key, str)]
+
+
+async def _keep_keys(run: Run) -> None:
+    """Remember the keys of the marker that this one takes the place of."""
+    place = aside_path(run.layout, run.epoch, run.layout.success)
+    try:
+        data = await run.store.get(place, MAX_SUCCESS_BYTES)
+        keys = keys_of(decode_success(data, place)) if data else []
+    except (NotFoundError, ManifestError):
+        return
+    if keys:
+        run.diagnostics[EARLIER] = orjson.dumps(keys[:MAX_KEYS]).decode()
 
 
 async def _is_written(run: Run) -> bool:

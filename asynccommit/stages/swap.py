@@ -6,9 +6,9 @@ from asynccommit.errors import ExistsError, NotFoundError
 from asynccommit.parallel import for_each, list_all, walk
 from asynccommit.stages.directories import make_all, move_one_aside
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import (
     Plan,
-    ancestors,
     aside_path,
     leaves,
     staged_path,
@@ -24,9 +24,6 @@ async def swap_in(run: Run, plan: Plan) -> None:
     What was swapped before stays as it is.
     """
     replaced = {aside.path: aside for aside in plan.replaced}
-    places = [aside_path(run.layout, run.epoch, path) for path in replaced]
-    parents = {place.rpartition("/")[0] for place in places}
-    await make_all(run, leaves(ancestors(run.epoch_dir, parents)))
     known = await _known(run, plan)
 
     async def swap(path: str) -> None:
@@ -55,6 +52,7 @@ async def _move_in(run: Run, unit: str) -> None:
     try:
         await run.store.rename(source, unit)
     except NotFoundError:
+        await require_place(run)
         if not await _is_there(run, source):
             return  # an earlier owner of the commit has moved it
         await run.store.mkdir(unit.rpartition("/")[0])
@@ -74,7 +72,8 @@ async def _is_there(run: Run, path: str) -> bool:
 async def merge(run: Run, source: str, dest: str) -> int:
     """Move every file below ``source`` to its place below ``dest``; return how many.
 
-    Raises ``ExistsError`` if something is at one of the places.
+    Directories are made where they are missing, empty ones too. Raises ``ExistsError`` if
+    something is at one of the places.
     """
     moved = 0
 
@@ -84,9 +83,12 @@ async def merge(run: Run, source: str, dest: str) -> int:
         moved += 1
 
     try:
-        files = [info async for info in walk(run.store, source) if not info.is_dir]
+        found = [info async for info in walk(run.store, source)]
     except NotFoundError:
         return 0
+    files = [info for info in found if not info.is_dir]
+    wanted = leaves([dest + info.path[len(source) :] for info in found if info.is_dir])
+    await make_all(run, wanted)
     await for_each(files, move, workers=run.workers)
     return moved
 
@@ -108,24 +110,23 @@ async def _put_back(run: Run, path: str, known: set[int]) -> None:
     except NotFoundError:
         return
     for child in children:
-        place = path + child.path[len(base) :]
         if stays(child.path.rpartition("/")[2]):
-            await _put_back_hidden(run, child, place)
-        elif child.is_dir:
-            await _put_back_strangers(run, child.path, place, known)
-        elif fingerprint((place, child.size, child.etag)) not in known:
-            await _to_place(run, child, place)
-
-
-async def _put_back_hidden(run: Run, child: Info, place: str) -> None:
-    try:
-        await _to_place(run, child, place)
-    except ExistsError:
-        run.warn(f"{place} was replaced by a file that a task wrote")
-
-
-async def _put_back_strangers(run: Run, base: str, path: str, known: set[int]) -> None:
+            await _put_back_hidden(run, child, path + child.path[len(base) :])
     async for info in walk(run.store, base):
-        place = path + info.path[len(base) :]
-        if not info.is_dir and fingerprint((place, info.size, info.etag)) not in known:
-            await _to_place(run, info, place)
+        name = info.path[len(base) :]
+        if info.is_dir:
+            continue
+        if any(stays(part) for part in name.split("/")[1:]):
+            await _put_back_hidden(run, info, path + name)
+        elif fingerprint((path + name, info.size, info.etag)) not in known:
+            await _to_place(run, info, path + name)
+
+
+async def _put_back_hidden(run: Run, info: Info, place: str) -> None:
+    try:
+        await _to_place(run, info, place)
+    except ExistsError:
+        if info.is_dir:
+            await merge(run, info.path, place)
+        else:
+            run.warn(f"{place} was replaced by a file that a task wrote")

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from asynccommit.errors import ManifestError, NotFoundError
+from contextlib import suppress
+
+from asynccommit.errors import (
+    ManifestError,
+    NotFoundError,
+    OptionError,
+    PreconditionError,
+    RejectedError,
+)
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.job import ENDED, MANIFEST_SUFFIX, Layout
 from asynccommit.parallel import for_each, list_all
 from asynccommit.results import JobStatus, State
-from asynccommit.stages.owner import Standing, describe, is_alive, is_silent, look
+from asynccommit.stages.owner import (
+    Standing,
+    describe,
+    is_alive,
+    is_expired,
+    is_over,
+    is_silent,
+    look,
+)
 from asynccommit.stages.run import Run
 from asynccommit.store import Info
 
 OLDER = "manifest_"
+_UNREADABLE = (ManifestError, PreconditionError, RejectedError)
+"""What a record is answered with that is damaged, a directory, or too large."""
 
 
 async def find_jobs(run: Run) -> list[Layout]:
@@ -23,8 +41,9 @@ async def find_jobs(run: Run) -> list[Layout]:
         for attempt in await _directories(run, job.path):
             number = attempt.path.rpartition("/")[2]
             if number.isascii() and number.isdigit() and len(number) >= 2:
-                job_id = name.removeprefix(prefix)
-                found.append(Layout(run.layout.dest, job_id, int(number), prefix))
+                with suppress(OptionError):  # no name of ours
+                    job_id = name.removeprefix(prefix)
+                    found.append(Layout(run.layout.dest, job_id, int(number), prefix))
     return found
 
 
@@ -42,10 +61,16 @@ async def find_others(run: Run) -> list[tuple[JobStatus, str]]:
     found: list[tuple[JobStatus, str]] = []
 
     async def ask(layout: Layout) -> None:
-        standing = await _look(run, layout)
+        try:
+            standing = await look(run.store, layout)
+        except _UNREADABLE as error:
+            found.append((_unreadable(layout, error), ""))
+            return
         if standing is not None:
             places = standing.record.options.get("places")
-            found.append((await status_of(run, layout, standing), str(places or "")))
+            silent = await is_expired(run, layout, standing)
+            status = await status_of(run, layout, standing, silent=silent)
+            found.append((status, str(places or "")))
 
     others = [job for job in await find_jobs(run) if job.job_id != run.layout.job_id]
     await for_each(others, ask, workers=run.workers)
@@ -57,7 +82,11 @@ async def find_statuses(run: Run) -> list[JobStatus]:
     found: list[JobStatus] = []
 
     async def ask(layout: Layout) -> None:
-        standing = await _look(run, layout)
+        try:
+            standing = await look(run.store, layout)
+        except _UNREADABLE as error:
+            found.append(_unreadable(layout, error))
+            return
         if standing is None:
             found.append(await _running(run, layout))
         else:
@@ -67,13 +96,8 @@ async def find_statuses(run: Run) -> list[JobStatus]:
     return sorted(found, key=lambda status: (status.started_ms, status.job_id, status.attempt))
 
 
-async def _look(run: Run, layout: Layout) -> Standing | None:
-    """Return what is known of a commit; a record that cannot be read is told as a warning."""
-    try:
-        return await look(run.store, layout)
-    except ManifestError as error:
-        run.warn(str(error))
-        return None
+def _unreadable(layout: Layout, error: Exception) -> JobStatus:
+    return JobStatus(layout.job_id, layout.attempt, State.STOPPED, error=str(error), alive=False)
 
 
 async def _running(run: Run, layout: Layout) -> JobStatus:
@@ -86,19 +110,29 @@ async def _running(run: Run, layout: Layout) -> JobStatus:
 
 
 async def status_of(
-    run: Run, layout: Layout, standing: Standing, done: int | None = None
+    run: Run, layout: Layout, standing: Standing, *, silent: bool | None = None
 ) -> JobStatus:
-    """Return what is known of a commit as its users see it."""
+    """Return what is known of a commit as its users see it.
+
+    Args:
+        run: whose store and clock are used.
+        layout: the job attempt.
+        standing: what is known of its commit.
+        silent: whether its lease is over by the store's time; this machine's clock is asked if
+            that is not known.
+    """
+    if silent is None:
+        silent = is_silent(run.host, standing)
     record, claim = standing.record, standing.claim
     alive = await is_alive(run.host, standing)
     return JobStatus(
         job_id=layout.job_id,
         attempt=layout.attempt,
-        state=_state(run, standing, alive),
+        state=_state(standing, alive, silent),
         started_ms=record.started_ms,
         files=record.files,
         bytes=record.bytes,
-        done=done,
+        done=None,
         tasks=len(record.tasks),
         epoch=standing.epoch,
         owner=describe(claim.owner),
@@ -106,17 +140,19 @@ async def status_of(
         lease=claim.lease,
         error=standing.stop.error if standing.stop else "",
         key=record.key,
-        alive=False if is_silent(run.host, standing) and not alive else alive,
+        alive=False if silent and not alive else alive,
     )
 
 
-def _state(run: Run, standing: Standing, alive: bool | None) -> State:
+def _state(standing: Standing, alive: bool | None, silent: bool) -> State:
+    if is_over(standing):
+        return State.ENDED
     if standing.decision is not None:
         rolled = standing.decision.outcome is Outcome.ROLLBACK
         return State.ROLLING_BACK if rolled else State.COMMITTED
     if alive is False:
         return State.STOPPED
-    return State.EXPIRED if is_silent(run.host, standing) else State.COMMITTING
+    return State.EXPIRED if silent else State.COMMITTING
 
 
 async def _directories(run: Run, path: str) -> list[Info]:

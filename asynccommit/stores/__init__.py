@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -56,6 +57,7 @@ class StoreSettings:
         attempts: how often a request is sent at most, answers aside that ask to slow down;
             ``None`` for 5, or 12 where a network is between.
         dry_run: note the writes down and do none.
+        clock: what the durations of requests are measured with, for statistics.
         options: for the store itself; credentials may be among them.
     """
 
@@ -65,6 +67,7 @@ class StoreSettings:
     in_flight: int | None = None
     attempts: int | None = None
     dry_run: bool = False
+    clock: Callable[[], float] = time.monotonic
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -95,14 +98,14 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
     # attempt must pay, and only what is sent costs money.
     return Wrapped(
         store,
-        Stats("asked"),
+        Stats("asked", clock=settings.clock),
         *dry,
         Recover(traits, settings.rng, attempts=attempts),
         Retry(settings.rng, attempts=attempts, account=traits.account),
         pace,
         # What waits for a connection of the store's own pool counts as not connected in the end.
         Limit(settings.in_flight or (traits.workers if traits.account else None)),
-        Stats("sent"),
+        Stats("sent", clock=settings.clock),
     )
 
 

@@ -37,7 +37,9 @@ class LocalStore:
     A caller that is cancelled returns once the call that it had begun is over.
     """
 
-    traits = Traits("local filesystem", links=True, durable=False, workers=128)
+    traits = Traits(
+        "local filesystem", conditional_rename=False, links=True, durable=False, workers=128
+    )
 
     def __init__(
         self, address: Address | None = None, options: Mapping[str, Any] | None = None
