@@ -146,6 +146,8 @@ class Layout:
 
     def beside(self, base: str, path: str) -> str:
         """Return the place of ``path`` below ``base``; what is elsewhere has its own part."""
+        if path in (self.dest.path, self.root):
+            return f"{base}/in"
         if path.startswith(self.root + "/"):
             return f"{base}/in{path[len(self.root) :]}"
         return f"{base}/out{path}"

@@ -37,7 +37,6 @@ from asynccommit.stages.failing import commit_failures, finish, say_undone
 from asynccommit.stages.lease import say_stopped
 from asynccommit.stages.load import Loaded, load_manifests
 from asynccommit.stages.modes import is_replaced, refuse_others
-from asynccommit.stages.owner import Standing, is_over, look
 from asynccommit.stages.plan import Plan
 from asynccommit.stages.preflight import preflight
 from asynccommit.stages.record import begin, refuse_other_attempts
@@ -45,6 +44,7 @@ from asynccommit.stages.reports import has_report, report_on
 from asynccommit.stages.run import OnProgress, Phase, Run
 from asynccommit.stages.settle import Settled, settle
 from asynccommit.stages.setup import Other, check_setup, others_to_settle, refuse_repeating
+from asynccommit.stages.standing import Standing, is_over, look
 from asynccommit.stages.state import find_layout, has_work, is_committed, is_there
 from asynccommit.stages.unfinished import find_others, find_statuses
 

@@ -15,13 +15,14 @@ from asynccommit.stages.cleanup import begun_attempts, clean_up_rolled_back, rem
 from asynccommit.stages.lease import close_place
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.outcome import decide, find_decision
-from asynccommit.stages.owner import Standing, take_over
+from asynccommit.stages.owner import take_over
 from asynccommit.stages.plan import within
 from asynccommit.stages.plan_file import load_plan
 from asynccommit.stages.record import recorded_options, refuse_other_attempts
 from asynccommit.stages.rollback import Undone, roll_back
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import settle
+from asynccommit.stages.standing import Standing
 from asynccommit.stages.unfinished import status_of
 from asynccommit.urls import decode_uri
 

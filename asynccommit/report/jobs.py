@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from asynccommit.api import OptionsLike, StorageOptions, open_committer
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.errors import AsyncCommitError, NotFoundError, PreconditionError
+from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.host import this_host
-from asynccommit.job import MANIFEST_SUFFIX, TEMPORARY, Layout
+from asynccommit.job import ENDED, MANIFEST_SUFFIX, RECORD, TEMPORARY, Layout
 from asynccommit.parallel import list_all
+from asynccommit.stages.standing import is_blank
 from asynccommit.store import Info, Store
 from asynccommit.stores import StoreSettings, open_store
 from asynccommit.urls import Address
@@ -22,6 +24,7 @@ OLDER = "manifest_"
 """What Hadoop before 3.4.1 puts before the job id."""
 
 _ATTEMPT = re.compile("[0-9]{2,4}", re.ASCII)
+_ENDED = re.compile(rf"[0-9]{{2,4}}\.({'|'.join(ENDED)})", re.ASCII)
 
 
 class NothingThereError(AsyncCommitError):
@@ -50,6 +53,7 @@ class FoundJob:
         present: whether its directory is there.
         manifests: how many tasks have committed.
         begun: whether a job commit has begun.
+        modified: when its directory changed last, seconds since the epoch; 0.0 if unknown.
         staged: whether tasks staged files for places outside of the destination.
         classic: it is a job of Hadoop's classic FileOutputCommitter, which has no manifests.
     """
@@ -58,6 +62,7 @@ class FoundJob:
     present: bool = False
     manifests: int = 0
     begun: bool = False
+    modified: float = 0.0
     staged: bool = False
     classic: bool = False
 
@@ -105,6 +110,22 @@ async def find_jobs(store: Store, dest: Address) -> list[FoundJob]:
         if info.is_dir:
             found += await _attempts(store, dest, info.path.rpartition("/")[2])
     return sorted(found, key=lambda job: (job.layout.job_id, job.layout.attempt))
+
+
+async def find_rubbish(store: Store, dest: Address) -> dict[str, Layout]:
+    """Return the directories of job attempts that have ended and were not wholly deleted.
+
+    Each with the job attempt that it was. Raises ``StoreError``.
+    """
+    found: dict[str, Layout] = {}
+    for info in await children(store, Layout(dest, "any").temporary):
+        inside = await children(store, info.path) if info.is_dir else []
+        for child in inside:
+            name = child.path.rpartition("/")[2]
+            if _ENDED.fullmatch(name):
+                job = info.path.rpartition("/")[2]
+                found[child.path] = named(dest, job, int(name.partition(".")[0]))
+    return dict(sorted(found.items()))
 
 
 def choose(
@@ -156,19 +177,34 @@ def named(dest: Address, name: str, attempt: int) -> Layout:
     return Layout(dest, name, attempt)
 
 
-async def look_at(store: Store, layout: Layout) -> FoundJob | None:
-    """Return what is known of a job attempt, ``None`` if its directory is no job's."""
+async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJob | None:
+    """Return what is known of a job attempt, ``None`` if its directory is no job's.
+
+    Args:
+        store: where it is.
+        layout: its paths.
+        modified: what the store says of its directory.
+    """
     names = {info.path.rpartition("/")[2] for info in await children(store, layout.attempt_dir)}
-    if not names & {"manifests", "tasks", "commit-record.json"}:
+    if not names & {"manifests", "tasks", RECORD}:
         return None
     manifests = await children(store, layout.manifests_dir)
     return FoundJob(
         layout,
         present=True,
         manifests=sum(info.path.endswith(MANIFEST_SUFFIX) for info in manifests),
-        begun="commit-record.json" in names,
+        begun=RECORD in names and await _has_begun(store, layout),
+        modified=modified,
         staged=bool(await children(store, layout.absolute_dir)),
     )
+
+
+async def _has_begun(store: Store, layout: Layout) -> bool:
+    """Whether there is a commit record; one without content was never written."""
+    try:
+        return not is_blank(await store.get(layout.record, MAX_RECORD_BYTES))
+    except NotFoundError:
+        return False
 
 
 async def _attempts(store: Store, dest: Address, name: str) -> list[FoundJob]:
@@ -177,7 +213,7 @@ async def _attempts(store: Store, dest: Address, name: str) -> list[FoundJob]:
     for info in await children(store, first.job_dir):
         child = info.path.rpartition("/")[2]
         if info.is_dir and _ATTEMPT.fullmatch(child):
-            job = await look_at(store, replace(first, attempt=int(child)))
+            job = await look_at(store, replace(first, attempt=int(child)), info.modified)
             jobs += [job] if job is not None else []
         elif name.isdigit() and (child == TEMPORARY or child.startswith("task_")):
             return [FoundJob(first, present=True, classic=True)]

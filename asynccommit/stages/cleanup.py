@@ -166,11 +166,16 @@ async def _put_back(run: Run, place: str) -> None:
             await run.store.rename(child.path, f"{run.layout.attempt_dir}/{name}")
 
 
-async def restore_begun(run: Run) -> None:
-    """Put back a commit that began while an abort renamed it, if the abort died before it could."""
+async def restore_begun(run: Run) -> bool:
+    """Put back a commit that began while an abort renamed it, if the abort died before it could.
+
+    Returns whether there was one.
+    """
     place = run.layout.ended("aborted")
-    if await _has_record(run, place):
+    begun = await _has_record(run, place)
+    if begun:
         await _put_back(run, place)
+    return begun
 
 
 async def _delete_ended(run: Run) -> None:

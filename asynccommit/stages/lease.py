@@ -146,12 +146,10 @@ class Lease:
         beat = encode_beat(run.epoch, run.owner_id, int(run.host.now() * 1000))
         with suppress(StoreError):
             await run.store.put(run.layout.alive(run.epoch, self._beats), beat, overwrite=False)
-            try:
-                await run.store.head(run.layout.owner(run.epoch + 1))
-            except NotFoundError:
-                self._until = now + MARGIN * self._seconds
-            else:
+            if await _is_taken(run):
                 self._why = _TAKEN
+            else:
+                self._until = now + MARGIN * self._seconds
 
 
 def lease_lost(run: Run, why: str = _TAKEN) -> LeaseLostError:
@@ -164,16 +162,26 @@ def lease_lost(run: Run, why: str = _TAKEN) -> LeaseLostError:
 
 
 async def require_place(run: Run) -> None:
-    """Raise ``LeaseLostError`` unless the place where this owner works is there.
+    """Raise ``LeaseLostError`` unless this run is the last owner, and has its place.
 
-    Who takes a commit over renames it, and puts a file where it was.
+    Who takes a commit over writes a claim, renames the place and puts a file where it was. The
+    claims tell, because whoever makes a directory there makes the place again.
     """
     try:
+        await run.store.head(run.layout.owner(run.epoch))
         info = await run.store.head(run.epoch_dir)
     except NotFoundError:
         raise lease_lost(run) from None
-    if not info.is_dir:
+    if not info.is_dir or await _is_taken(run):
         raise lease_lost(run)
+
+
+async def _is_taken(run: Run) -> bool:
+    try:
+        await run.store.head(run.layout.owner(run.epoch + 1))
+    except NotFoundError:
+        return False
+    return True
 
 
 async def close_place(run: Run) -> None:
@@ -183,6 +191,7 @@ async def close_place(run: Run) -> None:
     ``LeaseLostError`` if another has taken the commit over.
     """
     run.check_lease()
+    await require_place(run)
     try:
         await run.store.rename(run.epoch_dir, run.layout.closed(run.epoch))
     except NotFoundError:

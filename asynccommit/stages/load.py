@@ -32,6 +32,7 @@ class Loaded:
 
     Attributes:
         spill: every file to rename.
+        old: every file that is to be replaced, as preflight or the saved plan knows it.
         directories: every directory that must exist, and their parents.
         parents: the directories that files go to.
         sources: the directories that files come from.
@@ -47,6 +48,7 @@ class Loaded:
     def __init__(self, options: Options) -> None:
         directory = options.spill_directory
         self.spill = Spill(directory)
+        self.old = Spill(directory)
         self.dests = Fingerprints(directory)
         self.outcome = Fingerprints(directory)
         self.directories: set[str] = set()
@@ -88,6 +90,7 @@ class Loaded:
 
     def __exit__(self, *_: object) -> None:
         self.spill.close()
+        self.old.close()
         self.dests.close()
         self.outcome.close()
 

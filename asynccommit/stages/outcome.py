@@ -13,13 +13,15 @@ from asynccommit.formats.commit_owner import (
     MAX_OWNER_BYTES,
     Decision,
     Outcome,
-    decode_decision,
     encode_decision,
 )
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.lease import require_place
-from asynccommit.stages.owner import is_blank
+from asynccommit.stages.owner import set_aside_blank
 from asynccommit.stages.run import Phase, Run
+from asynccommit.stages.standing import is_blank, read_decision
+
+_TRIES = 3
 
 
 async def find_decision(run: Run) -> Decision | None:
@@ -30,8 +32,8 @@ async def find_decision(run: Run) -> Decision | None:
     except NotFoundError:
         return None
     if not is_blank(data):
-        return decode_decision(data, run.layout.url(path))
-    await run.store.delete(path)  # of a power cut: nobody has acted upon it
+        return read_decision(data, run.layout, run.commit_id)
+    await set_aside_blank(run, path)  # of a power cut: nobody has acted upon it
     return None
 
 
@@ -51,15 +53,19 @@ async def decide(run: Run, outcome: Outcome) -> None:
 
 
 async def _write(run: Run, decision: Decision) -> None:
-    try:
-        await run.store.put(run.layout.outcome, encode_decision(decision), overwrite=False)
-    except (ExistsError, OutcomeUnknownError):
-        there = await find_decision(run)
-        if there is None:
-            await run.store.put(run.layout.outcome, encode_decision(decision), overwrite=False)
+    data, error = encode_decision(decision), None
+    for _ in range(_TRIES):
+        try:
+            await run.store.put(run.layout.outcome, data, overwrite=False)
             return
-        if there.outcome is not decision.outcome:
-            raise _otherwise(run, there) from None
+        except (ExistsError, OutcomeUnknownError) as problem:
+            error = problem
+        there = await find_decision(run)
+        if there is not None:
+            if there.outcome is not decision.outcome:
+                raise _otherwise(run, there)
+            return
+    raise error or AssertionError
 
 
 def _otherwise(run: Run, there: Decision) -> CommitError:

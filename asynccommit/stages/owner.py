@@ -1,4 +1,4 @@
-"""Whose a commit is: what is known of it, and how somebody else goes on with it.
+"""Whose a commit is: whether its owner lives, and how somebody else goes on with it.
 
 The commit record is the claim of the first owner; every later one adds a claim with the next
 number, which only one can write. Then it renames the place where the earlier one worked, so that
@@ -8,10 +8,7 @@ whatever that one still moves there fails for want of a directory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from hashlib import sha256
 
 from asynccommit.commands import job_command
 from asynccommit.errors import (
@@ -27,166 +24,42 @@ from asynccommit.formats.commit_owner import (
     MAX_EPOCH,
     MAX_OWNER_BYTES,
     Claim,
-    Decision,
-    Outcome,
-    Stop,
-    decode_claim,
-    decode_decision,
-    decode_stop,
     encode_claim,
 )
 from asynccommit.formats.commit_record import (
     MAX_RECORD_BYTES,
-    CommitRecord,
     Owner,
-    decode_record,
 )
 from asynccommit.host import Host
-from asynccommit.job import EPOCH, OWNER, Layout
-from asynccommit.parallel import list_all
+from asynccommit.job import Layout
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.lease import Lease, is_under_way, lease_lost, lease_of
 from asynccommit.stages.run import Phase, Run
+from asynccommit.stages.standing import (
+    Standing,
+    epoch_of,
+    files_in,
+    is_blank,
+    look,
+    read_if_there,
+)
 from asynccommit.stages.swap import merge
-from asynccommit.store import Info, Store
 
 _TRIES = 5
 _SLACK = 2.0
 """Seconds by which times of a store may be rounded."""
 
 
-@dataclass(slots=True)
-class Standing:
-    """What is known of a commit that has begun.
+async def set_aside_blank(run: Run, path: str) -> None:
+    """Move a file without content away, so that it can be written; anything else is put back.
 
-    Attributes:
-        record: what its first owner wrote.
-        commit_id: names the commit.
-        claim: of the present owner.
-        seen: the store's time of the owner's last sign of life.
-        stop: what the owner said when it stopped.
-        decision: how the commit ends.
-        epochs: the numbers of the places where owners have worked.
+    Raises ``ExistsError`` for anything else.
     """
-
-    record: CommitRecord
-    commit_id: str
-    claim: Claim
-    seen: float = 0.0
-    stop: Stop | None = None
-    decision: Decision | None = None
-    epochs: list[int] = field(default_factory=list)
-
-    @property
-    def epoch(self) -> int:
-        """How many have owned the commit."""
-        return self.claim.epoch
-
-
-async def look(store: Store, layout: Layout) -> Standing | None:
-    """Return what is known of the commit of a job attempt, ``None`` if it has not begun.
-
-    Raises ``ManifestError`` for a file that is none of ours or damaged.
-    """
-    found = {info.path: info for info in await _files(store, layout.attempt_dir)}
-    if layout.record not in found and store.traits.consistent_listing:
-        return None
-    try:
-        record = await _read(store, layout.record, MAX_RECORD_BYTES)
-        if record is None or is_blank(record):
-            return None
-        return await _standing(store, layout, record, found)
-    except NotFoundError:
-        return None  # it ended while it was looked at
-
-
-def is_blank(data: bytes) -> bool:
-    """Whether a file has no content: one that a power cut left, and that counts as not written."""
-    return not data.strip(b"\0")
-
-
-async def _standing(
-    store: Store, layout: Layout, record: bytes, found: Mapping[str, Info]
-) -> Standing:
-    names = [path.rpartition("/")[2] for path in found]
-    epoch = max([1, *(_number(name, OWNER, ".json") for name in names)])
-    first = decode_record(record, layout.url(layout.record))
-    if (first.job_id, first.attempt) != (layout.job_id, layout.attempt):
-        raise ManifestError(layout.url(layout.record), f"is of another job, {first.job_id!r}")
-    standing = Standing(
-        first,
-        sha256(record).hexdigest(),
-        await _claim(store, layout, first, epoch),
-        seen=_seen(layout, found, epoch),
-        epochs=sorted(n for n in map(_epoch_of, _directories(found)) if n),
-    )
-    if layout.stopped(epoch) in found:
-        standing.stop = await _stop(store, layout, epoch)
-    if layout.outcome in found:
-        data = await _read(store, layout.outcome, MAX_OWNER_BYTES)
-        if data is not None and not is_blank(data):
-            standing.decision = decode_decision(data, layout.url(layout.outcome))
-    return standing
-
-
-def _directories(found: Mapping[str, Info]) -> list[str]:
-    return [path for path, info in found.items() if info.is_dir]
-
-
-async def _stop(store: Store, layout: Layout, epoch: int) -> Stop:
-    """Return what the owner said when it stopped; that it said something is what counts."""
-    path = layout.stopped(epoch)
-    try:
-        return decode_stop(await store.get(path, MAX_OWNER_BYTES), layout.url(path))
-    except ManifestError as error:
-        return Stop(epoch, "unknown", 0, "", str(error))
-
-
-async def _files(store: Store, path: str) -> list[Info]:
-    try:
-        return await list_all(store, path)
-    except NotFoundError:
-        return []
-
-
-async def _read(store: Store, path: str, limit: int) -> bytes | None:
-    try:
-        return await store.get(path, limit)
-    except NotFoundError:
-        return None
-
-
-async def _claim(store: Store, layout: Layout, record: CommitRecord, epoch: int) -> Claim:
-    if epoch == 1:
-        return Claim(1, record.owner, record.lease, record.started_ms, "")
-    path = layout.owner(epoch)
-    data = await store.get(path, MAX_OWNER_BYTES)
-    if is_blank(data):
-        return Claim(epoch, Owner("unknown", "unknown", "unknown"), record.lease, 0, "")
-    claim = decode_claim(data, layout.url(path))
-    if claim.epoch != epoch:
-        raise ManifestError(layout.url(path), f"says that it is the claim of epoch {claim.epoch}")
-    return claim
-
-
-def _seen(layout: Layout, found: Mapping[str, Info], epoch: int) -> float:
-    signs = layout.alive(epoch, 0).rpartition("-")[0] + "-"
-    times = [info.modified for path, info in found.items() if path.startswith(signs)]
-    return max([found[layout.owner(epoch)].modified, *times])
-
-
-def _number(name: str, prefix: str, suffix: str) -> int:
-    """Return the epoch that a name says, 0 if it is none."""
-    text = name.removeprefix(prefix).removesuffix(suffix)
-    right = name == f"{prefix}{text}{suffix}" and text.isascii() and text.isdigit()
-    return int(text) if right and len(text) == 6 else 0
-
-
-def is_over(standing: Standing) -> bool:
-    """Whether all of a committed job is done, though its directory was not deleted."""
-    decided, stop = standing.decision, standing.stop
-    committed = decided is not None and decided.outcome is Outcome.COMMITTED
-    return committed and stop is not None and not stop.error
+    place = f"{run.layout.epoch_dir(run.epoch or 1)}/blank-{run.host.new_id()}"
+    await run.store.rename(path, place)
+    if not is_blank(await run.store.get(place, MAX_RECORD_BYTES)):
+        await run.store.rename(place, path)
+        raise ExistsError("put", path, "is there already")
 
 
 # --- is the owner alive? ---------------------------------------------------------------------
@@ -303,7 +176,7 @@ async def _write_claim(run: Run, claim: Claim) -> None:
     try:
         await run.store.put(path, data, overwrite=False)
     except (ExistsError, OutcomeUnknownError) as error:
-        there = await _read(run.store, path, MAX_OWNER_BYTES)
+        there = await read_if_there(run.store, path, MAX_OWNER_BYTES)
         if there == data:
             return
         if there is None:
@@ -338,28 +211,24 @@ async def _take_place(run: Run) -> bool:
     Where they worked a file is put: neither a rename nor a new directory can get past it. Returns
     whether all but the clean-up was done. Raises ``LeaseLostError`` if a later owner was quicker.
     """
-    listing = await _files(run.store, run.layout.attempt_dir)
-    places = [info for info in listing if _epoch_of(info.path)]
-    last = max((_epoch_of(info.path) for info in places if info.is_dir), default=0)
-    if max((_epoch_of(info.path) for info in places), default=0) > run.epoch:
+    listing = await files_in(run.store, run.layout.attempt_dir)
+    places = [info for info in listing if epoch_of(info.path)]
+    last = max((epoch_of(info.path) for info in places if info.is_dir), default=0)
+    if max((epoch_of(info.path) for info in places), default=0) > run.epoch:
         raise lease_lost(run)
     run.check_lease()
-    if last and last != run.epoch:
+    closed = any(info.path.endswith(".done") for info in listing)
+    if last and last != run.epoch and not closed:
         try:
             await run.store.rename(run.layout.epoch_dir(last), run.epoch_dir)
         except (NotFoundError, ExistsError):
             raise lease_lost(run) from None
     for epoch in range(1, run.epoch):
         await _bar(run, epoch)
-    closed = any(info.path.endswith(".done") for info in listing)
     if not last and not closed:
         text = "has lost the place where its owners work: roll back by hand"
         raise ManifestError(run.layout.url(run.layout.record), text)
-    return closed and not last
-
-
-def _epoch_of(path: str) -> int:
-    return _number(path.rpartition("/")[2], EPOCH, "")
+    return closed
 
 
 async def _bar(run: Run, epoch: int) -> None:

@@ -37,7 +37,6 @@ class Plan:
         aside: what stands in the way, moved aside before directories are made.
         replaced: what a mode replaces, moved aside when the new files are at hand.
         units: directories whose new content is put together elsewhere and moved in as one.
-        old: every file below ``replaced``: its path, size and etag, with an empty source.
         make: directories to make, only those whose parents do not tell: the leaves.
         missing: every directory that the job makes.
         sample: destinations of the first files renamed.
@@ -48,11 +47,15 @@ class Plan:
     aside: list[Aside] = field(default_factory=list)
     replaced: list[Aside] = field(default_factory=list)
     units: set[str] = field(default_factory=set)
-    old: Spill = field(default_factory=Spill)
     make: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     sample: list[str] = field(default_factory=list)
     settled: int = 0
+
+    @property
+    def old(self) -> Spill:
+        """Every file below ``replaced``: its path, size and etag, with an empty source."""
+        return self.loaded.old
 
     async def take_sample(self) -> None:
         """Name the first destinations without renaming anything."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 
-from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
+from asynccommit.errors import ManifestError, NotFoundError, PreconditionError, StoreError
 from asynccommit.formats.commit_plan import (
     CHUNK_ROWS,
     MAX_CHUNK_BYTES,
@@ -21,7 +21,7 @@ from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.job import Layout
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.load import Loaded
-from asynccommit.stages.plan import Aside, Plan, leaves, outermost
+from asynccommit.stages.plan import Aside, Plan, leaves, outermost, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry, Spill
 from asynccommit.store import Kind
@@ -29,9 +29,8 @@ from asynccommit.store import Kind
 T = TypeVar("T")
 
 
-async def save_plan(run: Run, plan: Plan) -> tuple[str, tuple[str, ...]]:
-    """Write the plan below the job attempt's directory; return its id and its chunks' digests."""
-    plan_id = run.host.new_id()
+async def save_plan(run: Run, plan: Plan, plan_id: str) -> tuple[str, ...]:
+    """Write the plan below the job attempt's directory; return its chunks' digests."""
     digests: list[str] = []
     async for chunk in _chunks(run.layout, plan, plan_id):
         data = encode_chunk(chunk)
@@ -39,7 +38,14 @@ async def save_plan(run: Run, plan: Plan) -> tuple[str, tuple[str, ...]]:
         await run.store.put(path, data, overwrite=False)
         await make_durable(run, path)
         digests.append(digest(data))
-    return plan_id, tuple(digests)
+    return tuple(digests)
+
+
+async def drop_plan(run: Run, plan_id: str, chunks: int) -> None:
+    """Delete a plan that no record names."""
+    for index in range(chunks):
+        with suppress(StoreError):
+            await run.store.delete(run.layout.plan(plan_id, index))
 
 
 def digest(data: bytes) -> str:
@@ -112,7 +118,6 @@ async def load_plan(run: Run, record: CommitRecord, loaded: Loaded) -> Plan:
     job may go.
     """
     plan = Plan(loaded)
-    plan.old = Spill(run.options.spill_directory)
     loaded.tasks.update(record.tasks)
     loaded.vouched = True
     reader = _Reader(run, record, plan)
@@ -151,7 +156,7 @@ class _Reader:
         if digest(data) != wanted:
             raise ManifestError(url, "is not the one that the commit record names")
         chunk = decode_chunk(data, url, self.record.plan_id, index)
-        self.plan.missing += [self._place(name, url) for name in chunk.directories]
+        self.plan.missing += [self._place(name, url, made=True) for name in chunk.directories]
         self.plan.loaded.directories.update(self._place(name, url) for name in chunk.units)
         self.plan.aside += [self._aside(row, url) for row in chunk.aside]
         self.plan.replaced += [self._aside(row, url) for row in chunk.replaced]
@@ -165,20 +170,22 @@ class _Reader:
         name, kind, etag = row
         return Aside(self._place(name, url, aside=True), Kind(kind), etag)
 
-    def _place(self, name: str, url: str, *, aside: bool = False) -> str:
+    def _place(self, name: str, url: str, *, aside: bool = False, made: bool = False) -> str:
         layout = self.run.layout
         path = layout.resolve(name)
         if layout.reserves(path) and not (aside and path == layout.success):
             raise ManifestError(url, f"{path} is not for tasks to write")
         parent = path.rpartition("/")[0]
         if name.startswith("/") and parent not in self.outside:
-            self._refuse_outside(path, url)
-            self.outside.add(parent)
+            self._refuse_outside(path, url, made=made)
+            if not made:
+                self.outside.add(parent)
         return path
 
-    def _refuse_outside(self, path: str, url: str) -> None:
+    def _refuse_outside(self, path: str, url: str, *, made: bool) -> None:
+        """Refuse what is in no place that the record names, nor a directory that leads to one."""
         named = self.record.outside
-        if not any(path == place or path.startswith(place + "/") for place in named):
+        if not within(path, named) and not (made and any(within(p, [path]) for p in named)):
             raise ManifestError(url, f"{path} is outside of the destination")
         if not self.run.options.outside:
             raise PreconditionError(

@@ -25,7 +25,7 @@ from asynccommit.stages.load import Loaded, identity
 from asynccommit.stages.modes import plan_replacement, refuse_mode
 from asynccommit.stages.plan import Aside, Plan, ancestors, leaves, within
 from asynccommit.stages.run import Run
-from asynccommit.stages.spill import Entry, Spill
+from asynccommit.stages.spill import Entry
 from asynccommit.store import Info, Kind
 
 NAMED = 20
@@ -67,7 +67,6 @@ async def preflight(
     for a file or link where a directory is needed, ``NotFoundError`` for a missing source.
     """
     plan = Plan(loaded)
-    plan.old = Spill(run.options.spill_directory)
     with run.timed("op_prepare_dir_ancestors"):
         await _refuse_duplicates(run, loaded)
         await refuse_mode(run, mode, overwrite)
@@ -134,7 +133,10 @@ async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
     survey.needed -= {path for path in survey.needed if not path.startswith(inside)}
     survey.needed.update(outside)
     for path in [run.layout.dest.path, *outside, *(path.rpartition("/")[0] for path in gone)]:
-        _refuse_unfit(run, await _nearest(run, path or "/"), survey)
+        nearest = await _nearest(run, path or "/")
+        _refuse_unfit(run, nearest, survey)
+        if path in outside:
+            survey.needed |= ancestors(nearest.path, [path])
     while survey.below:
         level, survey.below = survey.below, []
         await for_each(level, lambda path: _look(run, path, survey), workers=run.workers)

@@ -9,7 +9,6 @@ commit can be finished or undone by whoever finds the record, whatever tasks wri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, cast
@@ -32,12 +31,12 @@ from asynccommit.formats.commit_record import (
     encode_record,
 )
 from asynccommit.options import Mode, Options
-from asynccommit.stages.cleanup import begun_attempts
+from asynccommit.stages.cleanup import Outcome, begun_attempts, clean_up_aborted
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.lease import Lease, lease_of
 from asynccommit.stages.modes import places_of
-from asynccommit.stages.owner import is_blank, owner_of, take_manifests
+from asynccommit.stages.owner import owner_of, set_aside_blank, take_manifests
 from asynccommit.stages.plan import (
     Plan,
     ancestors,
@@ -46,8 +45,9 @@ from asynccommit.stages.plan import (
     outermost,
     staged_path,
 )
-from asynccommit.stages.plan_file import save_plan
+from asynccommit.stages.plan_file import drop_plan, save_plan
 from asynccommit.stages.run import Phase, Run
+from asynccommit.stages.standing import is_blank
 
 KEPT: dict[str, type] = {
     "mark_success": bool,
@@ -76,7 +76,8 @@ async def begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) -> 
 
 async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) -> Lease:
     await _make_place(run, plan)
-    plan_id, digests = await save_plan(run, plan)
+    plan_id = run.host.new_id()
+    digests = await save_plan(run, plan, plan_id)
     owner = owner_of(run)
     record = replace(
         _record(run, plan, owner),
@@ -95,8 +96,10 @@ async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) ->
         if not await take_manifests(run):
             raise _aborted(run)
         refuse_other_attempts(run, await begun_attempts(run, others=True))
-    except BaseException:
+    except BaseException as error:
         lease.forget()
+        if isinstance(error, OwnedError):
+            await drop_plan(run, plan_id, len(digests))
         raise
     return lease
 
@@ -119,9 +122,14 @@ async def _refuse_aborted(run: Run) -> None:
     try:
         await run.store.head(run.layout.manifests_dir)
     except NotFoundError:
-        with suppress(NotFoundError):
-            await run.store.delete_tree(run.layout.attempt_dir)  # what was just made there
+        if await clean_up_aborted(run) is Outcome.KEPT:
+            raise _owned(run) from None
         raise _aborted(run) from None
+
+
+def _owned(run: Run) -> OwnedError:
+    text = "another began to commit it a moment ago. Nothing was done"
+    return OwnedError(run.layout.job_id, run.stage, (), text)
 
 
 def _aborted(run: Run) -> CommitError:
@@ -169,8 +177,7 @@ async def _write(run: Run, data: bytes) -> None:
         await _put(run, data)
     except ExistsError as error:
         run.phase = Phase.PLANNING
-        text = "another began to commit it a moment ago. Nothing was done"
-        raise OwnedError(run.layout.job_id, run.stage, (error,), text) from error
+        raise _owned(run) from error
     except OutcomeUnknownError:
         if not await _is_in_place(run, data):
             raise
@@ -188,7 +195,7 @@ async def _put(run: Run, data: bytes) -> None:
     except ExistsError:
         if not is_blank(await run.store.get(path, MAX_RECORD_BYTES)):
             raise
-        await run.store.delete(path)
+        await set_aside_blank(run, path)
         await run.store.put(path, data, overwrite=False)
 
 

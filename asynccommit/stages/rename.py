@@ -33,8 +33,9 @@ async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
             move = _renamer(run, plan.sample, settled, place)
             staged = _each(plan, staged=True)
             await for_each(staged, move, workers=run.workers)
+            staged_files = run.done
             await swap_in(run, plan)
-            run.renamed = run.done
+            run.renamed = staged_files
             await for_each(
                 _each(plan, staged=False),
                 _renamer(run, plan.sample, settled),

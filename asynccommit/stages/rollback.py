@@ -82,6 +82,7 @@ async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
         found.close()
     places = {undone_path(run.layout, run.epoch, path) for path in parents}
     await make_all(run, leaves(ancestors(run.epoch_dir, places)))
+    await require_place(run)  # not only made again
     doubtful = untagged(plan)
 
     async def take(entry: Entry) -> None:
@@ -90,14 +91,24 @@ async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
             return
         if doubtful and entry.etag is None and not await _was_moved(run, entry):
             return
-        with suppress(NotFoundError, PreconditionError):  # not ours any more
-            await _take(run, entry.dest, entry.etag, undone)
+        await _take_known(run, entry, undone)
         run.step()
 
     if there:
         await for_each(loaded.spill.entries(), take, workers=run.workers)
     if len(there) < loaded.files:
         await _take_altered(run, plan, there, undone)
+
+
+async def _take_known(run: Run, entry: Entry, undone: Undone) -> None:
+    try:
+        await _take(run, entry.dest, entry.etag, undone)
+    except PreconditionError:
+        return  # another's by now
+    except NotFoundError:
+        with suppress(NotFoundError):
+            await run.store.head(entry.dest)
+            raise  # not for want of the file
 
 
 async def _take(run: Run, path: str, etag: str | None, undone: Undone) -> None:
@@ -206,7 +217,8 @@ async def _remove_empty(run: Run, plan: Plan, directories: list[str]) -> None:
                 await run.store.delete(path)
             elif not await list_all(run.store, path):
                 place = undone_path(run.layout, run.epoch, path)
-                await run.store.mkdir(place.rpartition("/")[0])
+                await make_all(run, [place.rpartition("/")[0]])
+                await require_place(run)
                 await run.store.rename(path, f"{place}.emptied")
 
     for depth in sorted(depths, reverse=True):

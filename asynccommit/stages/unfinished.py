@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from asynccommit.errors import (
     ManifestError,
@@ -15,16 +16,10 @@ from asynccommit.formats.commit_owner import Outcome
 from asynccommit.job import ENDED, MANIFEST_SUFFIX, Layout
 from asynccommit.parallel import for_each, list_all
 from asynccommit.results import JobStatus, State
-from asynccommit.stages.owner import (
-    Standing,
-    describe,
-    is_alive,
-    is_expired,
-    is_over,
-    is_silent,
-    look,
-)
+from asynccommit.stages.cleanup import restore_begun
+from asynccommit.stages.owner import describe, is_alive, is_expired, is_silent
 from asynccommit.stages.run import Run
+from asynccommit.stages.standing import Standing, is_over, look
 from asynccommit.store import Info
 
 OLDER = "manifest_"
@@ -33,18 +28,34 @@ _UNREADABLE = (ManifestError, PreconditionError, RejectedError)
 
 
 async def find_jobs(run: Run) -> list[Layout]:
-    """Return every job attempt under the destination that has not ended, in order."""
+    """Return every job attempt under the destination that has not ended, in order.
+
+    A commit that an abort has renamed and not put back is put back.
+    """
     found: list[Layout] = []
     for job in await _directories(run, run.layout.temporary):
         name = job.path.rpartition("/")[2]
         prefix = OLDER if name.startswith(OLDER) else ""
         for attempt in await _directories(run, job.path):
-            number = attempt.path.rpartition("/")[2]
-            if number.isascii() and number.isdigit() and len(number) >= 2:
-                with suppress(OptionError):  # no name of ours
-                    job_id = name.removeprefix(prefix)
-                    found.append(Layout(run.layout.dest, job_id, int(number), prefix))
+            number = attempt.path.rpartition("/")[2].removesuffix(".aborted")
+            if not _is_attempt(number):
+                continue
+            with suppress(OptionError):  # no name of ours
+                job_id = name.removeprefix(prefix)
+                layout = Layout(run.layout.dest, job_id, int(number), prefix)
+                if await _is_open(run, layout, attempt.path) and layout not in found:
+                    found.append(layout)
     return found
+
+
+def _is_attempt(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) >= 2
+
+
+async def _is_open(run: Run, layout: Layout, path: str) -> bool:
+    if path == layout.attempt_dir:
+        return True
+    return await restore_begun(replace(run, layout=layout))
 
 
 async def find_ended(run: Run) -> list[str]:
