@@ -304,7 +304,7 @@ class ManifestCommitter(TaskSide):
                 await load_manifests(run, loaded, tasks)
                 plan = await preflight(run, loaded, overwrite, mode)
                 if plan.replaced:
-                    refuse_others(run, plan, await find_others(run), mode)
+                    refuse_others(run, plan, await find_others(run, looking=True), mode)
                 await plan.take_sample()
         return job_report(run, plan)
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+)
 from asynccommit.parallel import for_each
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import (
@@ -13,6 +18,7 @@ from asynccommit.stages.plan import (
     aside_path,
 )
 from asynccommit.stages.run import Run
+from asynccommit.stages.state import is_there
 from asynccommit.store import Kind
 
 
@@ -43,10 +49,9 @@ async def move_one_aside(run: Run, aside: Aside) -> None:
         return
     try:
         await run.store.rename(aside.path, place, etag=aside.etag)
-        await _check_moved(run, aside, place)
     except NotFoundError:
         await require_place(run)
-        if await _is_there(run, aside.path):
+        if await is_there(run, aside.path):
             raise
         if aside.path != run.layout.success:
             run.warn(f"{aside.path} was to be replaced and is gone")
@@ -55,14 +60,21 @@ async def move_one_aside(run: Run, aside: Aside) -> None:
     except PreconditionError:
         if aside.path != run.layout.success:  # another job's marker: ours replaces it at the end
             raise
+    except OutcomeUnknownError:
+        if not await _is_anothers(run, aside):
+            raise
+    else:
+        await _check_moved(run, aside, place)
 
 
-async def _is_there(run: Run, path: str) -> bool:
-    try:
-        await run.store.head(path)
-    except NotFoundError:
+async def _is_anothers(run: Run, aside: Aside) -> bool:
+    """Whether the marker that was to be moved has gone, by this job or another: both will do."""
+    if aside.path != run.layout.success:
         return False
-    return True
+    try:
+        return (await run.store.head(aside.path)).etag != aside.etag
+    except NotFoundError:
+        return True
 
 
 async def _check_moved(run: Run, aside: Aside, place: str) -> None:
@@ -79,11 +91,8 @@ async def _check_moved(run: Run, aside: Aside, place: str) -> None:
 
 async def _is_to_move(run: Run, aside: Aside, place: str) -> bool:
     """Whether an earlier owner has not moved it yet."""
-    try:
-        await run.store.head(place)
-    except NotFoundError:
-        pass
-    else:
+    if await is_there(run, place):
+        await _check_moved(run, aside, place)
         return False
     try:
         info = await run.store.head(aside.path)

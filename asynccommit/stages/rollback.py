@@ -35,6 +35,7 @@ from asynccommit.stages.plan import (
 from asynccommit.stages.preflight import gather
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.state import is_there
 from asynccommit.stages.swap import merge
 from asynccommit.store import Kind
 
@@ -106,8 +107,7 @@ async def _take_known(run: Run, entry: Entry, undone: Undone) -> None:
     except PreconditionError:
         return  # another's by now
     except NotFoundError:
-        with suppress(NotFoundError):
-            await run.store.head(entry.dest)
+        if await is_there(run, entry.dest):
             raise  # not for want of the file
 
 

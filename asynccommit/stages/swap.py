@@ -15,6 +15,7 @@ from asynccommit.stages.plan import (
     stays,
 )
 from asynccommit.stages.run import Run
+from asynccommit.stages.state import is_there
 from asynccommit.store import Info, Kind
 
 
@@ -53,20 +54,12 @@ async def _move_in(run: Run, unit: str) -> None:
         await run.store.rename(source, unit)
     except NotFoundError:
         await require_place(run)
-        if not await _is_there(run, source):
+        if not await is_there(run, source):
             return  # an earlier owner of the commit has moved it
         await run.store.mkdir(unit.rpartition("/")[0])
         await run.store.rename(source, unit)
     except ExistsError:
         await merge(run, source, unit)
-
-
-async def _is_there(run: Run, path: str) -> bool:
-    try:
-        await run.store.head(path)
-    except NotFoundError:
-        return False
-    return True
 
 
 async def merge(run: Run, source: str, dest: str) -> int:

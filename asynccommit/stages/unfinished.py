@@ -27,10 +27,10 @@ _UNREADABLE = (ManifestError, PreconditionError, RejectedError)
 """What a record is answered with that is damaged, a directory, or too large."""
 
 
-async def find_jobs(run: Run) -> list[Layout]:
+async def find_jobs(run: Run, *, looking: bool = True) -> list[Layout]:
     """Return every job attempt under the destination that has not ended, in order.
 
-    A commit that an abort has renamed and not put back is put back.
+    A commit that an abort has renamed and not put back is put back, unless only ``looking``.
     """
     found: list[Layout] = []
     for job in await _directories(run, run.layout.temporary):
@@ -43,19 +43,16 @@ async def find_jobs(run: Run) -> list[Layout]:
             with suppress(OptionError):  # no name of ours
                 job_id = name.removeprefix(prefix)
                 layout = Layout(run.layout.dest, job_id, int(number), prefix)
-                if await _is_open(run, layout, attempt.path) and layout not in found:
+                whole = attempt.path == layout.attempt_dir
+                if not whole and not looking:
+                    whole = await restore_begun(replace(run, layout=layout))
+                if whole and layout not in found:
                     found.append(layout)
     return found
 
 
 def _is_attempt(name: str) -> bool:
     return name.isascii() and name.isdigit() and len(name) >= 2
-
-
-async def _is_open(run: Run, layout: Layout, path: str) -> bool:
-    if path == layout.attempt_dir:
-        return True
-    return await restore_begun(replace(run, layout=layout))
 
 
 async def find_ended(run: Run) -> list[str]:
@@ -67,8 +64,12 @@ async def find_ended(run: Run) -> list[str]:
     return found
 
 
-async def find_others(run: Run) -> list[tuple[JobStatus, str]]:
-    """Return the status of every commit of another job that has begun, and where it writes."""
+async def find_others(run: Run, *, looking: bool = False) -> list[tuple[JobStatus, str]]:
+    """Return the status of every commit of another job that has begun, and where it writes.
+
+    Whether an owner is silent is asked of the store, which takes a file written beside it; who is
+    only ``looking`` asks this machine's clock.
+    """
     found: list[tuple[JobStatus, str]] = []
 
     async def ask(layout: Layout) -> None:
@@ -79,11 +80,12 @@ async def find_others(run: Run) -> list[tuple[JobStatus, str]]:
             return
         if standing is not None:
             places = standing.record.options.get("places")
-            silent = await is_expired(run, layout, standing)
+            silent = None if looking else await is_expired(run, layout, standing)
             status = await status_of(run, layout, standing, silent=silent)
             found.append((status, str(places or "")))
 
-    others = [job for job in await find_jobs(run) if job.job_id != run.layout.job_id]
+    jobs = await find_jobs(run, looking=looking)
+    others = [job for job in jobs if job.job_id != run.layout.job_id]
     await for_each(others, ask, workers=run.workers)
     return sorted(found, key=lambda pair: (pair[0].started_ms, pair[0].job_id))
 
