@@ -1,21 +1,33 @@
 """Commit the output of parallel jobs: exactly the files of the committed tasks, fast."""
 
-from asynccommit.api import Job, Task, open_job, open_task
+from asynccommit.api import (
+    Job,
+    Task,
+    job_statuses,
+    open_job,
+    open_task,
+    resume_job,
+    rollback_job,
+)
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
+    CommittedError,
     CommitUnknownError,
+    LeaseLostError,
     ManifestError,
     OptionError,
+    OwnedError,
     PreflightError,
     StoreError,
+    UnfinishedError,
     UnsupportedError,
     UrlError,
     ValidationError,
 )
 from asynccommit.job import TaskCommit
-from asynccommit.options import Options, OptionWarning
-from asynccommit.results import AbortReport, JobReport
+from asynccommit.options import Mode, OnFailure, OnUnfinished, Options, OptionWarning
+from asynccommit.results import AbortReport, JobReport, JobStatus, State
 from asynccommit.stages.run import Progress
 from asynccommit.version import __version__
 
@@ -24,21 +36,33 @@ __all__ = [
     "AsyncCommitError",
     "CommitError",
     "CommitUnknownError",
+    "CommittedError",
     "Job",
     "JobReport",
+    "JobStatus",
+    "LeaseLostError",
     "ManifestError",
+    "Mode",
+    "OnFailure",
+    "OnUnfinished",
     "OptionError",
     "OptionWarning",
     "Options",
+    "OwnedError",
     "PreflightError",
     "Progress",
+    "State",
     "StoreError",
     "Task",
     "TaskCommit",
+    "UnfinishedError",
     "UnsupportedError",
     "UrlError",
     "ValidationError",
     "__version__",
+    "job_statuses",
     "open_job",
     "open_task",
+    "resume_job",
+    "rollback_job",
 ]

@@ -19,12 +19,13 @@ from typing import Any
 
 import anyio
 
+from asynccommit.commands import job_command
 from asynccommit.committers.manifest import ManifestCommitter
-from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.errors import NotFoundError, OptionError, UnsupportedError
 from asynccommit.host import Host, this_host
 from asynccommit.job import SUCCESS, TEMPORARY, Layout, TaskCommit
-from asynccommit.options import Options, rate_among
-from asynccommit.results import JobReport
+from asynccommit.options import Mode, Options, rate_among
+from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.run import OnProgress
 from asynccommit.stores import StoreSettings, open_store
 from asynccommit.urls import Address, parse_url
@@ -135,7 +136,7 @@ async def open_job(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
-    overwrite: bool = False,
+    mode: Mode | str = Mode.APPEND,
     on_progress: OnProgress | None = None,
     host: Host | None = None,
 ) -> AsyncIterator[Job]:
@@ -147,14 +148,17 @@ async def open_job(
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and the like for the store, under fsspec's names.
-        overwrite: replace what the destination holds.
+        mode: what becomes of what the destination holds: ``append``, ``fail``, ``replace_table``
+            or ``replace_partitions``, see ``Mode``.
         on_progress: called a few times a second while the job is committed.
         host: clock, ids and names; the real ones by default.
 
     Raises:
         CommitError: the job could not be set up, committed or aborted; see its subclasses.
+        OptionError: an argument cannot be read; nothing was done.
+        UnfinishedError: commits of other jobs there were cut short; nothing was done.
     """
-    host = host or this_host()
+    mode, host = Mode.of(mode), host or this_host()
     name = job_id or host.new_id()
     opened = open_committer(
         url, name, attempt=attempt, options=options, storage_options=storage_options, host=host
@@ -162,15 +166,14 @@ async def open_job(
     async with opened as committer:
         job = Job(committer)
         try:
-            await committer.setup_job()
+            await committer.setup_job(mode=mode)
             yield job
         except BaseException as error:
             if committer.set_up:
                 await _abort(error, committer.abort_job(f"{type(error).__name__}: {error}"))
             raise
-        replaced = [committer.layout.dest.path] if overwrite else []
         job.report = await committer.commit_job(
-            job.commits, overwrite=replaced, strict=True, on_progress=on_progress
+            job.commits, mode=mode, strict=True, on_progress=on_progress
         )
 
 
@@ -225,6 +228,97 @@ async def _abort(cause: BaseException, abort: Coroutine[Any, Any, object]) -> No
             await abort
     except Exception as error:
         cause.add_note(f"and the abort failed: {error}")
+
+
+async def resume_job(
+    url: str | os.PathLike[str],
+    job_id: str | None = None,
+    *,
+    attempt: int | None = None,
+    force: bool = False,
+    adopt: bool = False,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    on_progress: OnProgress | None = None,
+) -> JobReport:
+    """Finish a job commit that was cut short, as it was decided when it began.
+
+    Args:
+        url: the destination.
+        job_id: the job; the only one there whose commit is unfinished by default.
+        attempt: the job attempt number, if there are several.
+        force: though its owner may live; that one can change nothing from then on.
+        adopt: a commit of Hadoop's own committer, which has no record.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and the like for the store, under fsspec's names.
+        on_progress: called a few times a second, on the event loop.
+
+    Raises:
+        OwnedError: its owner may live; nothing was done.
+        NotFoundError: no commit there is unfinished.
+        OptionError: several are, and none was named.
+        CommitError: see its subclasses for what is left.
+    """
+    chosen = await _chosen(url, job_id, attempt, storage_options, adopt=adopt)
+    async with open_committer(
+        url, chosen[0], attempt=chosen[1], options=options, storage_options=storage_options
+    ) as committer:
+        return await committer.resume_job(force=force, adopt=adopt, on_progress=on_progress)
+
+
+async def rollback_job(
+    url: str | os.PathLike[str],
+    job_id: str | None = None,
+    *,
+    attempt: int | None = None,
+    force: bool = False,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    on_progress: OnProgress | None = None,
+) -> AbortReport:
+    """Undo a job commit that was cut short: what it moved is taken back, the rest is restored.
+
+    Takes and raises what ``resume_job`` does, and ``CommittedError`` for a job that is committed.
+    """
+    chosen = await _chosen(url, job_id, attempt, storage_options)
+    async with open_committer(
+        url, chosen[0], attempt=chosen[1], options=options, storage_options=storage_options
+    ) as committer:
+        return await committer.rollback_job(force=force, on_progress=on_progress)
+
+
+async def job_statuses(
+    url: str | os.PathLike[str], *, storage_options: StorageOptions = None
+) -> list[JobStatus]:
+    """Return how far each job under a destination is. Raises ``CommitError``, ``StoreError``."""
+    async with open_committer(url, "any", storage_options=storage_options) as committer:
+        return await committer.job_statuses()
+
+
+async def _chosen(
+    url: str | os.PathLike[str],
+    job_id: str | None,
+    attempt: int | None,
+    storage_options: StorageOptions,
+    *,
+    adopt: bool = False,
+) -> tuple[str, int]:
+    """Return job id and attempt: those given, or else those of the one unfinished commit there."""
+    if job_id is not None and attempt is not None:
+        return job_id, attempt
+    found = await job_statuses(url, storage_options=storage_options)
+    begun = [job for job in found if (job.epoch or adopt) and job_id in (None, job.job_id)]
+    jobs = [job for job in begun if job.unfinished] or begun
+    if len(jobs) == 1:
+        return jobs[0].job_id, jobs[0].attempt
+    if jobs:
+        dest = parse_url(os.fspath(url))
+        layouts = [Layout(dest, job.job_id, job.attempt) for job in jobs[:20]]
+        typed = "; ".join(job_command("resume", layout) for layout in layouts)
+        raise OptionError(f"{len(jobs)} commits are unfinished under {dest}, name one: {typed}")
+    if job_id is not None:
+        return job_id, 0
+    raise NotFoundError("resume", os.fspath(url), "no commit of a job is unfinished there")
 
 
 @asynccontextmanager

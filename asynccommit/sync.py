@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import NoReturn, TypeVar
 
+from asynccommit import api
 from asynccommit.api import (
     Job,
     OptionsLike,
@@ -24,7 +25,8 @@ from asynccommit.api import (
 from asynccommit.engine import submit
 from asynccommit.errors import UnsupportedError
 from asynccommit.job import TaskCommit
-from asynccommit.results import AbortReport, JobReport
+from asynccommit.options import Mode
+from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.run import OnProgress
 
 T = TypeVar("T")
@@ -120,7 +122,7 @@ def job(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
-    overwrite: bool = False,
+    mode: Mode | str = Mode.APPEND,
     on_progress: OnProgress | None = None,
 ) -> Iterator[BlockingJob]:
     """Set up a job; commit it on leaving, abort it on an exception. See ``open_job``."""
@@ -130,7 +132,7 @@ def job(
         attempt=attempt,
         options=options,
         storage_options=storage_options,
-        overwrite=overwrite,
+        mode=mode,
         on_progress=on_progress,
     )
     with _blocking(opened) as inner:
@@ -161,10 +163,11 @@ def commit_job(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
+    mode: Mode | str = Mode.APPEND,
     overwrite: Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> JobReport:
-    """Commit a job that was set up elsewhere, as by Spark or Hadoop.
+    """Commit a job that was set up elsewhere, as by Spark or Hadoop; resume it if that has begun.
 
     Args:
         url: the destination.
@@ -173,19 +176,23 @@ def commit_job(
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and the like for the store, under fsspec's names.
-        overwrite: decoded paths of directories whose content is replaced.
+        mode: what becomes of what the destination holds, see ``Mode``.
+        overwrite: decoded paths of directories whose content is replaced as well.
         on_progress: called a few times a second, on the engine's thread.
 
     Raises:
         CommitError: see its subclasses for what is left.
     """
+    chosen = Mode.of(mode)
 
     async def commit() -> JobReport:
         opened = open_committer(
             url, job_id, attempt=attempt, options=options, storage_options=storage_options
         )
         async with opened as committer:
-            return await committer.commit_job(tasks, overwrite=overwrite, on_progress=on_progress)
+            return await committer.commit_job(
+                tasks, mode=chosen, overwrite=overwrite, on_progress=on_progress
+            )
 
     return submit(commit())
 
@@ -197,15 +204,17 @@ def plan_job(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
+    mode: Mode | str = Mode.APPEND,
 ) -> JobReport:
     """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
+    chosen = Mode.of(mode)
 
     async def plan() -> JobReport:
         opened = open_committer(
             url, job_id, attempt=attempt, options=options, storage_options=storage_options
         )
         async with opened as committer:
-            return await committer.plan_job()
+            return await committer.plan_job(mode=chosen)
 
     return submit(plan())
 
@@ -229,6 +238,63 @@ def abort_job(
             return await committer.abort_job(reason)
 
     return submit(abort())
+
+
+def resume_job(
+    url: str | os.PathLike[str],
+    job_id: str | None = None,
+    *,
+    attempt: int | None = None,
+    force: bool = False,
+    adopt: bool = False,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    on_progress: OnProgress | None = None,
+) -> JobReport:
+    """Finish a job commit that was cut short. See ``api.resume_job``."""
+    return submit(
+        api.resume_job(
+            url,
+            job_id,
+            attempt=attempt,
+            force=force,
+            adopt=adopt,
+            options=options,
+            storage_options=storage_options,
+            on_progress=on_progress,
+        )
+    )
+
+
+def rollback_job(
+    url: str | os.PathLike[str],
+    job_id: str | None = None,
+    *,
+    attempt: int | None = None,
+    force: bool = False,
+    options: OptionsLike = None,
+    storage_options: StorageOptions = None,
+    on_progress: OnProgress | None = None,
+) -> AbortReport:
+    """Undo a job commit that was cut short. See ``api.rollback_job``."""
+    return submit(
+        api.rollback_job(
+            url,
+            job_id,
+            attempt=attempt,
+            force=force,
+            options=options,
+            storage_options=storage_options,
+            on_progress=on_progress,
+        )
+    )
+
+
+def job_statuses(
+    url: str | os.PathLike[str], *, storage_options: StorageOptions = None
+) -> list[JobStatus]:
+    """Return how far each job under a destination is. See ``api.job_statuses``."""
+    return submit(api.job_statuses(url, storage_options=storage_options))
 
 
 @contextmanager

@@ -7,8 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit import CommitError, OptionError, PreflightError, Progress, open_job, open_task
-from tests.support.jobs import visible, write
+from asynccommit import (
+    CommitError,
+    CommittedError,
+    Mode,
+    OptionError,
+    OwnedError,
+    PreflightError,
+    Progress,
+    State,
+    UnfinishedError,
+    job_statuses,
+    open_job,
+    open_task,
+    resume_job,
+    rollback_job,
+)
+from asynccommit.errors import NotFoundError
+from tests.cli.support import TASKS, cut, cut_short, let_live, prepare
+from tests.support.jobs import JOB, left, visible, write
 
 
 async def test_leaving_commits(tmp_path: Path) -> None:
@@ -66,16 +83,42 @@ async def test_names_that_lead_elsewhere(tmp_path: Path, name: str) -> None:
             await task.put(name, b"")
 
 
-async def test_overwriting(tmp_path: Path) -> None:
-    """``overwrite=True`` replaces what is there; without it a taken name is refused."""
-    write(tmp_path / "out", {"part": "old", "other": "old"})
+async def test_modes(tmp_path: Path) -> None:
+    """A taken name is refused, unless a mode replaces what is there; a mode may be a text."""
+    write(tmp_path / "out", {"part": "old", "p=1/old": "old", "p=2/old": "old"})
     with pytest.raises(PreflightError):
         async with open_job(tmp_path / "out") as job, job.task(0) as task:
             await task.put("part", b"new")
-    async with open_job(tmp_path / "out", overwrite=True) as job, job.task(0) as task:
+    async with (
+        open_job(tmp_path / "out", mode="replace_partitions") as job,
+        job.task(0) as task,
+    ):
+        await task.put("p=1/part", b"new")
+
+    assert visible(tmp_path / "out") == {"part": "old", "p=1/part": "new", "p=2/old": "old"}
+
+    async with open_job(tmp_path / "out", mode=Mode.REPLACE_TABLE) as job, job.task(0) as task:
         await task.put("part", b"new")
 
     assert visible(tmp_path / "out") == {"part": "new"}
+
+
+async def test_mode_fail(tmp_path: Path) -> None:
+    """With ``fail`` a destination that holds something is refused before a task runs."""
+    write(tmp_path / "out", {"part": "old"})
+
+    with pytest.raises(CommitError, match="not empty"):
+        async with open_job(tmp_path / "out", mode="fail"):
+            pytest.fail("a task could have run")
+    assert left(tmp_path / "out") == []
+
+
+async def test_mode_that_is_none(tmp_path: Path) -> None:
+    """A mode that does not exist is named with those that do, and nothing is made."""
+    with pytest.raises(OptionError, match="replace_partitions"):
+        async with open_job(tmp_path / "out", mode="overwrite"):
+            pass
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("job_id", ["", "..", "a/b", "a\nb", "x" * 300])
@@ -106,3 +149,134 @@ async def test_a_job_id_is_used_once(tmp_path: Path) -> None:
             await task.put("part", b"x")
 
     assert visible(tmp_path / "out") == {"part": "x"}
+
+
+# --- commits that were cut short ---------------------------------------------------------------
+
+WHOLE = {**TASKS[0], **TASKS[1]}
+
+
+def test_resume_job(tmp_path: Path) -> None:
+    """The one commit that was cut short is found, finished, and finished once."""
+    prepare(tmp_path, job_id="other")
+    cut_short(tmp_path)
+
+    report = asyncio.run(resume_job(tmp_path))
+
+    assert (report.job_id, report.resumed, report.files) == (JOB, True, 3)
+    assert visible(tmp_path) == WHOLE
+    assert asyncio.run(resume_job(tmp_path, JOB)).already
+    with pytest.raises(NotFoundError, match="no commit"):
+        asyncio.run(resume_job(tmp_path))
+
+
+def test_rollback_job(tmp_path: Path) -> None:
+    """The same, undone: what was there before is there again."""
+    write(tmp_path, {"day=2/old": "old"})
+    cut_short(tmp_path)
+
+    report = asyncio.run(rollback_job(tmp_path))
+
+    assert (report.rolled_back, report.files) == (True, 1)
+    assert visible(tmp_path) == {"day=2/old": "old"}
+    assert not asyncio.run(rollback_job(tmp_path, JOB)).rolled_back
+
+
+def test_job_statuses(tmp_path: Path) -> None:
+    """Every job under a destination is told of, whatever its state."""
+    prepare(tmp_path, job_id="other")
+    cut_short(tmp_path)
+
+    found = {status.job_id: status for status in asyncio.run(job_statuses(tmp_path))}
+
+    assert {job_id: status.state for job_id, status in found.items()} == {
+        "other": State.RUNNING,
+        JOB: State.STOPPED,
+    }
+    assert (found[JOB].files, found[JOB].done, found[JOB].unfinished) == (3, None, True)
+    assert asyncio.run(job_statuses(tmp_path / "none")) == []
+
+
+def test_a_living_owner(tmp_path: Path) -> None:
+    """A commit whose owner may live is left alone, unless it is taken by force."""
+    let_live(cut_short(tmp_path))
+    before = left(tmp_path)
+
+    with pytest.raises(OwnedError, match="takeover"):
+        asyncio.run(resume_job(tmp_path))
+    with pytest.raises(OwnedError):
+        asyncio.run(rollback_job(tmp_path))
+    assert left(tmp_path) == before
+    assert asyncio.run(resume_job(tmp_path, force=True)).resumed
+    assert visible(tmp_path) == WHOLE
+
+
+def test_several_that_were_cut_short(tmp_path: Path) -> None:
+    """Of several the one has to be named; the error names them all."""
+    for job_id in "ab":
+        prepare(tmp_path, ({f"{job_id}/part": "x"},), job_id=job_id)
+    for job_id in "ab":
+        cut(tmp_path, f"{job_id}/part", job_id=job_id)
+
+    with pytest.raises(OptionError, match=r"--job-id a; asynccommit resume .* --job-id b"):
+        asyncio.run(resume_job(tmp_path))
+    assert asyncio.run(resume_job(tmp_path, "b")).files == 1
+    assert asyncio.run(resume_job(tmp_path)).job_id == "a"
+
+
+def test_adopting(tmp_path: Path) -> None:
+    """A half-done commit of Hadoop's, which has no record, is adopted if that is asked for."""
+    attempt = prepare(tmp_path)
+    (tmp_path / "day=2").mkdir()
+    next(attempt.glob("tasks/*/day=2/part-0")).rename(tmp_path / "day=2/part-0")
+
+    with pytest.raises(NotFoundError):
+        asyncio.run(resume_job(tmp_path))
+    assert asyncio.run(resume_job(tmp_path, adopt=True)).files == 3
+    assert visible(tmp_path) == WHOLE
+
+
+def test_a_rerun_after_a_crash(tmp_path: Path) -> None:
+    """A new job beside a commit that was cut short is refused, or ends it first, by option."""
+    cut_short(tmp_path)
+
+    async def rerun(**options: str) -> None:
+        async with open_job(tmp_path, options=options) as job, job.task(0) as task:
+            await task.put(f"day=3/{job.job_id}", b"x")
+
+    with pytest.raises(UnfinishedError, match=f"asynccommit resume file:{tmp_path}") as refused:
+        asyncio.run(rerun())
+    assert refused.value.jobs == (JOB,)
+    asyncio.run(rerun(**{"asynccommit.on.unfinished": "rollback"}))
+    assert len(visible(tmp_path)) == 1
+
+
+def test_a_job_key(tmp_path: Path) -> None:
+    """Work that has a key is done once: a rerun is told so, before it writes anything."""
+    options = {"asynccommit.job.key": "of monday"}
+
+    async def run() -> None:
+        async with open_job(tmp_path / "out", options=options) as job, job.task(0) as task:
+            await task.put(job.job_id, b"x")
+
+    asyncio.run(run())
+    with pytest.raises(CommittedError, match="of monday"):
+        asyncio.run(run())
+    assert len(visible(tmp_path / "out")) == 1
+
+
+def test_rollback_on_failure(tmp_path: Path) -> None:
+    """By option a commit that fails half-way is undone at once."""
+    options = {"asynccommit.on.failure": "rollback"}
+
+    async def run() -> None:
+        async with open_job(tmp_path / "out", options=options) as job:
+            async with job.task(0) as task:
+                await task.put("a/part", b"x")
+                await task.put("b/part", b"x")
+            (lost,) = (tmp_path / "out").glob("_temporary/*/00/tasks/*/b/part")
+            lost.unlink()
+
+    with pytest.raises(CommitError, match="rolled back"):
+        asyncio.run(run())
+    assert visible(tmp_path / "out") == {}

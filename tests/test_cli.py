@@ -2,87 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from asynccommit import __version__
 from asynccommit.cli import main
-from asynccommit.cli.app import absolute
+from asynccommit.cli.arguments import absolute
 from asynccommit.cli.output import Exit, exit_code
 from asynccommit.errors import (
     CommitError,
+    CommittedError,
     CommitUnknownError,
     DeniedError,
+    LeaseLostError,
     ManifestError,
     NotFoundError,
     OptionError,
     OutcomeUnknownError,
+    OwnedError,
     PreflightError,
+    UnfinishedError,
     UnsupportedError,
     UrlError,
     ValidationError,
 )
-from tests.support.jobs import JOB, committer, left, run_task, visible, write
+from tests.cli.support import TASKS, Command, cut_short, prepare
+from tests.support.jobs import JOB, left, visible, write
 
 HOSTILE = "day=\x1b[31m[red]\u202e\n"
-TASKS: tuple[Mapping[str, str], ...] = (
-    {"day=1/part-0": "one", "day=2/part-0": "two"},
-    {"day=1/part-1": "three"},
-)
-
-
-def prepare(
-    dest: Path,
-    tasks: tuple[Mapping[str, str], ...] = TASKS,
-    *,
-    job_id: str = JOB,
-    prefix: str = "",
-    attempt: int = 0,
-) -> Path:
-    """Leave a job whose tasks have committed; return its attempt directory."""
-
-    async def run() -> str:
-        job = committer(dest, job_id=job_id, attempt=attempt)
-        job.layout = replace(job.layout, prefix=prefix)
-        await job.setup_job()
-        for number, files in enumerate(tasks):
-            await run_task(job, number, files)
-        await job.store.aclose()
-        return job.layout.attempt_dir
-
-    return Path(asyncio.run(run()))
-
-
-class Command:
-    """Runs the command in this process and keeps what it says."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self.out = ""
-        self.err = ""
-
-    def __call__(self, *args: str | Path) -> int:
-        """Run the command; return its exit code."""
-        self._capsys.readouterr()
-        code = main([str(arg) for arg in args])
-        self.out, self.err = self._capsys.readouterr()
-        return code
-
-    def json(self, *args: str | Path) -> Any:
-        """Run the command with ``--json``; return the value, with the exit code beside it."""
-        code = self(*args, "--json")
-        value = json.loads(self.out)
-        return {**value, "code": code}
 
 
 @pytest.fixture
@@ -229,11 +182,12 @@ def test_commit_twice_is_done(command: Command, tmp_path: Path) -> None:
 
 
 def test_commit_begun_is_refused(command: Command, tmp_path: Path) -> None:
-    """A job whose commit has begun is not committed again by hand."""
+    """A job whose commit has begun is not committed again by hand: what to type is said."""
     (prepare(tmp_path) / "commit-record.json").write_text("{}")
 
     assert command("commit", tmp_path, "--tasks", "2") == Exit.REFUSED
     assert "has begun already" in command.err
+    assert command.err.endswith(f": asynccommit resume file:{tmp_path} --job-id {JOB}\n")
 
 
 def test_commit_staged_files_are_refused(command: Command, tmp_path: Path) -> None:
@@ -326,22 +280,15 @@ def test_abort_leaves_other_jobs(command: Command, tmp_path: Path) -> None:
 
 
 def test_abort_of_a_begun_commit_is_refused(command: Command, tmp_path: Path) -> None:
-    """A job whose commit has begun is kept."""
-    attempt = prepare(tmp_path)
-    begin(attempt)
+    """A job whose commit has begun is kept, and what to type is said."""
+    attempt = cut_short(tmp_path)
 
     report = command.json("abort", tmp_path)
 
     assert (report["code"], report["outcome"]) == (Exit.REFUSED, "kept")
     assert attempt.is_dir()
-
-
-def begin(attempt: Path) -> None:
-    """Write a commit record as a commit does."""
-    record = {"jobId": JOB, "attempt": 0, "started": 1_795_000_000_000, "host": "h", "user": "u"}
-    record |= {"files": 3, "bytes": 11, "manifests": "sha256:", "tasks": {}}
-    text = json.dumps({"type": "asynccommit.CommitRecord/1", **record})
-    (attempt / "commit-record.json").write_text(text)
+    assert command("abort", tmp_path) == Exit.REFUSED
+    assert command.out.endswith(f"asynccommit abort file:{tmp_path} --job-id {JOB} --rollback\n")
 
 
 # --- inspect -----------------------------------------------------------------------------------
@@ -423,13 +370,15 @@ def test_inspect_lost_file_is_a_problem(command: Command, tmp_path: Path) -> Non
 
 
 def test_inspect_begun_job_says_by_whom(command: Command, tmp_path: Path) -> None:
-    """A job whose commit has begun says when and by whom; the record can be inspected too."""
-    attempt = prepare(tmp_path)
-    begin(attempt)
+    """A job whose commit has begun says when, by whom, why it stopped, and what to type."""
+    attempt = cut_short(tmp_path)
 
-    assert "by u on h" in command.json("inspect", attempt)["problems"][0]
-    record = command.json("inspect", attempt / "commit-record.json")
-    assert (record["kind"], record["facts"]["files"]) == ("commit record", 3)
+    found = command.json("inspect", attempt)
+
+    assert found["code"] == Exit.REFUSED
+    assert "by alice@driver-0; it is stopped, because of: " in found["problems"][0]
+    assert found["problems"][0].endswith(f"asynccommit resume file:{tmp_path} --job-id {JOB}")
+    assert (found["facts"]["files"], found["facts"]["done"]) == (3, "1 of 3 files")
 
 
 def test_inspect_marker_and_summary(command: Command, tmp_path: Path) -> None:
@@ -567,7 +516,11 @@ ERRORS = (
     (OptionError("?"), Exit.USAGE),
     (UrlError("?"), Exit.USAGE),
     (UnsupportedError("?"), Exit.USAGE),
+    (LeaseLostError("j", "s", ()), Exit.FAILED),
     (PreflightError("j", "s", ()), Exit.REFUSED),
+    (OwnedError("j", "s", ()), Exit.REFUSED),
+    (UnfinishedError("j", "s", (), "?"), Exit.REFUSED),
+    (CommittedError("j", "s", ()), Exit.REFUSED),
     (ManifestError("/x", "?"), Exit.REFUSED),
     (CommitUnknownError("j", "s", ()), Exit.UNKNOWN),
     (OutcomeUnknownError("rename", "/x"), Exit.UNKNOWN),
@@ -580,7 +533,7 @@ ERRORS = (
 def test_exit_codes_are_stable(error: BaseException, code: Exit) -> None:
     """Every kind of error has the exit code that scripts rely on."""
     assert exit_code(error) is code
-    assert [int(code) for code in Exit] == [0, 1, 2, 3, 4, 5, 130]
+    assert [int(code) for code in Exit] == [0, 1, 2, 3, 4, 5, 130, 143]
 
 
 def test_interrupt_ends_with_130(tmp_path: Path) -> None:

@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import CommitError, DeniedError, OptionError, PreflightError
-from asynccommit.options import CLASSIC, DEAD, KEYS, MANIFEST, Options, OptionWarning
+from asynccommit.options import (
+    CLASSIC,
+    DEAD,
+    KEYS,
+    MANIFEST,
+    Mode,
+    OnFailure,
+    OnUnfinished,
+    Options,
+    OptionWarning,
+)
 from asynccommit.wrappers.base import Call, Op
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import JOB, committer, run_task, visible, write
@@ -63,12 +73,77 @@ def test_sparks_own_default_is_no_news() -> None:
         ("asynccommit.rate", "-1"),
         ("asynccommit.rate", "nan"),
         ("asynccommit.attempts", ""),
+        ("asynccommit.on.unfinished", "ignore"),
+        ("asynccommit.on.unfinished", ""),
+        ("asynccommit.on.failure", "abort"),
+        ("asynccommit.lease", "0"),
+        ("asynccommit.lease", "0.9"),
+        ("asynccommit.lease", "86401"),
+        ("asynccommit.lease", "nan"),
+        ("asynccommit.lease", "inf"),
+        ("asynccommit.lease", "a minute"),
+        ("asynccommit.resume.outside", "maybe"),
     ],
 )
 def test_a_value_that_cannot_be_read(key: str, value: str) -> None:
     """A bad value is refused with its key."""
     with pytest.raises(OptionError, match=key):
         Options.from_conf({key: value})
+
+
+@pytest.mark.parametrize("prefix", ["", "spark.", "spark.hadoop."])
+def test_keys_of_commits_that_are_cut_short(prefix: str) -> None:
+    """What is done about commits that were cut short is said with these keys."""
+    read = Options.from_conf(
+        {
+            f"{prefix}asynccommit.on.unfinished": " Resume ",
+            f"{prefix}asynccommit.on.failure": "ROLLBACK",
+            f"{prefix}asynccommit.lease": "90.5",
+            f"{prefix}asynccommit.job.key": " nightly ",
+            f"{prefix}asynccommit.resume.outside": "true",
+        }
+    )
+
+    assert read == Options(
+        on_unfinished=OnUnfinished.RESUME,
+        on_failure=OnFailure.ROLLBACK,
+        lease=90.5,
+        job_key="nightly",
+        outside=True,
+    )
+
+
+def test_what_is_kept_if_nothing_is_said() -> None:
+    """By default nothing of another's is touched, and nothing that failed is undone."""
+    options = Options()
+
+    assert (options.on_unfinished, options.on_failure) == (OnUnfinished.REFUSE, OnFailure.KEEP)
+    assert (options.lease, options.job_key, options.outside) == (None, None, False)
+    assert Options.from_conf({"asynccommit.job.key": " "}).job_key is None
+
+
+@pytest.mark.parametrize("choices", [OnUnfinished, OnFailure])
+def test_a_choice_that_is_none(choices: type[OnUnfinished] | type[OnFailure]) -> None:
+    """Who says something else is told what there is to say."""
+    key = "asynccommit.on." + ("unfinished" if choices is OnUnfinished else "failure")
+    with pytest.raises(OptionError) as refused:
+        Options.from_conf({key: "ask me"})
+
+    assert all(choice.value in str(refused.value) for choice in choices)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_modes_by_name(mode: Mode) -> None:
+    """A mode is said by its name, or is one."""
+    assert Mode.of(mode.value) is Mode.of(mode) is mode
+    assert str(mode) == mode.value
+
+
+@pytest.mark.parametrize("name", ["", "overwrite", "APPEND", "replace-table", None, 1])
+def test_names_that_are_no_modes(name: Any) -> None:
+    """Anything else is refused with the names that there are."""
+    with pytest.raises(OptionError, match="append, fail, replace_table, replace_partitions"):
+        Mode.of(name)
 
 
 def test_every_key_has_a_field() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockBuster
 
-from asynccommit import sync
+from asynccommit import Mode, OptionError, Progress, State, sync
 from asynccommit.emulators.adls import EmulatorThread
 from asynccommit.errors import CommitError, PreflightError, UnsupportedError
 from asynccommit.job import TaskCommit
-from tests.support.jobs import visible
+from tests.cli.support import TASKS, cut_short, prepare
+from tests.support.jobs import JOB, visible, write
 
 
 def test_a_job_in_a_with_block(tmp_path: Path) -> None:
@@ -160,3 +161,45 @@ def test_a_destination_that_is_a_file(tmp_path: Path) -> None:
         pass
 
     assert (tmp_path / "out").read_text() == "x"
+
+
+def test_ending_commits_that_were_cut_short(tmp_path: Path) -> None:
+    """The blocking calls see, finish and undo what a dead process left."""
+    old = {"day=2/old": "old"}
+    write(tmp_path, old)
+    cut_short(tmp_path)
+
+    (status,) = sync.job_statuses(tmp_path)
+    assert (status.job_id, status.state) == (JOB, State.STOPPED)
+    report = sync.rollback_job(tmp_path)
+    assert (report.rolled_back, visible(tmp_path)) == (True, old)
+
+    cut_short(tmp_path)
+    told: list[Progress] = []
+    assert sync.resume_job(tmp_path, on_progress=told.append).files == 3
+    assert visible(tmp_path) == {**old, **TASKS[0], **TASKS[1]}
+    assert told
+
+
+def test_commit_job_resumes(tmp_path: Path) -> None:
+    """Whoever has the job's messages may just commit again."""
+    cut_short(tmp_path)
+
+    assert sync.commit_job(tmp_path, JOB).resumed
+    assert visible(tmp_path) == {**TASKS[0], **TASKS[1]}
+
+
+def test_modes(tmp_path: Path) -> None:
+    """A job, a commit and a plan take a mode, by name as well."""
+    write(tmp_path, {"p=1/old": "old", "p=2/old": "old"})
+    prepare(tmp_path, ({"p=1/part": "new"},))
+
+    plan = sync.plan_job(tmp_path, JOB, mode="replace_partitions")
+    assert plan.replacing == (f"{tmp_path}/p=1",)
+    sync.commit_job(tmp_path, JOB, mode=Mode.REPLACE_PARTITIONS)
+    assert visible(tmp_path) == {"p=1/part": "new", "p=2/old": "old"}
+    with sync.job(tmp_path, mode="replace_table") as job, job.task(0) as task:
+        task.put("p=3/part", b"newer")
+    assert visible(tmp_path) == {"p=3/part": "newer"}
+    with pytest.raises(OptionError, match="replace_table"):
+        sync.commit_job(tmp_path, "j", mode="overwrite")

@@ -14,16 +14,20 @@ from typing import Any, NoReturn, TextIO
 
 import typer
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
+    CommittedError,
     CommitUnknownError,
     ManifestError,
     NotFoundError,
     OptionError,
     OutcomeUnknownError,
+    OwnedError,
     PreflightError,
+    UnfinishedError,
     UnsupportedError,
     UrlError,
 )
@@ -44,6 +48,7 @@ class Exit(IntEnum):
     UNKNOWN = 4
     NOT_FOUND = 5
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +92,32 @@ class Output:
             value = {"error": code.name.lower(), "message": message, "exit_code": int(code)}
             sys.stdout.write(json.dumps({**value, **_details(error)}, indent=2) + "\n")
         else:
-            _show(safe(f"error: {message}", "red"), sys.stderr)
+            # One error is a list; in all others a line that ends is part of some hostile name.
+            lines = message.split("\n") if isinstance(error, UnfinishedError) else [message]
+            shown = [safe(line, "red") for line in (f"error: {lines[0]}", *lines[1:])]
+            _show(Text("\n").join(shown), sys.stderr)
         raise typer.Exit(int(code))
+
+
+class Stopped(Exception):  # noqa: N818  it is no error
+    """A signal has ended a verb, and all that it had under way.
+
+    Args:
+        code: how the command ends.
+        message: what is left, and the command that goes on.
+    """
+
+    def __init__(self, code: Exit, message: str) -> None:
+        self.code = code
+        super().__init__(message)
 
 
 _CODES: tuple[tuple[tuple[type[BaseException], ...], Exit], ...] = (
     ((CommitUnknownError, OutcomeUnknownError), Exit.UNKNOWN),
-    ((PreflightError, ManifestError), Exit.REFUSED),
+    (
+        (PreflightError, ManifestError, OwnedError, UnfinishedError, CommittedError),
+        Exit.REFUSED,
+    ),
     ((NothingThereError, NotFoundError), Exit.NOT_FOUND),
     ((OptionError, UrlError, UnsupportedError, SeveralJobsError), Exit.USAGE),
     ((KeyboardInterrupt,), Exit.INTERRUPTED),
@@ -102,6 +126,8 @@ _CODES: tuple[tuple[tuple[type[BaseException], ...], Exit], ...] = (
 
 def exit_code(error: BaseException) -> Exit:
     """Return how the command ends after this error."""
+    if isinstance(error, Stopped):
+        return error.code
     return next((code for kinds, code in _CODES if isinstance(error, kinds)), Exit.FAILED)
 
 
@@ -123,12 +149,14 @@ def handled(output: Output) -> Iterator[None]:
 def _message(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; asynccommit inspect shows how far it came"
-    if isinstance(error, AsyncCommitError):
+    if isinstance(error, AsyncCommitError | Stopped):
         return conceal(str(error))
     return conceal(f"unexpected {type(error).__name__}: {error} (--debug shows where)")
 
 
 def _details(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, UnfinishedError):
+        return {"job_id": error.job_id, "stage": error.stage, "jobs": list(error.jobs)}
     if isinstance(error, CommitError):
         failures = [conceal(f"{type(cause).__name__}: {cause}") for cause in error.failures]
         return {"job_id": error.job_id, "stage": error.stage, "failures": failures}
@@ -140,7 +168,9 @@ def _details(error: BaseException) -> dict[str, Any]:
 
 def _show(shown: RenderableType, stream: TextIO) -> None:
     if stream.isatty():
-        Console(file=stream, highlight=False, markup=False, emoji=False).print(shown)
+        console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        # A message may end with a command: the terminal wraps it, so that it can be copied.
+        console.print(shown, soft_wrap=isinstance(shown, Text), crop=False)
     else:
         stream.write(to_text(shown, _WIDE) + "\n")
     stream.flush()

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import Any
-
-import orjson
 
 from asynccommit.api import StorageOptions
 from asynccommit.committers.manifest import ManifestCommitter
@@ -18,21 +13,25 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
-from asynccommit.formats.commit_record import TYPE as RECORD
-from asynccommit.formats.commit_record import decode_record
 from asynccommit.formats.manifest import (
     MAX_MANIFEST_BYTES,
     SUFFIX,
-    FileEntry,
     TaskManifest,
     decode_manifest,
 )
-from asynccommit.formats.success import NAME as MARKER
-from asynccommit.formats.success import decode_success
 from asynccommit.host import this_host
 from asynccommit.job import SUCCESS, TEMPORARY, Layout
 from asynccommit.options import Options
 from asynccommit.parallel import for_each
+from asynccommit.report.files import (
+    SHOWN,
+    Inspection,
+    Rename,
+    moment,
+    read_success,
+    reader_of,
+    rename_of,
+)
 from asynccommit.report.jobs import (
     FoundJob,
     NothingThereError,
@@ -42,53 +41,11 @@ from asynccommit.report.jobs import (
     look_at,
     open_place,
 )
+from asynccommit.report.plain import count_of
+from asynccommit.report.status import view
 from asynccommit.stages.load import decode_entries
 from asynccommit.store import Kind, Store
-from asynccommit.urls import Address, decode_uri
-
-SHOWN = 100
-"""How many renames are named."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rename:
-    """One file to commit: decoded paths or, of what cannot be decoded, the texts that are there."""
-
-    source: str
-    dest: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """What is at a path.
-
-    Attributes:
-        kind: ``manifest``, ``success``, ``commit record``, ``job`` or ``destination``.
-        path: as a user writes it.
-        facts: what is to be said of it; JSON values.
-        tasks: of a job, one row a manifest.
-        renames: the first of the files that a commit would move.
-        problems: why a commit would be refused.
-        parts: of a destination, its jobs and its marker.
-    """
-
-    kind: str
-    path: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    tasks: Sequence[Mapping[str, Any]] = ()
-    renames: Sequence[Rename] = ()
-    problems: Sequence[str] = ()
-    parts: Sequence[Inspection] = ()
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing speaks against a commit, here or in the parts."""
-        return not self.problems and all(part.sound for part in self.parts)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self)
+from asynccommit.urls import Address
 
 
 async def inspect(place: Address, storage: StorageOptions = None) -> Inspection:
@@ -143,7 +100,7 @@ async def _destination(store: Store, dest: Address, only: str | None = None) -> 
 
 async def _marker(store: Store, place: Address) -> Inspection:
     try:
-        return _success(await store.get(place.path, MAX_MANIFEST_BYTES), place)
+        return read_success(await store.get(place.path, MAX_MANIFEST_BYTES), place)
     except ManifestError as error:
         return Inspection("success", str(place), problems=[str(error)])
 
@@ -155,61 +112,10 @@ def _classic(job: FoundJob) -> Inspection:
 
 async def _file(store: Store, place: Address) -> Inspection:
     data = await store.get(place.path, MAX_MANIFEST_BYTES)
-    read = _reader(place.path.rpartition("/")[2], data)
+    read = reader_of(place, data)
     if read is not None:
         return read(data, place)
     return await _manifest(store, decode_manifest(data, str(place)), place)
-
-
-def _reader(name: str, data: bytes) -> Callable[[bytes, Address], Inspection] | None:
-    """Return how to read a file, by what it says that it is, then by its name."""
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        value = None
-    said = (value.get("type"), value.get("name")) if isinstance(value, dict) else (None, None)
-    if said[0] == RECORD or (value is None and name == "commit-record.json"):
-        return _record
-    if said[1] == MARKER or (value is None and name.startswith((SUCCESS, "summary-"))):
-        return _success
-    return None
-
-
-def _success(data: bytes, place: Address) -> Inspection:
-    if not data:
-        said = "a classic committer: its marker is empty and says no more"
-        return Inspection("success", str(place), {"committer": said})
-    found = decode_success(data, str(place))
-    counters = found.statistics.counters
-    facts: dict[str, Any] = {
-        "success": found.success,
-        "job_id": found.job_id,
-        "job_id_source": found.job_id_source,
-        "date": found.date,
-        "host": found.hostname,
-        "committer": found.committer,
-        "files": counters.get("committer_files_committed", 0),
-        "bytes": counters.get("committer_bytes_committed", 0),
-        "diagnostics": dict(found.diagnostics),
-        "filenames": [_decoded(uri) for uri in found.filenames],
-    }
-    return Inspection("success", str(place), facts)
-
-
-def _record(data: bytes, place: Address) -> Inspection:
-    found = decode_record(data, str(place))
-    started = datetime.fromtimestamp(found.started_ms / 1000, UTC)
-    facts = {
-        "job_id": found.job_id,
-        "attempt": found.attempt,
-        "started": started.isoformat(timespec="seconds"),
-        "host": found.host,
-        "user": found.user,
-        "files": found.files,
-        "bytes": found.bytes,
-        "tasks": dict(found.tasks),
-    }
-    return Inspection("commit record", str(place), facts)
 
 
 async def _manifest(store: Store, manifest: TaskManifest, place: Address) -> Inspection:
@@ -228,7 +134,7 @@ async def _manifest(store: Store, manifest: TaskManifest, place: Address) -> Ins
         facts["where"] = "outside of its job: sources and destinations were not looked at"
     else:
         problems = await _conflicts(store, layout, manifest)
-    renames = [_rename(entry) for entry in manifest.files[:SHOWN]]
+    renames = [rename_of(entry) for entry in manifest.files[:SHOWN]]
     return Inspection("manifest", str(place), facts, renames=renames, problems=problems)
 
 
@@ -274,7 +180,7 @@ async def _job(store: Store, job: FoundJob) -> Inspection:
     facts = _facts_of(job, look)
     problems = list(look.problems)
     if job.begun:
-        problems.insert(0, await _who_began(store, layout))
+        problems.insert(0, await _how_far(store, job, facts))
     if job.staged:
         problems.append("files are staged for other places; only the tasks' messages know where")
     if not problems:
@@ -324,17 +230,30 @@ class _Look:
                 "bytes": sum(entry.size for entry in manifest.files),
             }
         )
-        self.renames += [_rename(e) for e in manifest.files[: SHOWN - len(self.renames)]]
+        self.renames += [rename_of(e) for e in manifest.files[: SHOWN - len(self.renames)]]
 
 
-async def _who_began(store: Store, layout: Layout) -> str:
+async def _how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:
+    """Return what has become of the commit, with the command that goes on; note the rest."""
     text = "a commit of this job has begun"
-    try:
-        record = decode_record(await store.get(layout.record, MAX_MANIFEST_BYTES), layout.record)
-    except AsyncCommitError as error:
-        return f"{text}, and its record cannot be read: {error}"
-    when = datetime.fromtimestamp(record.started_ms / 1000, UTC).isoformat(timespec="seconds")
-    return f"{text}: at {when}, by {record.user} on {record.host}"
+    found = await view(store, job)
+    status = found.status
+    if status is None:
+        return f"{text}, and how far it is cannot be told: {found.problem}"
+    facts.update(
+        state=str(status.state),
+        owner=status.owner,
+        epoch=status.epoch,
+        committed_tasks=status.tasks,
+        files=status.files,
+        bytes=status.bytes,
+    )
+    if status.done is not None:
+        facts["done"] = f"{status.done:,} of {count_of(status.files, 'file')}"
+    text += f": at {moment(status.started_ms)}, by {status.owner}; it is {status.state}"
+    if status.error:
+        text += f", because of: {status.error}"
+    return f"{text}. {found.resume.command}".rstrip(". ")
 
 
 async def _refusal(store: Store, layout: Layout, facts: dict[str, Any]) -> list[str]:
@@ -345,14 +264,3 @@ async def _refusal(store: Store, layout: Layout, facts: dict[str, Any]) -> list[
         return [str(reason) for reason in error.failures] or [str(error)]
     facts["directories"] = plan.directories
     return []
-
-
-def _rename(entry: FileEntry) -> Rename:
-    return Rename(_decoded(entry.source), _decoded(entry.dest), entry.size)
-
-
-def _decoded(uri: str) -> str:
-    try:
-        return str(decode_uri(uri))
-    except AsyncCommitError:
-        return uri

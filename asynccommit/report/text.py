@@ -11,10 +11,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.report.inspection import Inspection
+from asynccommit.report.files import Inspection
 from asynccommit.report.plain import count_of, plain, show_bytes, show_seconds
 from asynccommit.report.progress import OUTERMOST, stage_name
-from asynccommit.results import AbortReport, JobReport
+from asynccommit.report.status import JobView, Situation
+from asynccommit.results import AbortReport, JobReport, JobStatus
 
 _WORTH = 0.1  # seconds of waiting that are worth a word
 ROWS = 20
@@ -35,17 +36,21 @@ def to_text(renderable: RenderableType, width: int = 100) -> str:
 
 
 def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:
-    """Return what a commit did or, after a dry run, would do."""
+    """Return what a commit or resume did or, after a dry run, would do."""
     if report.already:
         return safe(f"job {report.job_id} had been committed before: nothing was done")
+    if report.rolled_back:
+        return safe(f"job {report.job_id} was being rolled back, and that is finished", "bold")
     verb = "would commit" if dry_run else "committed"
     head = (
         f"job {report.job_id} {verb} {count_of(report.files, 'file')}, "
         f"{show_bytes(report.bytes)}, of {count_of(len(report.tasks), 'task')}"
     )
+    if report.resumed:
+        head += ", resumed,"
     if not dry_run:
         head += f" in {show_seconds(report.seconds)}"
-        if report.seconds > 0 and report.files:
+        if report.seconds > 0 and report.files and not report.resumed:
             head += f" ({report.files / report.seconds:,.0f} files/s)"
     return Group(safe(head, "bold"), Padding(_job_facts(report, dry_run), (0, 0, 0, 2)))
 
@@ -56,6 +61,9 @@ def _job_facts(report: JobReport, dry_run: bool) -> Table:
         if number:
             table.add_row(name, f"{number:,}")
     if dry_run:
+        if report.replacing:
+            _add_list(table, "would be replaced", report.replacing, report.replaced)
+            table.add_row("files replaced", f"{report.replaced_files:,}")
         _add_list(table, "files", report.filenames, report.files)
         return table
     table.add_row("stages", safe(stage_times(report.stages)))
@@ -97,9 +105,75 @@ def check_list(checks: Mapping[str, bool]) -> RenderableType:
 
 
 def abort_report(report: AbortReport) -> RenderableType:
-    """Return what an abort did."""
+    """Return what an abort or rollback did."""
     what = report.kept or report.outcome
+    if report.rolled_back:
+        what = f"rolled back: {count_of(report.files, 'file')} taken back"
+        if report.restored:
+            what += f", {report.restored:,} put back in their place"
     return safe(f"job {report.job_id}: {what}", "bold")
+
+
+def situation(found: Situation) -> RenderableType:
+    """Return the jobs under a destination, and what could be done about each."""
+    parts: list[RenderableType] = [Text.assemble(("destination ", "bold"), safe(found.dest))]
+    if found.jobs:
+        parts += [Padding(_overview(found.jobs), (0, 0, 0, 2))]
+    else:
+        parts.append(Text("  no job is there"))
+    for job in found.jobs[:ROWS]:
+        parts += _next_steps(job)
+    for name in found.classic:
+        said = f"job {name} of Hadoop's FileOutputCommitter is there, which is not ours"
+        parts.append(Padding(safe(said), (0, 0, 0, 2)))
+    if found.rubbish:
+        said = f"{count_of(len(found.rubbish), 'directory', 'directories')} of jobs that ended"
+        parts.append(Padding(safe(f"{said}; to delete what is left:"), (1, 0, 0, 2)))
+        commands = list(dict.fromkeys(found.rubbish.values()))[:ROWS]
+        parts += [_typed(command, 4) for command in commands]
+    return Group(*parts)
+
+
+def _overview(jobs: Sequence[JobView]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    for name in ("job", "state", "age", "done", "owner", "last sign of life"):
+        table.add_column(name, overflow="fold")
+    for job in jobs:
+        status = job.status
+        if status is None:
+            table.add_row(safe(job.name), "unknown")
+            continue
+        age = "" if job.age is None else show_seconds(job.age)
+        silent = "" if job.silent is None else f"{show_seconds(job.silent)} ago"
+        row = (str(status.state), age, _done(status), status.owner, silent)
+        table.add_row(safe(job.name), *(safe(cell) for cell in row))
+    return table
+
+
+def _done(status: JobStatus) -> str:
+    if not status.epoch:
+        return f"{count_of(status.tasks, 'task')} committed"
+    if status.done is None:
+        return count_of(status.files, "file")
+    return f"{status.done:,} of {count_of(status.files, 'file')}"
+
+
+def _next_steps(job: JobView) -> Iterator[RenderableType]:
+    """Yield why a job stopped and what can be done; commands stay in one line, to be copied."""
+    yield Text()
+    yield Padding(safe(f"job {job.name}", "bold"), (0, 0, 0, 2))
+    why = job.problem or (job.status.error if job.status is not None else "")
+    if why:
+        yield Padding(safe(f"why     {why}", "red"), (0, 0, 0, 4))
+    for name, advice in (("resume", job.resume), ("abort", job.abort)):
+        if advice.does:
+            yield Padding(safe(f"{name:<8}{advice.does}"), (0, 0, 0, 4))
+        if advice.command:
+            yield _typed(advice.command, 12)
+
+
+def _typed(command: str, indent: int) -> Text:
+    return Text(" " * indent + plain(command), no_wrap=True, overflow="ignore")
 
 
 def inspection(found: Inspection) -> RenderableType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from asynccommit import AbortReport, JobReport
-from asynccommit.report.inspection import Inspection, Rename
+from asynccommit.report.files import Inspection, Rename
 from asynccommit.report.text import ROWS, abort_report, inspection, job_report, to_text
 
 REPORT = JobReport(

@@ -1,0 +1,104 @@
+"""``asynccommit abort``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from asynccommit.api import StorageOptions
+from asynccommit.cli.arguments import (
+    Attempt,
+    Debug,
+    JobId,
+    Json,
+    Option,
+    Outside,
+    Quiet,
+    Storage,
+    Url,
+    destination,
+    pairs,
+    read_options,
+)
+from asynccommit.cli.finding import Meant, explained, find
+from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.cli.signals import stoppable
+from asynccommit.engine import submit
+from asynccommit.options import Options
+from asynccommit.report.jobs import FoundJob, open_layout
+from asynccommit.report.progress import console_progress
+from asynccommit.report.text import abort_report
+from asynccommit.results import AbortReport
+from asynccommit.stages.run import OnProgress
+
+
+def abort(
+    url: Url,
+    job_id: JobId = None,
+    attempt: Attempt = None,
+    rollback: Annotated[
+        bool, typer.Option("--rollback", help="Undo a commit that has begun.")
+    ] = False,
+    outside: Outside = False,
+    option: Option = None,
+    storage_option: Storage = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Abort a job: delete what it left, unless its commit has begun.
+
+    With --rollback a commit that has begun is undone: what it moved is taken back, what it moved
+    aside is put back. Refused while the process that began it may live, and once it is committed.
+    """
+    output = Output(json, quiet, debug)
+    with handled(output):
+        options = read_options(option, output, outside=outside)
+        dest, storage = destination(url), pairs("-s", storage_option)
+        meant = Meant("abort", dest, job_id, attempt, ("--rollback",) * rollback)
+        job = find(meant, output, storage, lambda job: job.begun or not rollback)
+        if rollback and (job.begun or not job.present):
+            roll_back(job, options, storage, output)
+            return
+        with stoppable(job.layout, storage):
+            report = submit(_abort(job, options, storage))
+        output.result(report.to_json(), abort_report(report))
+        if report.kept:
+            raise typer.Exit(int(Exit.REFUSED))
+
+
+def roll_back(
+    job: FoundJob,
+    options: Options,
+    storage: StorageOptions,
+    output: Output,
+    *,
+    force: bool = False,
+) -> None:
+    """Undo a job's commit and say what was done."""
+    shown = console_progress(quiet=output.quiet)
+    with stoppable(job.layout, storage), shown as on_progress:
+        report = submit(_roll_back(job, options, storage, on_progress, force=force))
+    for warning in report.warnings:
+        output.warn(warning)
+    output.result(report.to_json(), abort_report(report))
+
+
+async def _roll_back(
+    job: FoundJob,
+    options: Options,
+    storage: StorageOptions,
+    on_progress: OnProgress,
+    *,
+    force: bool,
+) -> AbortReport:
+    async with open_layout(job.layout, options, storage) as committer:
+        words = ("takeover", "--rollback") if force else ("abort", "--rollback")
+        with explained(job, *words):
+            return await committer.rollback_job(force=force, on_progress=on_progress)
+
+
+async def _abort(job: FoundJob, options: Options, storage: StorageOptions) -> AbortReport:
+    async with open_layout(job.layout, options, storage) as committer:
+        return await committer.abort_job("asynccommit abort")

@@ -1,0 +1,62 @@
+"""``asynccommit status`` and ``asynccommit inspect``: they change nothing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from asynccommit.cli.arguments import (
+    Debug,
+    Json,
+    Storage,
+    Url,
+    absolute,
+    destination,
+    pairs,
+)
+from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.engine import submit
+from asynccommit.report.inspection import inspect as inspect_place
+from asynccommit.report.status import look_under
+from asynccommit.report.text import inspection, situation
+
+
+def status(
+    url: Url,
+    storage_option: Storage = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the jobs under a destination: how far each is, and what a resume or abort would do.
+
+    Changes nothing; ends with 0 whatever is there.
+    """
+    output = Output(json, debug=debug)
+    with handled(output):
+        found = submit(look_under(destination(url), pairs("-s", storage_option)))
+        output.result(found.to_json(), situation(found))
+
+
+def inspect(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A file that a job left, a job's directory or a destination.",
+        ),
+    ],
+    storage_option: Storage = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what is there and what a commit would do; changes nothing.
+
+    Ends with 3 if something speaks against a commit.
+    """
+    output = Output(json, debug=debug)
+    with handled(output):
+        found = submit(inspect_place(absolute(path), pairs("-s", storage_option)))
+        output.result({**found.to_json(), "sound": found.sound}, inspection(found))
+        if not found.sound:
+            raise typer.Exit(int(Exit.REFUSED))

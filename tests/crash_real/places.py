@@ -1,0 +1,244 @@
+"""Tables on real stores, with a job whose tasks have committed: saved once, restored at will."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from asynccommit.api import Job, open_committer
+from asynccommit.emulators.adls import AdlsEmulator, EmulatorThread
+from asynccommit.options import Mode
+from asynccommit.sim.nodes import Node, find
+
+JOB = "killed-0001"
+PARTITIONS = 5
+OLD_SUCCESS = b'{"name": "of yesterday"}'
+OLD: Mapping[str, bytes] = {
+    **{
+        f"p={p}/old-{n}": b"old %d %d" % (p, n)
+        for p, count in ((0, 3), (1, 1))
+        for n in range(count)
+    },
+    "p=9/old-0": b"of a partition that the job does not touch",
+    "p=9/deep/old-1": b"deeper",
+    "_SUCCESS": OLD_SUCCESS,
+}
+"""What the table holds before the job: two of its partitions are the job's as well."""
+
+Tree = Mapping[str, str]
+"""Path -> digest of the content, ``"/"`` for a directory."""
+
+
+def new_files(tasks: int, files: int) -> dict[int, dict[str, bytes]]:
+    """Return what each task writes."""
+    return {
+        task: {
+            f"p={n % PARTITIONS}/part-{task:03d}-{n:03d}": b"task %d, file %d" % (task, n)
+            for n in range(files)
+        }
+        for task in range(tasks)
+    }
+
+
+def table_after(mode: Mode, written: Mapping[int, Mapping[str, bytes]]) -> dict[str, str]:
+    """Return the tree of a table in which the job is committed, ``_SUCCESS`` apart."""
+    replaced = tuple(f"p={p}/" for p in range(PARTITIONS))
+    kept = {
+        path: data
+        for path, data in OLD.items()
+        if path != "_SUCCESS" and (mode is Mode.APPEND or not path.startswith(replaced))
+    }
+    return tree_of({**kept, **{p: d for files in written.values() for p, d in files.items()}})
+
+
+def table_before() -> dict[str, str]:
+    """Return the tree of the table as it was."""
+    return tree_of(OLD)
+
+
+def tree_of(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return files with their directories as a tree."""
+    tree: dict[str, str] = {}
+    for path, data in files.items():
+        tree[path] = digest(data)
+        while path := path.rpartition("/")[0]:
+            tree[path] = "/"
+    return tree
+
+
+def digest(data: bytes) -> str:
+    """Return what a content is compared by."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def visible(tree: Tree) -> dict[str, str]:
+    """Return a tree without ``_temporary``."""
+    return {path: said for path, said in tree.items() if path.split("/")[0] != "_temporary"}
+
+
+class Place(Protocol):
+    """A destination on a real store."""
+
+    url: str
+    arguments: tuple[str, ...]
+    rate: int
+
+    @property
+    def storage(self) -> dict[str, str]:
+        """Options of the store."""
+        ...
+
+    def save(self) -> None:
+        """Remember the destination as it is."""
+        ...
+
+    def restore(self) -> None:
+        """Make it so again; files keep their identity."""
+        ...
+
+    def tree(self) -> dict[str, str]:
+        """Return all that is there."""
+        ...
+
+    def names(self) -> list[str]:
+        """Return the paths of all files, also while they move."""
+        ...
+
+
+class LocalPlace:
+    """A table on a local disk.
+
+    The copy is one of links, because a manifest knows a file by its inode.
+    """
+
+    def __init__(self, folder: Path, rate: int = 2000) -> None:
+        self._dest, self._saved = folder / "table", folder / "saved"
+        self.url = str(self._dest)
+        self.arguments: tuple[str, ...] = ()
+        self.storage: dict[str, str] = {}
+        self.rate = rate
+
+    def fill(self, files: Mapping[str, bytes]) -> None:
+        """Write files with their directories."""
+        for name, data in files.items():
+            path = self._dest / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+    def save(self) -> None:
+        """Remember the destination as it is."""
+        shutil.copytree(self._dest, self._saved, copy_function=os.link)
+
+    def restore(self) -> None:
+        """Make it so again; files keep their identity."""
+        shutil.rmtree(self._dest, ignore_errors=True)
+        shutil.copytree(self._saved, self._dest, copy_function=os.link)
+
+    def tree(self) -> dict[str, str]:
+        """Return all that is there."""
+        return {
+            str(path.relative_to(self._dest)): "/" if path.is_dir() else digest(path.read_bytes())
+            for path in self._dest.rglob("*")
+        }
+
+    def names(self) -> list[str]:
+        """Return the paths of all files, also while they move."""
+        found = os.walk(self._dest)
+        return [f"{folder}/{name}" for folder, _, names in found for name in names]
+
+
+class AdlsPlace:
+    """A table on an emulated account."""
+
+    def __init__(self, emulator: EmulatorThread, rate: int = 1500) -> None:
+        self._emulator = emulator
+        emulator.do(lambda it: it.model.create_filesystem("data"))
+        self.url = f"abfs://data@{emulator.account}.dfs.core.windows.net/table"
+        self.rate = rate
+        self._saved: Node | None = None
+        endpoint = emulator.endpoint.partition("://")[2]
+        self.storage = {
+            "account_host": endpoint,
+            "account_key": emulator.key,
+            "use_ssl": "false",
+        }
+        self.arguments = tuple(
+            word for key, value in self.storage.items() for word in ("-s", f"{key}={value}")
+        )
+
+    def fill(self, files: Mapping[str, bytes]) -> None:
+        """Write files with their directories."""
+
+        def write(it: AdlsEmulator) -> None:
+            for name, data in files.items():
+                it.model.create("data", f"table/{name}")
+                it.model.append("data", f"table/{name}", 0, data, flush=True)
+
+        self._emulator.do(write)
+
+    def save(self) -> None:
+        """Remember the destination as it is."""
+        self._saved = self._emulator.do(lambda it: copy.deepcopy(_filesystem(it)))
+
+    def restore(self) -> None:
+        """Make it so again; files keep their identity."""
+
+        def put_back(it: AdlsEmulator) -> None:
+            assert self._saved is not None
+            it.model.head_filesystem("data").root = copy.deepcopy(self._saved)
+
+        self._emulator.do(put_back)
+
+    def tree(self) -> dict[str, str]:
+        """Return all that is there."""
+        return self._emulator.do(lambda it: dict(_walk(_filesystem(it))))
+
+    def names(self) -> list[str]:
+        """Return the paths of all files, also while they move."""
+        return [path for path, said in self.tree().items() if said != "/"]
+
+
+def _filesystem(emulator: AdlsEmulator) -> Node:
+    return emulator.model.head_filesystem("data").root
+
+
+def _walk(root: Node) -> list[tuple[str, str]]:
+    table = find(root, "table")
+    waiting = [("", table)] if table is not None else []
+    found: list[tuple[str, str]] = []
+    while waiting:
+        path, node = waiting.pop()
+        if path:
+            found.append((path, "/" if node.is_dir else digest(node.read())))
+        waiting += [(f"{path}/{name}".lstrip("/"), _) for name, _ in (node.children or {}).items()]
+    return found
+
+
+async def _commit_tasks(place: Place, written: Mapping[int, Mapping[str, bytes]]) -> None:
+    async with open_committer(place.url, JOB, storage_options=place.storage) as committer:
+        await committer.setup_job()
+        job = Job(committer)
+
+        async def run(task: int) -> None:
+            async with job.task(task) as running:
+                for name, data in written[task].items():
+                    await running.put(name, data)
+
+        await asyncio.gather(*map(run, written))
+
+
+def prepare(
+    place: LocalPlace | AdlsPlace, tasks: int = 40, files: int = 25
+) -> dict[int, dict[str, bytes]]:
+    """Fill the table, commit the tasks of a job, save all that; return what the tasks wrote."""
+    place.fill(OLD)
+    written = new_files(tasks, files)
+    asyncio.run(_commit_tasks(place, written))
+    place.save()
+    return written

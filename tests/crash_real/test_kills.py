@@ -1,0 +1,45 @@
+"""A process that commits is killed, again and again; a new one finishes or undoes what it began."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from asynccommit.emulators.adls import running_emulator
+from tests.crash_real.kills import Harness
+from tests.crash_real.places import AdlsPlace, LocalPlace
+
+KILLS = int(os.environ.get("ASYNCCOMMIT_KILLS", "20"))
+SEED = int(os.environ.get("ASYNCCOMMIT_KILL_SEED", "1"))
+
+log = logging.getLogger(__name__)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120 + 20 * KILLS)]
+
+
+def kill_all(harness: Harness) -> None:
+    """Kill as often as is asked for; that most moments are inside of the commit is checked too."""
+    harness.prepare()
+    for number in range(KILLS):
+        try:
+            harness.kill(number)
+        except BaseException as error:
+            error.add_note(f"kill {number} of seed {SEED}; so far: {dict(harness.hits)}")
+            raise
+    log.info("where %s kills fell: %s", KILLS, dict(harness.hits))
+    assert harness.hits["inside"] >= KILLS // 4
+
+
+def test_kills_on_a_local_disk(tmp_path: Path) -> None:
+    """The table is as after an undisturbed commit, or as before the job, at whichever moment."""
+    kill_all(Harness(LocalPlace(tmp_path), random.Random(SEED)))
+
+
+def test_kills_on_an_account(tmp_path: Path) -> None:
+    """The same on the emulator of ADLS Gen2, where what was sent may still take effect."""
+    with running_emulator() as emulator:
+        kill_all(Harness(AdlsPlace(emulator), random.Random(SEED)))
