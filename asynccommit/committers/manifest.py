@@ -30,6 +30,7 @@ from asynccommit.stages.cleanup import (
     begun_attempts,
     clean_up,
     clean_up_aborted,
+    delete_ended,
     remove_if_empty,
     restore_begun,
 )
@@ -186,6 +187,7 @@ class ManifestCommitter(TaskSide):
         """Clean up after a job that is committed, and report on it if nobody has."""
         if await has_work(run):
             run.warn(f"{run.layout.attempt_dir} is left alone: tasks have written there since")
+            await delete_ended(run)
         else:
             await clean(run)
         if not await has_report(run):

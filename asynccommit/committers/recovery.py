@@ -12,7 +12,7 @@ from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.job import TaskCommit
 from asynccommit.results import AbortReport, JobReport, JobStatus, State
 from asynccommit.stages.cleanup import begun_attempts, clean_up_rolled_back, remove_if_empty
-from asynccommit.stages.lease import close_place
+from asynccommit.stages.lease import close_place, lease_lost
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.outcome import decide, find_decision
 from asynccommit.stages.owner import take_over
@@ -39,6 +39,8 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
         if decision is not None and decision.outcome is Ending.ROLLBACK:
             await _undo(run, standing.record, closed=lease.closed)
             return replace(job_report(run), rolled_back=True)
+        if lease.closed and decision is None:
+            raise lease_lost(run, "another ended it a moment ago")
         if lease.closed:
             run.phase = Phase.COMMITTED
             await clean(run)
@@ -65,6 +67,8 @@ async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) ->
         if decision is not None and decision.outcome is Ending.COMMITTED:
             text = "it was committed a moment ago, and cannot be rolled back"
             raise CommittedError(run.layout.job_id, run.stage, (), text)
+        if lease.closed and decision is None:
+            raise lease_lost(run, "another ended it a moment ago")
         if not lease.closed:
             await decide(run, Ending.ROLLBACK)
         undone = await _undo(run, standing.record, closed=lease.closed)

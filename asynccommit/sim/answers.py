@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from asynccommit.errors import (
     DeniedError,
@@ -41,8 +41,7 @@ class LostError(Exception):
     """No answer came."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What an answer is judged by.
 
     Attributes:

@@ -23,6 +23,7 @@ from asynccommit.errors import (
 )
 from asynccommit.sim.answers import Asked, LostError, translate
 from asynccommit.sim.faults import CLEAR, Decision, Effect, Reply, Weather
+from asynccommit.sim.loop import pause
 from asynccommit.sim.renames import LEGACY
 from asynccommit.sim.store import IF_ABSENT, NO_CONDITIONS, Account, Conditions, Node, Refusal
 from asynccommit.store import Info, Kind, Page, Traits
@@ -31,6 +32,7 @@ from asynccommit.urls import Address
 T = TypeVar("T")
 
 TEMP = ".asynccommit-"
+_WORKERS = 64
 _FENCES = 5  # how often it is asked what became of a file
 _COSTS = {"put": 4, "copy": 5}
 
@@ -46,7 +48,8 @@ class SimStore:
         address: its authority names the filesystem, ``FILESYSTEM@anything``.
         options: ``account``, an ``Account``; and, if wanted, ``weather``, a ``Weather``;
             ``patience``, the seconds after which an answer that never comes is given up;
-            ``page``, the most entries of a page.
+            ``page``, the most entries of a page; ``workers``, the requests in flight that are told
+            to be taken gladly.
 
     Raises:
         OptionError: there is no account among the options.
@@ -68,6 +71,7 @@ class SimStore:
             atomic_directory_rename=account.hns,
             etag_survives_rename=account.hns,
             tokens=True,
+            workers=int(options.get("workers", _WORKERS)),
             account=f"sim:{account.name}",
             costs=_COSTS,
         )
@@ -262,15 +266,15 @@ class SimStore:
         """Send one request through the weather."""
         decision = CLEAR if self._weather is None else self._weather.decide(op, path)
         try:
-            if decision is CLEAR:
+            if decision.before:
+                await pause(decision.before)
+            if not decision.kind:  # nothing strikes
                 return apply()
             return await self._carry_out(decision, apply)
         except (Refusal, LostError) as error:
             raise translate(asked, error) from error
 
     async def _carry_out(self, decision: Decision, apply: Callable[[], T]) -> T:
-        if decision.before:
-            await asyncio.sleep(decision.before)
         answer: T | Refusal | None = None
         if decision.effect is Effect.NOW:
             try:
@@ -280,9 +284,9 @@ class SimStore:
         elif decision.effect is Effect.LATE:
             self._apply_later(decision.late, apply)
         if decision.after:
-            await asyncio.sleep(decision.after)
+            await pause(decision.after)
         if decision.reply is Reply.NEVER and self._patience:
-            await asyncio.sleep(self._patience)
+            await pause(self._patience)
         if decision.reply in (Reply.CUT, Reply.NEVER):
             raise LostError
         if decision.refusal is not None:

@@ -250,6 +250,8 @@ class Weather:
         self._rules = [_Rule(fault) for fault in climate.faults]
         self._bucket = None if climate.limit is None else Bucket(climate.limit, self._clock)
         self._calm = climate.latency.is_none
+        always = climate.latency.always
+        self._usual = None if always is None else Decision(always)
 
     def add(self, *faults: Fault) -> None:
         """Add rules behind the others, whose counts go on."""
@@ -265,7 +267,8 @@ class Weather:
         self.requests[op] += 1
         if self._calm and self._bucket is None and not self._rules:
             return CLEAR
-        before = 0.0 if self._calm else self._climate.latency.draw(self._rng)
+        usual = self._usual
+        before = self._climate.latency.draw(self._rng) if usual is None else usual.before
         if self._bucket is not None and not self._bucket.take():
             self.struck["limit"] += 1
             wait = retry_after(self._bucket.limit.retry_after)
@@ -278,6 +281,8 @@ class Weather:
                 if rule.fault.kind != SLOW:
                     return _strike(rule.fault, before, after, self._rng)
                 after += (rule.fault.delay or _SECOND).draw(self._rng)
+        if not after and self._usual is not None:
+            return self._usual
         return Decision(before, after=after, kind=SLOW if after else "")
 
     def report(self) -> dict[str, Any]:

@@ -111,6 +111,11 @@ class Filesystems:
         more = encode_token("filesystems", found[most - 1].name) if found[most:] else None
         return found[:most], more
 
+    def new_node(self, *, directory: bool = False) -> Node:
+        """Return a new file of no bytes, or a directory, for whoever links it into a tree."""
+        now = self._now()
+        return Node({} if directory else None, self._tick(now), now)
+
     def _tick(self, now: float) -> int:
         """Return a new version: later than all before it, and of this time if it can be."""
         self._version = max(self._version + 1, int(now * 1e7) + _TICKS_BEFORE_EPOCH)

@@ -58,6 +58,11 @@ class Latency:
         """Whether every time is 0."""
         return not (self.first or self.second or self.tail)
 
+    @property
+    def always(self) -> float | None:
+        """The one time that there is; ``None`` if times differ."""
+        return self.first if self.model == FIXED and self.tail is None else None
+
     @classmethod
     def from_json(cls, value: object, field: str = "latency") -> Latency:
         """Read ``{"model": "uniform", "low": 0.01, "high": 0.03}``, or a number of seconds.

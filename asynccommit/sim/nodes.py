@@ -204,11 +204,12 @@ def find(root: Node, path: str) -> Node | None:
     """Return what is at ``path`` below ``root``."""
     if not path:
         return root
-    node: Node | None = root
-    for name in path.split("/"):
-        if node is None or node.children is None:
-            return None
-        node = node.children.get(name)
+    node = root
+    try:
+        for name in path.split("/"):
+            node = node.children[name]  # type: ignore[index]  # a file raises TypeError
+    except (KeyError, TypeError):
+        return None
     return node
 
 

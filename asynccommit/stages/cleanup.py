@@ -70,7 +70,7 @@ async def clean_up_aborted(run: Run) -> Outcome:
         return Outcome.KEPT
     if run.options.cleanup_skipped:
         return Outcome.DISABLED
-    await _delete_ended(run)
+    await delete_ended(run)
     place = await _set_aside(run, "aborted")
     if place != run.layout.attempt_dir and await _has_record(run, place):
         await _put_back(run, place)
@@ -178,7 +178,7 @@ async def restore_begun(run: Run) -> bool:
     return begun
 
 
-async def _delete_ended(run: Run) -> None:
+async def delete_ended(run: Run) -> None:
     """Delete what a process left that died while it deleted this job attempt."""
     with suppress(NotFoundError):
         for info in await list_all(run.store, run.layout.job_dir):

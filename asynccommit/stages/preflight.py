@@ -132,7 +132,11 @@ async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
     survey.below = [path for path in (run.layout.dest.path, *outside) if not within(path, gone)]
     survey.needed -= {path for path in survey.needed if not path.startswith(inside)}
     survey.needed.update(outside)
-    for path in [run.layout.dest.path, *outside, *(path.rpartition("/")[0] for path in gone)]:
+    for path in [
+        run.layout.dest.path,
+        *outside,
+        *sorted({path.rpartition("/")[0] for path in gone}),
+    ]:
         nearest = await _nearest(run, path or "/")
         _refuse_unfit(run, nearest, survey)
         if path in outside:

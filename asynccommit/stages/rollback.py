@@ -192,7 +192,9 @@ async def _remove_units(run: Run, plan: Plan) -> None:
         with suppress(NotFoundError):
             await run.store.head(aside_path(run.layout, run.epoch, unit))
             directories += [
-                path for path in plan.unit_directories() if f"{path}/".startswith(f"{unit}/")
+                path
+                for path in sorted(plan.unit_directories())
+                if f"{path}/".startswith(f"{unit}/")
             ]
     await _remove_empty(run, plan, directories)
 

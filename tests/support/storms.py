@@ -12,7 +12,7 @@ from asynccommit.job import Layout
 from asynccommit.options import Options
 from asynccommit.parallel import for_each
 from asynccommit.results import JobReport
-from asynccommit.sim.faults import Climate
+from asynccommit.sim.climates import STORM as STORM
 from asynccommit.sim.store import Account
 from asynccommit.urls import parse_url
 from asynccommit.wrappers.base import Wrapped
@@ -22,24 +22,6 @@ Write = Callable[[str, Mapping[str, bytes]], Awaitable[object]]
 
 FILESYSTEM = "data"
 ROOT = f"abfs://{FILESYSTEM}@devstoreaccount1.dfs.core.windows.net"
-
-STORM = Climate.from_json(
-    {
-        "faults": [
-            {"kind": "cut", "op": "*", "probability": 0.05},
-            {"kind": "after", "op": "*", "probability": 0.02, "code": "OperationTimedOut"},
-            {
-                "kind": "late",
-                "op": "*",
-                "probability": 0.01,
-                "reply": "cut",
-                "delay": {"model": "uniform", "low": 0.0, "high": 2.0},
-            },
-            {"kind": "before", "op": "*", "probability": 0.01, "code": "ServerBusy"},
-        ]
-    }
-)
-"""5% of answers lost, 2% errors after the effect, 1% late effects, 1% refusals."""
 
 
 @dataclass(frozen=True, slots=True)

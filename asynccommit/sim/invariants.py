@@ -1,0 +1,250 @@
+"""What must be true of a job, whatever went wrong on the way: checks over trees of files.
+
+A tree is what one store holds at one moment, hidden files included; ``tree_of`` takes it from the
+model. Each check returns what it found wrong, as text, and nothing if all is well.
+
+Requests whose answer was lost can take effect when all is over. What they may leave, hidden
+temporary files and directories with nothing in them, is *rubbish*, which no reader sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from asynccommit.errors import ManifestError
+from asynccommit.formats.success import SuccessData, decode_success
+from asynccommit.job import SUCCESS
+from asynccommit.sim.client import TEMP
+from asynccommit.sim.store import Account
+
+
+class Item(NamedTuple):
+    """What is at one path.
+
+    Attributes:
+        data: the content of a file; ``None`` for a directory.
+        etag: of a file, as its store has it; ``None`` where it does not count.
+    """
+
+    data: bytes | None = None
+    etag: str | None = None
+
+
+Tree = Mapping[str, Item]
+"""Absolute path -> what is there."""
+
+
+def tree_of(account: Account, filesystem: str) -> dict[str, Item]:
+    """Return everything that a filesystem of the model holds."""
+    found: dict[str, Item] = {}
+    token: str | None = None
+    while True:
+        listing = account.list(filesystem, recursive=True, token=token)
+        for name, node in listing.entries:
+            found[f"/{name}"] = Item() if node.is_dir else Item(node.read(), node.etag)
+        token = listing.token
+        if token is None:
+            return found
+
+
+# --- the checks -------------------------------------------------------------------------------
+
+
+def complete(tree: Tree, files: Tree) -> list[str]:
+    """Every committed file is at its destination, with its bytes and its etag."""
+    return [
+        problem for path, item in files.items() if (problem := _differs(path, item, tree.get(path)))
+    ]
+
+
+def exclusive(tree: Tree, dest: str, expected: Iterable[str]) -> list[str]:
+    """A reader of ``dest`` sees no other files than the expected ones."""
+    known = {*expected}
+    return [
+        f"{path} is visible, and nobody committed it"
+        for path in visible(tree, dest)
+        if path not in known
+    ]
+
+
+def concurrent(tree: Tree, serial: Tree, dest: str) -> list[str]:
+    """Tasks that committed at once give what tasks give that commit one after the other."""
+    return _compare(_content(visible(serial, dest)), _content(visible(tree, dest)))
+
+
+def abortable(before: Tree, after: Tree) -> list[str]:
+    """An aborted job has left everything as it was before the job."""
+    return _compare(before, _swept(after, before))
+
+
+def continuity(earlier: Tree, later: Tree, dest: str, failed: Collection[bytes] = ()) -> list[str]:
+    """What a reader saw when the job had ended stays, and no failed attempt's file appears.
+
+    Args:
+        earlier: when the job had ended.
+        later: when every straggler and every late request has ended too.
+        dest: what is read.
+        failed: the contents of files of attempts that do not count.
+    """
+    problems = _compare(visible(earlier, dest), visible(later, dest))
+    seen = {item.data: path for path, item in visible(later, dest).items()}
+    problems += [f"{seen[data]} is of a failed attempt" for data in failed if data in seen]
+    return problems
+
+
+def marked(tree: Tree, dest: str, jobs: Mapping[str, Tree]) -> list[str]:
+    """``_SUCCESS`` implies every file of the job that it names, with its size and etag."""
+    marker = success_of(tree, dest)
+    if marker is None or marker.job_id not in jobs:
+        return []
+    if not marker.success:
+        return [f"_SUCCESS says that job {marker.job_id} failed"]
+    missing = complete(tree, jobs[marker.job_id])
+    return [f"_SUCCESS of job {marker.job_id} is there, but {text}" for text in missing]
+
+
+def untouched(before: Tree, tree: Tree, replaced: Collection[str] = ()) -> list[str]:
+    """What others had is there as it was, but for what the job was to replace.
+
+    Args:
+        before: what was there before the job.
+        tree: what is there.
+        replaced: paths that the job was to replace, with what was below them.
+    """
+    kept = {path: item for path, item in before.items() if not within(path, replaced)}
+    return complete(tree, kept)
+
+
+def no_leftovers(tree: Tree, job_dir: str, *, late: bool = False) -> list[str]:
+    """Nothing is left in the directory of a job that has ended; ``late`` allows rubbish there."""
+    left = _swept(tree, ()) if late else tree
+    return [f"{path} is left" for path in left if within(path, (job_dir,))]
+
+
+def same(wanted: Tree, tree: Tree, apart: Collection[str] = (), *, late: bool = False) -> list[str]:
+    """Resume ends as the undisturbed run: the same paths, of the same kind and content.
+
+    Of ``_SUCCESS`` files only the job, the outcome and the names count.
+
+    Args:
+        wanted: what an undisturbed run ended with.
+        tree: what is there.
+        apart: directories that do not count.
+        late: allow rubbish.
+    """
+    there = _swept(tree, wanted) if late else tree
+    return _compare(_content(_without(wanted, apart)), _content(_without(there, apart)))
+
+
+def restored(
+    before: Tree, tree: Tree, apart: Collection[str] = (), *, late: bool = False
+) -> list[str]:
+    """Rollback ends as before the job: the same paths, kinds, contents and etags.
+
+    Args: see ``same``.
+    """
+    there = _swept(tree, before) if late else tree
+    return _compare(_without(before, apart), _without(there, apart))
+
+
+# --- what they are made of --------------------------------------------------------------------
+
+
+def success_of(tree: Tree, dest: str) -> SuccessData | None:
+    """Return the marker of ``dest``; ``None`` without one, or with another committer's."""
+    item = tree.get(f"{dest}/{SUCCESS}")
+    if item is None or not item.data:
+        return None
+    try:
+        return decode_success(item.data, SUCCESS)
+    except ManifestError:
+        return None
+
+
+def visible(tree: Tree, dest: str) -> dict[str, Item]:
+    """Return the files below ``dest`` that readers look at."""
+    start = len(dest) + 1
+    return {
+        path: item
+        for path, item in tree.items()
+        if item.data is not None
+        and path.startswith(f"{dest}/")
+        and not any(name[:1] in ("_", ".") for name in path[start:].split("/"))
+    }
+
+
+def within(path: str, directories: Collection[str]) -> bool:
+    """Whether ``path`` is one of ``directories`` or below one."""
+    return any(path == other or path.startswith(f"{other}/") for other in directories)
+
+
+def is_temporary(path: str) -> bool:
+    """Whether a store made this file for a write under way, and no listing shows it."""
+    name = path.rpartition("/")[2]
+    return name.startswith(TEMP) and name.endswith(".tmp")
+
+
+def _swept(tree: Tree, keep: Collection[str]) -> dict[str, Item]:
+    """Return ``tree`` without rubbish, but for what is in ``keep``."""
+    files = [
+        path
+        for path, item in tree.items()
+        if path in keep or (item.data is not None and not is_temporary(path))
+    ]
+    held = {parent for path in files for parent in _parents(path)}
+    return {path: tree[path] for path in [*files, *(held & tree.keys())]}
+
+
+def _parents(path: str) -> Iterable[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _without(tree: Tree, apart: Collection[str]) -> Tree:
+    return {path: item for path, item in tree.items() if not within(path, apart)}
+
+
+def _content(tree: Tree) -> dict[str, Item]:
+    """Return ``tree`` without etags, and of markers what runs have in common."""
+    return {
+        path: Item(_essence(path, item.data) if path.endswith(f"/{SUCCESS}") else item.data)
+        for path, item in tree.items()
+    }
+
+
+def _essence(path: str, data: bytes | None) -> bytes | None:
+    try:
+        marker = decode_success(data or b"", path)
+    except ManifestError:
+        return data
+    return repr((marker.job_id, marker.success, sorted(marker.filenames))).encode()
+
+
+def _compare(wanted: Tree, found: Tree) -> list[str]:
+    problems = complete(found, wanted)
+    return problems + [
+        f"{path}, a {_kind(found[path])}, is there and should not be"
+        for path in sorted(found.keys() - wanted.keys())
+    ]
+
+
+def _differs(path: str, wanted: Item, found: Item | None) -> str:
+    """Return how what is at ``path`` differs, ``""`` if it does not."""
+    if found is None:
+        return f"{path}, a {_kind(wanted)}, is missing"
+    if _kind(found) != _kind(wanted):
+        return f"{path} is a {_kind(found)}, not a {_kind(wanted)}"
+    if found.data != wanted.data:
+        return f"{path} holds {_short(found.data)}, not {_short(wanted.data)}"
+    if wanted.etag is not None and found.etag != wanted.etag:
+        return f"{path} has the etag {found.etag}, not {wanted.etag}"
+    return ""
+
+
+def _kind(item: Item) -> str:
+    return "directory" if item.data is None else "file"
+
+
+def _short(data: bytes | None) -> str:
+    return repr((data or b"")[:80])

@@ -1,0 +1,199 @@
+"""What is to be simulated, as a user says it: every value is checked, what is wrong is named."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from asynccommit.errors import OptionError
+from asynccommit.options import Options
+from asynccommit.sim.climates import CLIMATES
+from asynccommit.sim.faults import Climate
+from asynccommit.sim.latency import UNIFORM, Latency, Limit
+
+STORES = ("adls",)
+"""The stores that there are models of."""
+
+LATENCY = 30.0
+"""Milliseconds of an answer, where nobody says otherwise."""
+
+LIMIT = 20_000.0
+"""Requests a second of an account, likewise: what Azure gives in most regions."""
+
+IN_FLIGHT = 512
+"""Requests on the wire at one time, likewise: ``max_concurrency`` of a store on Azure."""
+
+EXACT = 1_000_000
+"""The largest job that is simulated whole, likewise."""
+
+_MOST = 10**12
+_FILES_OF_A_TASK = 200
+_PARTITIONS = 100
+_RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A job whose tasks have committed, and the store that it is committed on.
+
+    Attributes:
+        files: of the whole job.
+        tasks: that wrote them, each about as many.
+        partitions: directories that they go to, each about as many.
+        climate: latency, limit and faults of the store.
+        faults: what the faults are called.
+        in_flight: requests on the wire at one time at most.
+        seed: of everything random.
+        store: which model.
+        exact: the largest number of files that is simulated whole.
+        options: of the commit.
+    """
+
+    files: int = 100_000
+    tasks: int = 500
+    partitions: int = _PARTITIONS
+    climate: Climate = field(
+        default_factory=lambda: Climate((), Latency(first=LATENCY / 1000), Limit(LIMIT, LIMIT / 10))
+    )
+    faults: str = "none"
+    in_flight: int = IN_FLIGHT
+    seed: int = 0
+    store: str = STORES[0]
+    exact: int = EXACT
+    options: Options = field(default_factory=Options)
+
+    def of(self, files: int) -> Setup:
+        """Return a job of another size: tasks as large, and as many partitions if that can be."""
+        share = files / self.files
+        few = self.partitions <= min(files, self.files)
+        return replace(
+            self,
+            files=files,
+            tasks=max(1, round(self.tasks * share)),
+            partitions=self.partitions if few else max(1, round(self.partitions * share)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; of the options those that are not the default."""
+        known, chosen = asdict(Options()), asdict(self.options)
+        climate = self.climate.to_json()
+        return {
+            "store": self.store,
+            "latency": climate["latency"],
+            "limit": climate["limit"],
+            "in_flight": self.in_flight,
+            "faults": self.faults,
+            "seed": self.seed,
+            "options": {key: value for key, value in chosen.items() if value != known[key]},
+        }
+
+
+def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup:
+    """Read the values of command line options, by their names without dashes.
+
+    Raises ``OptionError`` that names the option and says what to give.
+    """
+    files = _count(told, "files", 100_000)
+    tasks = _count(told, "tasks", max(1, files // _FILES_OF_A_TASK), files)
+    partitions = _count(told, "partitions", min(files, _PARTITIONS), files)
+    return Setup(
+        files=files,
+        tasks=tasks,
+        partitions=partitions,
+        climate=_climate(told),
+        faults=told.get("faults", "none"),
+        in_flight=_count(told, "in-flight", IN_FLIGHT, 1_000_000),
+        seed=_whole(told, "seed", 0, "a whole number"),
+        store=_store(told.get("store", STORES[0])),
+        exact=_count(told, "exact", EXACT),
+        options=options or Options(),
+    )
+
+
+def _store(name: str) -> str:
+    if name not in STORES:
+        raise OptionError(
+            f"--store is {name!r}: say {', '.join(STORES)}, which there is a model of"
+        )
+    return name
+
+
+def _climate(told: Mapping[str, str]) -> Climate:
+    """Return the weather: a name's or a file's, with what the other options say of it."""
+    climate, is_whole = _faults(told.get("faults", "none"))
+    if "latency-ms" in told or "latency" not in is_whole:
+        climate = replace(climate, latency=_latency(told.get("latency-ms", str(LATENCY))))
+    if "limit" in told or "limit" not in is_whole:
+        climate = replace(climate, limit=_limit(told.get("limit", str(LIMIT))))
+    return climate
+
+
+def _faults(name: str) -> tuple[Climate, frozenset[str]]:
+    """Return what a name or a file means, and which fields the file has."""
+    if name in CLIMATES:
+        return CLIMATES[name], frozenset()
+    try:
+        text = Path(name).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        known = ", ".join(CLIMATES)
+        raise OptionError(
+            f"--faults is {name!r}: say one of {known}, or a JSON file that can be read ({why})"
+        ) from error
+    try:
+        climate = Climate.from_json(text)
+    except OptionError as error:
+        raise OptionError(f"--faults {name}: {error}") from None
+    said = (("latency", not climate.latency.is_none), ("limit", climate.limit is not None))
+    return climate, frozenset(key for key, is_there in said if is_there)
+
+
+def _latency(text: str) -> Latency:
+    wanted = "milliseconds, as 30, or from and to, as 10-50"
+    if pair := _RANGE(text.replace("_", "")):
+        low, high = float(pair[1]) / 1000, float(pair[2]) / 1000
+        if low > high:
+            raise OptionError(f"--latency-ms is {text!r}: say the lower one first, as 10-50")
+        return Latency(UNIFORM, low, high)
+    return Latency(first=_number("latency-ms", text, wanted) / 1000)
+
+
+def _limit(text: str) -> Limit | None:
+    wanted = "requests a second, as 20_000, or none"
+    if text == "none":
+        return None
+    rate = _number("limit", text, wanted)
+    if rate < 1:
+        raise OptionError(f"--limit is {text!r}: say {wanted}")
+    return Limit(rate, max(1.0, rate / 10))
+
+
+def _number(name: str, text: str, wanted: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < 1e9:
+        raise OptionError(f"--{name} is {text!r}: say {wanted}")
+    return number
+
+
+def _count(told: Mapping[str, str], name: str, default: int, most: int = _MOST) -> int:
+    wanted = f"a whole number from 1 to {most:_}"
+    number = _whole(told, name, default, wanted)
+    if not 1 <= number <= most:
+        raise OptionError(f"--{name} is {told[name]!r}: say {wanted}")
+    return number
+
+
+def _whole(told: Mapping[str, str], name: str, default: int, wanted: str) -> int:
+    if name not in told:
+        return default
+    try:
+        return int(told[name])
+    except ValueError:
+        raise OptionError(f"--{name} is {told[name]!r}: say {wanted}") from None

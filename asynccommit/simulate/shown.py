@@ -1,0 +1,122 @@
+"""A forecast as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from asynccommit.report.plain import count_of, show_bytes, show_seconds
+from asynccommit.report.progress import OUTERMOST, stage_name
+from asynccommit.report.text import facts_table, safe
+from asynccommit.sim.latency import FIXED, Latency
+from asynccommit.simulate.forecast import Forecast
+from asynccommit.simulate.setup import Setup
+
+_STRUCK = {
+    "limit": "refused, over the limit",
+    "before": "refused, a fault",
+    "after": "done, and answered with an error",
+    "cut_before": "lost before they were done",
+    "cut": "done, and the answer lost",
+    "late": "done late, and the answer lost",
+    "slow": "answered slowly",
+}
+
+
+def shown(forecast: Forecast) -> RenderableType:
+    """Return what a commit would take, and how that is known."""
+    figures, setup = forecast.figures, forecast.setup
+    head = (
+        f"a commit of {count_of(setup.files, 'file')} of {count_of(setup.tasks, 'task')} "
+        f"in {count_of(setup.partitions, 'partition')} takes {show_seconds(figures.seconds)} "
+        f"({forecast.rate:,.0f} files/s)"
+    )
+    parts: list[RenderableType] = [safe(head, "bold")]
+    if forecast.extrapolated:
+        sizes = " and ".join(f"{one.files:,}" for one in forecast.simulated)
+        text = f"EXTRAPOLATED from the steady rate of simulated commits of {sizes} files"
+        parts.append(Text(text, "yellow"))
+    inner = Group(_facts(forecast), Text(), _stages(forecast), Text(), _requests(forecast))
+    return Group(*parts, Padding(inner, (0, 0, 0, 2)))
+
+
+def _facts(forecast: Forecast) -> Table:
+    figures, setup = forecast.figures, forecast.setup
+    table = facts_table({"store": store_of(setup)})
+    if struck := _named(figures.struck):
+        table.add_row("trouble", safe(struck))
+    recovered = sum(figures.recovered.values())
+    if recovered:
+        table.add_row("recovered", f"{count_of(recovered, 'lost answer')} settled by identity")
+    if figures.waited:
+        waits = ", ".join(f"{why} {show_seconds(took)}" for why, took in figures.waited.items())
+        table.add_row("waited", safe(f"{waits}, of all requests added up"))
+    memory = figures.memory
+    measured = f" at {memory.files:,} files" if forecast.extrapolated else ""
+    table.add_row(
+        "memory",
+        safe(
+            f"{show_bytes(memory.engine)} of the engine{measured}: {memory.how}, "
+            f"{show_bytes(memory.grown)}, less {show_bytes(memory.model)} of the model"
+        ),
+    )
+    how = "two smaller commits" if forecast.extrapolated else "this very commit"
+    table.add_row("simulated", f"{how}, in {show_seconds(figures.real)} of real time")
+    return table
+
+
+def store_of(setup: Setup) -> str:
+    """Return what store is simulated, in a line."""
+    limit = setup.climate.limit
+    rate = "no limit" if limit is None else f"{limit.rate:,.0f} requests/s"
+    parts = [setup.store, _latency(setup.climate.latency), rate, f"{setup.in_flight:,} in flight"]
+    if setup.faults != "none":
+        parts.append(f"faults {setup.faults}")
+    return ", ".join([*parts, f"seed {setup.seed}"])
+
+
+def _latency(latency: Latency) -> str:
+    first, second = latency.first * 1000, latency.second
+    if latency.model == FIXED:
+        text = f"{first:g} ms an answer"
+    elif latency.model == "uniform":
+        text = f"{first:g} to {second * 1000:g} ms an answer"
+    else:
+        text = f"{first:g} ms an answer in the median"
+    return text if latency.tail is None else f"{text}, with a slow tail"
+
+
+def _named(struck: Mapping[str, int]) -> str:
+    return "; ".join(f"{struck[kind]:,} {what}" for kind, what in _STRUCK.items() if kind in struck)
+
+
+def _stages(forecast: Forecast) -> Table:
+    table = _table("stage", "time", "share")
+    whole = forecast.figures.seconds or 1.0
+    inner = {name: took for name, took in forecast.figures.stages.items() if name != OUTERMOST}
+    rows = {stage_name(name): took for name, took in inner.items()}
+    rows["what is between them"] = max(0.0, whole - sum(inner.values()))
+    for name, took in rows.items():
+        table.add_row(safe(name), show_seconds(took), f"{took / whole:.1%}")
+    return table
+
+
+def _requests(forecast: Forecast) -> Table:
+    table = _table("requests", "number", "for a file")
+    figures = forecast.figures
+    for name, number in sorted(figures.requests.items(), key=lambda item: -item[1]):
+        table.add_row(safe(name), f"{number:,}", f"{number / figures.files:.3f}")
+    total = sum(figures.requests.values())
+    table.add_row(Text("all", "bold"), f"{total:,}", f"{total / figures.files:.3f}")
+    return table
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, padding=(0, 3, 0, 0), show_edge=False, header_style="dim")
+    for name in names:
+        table.add_column(name, justify="left" if name == names[0] else "right", no_wrap=True)
+    return table

@@ -1,0 +1,295 @@
+"""The harness bites: a committer with one bug in it is caught, whichever of these the bug is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from asynccommit.committers import manifest as committer
+from asynccommit.committers import recovery, steps
+from asynccommit.errors import NotFoundError
+from asynccommit.formats.commit_owner import Decision, encode_decision
+from asynccommit.parallel import for_each
+from asynccommit.sim.loop import run_virtual
+from asynccommit.stages import (
+    cleanup,
+    directories,
+    lease,
+    owner,
+    record,
+    rename,
+    rollback,
+    settle,
+    swap,
+)
+from asynccommit.stages.fingerprints import fingerprint
+from asynccommit.stages.load import identity
+from asynccommit.stages.plan import Aside, Plan
+from asynccommit.stages.plan_file import save_plan
+from asynccommit.stages.run import Run
+from asynccommit.stages.summary import write_success
+from asynccommit.wrappers.base import Op, Wrapped
+from asynccommit.wrappers.recover import Recover
+from tests.crash.chaos import violations
+from tests.crash.jobs import Scenario
+from tests.crash.recovery import Hand, ready
+from tests.crash.scenarios import APPEND, IN_THE_WAY, REPLACE_PARTITIONS, SMALLEST
+from tests.crash.test_points import crashed
+from tests.crash.test_zombies import meet, meetings, visits
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+Check = Callable[[], list[str]]
+MEETINGS = 800
+
+
+# --- what catches them ------------------------------------------------------------------------
+
+
+def points(scenario: Scenario, act: str) -> Check:
+    """Return the check that dies at every write, and then acts."""
+
+    async def run() -> list[str]:
+        job, world = await ready(scenario)
+        if found := job.committed(job.wanted):
+            return found
+        async for name, there in crashed(job, world):
+            try:
+                found = await Hand(job, there, "second").end(act)
+            except Exception as error:
+                found = [f"{type(error).__name__}: {error}"]
+            if found:
+                return [f"{name}: {found[0]}"]
+        return []
+
+    return lambda: run_virtual(run())
+
+
+def encounters(scenario: Scenario) -> Check:
+    """Return the check that lets a driver wake while another goes on."""
+
+    async def run() -> list[str]:
+        job, world = await ready(scenario)
+        ways = await meetings(job, world)
+        for way in random.Random(0).sample(ways, MEETINGS):
+            if found := await meet(job, world.copy(), way):
+                return found
+        return []
+
+    return lambda: run_virtual(run())
+
+
+def seeds() -> list[str]:
+    """Let seeds happen until one finds something."""
+    for seed in range(200):
+        if found := run_virtual(violations(seed)):
+            return found
+    return []
+
+
+def company() -> list[str]:
+    """Let a driver come by while another commits."""
+    return run_virtual(visits(SMALLEST))
+
+
+# --- the bugs ---------------------------------------------------------------------------------
+
+
+def success_first(patch: pytest.MonkeyPatch) -> None:
+    """Write the marker before the files are there."""
+
+    async def hasty(run: Run, plan: Plan) -> None:
+        await write_success(run, plan)
+        await directories.make_directories(run, plan)
+
+    patch.setattr(steps, "make_directories", hasty)
+
+
+def record_late(patch: pytest.MonkeyPatch) -> None:
+    """Begin to change the destination before the record is written."""
+
+    async def early(run: Run, plan: Plan, *args: Any, **kwargs: Any) -> Any:
+        await directories.make_directories(run, plan)
+        await rename.rename_files(run, plan, settle.Settled(run))
+        return await record.begin(run, plan, *args, **kwargs)
+
+    patch.setattr(committer, "begin", early)
+
+
+def no_fences(patch: pytest.MonkeyPatch) -> None:
+    """Leave what a dispossessed owner needs where it is, and let it never look at its lease."""
+
+    async def beside(run: Run) -> None:
+        await run.store.mkdir(run.epoch_dir)
+
+    async def nothing(run: Run) -> None:
+        """Move nothing away."""
+
+    patch.setattr(owner, "_take_place", beside)
+    patch.setattr(rollback, "fence", nothing)
+    patch.setattr(lease.Lease, "check", lambda self: None)
+
+
+def clean_shared(patch: pytest.MonkeyPatch) -> None:
+    """Delete the directory of all jobs."""
+
+    async def delete(run: Run) -> None:
+        with suppress(NotFoundError):
+            await run.store.delete_tree(run.layout.temporary)
+
+    patch.setattr(cleanup, "_delete_job_dir", delete)
+
+
+def no_recovery(patch: pytest.MonkeyPatch) -> None:
+    """Believe every answer, and every silence."""
+    patch.setattr(Recover, "around", lambda self, call: call)
+
+
+def renames_again(patch: pytest.MonkeyPatch) -> None:
+    """Send a rename again when it was not answered, and believe what is said then."""
+
+    async def renamed(
+        self: Wrapped, source: str, dest: str, *, replace: bool = False, **options: Any
+    ) -> None:
+        await self._call(Op("rename", (source, dest), True, True, {"replace": replace, **options}))
+
+    patch.setattr(Wrapped, "rename", renamed)
+
+
+def rollback_deletes(patch: pytest.MonkeyPatch) -> None:
+    """Undo by deleting whatever is at the destinations."""
+
+    async def delete(run: Run, plan: Plan, undone: rollback.Undone) -> None:
+        async def one(entry: Any) -> None:
+            with suppress(NotFoundError):
+                await run.store.delete(entry.dest)
+
+        await for_each(plan.loaded.spill.entries(), one, workers=1)
+
+    patch.setattr(rollback, "_take_back", delete)
+
+
+def resume_renames_all(patch: pytest.MonkeyPatch) -> None:
+    """Resume as if nothing had been moved, and ask for no identity."""
+
+    async def all_of_them(run: Run, plan: Plan, settled: settle.Settled) -> None:
+        async for entry in plan.loaded.spill.each():
+            await run.store.rename(entry.source, entry.dest)
+
+    patch.setattr(steps, "rename_files", all_of_them)
+
+
+def resume_trusts_names(patch: pytest.MonkeyPatch) -> None:
+    """Take what is at a destination for the file that belongs there, whatever it is."""
+
+    async def by_name(run: Run, plan: Plan) -> settle.Settled:
+        there = set()
+        async for entry in plan.loaded.spill.each():
+            with suppress(NotFoundError):
+                await run.store.head(entry.dest)
+                there.add(fingerprint(identity(entry)))
+        return settle.Settled(run, there)
+
+    patch.setattr(recovery, "settle", by_name)
+
+
+def anybody_may(patch: pytest.MonkeyPatch) -> None:
+    """Take a commit from an owner that lives, and go on beside it."""
+
+    async def free(*_: Any) -> str:
+        return "nobody asked"
+
+    patch.setattr(owner, "_why_free", free)
+    patch.setattr(lease.Lease, "check", lambda self: None)
+
+
+def two_outcomes(patch: pytest.MonkeyPatch) -> None:
+    """Decide whatever was decided before."""
+
+    async def decide(run: Run, ending: Any) -> None:
+        decision = Decision(ending, run.epoch, run.owner_id, 0, run.commit_id)
+        await run.store.put(run.layout.outcome, encode_decision(decision))
+
+    patch.setattr(steps, "decide", decide)
+    patch.setattr(recovery, "decide", decide)
+    no_leases(patch)
+
+
+def no_leases(patch: pytest.MonkeyPatch) -> None:
+    """Let an owner go on that has lost its commit."""
+    patch.setattr(lease.Lease, "check", lambda self: None)
+
+
+def nothing_restored(patch: pytest.MonkeyPatch) -> None:
+    """Forget what was moved aside."""
+
+    async def nothing(*_: Any) -> None:
+        raise NotFoundError("rename", "", "not looked for")
+
+    patch.setattr(rollback, "_bring_back", nothing)
+
+
+def deleted_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Delete what is replaced, where it should be moved aside."""
+
+    async def delete(run: Run, aside: Aside) -> None:
+        with suppress(NotFoundError):
+            await run.store.delete_tree(aside.path)
+
+    patch.setattr(directories, "move_one_aside", delete)
+    patch.setattr(swap, "move_one_aside", delete)
+
+
+def strangers_lost(patch: pytest.MonkeyPatch) -> None:
+    """Delete with an old partition what is not to be replaced."""
+
+    async def nothing(*_: Any) -> None:
+        """Put nothing back."""
+
+    patch.setattr(swap, "_put_back", nothing)
+
+
+def plan_not_saved(patch: pytest.MonkeyPatch) -> None:
+    """Write a record that names no part of the plan, so that a resume has none."""
+
+    async def unsaved(run: Run, plan: Plan, plan_id: str) -> tuple[str, ...]:
+        await save_plan(run, plan, plan_id)
+        return ()
+
+    patch.setattr(record, "save_plan", unsaved)
+
+
+PLANTED: dict[str, tuple[Plant, Check]] = {
+    "success written early": (success_first, seeds),
+    "record written late": (record_late, points(APPEND, "rollback")),
+    "no fencing": (no_fences, encounters(IN_THE_WAY)),
+    "cleanup of the shared directory": (clean_shared, points(APPEND, "resume")),
+    "recover off": (no_recovery, seeds),
+    "retry of a call that is not repeatable": (renames_again, seeds),
+    "rollback that deletes by name": (rollback_deletes, points(IN_THE_WAY, "rollback")),
+    "resume that renames again": (resume_renames_all, points(SMALLEST, "resume")),
+    "resume that trusts names": (resume_trusts_names, points(IN_THE_WAY, "resume")),
+    "takeover of a living owner": (anybody_may, company),
+    "outcome not exclusive": (two_outcomes, encounters(SMALLEST)),
+    "nothing restored": (nothing_restored, points(IN_THE_WAY, "rollback")),
+    "deleted, not moved aside": (deleted_at_once, points(IN_THE_WAY, "rollback")),
+    "strangers lost": (strangers_lost, points(REPLACE_PARTITIONS, "resume")),
+    "plan not saved": (plan_not_saved, points(SMALLEST, "resume")),
+}
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some run ends in a way in which it must not."""
+    plant, check = PLANTED[bug]
+    plant(monkeypatch)
+
+    found = check()
+
+    assert found != []
+    # What is caught must be the bug, and no mistake in how it was planted.
+    assert not [text for text in found if "TypeError" in text or "AttributeError" in text]

@@ -1,0 +1,118 @@
+"""Jobs whose drivers die, sleep and meet in a storm: whole or undone, whatever the seed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asynccommit.sim.faults import Climate, Weather
+from asynccommit.sim.invariants import Tree, abortable, concurrent
+from asynccommit.sim.latency import Latency
+from asynccommit.sim.loop import run_virtual
+from tests.crash.chaos import violations
+from tests.crash.jobs import JOB, Scenario, commit, driver, run_task, run_tasks
+from tests.crash.scenarios import APPEND
+from tests.support.crashes import DEST, SimWorld
+from tests.support.storms import STORM
+
+SEEDS = int(os.environ.get("ASYNCCOMMIT_CRASH_SEEDS", "200"))
+GROUP = 20
+
+SAY = """
+import asyncio, hashlib
+from asynccommit.sim.loop import run_virtual
+from tests.crash.chaos import tell
+
+async def said(seed):
+    story = await tell(seed)
+    asked = [(who.name, who.requests, who.writes) for who in story.world.processes.values()]
+    told = (asked, story.log, sorted(story.world.tree().items()), story.rng.random())
+    return asyncio.get_running_loop().time(), hashlib.sha256(repr(told).encode()).hexdigest()
+
+for seed in range(12):
+    print(*run_virtual(said(seed)))
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_no_seed_finds_anything(first: int) -> None:
+    """All invariants hold after every run, and ``_SUCCESS`` tells the truth at every moment."""
+    seeds = range(first, min(first + GROUP, SEEDS))
+
+    assert [text for seed in seeds for text in run_virtual(violations(seed))] == []
+
+
+def test_a_seed_is_the_same_everywhere() -> None:
+    """Processes with other hash seeds send the same requests, at the same times, and end alike."""
+    told = []
+    for seed in ("1", "2"):
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        root = Path(__file__).parents[2]
+        told.append(subprocess.check_output([sys.executable, "-c", SAY], env=env, cwd=root))
+
+    assert told[0] == told[1]
+    assert len(set(told[0].splitlines())) == 12
+
+
+def _storm(world: SimWorld, seed: int) -> None:
+    climate = Climate(STORM.faults, Latency("lognormal", 0.03, 0.8))
+    clock = asyncio.get_running_loop().time
+    world.weather = Weather(random.Random(f"weather {seed}"), clock, climate)
+
+
+MANY = Scenario(
+    "many",
+    tuple({f"day={n % 3}/part-{task}-{n}": f"{task} {n}" for n in range(5)} for task in range(8)),
+)
+
+
+async def _committed(seed: int | None) -> Tree:
+    """Return what a job ends with, whose tasks run one after the other or, in a storm, at once."""
+    world = SimWorld.new()
+    if seed is None:
+        tasks = await run_tasks(world, MANY)
+    else:
+        first = driver(world, MANY, "setup")
+        await first.job.setup_job()
+        _storm(world, seed)
+        running: list[Coroutine[Any, Any, Any]] = [
+            run_task(world, MANY, driver(world, MANY, f"task-{task}"), task) for task in range(8)
+        ]
+        tasks = await asyncio.gather(*running)
+    await commit(MANY, driver(world, MANY, "driver"), tasks)
+    return world.tree()
+
+
+def test_tasks_commit_at_once() -> None:
+    """Tasks that commit at once in a storm give what they give one after the other."""
+    serial = run_virtual(_committed(None))
+
+    for seed in range(10):
+        assert concurrent(run_virtual(_committed(seed)), serial, DEST) == []
+
+
+async def _aborted(seed: int) -> list[str]:
+    world = SimWorld.new()
+    for path, text in APPEND.before.items():
+        world.place(path, text)
+    before = world.tree()
+    await run_tasks(world, APPEND)
+    _storm(world, seed)
+    await driver(world, APPEND, "driver", job_id=JOB).job.abort_job("enough")
+    await asyncio.sleep(60)
+    return abortable(before, world.tree())
+
+
+def test_a_job_is_aborted() -> None:
+    """An aborted job leaves everything as it was, in a storm too."""
+    for seed in range(20):
+        assert run_virtual(_aborted(seed)) == []

@@ -1,0 +1,243 @@
+"""A driver that was taken for dead wakes while another goes on with its commit: it loses."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import pytest
+
+from asynccommit.errors import CommitError, OwnedError
+from asynccommit.results import AbortReport, JobReport
+from asynccommit.sim.crashes import Crash, When
+from asynccommit.sim.loop import run_virtual
+from tests.crash.jobs import Driver, Scenario, commit, driver
+from tests.crash.recovery import Hand, Job, has_begun, ready, until_death
+from tests.crash.scenarios import SCENARIOS, SMALLEST
+from tests.support.crashes import SimWorld
+
+LEASE = 300.0
+WAKES = int(os.environ.get("ASYNCCOMMIT_WAKES", "60"))
+"""How many of the ways in which two drivers can meet are drawn for each larger job."""
+EVERY = int(os.environ.get("ASYNCCOMMIT_WAKES", "1500"))
+"""The same for the smallest."""
+FIRSTS = ("commit", "resume", "rollback")
+SECONDS = ("resume", "rollback", "commit")
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """How two drivers meet.
+
+    Attributes:
+        first: what the first one does; if it is not to commit, somebody has died in that before.
+        died: the write at which that was.
+        held: the first one's write at which it is held.
+        alone: only this request is held, as by a slow network; else the whole process sleeps.
+        second: what the second one does.
+        wakes: the second one's write at which the first goes on; 0 if that is when it has ended.
+        expired: whether the second waits for the lease; else it uses force, where there is such.
+        dies: the second dies after that write, and then the first goes on.
+    """
+
+    first: str
+    died: int
+    held: int
+    alone: bool
+    second: str
+    wakes: int
+    expired: bool
+    dies: bool
+
+
+class Sleeper:
+    """The first driver: it is held at a write, and let go by the second."""
+
+    def __init__(self, job: Job, who: Driver, meeting: Meeting) -> None:
+        self.answer: object = None
+        self._who = who
+        self._alone = meeting.alone
+        self._let_go = asyncio.Event()
+        who.process.hooks[meeting.held] = self._hold
+        self._running = asyncio.create_task(self._run(job, meeting))
+
+    async def _run(self, job: Job, meeting: Meeting) -> None:
+        self.answer = await _act(job, self._who, meeting.first, force=False)
+
+    async def _hold(self) -> None:
+        if self._alone:
+            await self._let_go.wait()
+        elif not self._let_go.is_set():
+            self._who.process.suspend()
+
+    async def wake(self) -> None:
+        """Let it go on, and give it the time to do so."""
+        self._let_go.set()
+        self._who.process.awaken()
+        await asyncio.sleep(60)
+
+    async def end(self) -> object:
+        """Return what it was told in the end."""
+        self._let_go.set()
+        self._who.process.awaken()
+        await self._running
+        return self.answer
+
+
+async def _act(job: Job, who: Driver, act: str, *, force: bool) -> object:
+    """Return what a driver is told."""
+    try:
+        if act == "commit":
+            return await commit(job.scenario, who, job.tasks)
+        if act == "resume":
+            return await who.job.resume_job(force=force)
+        return await who.job.rollback_job(force=force)
+    except CommitError as error:
+        return error
+
+
+async def meet(job: Job, world: SimWorld, meeting: Meeting) -> list[str]:
+    """Let two drivers meet, bring the job to its end, and return what is wrong then."""
+    if meeting.first != "commit":
+        zero = driver(world, job.scenario, "zero", crash=Crash(meeting.died))
+        await until_death(zero, commit(job.scenario, zero, job.tasks))
+        zero.process.kill()
+    world.telling = not meeting.expired
+    if meeting.expired:
+        await asyncio.sleep(LEASE + 5)
+    sleeper = Sleeper(job, driver(world, job.scenario, "first"), meeting)
+    await asyncio.sleep(1)
+    crash = Crash(meeting.wakes, When.AFTER) if meeting.dies else None
+    who = driver(world, job.scenario, "second", crash=crash)
+    if not meeting.dies:
+        who.process.hooks[meeting.wakes] = sleeper.wake
+    if meeting.expired:
+        await asyncio.sleep(LEASE + 5)
+    second = await until_death(who, _act(job, who, meeting.second, force=not meeting.expired))
+    first = await sleeper.end()
+    last = await _finish(job, world)
+    await asyncio.sleep(LEASE)
+    return _judge(job, world, [first, second, last])
+
+
+async def _finish(job: Job, world: SimWorld) -> object:
+    """Bring the job to its end, whatever that is."""
+    hand = Hand(job, world, "third")
+    report: object = None
+    for act in ("resume", "rollback"):
+        try:
+            return await hand.act(act)
+        except CommitError as error:
+            report = error
+    return report
+
+
+def _judge(job: Job, world: SimWorld, told: list[object]) -> list[str]:
+    tree = world.tree()
+    undone = job.undone(tree, made=True, late=True)
+    committed = job.committed(tree, late=True)
+    answers = "; ".join(f"{answer!r:.150}" for answer in told)
+    if undone and committed:
+        fewer = min(undone, committed, key=len)
+        return [f"neither whole nor undone: {fewer[:4]} (told: {answers})"]
+    said = {_said(answer) for answer in told} - {""}
+    end = "committed" if undone else "rolled back"
+    return [f"it is {end}, and {said} was said (told: {answers})"] if said - {end} else []
+
+
+def _said(answer: object) -> str:
+    if isinstance(answer, JobReport):
+        return "rolled back" if answer.rolled_back else "committed"
+    return "rolled back" if isinstance(answer, AbortReport) and answer.rolled_back else ""
+
+
+async def meetings(job: Job, world: SimWorld) -> list[Meeting]:
+    """Return every way in which two drivers can meet.
+
+    Whoever resumes or rolls back does so after a crash in the middle of the commit.
+    """
+    whole = driver(world.copy(), job.scenario, "first")
+    await commit(job.scenario, whole, job.tasks)
+    found = []
+    for first in FIRSTS:
+        died = 0 if first == "commit" else _died(whole.process.writes)
+        held = len(whole.process.writes)
+        found += [Meeting(first, died, *rest) for rest in _ways(held)]
+    return found
+
+
+def _died(writes: list[str]) -> int:
+    """Return the write with which the outcome is decided."""
+    return next(n for n, what in enumerate(writes, 1) if "commit-outcome" in what)
+
+
+def _ways(writes: int) -> Iterator[tuple[int, bool, str, int, bool, bool]]:
+    for held, second, dies in product(range(1, writes + 1), SECONDS, (False, True)):
+        for alone, expired in ((False, False), (True, False), (False, True)):
+            for wakes in range(writes + 1):
+                yield held, alone, second, wakes, expired, dies
+
+
+async def visit(job: Job, world: SimWorld, held: int, act: str) -> list[str]:
+    """Let a second driver come by, without force, while the first is held for a moment."""
+    who = driver(world, job.scenario, "first")
+    way = Meeting("commit", 0, held, alone=False, second=act, wakes=0, expired=False, dies=False)
+    sleeper = Sleeper(job, who, way)
+    await asyncio.sleep(1)
+    begun = has_begun(world.tree())
+    second = driver(world, job.scenario, "second")
+    answer = await _act(job, second, act, force=False) if begun else None
+    first = await sleeper.end()
+    if not begun:
+        return []
+    problems = [] if isinstance(answer, OwnedError) else [f"told {answer!r:.150} of a living owner"]
+    problems += [f"wrote {what}" for what in second.process.writes]
+    if not isinstance(first, JobReport):
+        problems.append(f"robbed, and told {first!r:.150}")
+    return problems
+
+
+async def visits(scenario: Scenario) -> list[str]:
+    """Let a second driver come by at every write of the first."""
+    job, world = await ready(scenario)
+    whole = driver(world.copy(), scenario, "first")
+    await commit(scenario, whole, job.tasks)
+    # The last ones are of the clean-up: the job is committed then.
+    last = _died(whole.process.writes)
+    problems = []
+    for held, act in product(range(1, last + 1), SECONDS):
+        found = await visit(job, world.copy(), held, act)
+        problems += [f"{act} at {held}: {text}" for text in found]
+    return problems
+
+
+def test_a_living_owner_is_left_alone() -> None:
+    """Whoever comes by while the owner lives is told so, and writes nothing."""
+    assert run_virtual(visits(SMALLEST)) == []
+
+
+async def _some(scenario: Scenario, count: int) -> list[str]:
+    job, world = await ready(scenario)
+    found = await meetings(job, world)
+    chosen = random.Random(str(scenario)).sample(found, min(count, len(found)))
+    problems = []
+    for meeting in chosen:
+        problems += [f"{meeting}: {text}" for text in await meet(job, world.copy(), meeting)]
+    return problems
+
+
+@pytest.mark.timeout(300)
+def test_the_smallest_meetings() -> None:
+    """Whenever the first one sleeps and wakes, the job ends whole or undone, as was said."""
+    assert run_virtual(_some(SMALLEST, EVERY)) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)
+def test_some_meetings(scenario: Scenario) -> None:
+    """The same for jobs that have more in them, and replace what is there."""
+    assert run_virtual(_some(scenario, WAKES)) == []

@@ -1,0 +1,109 @@
+"""Large jobs are told from two smaller ones, and come out as if they had been run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from asynccommit.sim.climates import LOSSY
+from asynccommit.sim.faults import Climate
+from asynccommit.sim.latency import Latency, Limit
+from asynccommit.simulate import Setup, simulate
+from asynccommit.simulate.forecast import extrapolate
+from asynccommit.simulate.memory import Memory
+from asynccommit.simulate.run import Figures
+
+ONE = Figures(
+    files=100,
+    tasks=1,
+    partitions=5,
+    seconds=2.0,
+    stages={"rename": 1.0, "mkdir": 0.5},
+    requests={"rename": 100, "mkdir": 5},
+    struck={},
+    refused=0,
+    recovered={},
+    waited={"rate": 3.0},
+    warnings=(),
+    memory=Memory(100, 50, 20, "somehow"),
+    real=0.1,
+)
+TWO = replace(
+    ONE,
+    files=300,
+    tasks=3,
+    seconds=4.0,
+    stages={"rename": 3.0, "mkdir": 0.4},
+    requests={"rename": 300, "mkdir": 5},
+    struck={"cut": 4},
+    recovered={"rename": 4},
+    memory=Memory(300, 60, 24, "somehow"),
+    real=0.3,
+)
+
+
+def test_what_grows_grows_on() -> None:
+    """Each further file takes what the further files of the second commit took."""
+    found = extrapolate(ONE, TWO, Setup(files=1_300, tasks=13, partitions=5))
+
+    assert found.seconds == 14.0
+    assert found.stages == {"rename": 13.0, "mkdir": 0.4}
+    assert found.requests == {"rename": 1_300, "mkdir": 5}
+    assert (found.struck, found.recovered) == ({"cut": 24}, {"rename": 24})
+    assert found.waited == {"rate": 3.0}
+    assert found.memory == TWO.memory
+    assert found.real == pytest.approx(0.4)
+
+
+def test_two_of_one_size_are_no_line() -> None:
+    """Where both commits have one size, the second stands for all."""
+    assert extrapolate(ONE, ONE, Setup(files=1_000)).seconds == ONE.seconds
+
+
+def test_up_to_the_bound_it_is_exact() -> None:
+    """A job of so many files is simulated itself, and no other one."""
+    forecast = simulate(Setup(files=500, tasks=5, partitions=5, exact=500))
+
+    assert not forecast.extrapolated
+    assert [one.files for one in forecast.simulated] == [500]
+    assert forecast.figures is forecast.simulated[0]
+
+
+@pytest.mark.parametrize("climate", [Climate(), LOSSY], ids=["fair", "lossy"])
+def test_an_extrapolated_commit_is_near_the_real_one(climate: Climate) -> None:
+    """Told from small commits it takes what it takes when it is run, but for a few percent."""
+    weather = replace(climate, latency=Latency(first=0.02), limit=Limit(1_000, 100))
+    setup = Setup(files=24_000, tasks=120, partitions=10, climate=weather, in_flight=64)
+    exact = simulate(setup)
+    told = simulate(replace(setup, exact=12_000))
+
+    assert told.extrapolated
+    assert [one.files for one in told.simulated] == [4_000, 12_000]
+    assert [one.tasks for one in told.simulated] == [20, 60]
+    assert told.figures.seconds == pytest.approx(exact.figures.seconds, rel=0.05)
+    assert told.figures.requests["rename"] == pytest.approx(
+        exact.figures.requests["rename"], rel=0.02
+    )
+    assert sum(told.figures.recovered.values()) == pytest.approx(
+        sum(exact.figures.recovered.values()), rel=0.2
+    )
+
+
+def test_json_says_how_it_is_known() -> None:
+    """A program sees whether figures are extrapolated, from what, and what was asked."""
+    found = simulate(Setup(files=1_000, tasks=10, partitions=5, exact=300, seed=5)).to_json()
+
+    assert found["extrapolated"] is True
+    assert [one["files"] for one in found["simulated"]] == [100, 300]
+    assert (found["files"], found["tasks"], found["partitions"]) == (1_000, 10, 5)
+    assert found["all_requests"] == sum(found["requests"].values())
+    assert found["files_per_second"] == pytest.approx(1_000 / found["seconds"])
+    assert found["memory"]["engine"] == max(0, found["memory"]["grown"] - found["memory"]["model"])
+    assert found["setup"]["seed"] == 5
+
+
+def test_the_smallest_job_can_be_simulated() -> None:
+    """One file, and a bound of one file, are numbers like others."""
+    assert simulate(Setup(files=1, tasks=1, partitions=1)).figures.files == 1
+    assert simulate(Setup(files=2, tasks=2, partitions=2, exact=1)).extrapolated

@@ -1,0 +1,128 @@
+"""One simulated commit: its requests are counted, its time is that of the store's answers."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+
+from asynccommit.errors import CommitError, OptionError
+from asynccommit.options import Options
+from asynccommit.sim.climates import LOSSY
+from asynccommit.sim.faults import Climate, Fault
+from asynccommit.sim.latency import Latency, Limit
+from asynccommit.sim.loop import VirtualLoop
+from asynccommit.simulate.placed import FILESYSTEM, Placed
+from asynccommit.simulate.run import World, run_commit
+from asynccommit.simulate.setup import Setup
+from asynccommit.stages.run import Progress
+
+SMALL = Setup(files=600, tasks=6, partitions=4)
+
+
+def test_every_file_is_renamed_once() -> None:
+    """In fair weather there is one rename a file, besides those of the job's own files."""
+    figures = run_commit(SMALL)
+
+    assert SMALL.files <= figures.requests["rename"] < SMALL.files + 30
+    assert figures.requests["mkdir"] >= SMALL.partitions
+    assert figures.struck == {}
+    assert (figures.refused, figures.recovered) == (0, {})
+    assert sum(figures.stages.values()) <= figures.seconds
+
+
+def test_the_destination_holds_the_job_and_nothing_else() -> None:
+    """It is a commit: the marker is there, and nothing of the job's directory."""
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(math.inf)) as runner:
+        world = World(SMALL, runner.get_loop())
+        tasks = Placed(world.account, world.layout, SMALL).all_tasks(lambda files: None)
+        runner.run(world.commit(tasks))
+
+    found = [name for name, _ in world.account.list(FILESYSTEM, "table").entries]
+    assert found == ["table/_SUCCESS", *(f"table/day={number:05}" for number in range(4))]
+    assert sum(len(node.children or ()) for node in world.partitions()) == SMALL.files
+
+
+def test_time_is_that_of_the_answers() -> None:
+    """Twice the latency is twice the time, where nothing else is waited for."""
+    times = []
+    for latency in (0.02, 0.04):
+        climate = Climate((), Latency(first=latency), None)
+        times.append(run_commit(Setup(files=50, tasks=2, partitions=2, climate=climate)).seconds)
+
+    assert times[0] >= 10 * 0.02
+    assert times[1] == pytest.approx(2 * times[0], rel=0.05)
+
+
+def test_few_in_flight_bound_the_rate() -> None:
+    """With one request at a time every rename takes a whole answer's time."""
+    climate = Climate((), Latency(first=0.01), None)
+    figures = run_commit(Setup(files=200, tasks=2, partitions=2, in_flight=1, climate=climate))
+
+    assert figures.stages["job_stage_rename_files"] == pytest.approx(200 * 0.01, rel=0.05)
+
+
+def test_a_limit_is_met() -> None:
+    """Above the limit requests are refused, waited for, and done in the end."""
+    climate = Climate((), Latency(first=0.01), Limit(500, 50))
+    figures = run_commit(Setup(files=3_000, tasks=6, partitions=4, climate=climate))
+
+    assert figures.struck["limit"] == figures.refused > 0
+    assert figures.waited["rate"] > 0
+    assert figures.seconds > 3_000 / 500
+
+
+def test_lost_answers_are_settled() -> None:
+    """Of renames whose answer was lost most are found done, and none is done twice."""
+    climate = Climate(LOSSY.faults, Latency(first=0.01), None)
+    figures = run_commit(Setup(files=2_000, tasks=6, partitions=4, climate=climate))
+
+    assert figures.struck["cut"] > 50
+    assert figures.recovered["rename"] > 50
+    assert SMALL.files < figures.requests["rename"] < 2_000 + 100
+
+
+def test_the_seed_decides() -> None:
+    """The same seed gives the same figures, another one others."""
+    climate = Climate(LOSSY.faults, Latency("uniform", 0.01, 0.05), None)
+    setups = [Setup(300, 3, 2, climate, seed=seed) for seed in (1, 1, 2)]
+    told = [(found.seconds, found.requests) for found in map(run_commit, setups)]
+
+    assert told[0] == told[1] != told[2]
+
+
+def test_options_of_the_commit_count() -> None:
+    """What a user sets for a commit holds in a simulated one."""
+    usual = run_commit(SMALL)
+    bare = Setup(600, 6, 4, options=Options(validate=False, mark_success=False))
+    figures = run_commit(bare)
+
+    assert figures.requests["list"] <= usual.requests["list"] - 4
+    assert figures.requests["rename"] < usual.requests["rename"]
+
+
+def test_progress_is_told_of_both_parts() -> None:
+    """Who waits is told of the files that are put there, and of the commit, in real seconds."""
+    told: list[Progress] = []
+    run_commit(SMALL, told.append)
+    stages = [progress.stage for progress in told]
+    placed = [progress for progress in told if progress.stage == "place_files"]
+
+    assert (placed[-1].done, placed[-1].total) == (600, 600)
+    assert "job_stage_rename_files" in stages
+    assert [one.seconds for one in told] == sorted(one.seconds for one in told)
+
+
+def test_a_commit_that_fails_is_an_error() -> None:
+    """What would fail the commit fails the simulation, with the commit's own error."""
+    never = Climate((Fault("before", op="rename", code="AuthorizationFailure"),))
+
+    with pytest.raises(CommitError, match="AuthorizationFailure"):
+        run_commit(Setup(10, 1, 1, never))
+
+
+def test_a_report_would_leave_the_simulation() -> None:
+    """A directory for reports is on a real store, and is refused."""
+    with pytest.raises(OptionError, match=r"summary\.report\.directory"):
+        run_commit(Setup(10, 1, 1, options=Options(report_directory="file:///tmp")))

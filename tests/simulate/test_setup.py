@@ -1,0 +1,163 @@
+"""What a user may say of a simulation, and how they are told what they may not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from asynccommit.errors import OptionError
+from asynccommit.options import Options
+from asynccommit.sim.climates import CLIMATES
+from asynccommit.sim.latency import Latency, Limit
+from asynccommit.simulate.setup import IN_FLIGHT, Setup, read_setup
+from asynccommit.stores import azure_options
+
+
+def test_nothing_said_is_the_default() -> None:
+    """Without options it is the setup that has none."""
+    assert read_setup({}) == Setup()
+
+
+def test_numbers_may_have_underscores() -> None:
+    """Large numbers can be written so that they can be read."""
+    setup = read_setup(
+        {"files": "10_000_000", "tasks": "50_000", "limit": "40_000", "partitions": "1_000"}
+    )
+
+    assert (setup.files, setup.tasks, setup.partitions) == (10_000_000, 50_000, 1_000)
+    assert setup.climate.limit == Limit(40_000, 4_000)
+
+
+def test_tasks_and_partitions_follow_the_files() -> None:
+    """A small job has few tasks and no partition without a file."""
+    small, large = read_setup({"files": "30"}), read_setup({"files": "1_000_000"})
+
+    assert (small.tasks, small.partitions) == (1, 30)
+    assert (large.tasks, large.partitions) == (5_000, 100)
+
+
+@pytest.mark.parametrize(
+    "text, latency",
+    [
+        ("30", Latency(first=0.03)),
+        ("0", Latency()),
+        ("2.5", Latency(first=0.0025)),
+        ("10-50", Latency("uniform", 0.01, 0.05)),
+    ],
+)
+def test_latency_is_a_time_or_a_range(text: str, latency: Latency) -> None:
+    """A latency is in milliseconds, one or any between two."""
+    assert read_setup({"latency-ms": text}).climate.latency == latency
+
+
+def test_an_account_may_have_no_limit() -> None:
+    """``none`` is no limit."""
+    assert read_setup({"limit": "none"}).climate.limit is None
+
+
+def test_faults_may_have_a_name() -> None:
+    """A name brings its rules, and the usual latency and limit."""
+    setup = read_setup({"faults": "storm", "latency-ms": "5"})
+
+    assert setup.climate.faults == CLIMATES["storm"].faults
+    assert setup.climate.latency == Latency(first=0.005)
+    assert setup.climate.limit == Limit(20_000, 2_000)
+
+
+def test_faults_may_be_a_file(tmp_path: Path) -> None:
+    """A file brings rules, latency and limit; what the command line says goes before."""
+    path = tmp_path / "weather.json"
+    rules = [{"kind": "slow", "probability": 0.01}]
+    path.write_text(json.dumps({"faults": rules, "latency": 0.1, "limit": 300}))
+
+    alone = read_setup({"faults": str(path)}).climate
+    other = read_setup({"faults": str(path), "latency-ms": "7", "limit": "none"}).climate
+
+    assert (alone.faults[0].kind, alone.latency.first, alone.limit) == ("slow", 0.1, Limit(300, 30))
+    assert (other.faults, other.latency.first, other.limit) == (alone.faults, 0.007, None)
+
+
+def test_a_file_of_rules_alone_has_the_usual_rest(tmp_path: Path) -> None:
+    """A file that says nothing of latency and limit leaves both as they are."""
+    path = tmp_path / "weather.json"
+    path.write_text('{"faults": []}')
+
+    assert read_setup({"faults": str(path)}).climate == Setup().climate
+
+
+@pytest.mark.parametrize(
+    "name, text, remedy",
+    [
+        ("files", "many", "say a whole number from 1 to 1_000_000_000_000"),
+        ("files", "1.5", "say a whole number"),
+        ("files", "0", "say a whole number from 1"),
+        ("files", "-3", "say a whole number from 1"),
+        ("tasks", "100_001", "say a whole number from 1 to 100_000"),
+        ("partitions", "200000", "say a whole number from 1 to 100_000"),
+        ("in-flight", "0", "say a whole number from 1 to 1_000_000"),
+        ("exact", "", "say a whole number from 1"),
+        ("seed", "x", "say a whole number"),
+        ("latency-ms", "fast", "say milliseconds, as 30, or from and to, as 10-50"),
+        ("latency-ms", "nan", "say milliseconds"),
+        ("latency-ms", "-1", "say milliseconds"),
+        ("latency-ms", "50-10", "say the lower one first"),
+        ("limit", "0", "say requests a second, as 20_000, or none"),
+        ("limit", "inf", "say requests a second"),
+        ("store", "s3", "say adls"),
+        ("faults", "wild", "say one of none, lossy, throttled, storm, or a JSON file"),
+    ],
+)
+def test_a_bad_value_is_named_with_its_remedy(name: str, text: str, remedy: str) -> None:
+    """An error names the option, what was said, and what to say."""
+    with pytest.raises(OptionError) as caught:
+        read_setup({name: text})
+
+    assert str(caught.value).startswith(f"--{name} is {text!r}: ")
+    assert remedy in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content, wrong",
+    [
+        (b"{", "climate is no JSON"),
+        (b'{"faults": [{"kind": "odd"}]}', "faults[0].kind is 'odd'"),
+        (b'{"filesystems": []}', "climate.filesystems is not a field"),
+        (b"\xff\xfe", "it is no text"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path: Path, content: bytes, wrong: str) -> None:
+    """An error in a file names the option, the file and the field."""
+    path = tmp_path / "weather.json"
+    path.write_bytes(content)
+
+    with pytest.raises(OptionError) as caught:
+        read_setup({"faults": str(path)})
+
+    assert "--faults" in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert wrong in str(caught.value)
+
+
+def test_another_size_has_the_same_shape() -> None:
+    """Tasks stay as large, and partitions as many, where there are files for them."""
+    setup = Setup(files=1_000_000, tasks=5_000, partitions=100)
+
+    assert (setup.of(100_000).tasks, setup.of(100_000).partitions) == (500, 100)
+    assert (setup.of(10).tasks, setup.of(10).partitions) == (1, 1)
+    assert setup.of(1_000_000) == setup
+
+
+def test_as_many_requests_are_in_flight_as_on_the_real_store() -> None:
+    """The default is that of the store that is simulated."""
+    assert azure_options._WORKERS == IN_FLIGHT
+
+
+def test_json_has_the_options_that_were_chosen() -> None:
+    """What was left alone is not repeated."""
+    said = Setup(options=Options(workers=7)).to_json()
+
+    assert said["options"] == {"workers": 7}
+    assert said["in_flight"] == 512
+    assert said["limit"]["rate"] == 20_000

@@ -1,0 +1,105 @@
+"""A forecast as text: what it takes, on what store, and how that is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from asynccommit.report.text import to_text
+from asynccommit.sim.faults import KINDS, Climate
+from asynccommit.sim.latency import Latency, Limit, Tail
+from asynccommit.simulate.forecast import Forecast
+from asynccommit.simulate.memory import Memory
+from asynccommit.simulate.run import Figures
+from asynccommit.simulate.setup import Setup
+from asynccommit.simulate.shown import shown, store_of
+
+FIGURES = Figures(
+    files=1_000,
+    tasks=10,
+    partitions=5,
+    seconds=4.0,
+    stages={"committer_commit_job": 4.0, "job_stage_rename_files": 3.0, "job_stage_cleanup": 0.5},
+    requests={"mkdir": 5, "rename": 1_100},
+    struck={},
+    refused=0,
+    recovered={},
+    waited={},
+    warnings=(),
+    memory=Memory(1_000, 5_000_000, 1_000_000, "somehow"),
+    real=0.5,
+)
+SETUP = Setup(files=1_000, tasks=10, partitions=5)
+
+
+def _text(figures: Figures, *others: Figures) -> str:
+    return to_text(shown(Forecast(SETUP, figures, others or (figures,))), 200)
+
+
+def test_the_first_line_says_it_all() -> None:
+    """The size of the job, its time and its rate."""
+    first, *rest = _text(FIGURES).splitlines()
+
+    assert first == (
+        "a commit of 1,000 files of 10 tasks in 5 partitions takes 4.00 s (250 files/s)"
+    )
+    assert not any("EXTRAPOLATED" in line for line in rest)
+    assert "this very commit, in 500 ms of real time" in "\n".join(rest)
+
+
+def test_stages_and_requests_are_tables() -> None:
+    """Each stage with its share, what is between them, each kind of request, and the sum."""
+    rows = [line.split() for line in _text(FIGURES).splitlines()]
+
+    assert ["rename", "files", "3.00", "s", "75.0%"] in rows
+    assert ["what", "is", "between", "them", "500", "ms", "12.5%"] in rows
+    assert ["rename", "1,100", "1.100"] in rows
+    assert ["all", "1,105", "1.105"] in rows
+
+
+def test_trouble_is_told() -> None:
+    """Every kind of fault has its words; a quiet run has none of them."""
+    struck = {kind: 2_000 + number for number, kind in enumerate((*KINDS, "limit"))}
+    stormy = replace(FIGURES, struck=struck, recovered={"rename": 7}, waited={"backoff": 2.0})
+    text = _text(stormy)
+
+    assert all(f"{number:,} " in text for number in struck.values())
+    assert "7 lost answers settled by identity" in text
+    assert "backoff 2.00 s, of all requests added up" in text
+    for word in ("trouble", "recovered", "waited"):
+        assert word not in _text(FIGURES)
+
+
+def test_memory_says_how_it_was_measured() -> None:
+    """The engine's share, what the process grew by, and what of it is the model's."""
+    assert "4.0 MB of the engine: somehow, 5.0 MB, less 1.0 MB of the model" in _text(FIGURES)
+
+
+def test_what_is_extrapolated_says_so() -> None:
+    """The second line cannot be overlooked, and names the sizes that were run."""
+    second = _text(FIGURES, replace(FIGURES, files=100), replace(FIGURES, files=300))
+
+    assert second.splitlines()[1] == (
+        "EXTRAPOLATED from the steady rate of simulated commits of 100 and 300 files"
+    )
+    assert "two smaller commits, in 500 ms of real time" in second
+    assert "4.0 MB of the engine at 1,000 files: somehow" in second
+
+
+@pytest.mark.parametrize(
+    "climate, said",
+    [
+        (Climate((), Latency(first=0.03), Limit(20_000, 1)), "30 ms an answer, 20,000 requests/s"),
+        (Climate((), Latency("uniform", 0.01, 0.05)), "10 to 50 ms an answer, no limit"),
+        (
+            Climate((), Latency("lognormal", 0.02, 0.5, Tail(0.1, 1.0))),
+            "20 ms an answer in the median, with a slow tail, no limit",
+        ),
+    ],
+)
+def test_the_store_is_told_in_a_line(climate: Climate, said: str) -> None:
+    """Latency, limit and faults are part of the answer."""
+    line = store_of(replace(SETUP, climate=climate, faults="storm", seed=3))
+
+    assert line == f"adls, {said}, 512 in flight, faults storm, seed 3"

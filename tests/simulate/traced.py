@@ -1,0 +1,141 @@
+"""A simulated run, every request of it written down: ``python -m tests.simulate.traced NAME SEED``.
+
+Started in processes with different hash seeds, it must print the same each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from asynccommit.errors import CommitError
+from asynccommit.job import TaskCommit
+from asynccommit.options import Mode, Options
+from asynccommit.parallel import for_each
+from asynccommit.sim.climates import STORM
+from asynccommit.sim.faults import Climate, Fault
+from asynccommit.sim.latency import UNIFORM, Latency, Limit
+from asynccommit.sim.loop import VirtualLoop
+from asynccommit.simulate.placed import FILESYSTEM, Placed
+from asynccommit.simulate.run import World
+from asynccommit.simulate.setup import Setup
+from asynccommit.wrappers.base import Call, Op, Wrapped
+
+BAD = Climate(STORM.faults, Latency(UNIFORM, 0.01, 0.05), Limit(2_000, 200))
+
+
+class Traced:
+    """A policy that writes down every request, with its time."""
+
+    def __init__(self, loop: VirtualLoop, say: Callable[[str], object]) -> None:
+        self._loop = loop
+        self._say = say
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def traced(op: Op) -> Any:
+            args = [_short(arg) for arg in (*op.args, *sorted(op.options.items()))]
+            self._say(f"{self._loop.ticks} {op.name} {' '.join(args)}")
+            return await call(op)
+
+        return traced
+
+
+def _short(arg: object) -> str:
+    return sha256(arg).hexdigest() if isinstance(arg, bytes) else repr(arg)
+
+
+async def commit(world: World, traced: Traced) -> None:
+    """Commit a job that is in place."""
+    tasks = Placed(world.account, world.layout, world.setup).all_tasks(lambda files: None)
+    await world.commit(tasks, policies=[traced])
+
+
+async def whole(world: World, traced: Traced) -> None:
+    """Run a whole job, its tasks at once, that replaces directories and moves files aside."""
+    root = world.layout.dest.path
+    for place in PLACES:
+        for name in ("part-0", "part-1/old", "old"):
+            world.account.create(FILESYSTEM, f"{root[1:]}/{place}/{name}")
+    store = world.wrapped(traced)
+    commits = await run_tasks(world, store)
+    replaced = [f"{root}/{place}" for place in PLACES[:8]]
+    await world.committer(store).commit_job(commits, overwrite=replaced, strict=True)
+    await store.aclose()
+
+
+async def rolled_back(world: World, traced: Traced) -> None:
+    """Run a job that replaces a table and fails; resume it, let it fail again, and undo it."""
+    root = world.layout.dest.path
+    for place in PLACES:
+        world.account.create(FILESYSTEM, f"{root[1:]}/{place}/old")
+    store = world.wrapped(traced)
+    commits = await run_tasks(world, store)
+    job = world.committer(store)
+    world.weather.add(DENIED)
+    with pytest.raises(CommitError):
+        await job.commit_job(commits, mode=Mode.REPLACE_TABLE, strict=True)
+    world.weather.add(replace(DENIED, path="^/table/day=3$", skip=0))
+    with pytest.raises(CommitError):
+        await world.committer(store).resume_job()
+    await world.committer(store).rollback_job()
+    await store.aclose()
+
+
+async def run_tasks(world: World, store: Wrapped) -> list[TaskCommit]:
+    """Set a job up and run its tasks, some at a time."""
+    job = world.committer(store)
+    commits: list[TaskCommit] = []
+    await job.setup_job()
+
+    async def run_task(number: int) -> None:
+        task_id, attempt_id = world.layout.ids(number)
+        base = await job.setup_task(attempt_id)
+        for place in PLACES[number % 5 :: 3]:
+            await store.mkdir(f"{base}/{place}")
+            await store.put(f"{base}/{place}/part-{number}", b"data")
+        commits.append(await job.commit_task(task_id, attempt_id))
+
+    await for_each(range(world.setup.tasks), run_task, workers=8)
+    return commits
+
+
+PLACES = [f"day={day}/hour={hour}" for day in range(4) for hour in range(3)]
+DENIED = Fault(
+    "before", op="rename", path="/part-1[0-9]$", code="AuthorizationFailure", skip=9, times=1
+)
+NAMES: dict[str, tuple[Callable[[World, Traced], Awaitable[None]], dict[str, Any]]] = {
+    "storm": (commit, {"files": 3_000, "tasks": 60, "partitions": 12, "climate": BAD}),
+    "spilled": (commit, {"files": 34_000, "tasks": 40, "partitions": 5}),
+    "whole": (whole, {"tasks": 24, "climate": BAD, "options": Options(delete_target_files=True)}),
+    "rolled_back": (rolled_back, {"tasks": 24, "climate": BAD}),
+}
+"""What is run, and of which size."""
+
+
+def run(name: str, seed: int, say: Callable[[str], object]) -> None:
+    """Run one of ``NAMES``; say every request, the time at its end, and what is drawn next."""
+    work, sizes = NAMES[name]
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(math.inf)) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, VirtualLoop)
+        world = World(Setup(seed=seed, in_flight=64, **sizes), loop)
+        runner.run(_run(work(world, Traced(loop, say))))
+        say(f"end {loop.ticks} {sorted(world.weather.requests.items())}")
+        say(f"next {world.seeds.next_numbers()}")
+
+
+async def _run(work: Awaitable[None]) -> None:
+    await work
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], int(sys.argv[2]), lambda line: sys.stdout.write(f"{line}\n"))
