@@ -32,6 +32,11 @@ class TaskSide:
         traffic: what has become of the store's requests, for statistics.
         open_store: opens the store of a report directory that is elsewhere.
 
+    Attributes:
+        set_up: the job's directories may be there, and are this committer's to abort.
+        driver_lives: whether the process that runs the job's tasks is there, where that is
+            another one; without it no commit begins.
+
     Raises:
         UnsupportedError: the store has no atomic rename, or no writes that never replace.
     """
@@ -63,6 +68,7 @@ class TaskSide:
         self._counted = {} if counted is None else counted
         self._traffic = traffic
         self._open_store = open_store
+        self.driver_lives: Callable[[], bool] | None = None
         self.set_up = False
         self._made_destination = False
 
@@ -117,6 +123,7 @@ class TaskSide:
             host=self.host,
             on_progress=on_progress,
             open_store=self._open_store,
+            driver_lives=self.driver_lives,
             counted=self._counted,
             traffic=self._traffic,
         )

@@ -17,11 +17,20 @@ from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.results import JobReport
 from asynccommit.spark import bridge
 from asynccommit.spark.bridge import BRIDGE
+from asynccommit.spark.recovery import resume, rollback, status, takeover
 from asynccommit.stores import STORES
 
 T = TypeVar("T")
 
-__all__ = ["configure", "last_report", "reports"]
+__all__ = [
+    "configure",
+    "last_report",
+    "reports",
+    "resume",
+    "rollback",
+    "status",
+    "takeover",
+]
 
 
 def configure(

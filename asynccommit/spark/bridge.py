@@ -8,20 +8,21 @@ import os
 import sys
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, ClassVar
 
 import orjson
 
-from asynccommit import sync
 from asynccommit.api import open_committer
+from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.engine import submit
 from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, UnsupportedError
 from asynccommit.job import TaskCommit
-from asynccommit.options import Options, bare
+from asynccommit.options import Mode, Options, bare
 from asynccommit.report.progress import console_progress
 from asynccommit.results import JobReport
 from asynccommit.stages.run import OnProgress
@@ -42,43 +43,62 @@ OWN_KEYS = ("asynccommit.schemes", "asynccommit.unsupportedScheme", "asynccommit
 _REMEMBERED = 100
 
 Commit = Callable[[Mapping[str, Any]], JobReport]
+Check = Callable[[Mapping[str, Any]], None]
 
 
 def commit(request: Mapping[str, Any]) -> JobReport:
     """Commit what a request of the JVM describes. Raises ``CommitError``, ``OptionError``."""
-    dest = decode_uri(request["dest"])
-    overwrite = [_path_on(dest, uri) for uri in request["overwrite"]]
     tasks = [TaskCommit.from_json(task) for task in request["tasks"]]
-    with console_progress(quiet=not _is_shown(request["conf"])) as shown:
-        return sync.commit_job(
-            str(dest),
-            request["jobId"],
+    mode, overwrite = _replaced(request)
+    with console_progress(quiet=not is_shown(request["conf"])) as shown:
+        return submit(_commit(request, tasks, mode, overwrite, on_progress or shown))
+
+
+async def _commit(
+    request: Mapping[str, Any],
+    tasks: Sequence[TaskCommit],
+    mode: Mode,
+    overwrite: Sequence[str],
+    tell: OnProgress,
+) -> JobReport:
+    async with _committer(request) as committer:
+        committer.driver_lives = is_jvm_alive
+        return await committer.commit_job(
             tasks,
-            attempt=request["attempt"],
-            options=_options(request),
-            storage_options=_storage(request),
+            mode=mode,
             overwrite=overwrite,
-            on_progress=on_progress or shown,
+            on_progress=tell,
+            made_destination=request.get("madeDestination"),
         )
 
 
+def is_jvm_alive() -> bool:
+    """Whether the JVM that this process drives answers; true if it drives none."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return True
+    try:
+        gateway.jvm.java.lang.System.nanoTime()
+    except (Py4JError, OSError):
+        return False
+    return True
+
+
 def check(request: Mapping[str, Any]) -> None:
-    """See that Python reaches what the JVM has just set up, before any task runs.
+    """See before any task runs that the job may run, and that Python reaches what Spark set up.
 
-    Raises ``AsyncCommitError`` if it does not.
+    Raises ``AsyncCommitError`` if not: ``UnfinishedError`` if commits of other jobs were cut short
+    at this destination, ``CommittedError`` if the job's key says that it is done.
     """
-    submit(_check(request))
+    mode, overwrite = _replaced(request)
+    submit(_check(request, mode, overwrite))
 
 
-async def _check(request: Mapping[str, Any]) -> None:
-    opened = open_committer(
-        str(decode_uri(request["dest"])),
-        request["jobId"],
-        attempt=request["attempt"],
-        options=_options(request),
-        storage_options=_storage(request),
-    )
-    async with opened as committer:
+async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str]) -> None:
+    async with _committer(request) as committer:
         try:
             await committer.store.head(committer.layout.manifests_dir)
         except NotFoundError as error:
@@ -86,19 +106,49 @@ async def _check(request: Mapping[str, Any]) -> None:
                 f"{error.path} was just made by Spark and Python does not find it: do both use "
                 "the same account?"
             ) from error
+        await committer.check_job(mode=mode, overwrite=overwrite)
 
 
-def _options(request: Mapping[str, Any]) -> Options:
-    conf = {k: v for k, v in request["conf"].items() if bare(k) not in OWN_KEYS}
-    return replace(Options.from_conf(conf), job_id_source=JOB_ID_SOURCE)
+def _committer(request: Mapping[str, Any]) -> AbstractAsyncContextManager[ManifestCommitter]:
+    return open_committer(
+        str(decode_uri(request["dest"])),
+        request["jobId"],
+        attempt=request["attempt"],
+        options=options_of(request["conf"]),
+        storage_options=storage_of(request),
+    )
 
 
-def _storage(request: Mapping[str, Any]) -> dict[str, Any]:
+def options_of(conf: Mapping[str, str]) -> Options:
+    """Return the options of a commit among what a session says. Raises ``OptionError``.
+
+    Of two spellings of one option ``spark.asynccommit.`` counts, as it does in the JVM.
+    """
+    known = {k: v for k, v in sorted(conf.items()) if bare(k) not in OWN_KEYS}
+    return replace(Options.from_conf(known), job_id_source=JOB_ID_SOURCE)
+
+
+def storage_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the stores: the session's, and those that never leave Python."""
     return {**request.get("storage", {}), **storage_options}
 
 
-def _is_shown(conf: Mapping[str, str]) -> bool:
-    """Whether to show progress here: as the option says, else where a terminal is."""
+def _replaced(request: Mapping[str, Any]) -> tuple[Mode, list[str]]:
+    """Return what becomes of what the destination holds: the mode, and directories to replace.
+
+    Raises ``OptionError`` for a directory on another store.
+    """
+    dest = decode_uri(request["dest"])
+    if request.get("dynamic"):
+        return Mode.REPLACE_PARTITIONS, []
+    overwrite = [_path_on(dest, uri) for uri in request.get("overwrite", ())]
+    if dest.path not in overwrite:
+        return Mode.APPEND, overwrite
+    return Mode.REPLACE_TABLE, [path for path in overwrite if path != dest.path]
+
+
+def is_shown(conf: Mapping[str, str]) -> bool:
+    """Return whether to show progress here: as the option says, else where a terminal is."""
     if on_progress is not None:
         return False
     wish = conf.get("spark.asynccommit.progress")
@@ -117,24 +167,26 @@ class Bridge:
 
     Args:
         commit: does the work.
+        check: says before the work whether it may be done.
     """
 
-    def __init__(self, commit: Commit = commit) -> None:
+    def __init__(self, commit: Commit = commit, check: Check = check) -> None:
         self.reports: deque[JobReport] = deque(maxlen=_REMEMBERED)
         self._commit = commit
+        self._check = check
         self._lock = threading.Lock()
         self._replies: OrderedDict[str, Future[str]] = OrderedDict()
         self._draining_in = 0
 
     def apply(self, request: str) -> str:
-        """Commit a job and say how it went; never raises.
+        """Check or commit a job and say how it went; never raises.
 
         A request that comes again, because the JVM lost the answer, gets the first one's answer.
         """
         try:
             what = orjson.loads(request)
             if what.get("what") == "check":
-                check(what)
+                self._check(what)
                 return orjson.dumps({"ok": True}).decode()
             reply, mine = self._reply_for(f"{what['dest']} {what['jobId']} {what['attempt']}")
         except Exception as error:
@@ -203,9 +255,9 @@ def _failure(error: BaseException) -> str:
     kind = type(error).__name__
     if isinstance(error, AsyncCommitError):
         log.debug("job commit failed", exc_info=error)
-        text = str(error)
+        text = "\n".join((str(error), *getattr(error, "__notes__", ())))
     elif isinstance(error, KeyboardInterrupt | CancelledError):
-        text = "the job commit was interrupted; what it had begun is kept"
+        text = "the job commit was interrupted; asynccommit status URL says what is left of it"
         log.warning(text)
     else:
         log.error("job commit failed unexpectedly", exc_info=error)

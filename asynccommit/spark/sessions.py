@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options import bare
-from asynccommit.spark.bridge import BRIDGE
+from asynccommit.spark.bridge import BRIDGE, options_of
 from asynccommit.spark.jars import compiled_jar, installed_spark, running_spark
 
 PROTOCOL = "org.asynccommit.spark.AsyncCommitProtocol"
 CALLBACK = "asynccommit.spark.callback"
+PYTHON = "asynccommit.spark.python"
+PYTHON_PATH = "asynccommit.spark.python.path"
+_COMMITS = (
+    r"^(mapreduce\.manifest\.committer|mapreduce\.fileoutputcommitter|(spark\.)?asynccommit)\."
+)
+_STORES = r"^fs\.azure\."
 _CLASS_KEY = "spark.sql.sources.commitProtocolClass"
 _MARK = "_asynccommit_conf"
 
@@ -59,14 +66,46 @@ def register(session: Any) -> None:
 
     start: Any = ensure_callback_server_started
     start(session.sparkContext._gateway)
-    session._jvm.java.lang.System.getProperties().put(CALLBACK, BRIDGE)
+    properties = session._jvm.java.lang.System.getProperties()
+    properties.put(CALLBACK, BRIDGE)
+    if sys.executable:  # for when this process has died; see Undo.java
+        properties.put(PYTHON, sys.executable)
+        properties.put(PYTHON_PATH, os.pathsep.join(map(os.path.abspath, sys.path)))
 
 
 def check_conf(conf: Mapping[str, str]) -> None:
-    """Refuse keys that are no option of a commit. Raises ``OptionError``."""
+    """Refuse keys that are no option of a commit, and values of ours that cannot be read.
+
+    Raises ``OptionError``.
+    """
     for key in conf:
         if not bare(key).startswith(("mapreduce.", "asynccommit.")):
             raise OptionError(f"{key} is not an option of a commit: set it on the session itself")
+    options_of(conf)
+
+
+def settings_of(session: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """Return what a session says of commits, and of stores: as its own jobs are given it."""
+    conf = session._jsparkSession.sessionState().newHadoopConf()
+    return _set_by_user(conf, _COMMITS), _set_by_user(conf, _STORES)
+
+
+def qualified(session: Any, path: str) -> str:
+    """Return a path without a scheme as the session understands it."""
+    found = session._jvm.org.apache.hadoop.fs.Path(path)
+    conf = session._jsparkSession.sessionState().newHadoopConf()
+    return str(found.getFileSystem(conf).makeQualified(found).toString())
+
+
+def _set_by_user(conf: Any, keys: str) -> dict[str, str]:
+    found = {str(key): str(value) for key, value in dict(conf.getValByRegex(keys)).items()}
+    return {key: value for key, value in found.items() if not _is_default(conf, key)}
+
+
+def _is_default(conf: Any, key: str) -> bool:
+    sources = list(conf.getPropertySources(key) or ())
+    last = str(sources[-1]) if sources else ""
+    return last.endswith("-default.xml") or last == "Set by Spark to default values"
 
 
 def _has_protocol(session: Any) -> bool:

@@ -8,6 +8,7 @@ commit can be finished or undone by whoever finds the record, whatever tasks wri
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -21,6 +22,7 @@ from asynccommit.errors import (
     OutcomeUnknownError,
     OwnedError,
     PreconditionError,
+    PreflightError,
     StoreError,
 )
 from asynccommit.formats.commit_record import (
@@ -87,6 +89,7 @@ async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) ->
         plan=digests,
     )
     await _refuse_aborted(run)
+    await _require_driver(run)
     await make_durable(run, run.layout.attempt_dir)
     run.owner_id = owner.id
     lease = Lease(run)
@@ -125,6 +128,16 @@ async def _refuse_aborted(run: Run) -> None:
         if await clean_up_aborted(run) is Outcome.KEPT:
             raise _owned(run) from None
         raise _aborted(run) from None
+
+
+async def _require_driver(run: Run) -> None:
+    """Refuse to begin for a driver that is gone: another may be running the job again."""
+    if run.driver_lives is not None and not await asyncio.to_thread(run.driver_lives):
+        text = (
+            "the process that ran its tasks has ended, and may be running again elsewhere. "
+            f"Nothing under {run.layout.dest} was changed"
+        )
+        raise PreflightError(run.layout.job_id, run.stage, (), text)
 
 
 def _owned(run: Run) -> OwnedError:

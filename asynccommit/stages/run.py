@@ -71,6 +71,7 @@ class Run:
     commit among all commits of the job, in 64 bytes at most; ``manifests`` is the digest of what it
     took in; ``epoch`` counts its owners, 0 before there is one, and ``owner_id`` is this one.
     ``lease`` is what makes it the owner; one that is ``withdrawn`` gives way to another job.
+    ``driver_lives`` is asked, in a thread, before the commit begins.
     """
 
     store: Store
@@ -94,6 +95,7 @@ class Run:
     epoch: int = 0
     owner_id: str = ""
     lease: Held | None = None
+    driver_lives: Callable[[], bool] | None = None
     withdrawn: bool = False
     done: int = 0
     total: int | None = None

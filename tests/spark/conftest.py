@@ -14,7 +14,7 @@ from asynccommit.spark import configure
 from tests.support.spark import ENVIRONMENT, builder, cluster
 
 if importlib.util.find_spec("pyspark") is None:
-    collect_ignore_glob = ["test_[!b]*.py"]  # all but the bridge's, which need no Spark
+    collect_ignore_glob = ["test_[!bu]*.py"]  # all but those of bridge and undo need it
 
 HERE = Path(__file__).parent
 # Of other hands: PySpark and Py4J leave sockets to the collector, and Spark 4 speaks of pandas 3.

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,15 +32,19 @@ FAULTS: Sequence[Mapping[str, Any]] = [
     {"kind": "cut", "op": "rename", "path": "/lost-cut/", "every": 3},
     {"kind": "before", "op": "*", "path": "/busy/", "every": 7, "code": "ServerBusy"},
 ]
-SCRIPT = """
+CONFIGURED = """
 import json
+import time
 
 given = json.loads((scratch / "given.json").read_text())
 made = builder(scratch).config("spark.jars", given["jar"])
 for key, value in given["conf"].items():
     made.config(f"spark.hadoop.{key}", value)
 spark = configure(made).getOrCreate()
+java = int(spark._jvm.java.lang.ProcessHandle.current().pid())
 frame = spark.range(20).selectExpr("id", "id % 3 as p", "cast(id as string) as s").repartition(2)
+"""
+SCRIPT = """
 bad = frame.selectExpr("id", "p", "cast(assert_true(id < 15, 'boom') as string) as s")
 told = {}
 
@@ -85,6 +90,25 @@ write("failed", bad)
 (scratch / "told.json").write_text(json.dumps(told))
 spark.stop()
 """
+KILLED = """
+after_renames(2, lambda: os.kill(os.getpid(), signal.SIGKILL))
+frame.write.mode("overwrite").partitionBy("p").parquet(f"{given['root']}/killed")
+"""
+REPAIRED = """
+from asynccommit.spark import resume, status
+
+table = f"{given['root']}/killed"
+told = {"status": [job.to_json() for job in status(table)], "files": resume(table).files}
+told["ids"] = sorted(row.id for row in spark.read.parquet(table).collect())
+
+after_renames(2, lambda: (os.kill(java, signal.SIGKILL), time.sleep(1)))
+try:
+    frame.write.partitionBy("p").parquet(f"{given['root']}/alone")
+except Exception as error:
+    told["raised"] = type(error).__name__
+bridge.BRIDGE.wait(60)
+(scratch / "repaired.json").write_text(json.dumps(told))
+"""
 
 
 @dataclass(frozen=True)
@@ -108,6 +132,7 @@ class Ran:
 
     told: Mapping[str, Sequence[Told]]
     emulator: EmulatorThread
+    scratch: Path
 
     def tree(self, table: str) -> dict[str, bytes]:
         """Return the files of a table with their content; directories end in ``/``."""
@@ -146,11 +171,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         root = f"abfs://{FILESYSTEM}@{emulator.account}.dfs.core.windows.net/{FOLDER}"
         given = {"jar": str(client_jar()), "conf": conf_of(emulator), "root": root}
         (scratch / "given.json").write_text(json.dumps(given))
-        done = run_script(scratch, SCRIPT, timeout=170)
+        done = run_script(scratch, CONFIGURED + SCRIPT, timeout=170)
         assert done.returncode == 0, done.stderr[-4000:]
         told = json.loads((scratch / "told.json").read_text())
         writes = {name: [Told(**one) for one in several] for name, several in told.items()}
-        yield Ran(writes, emulator)
+        yield Ran(writes, emulator, scratch)
 
 
 @pytest.mark.parametrize("table", ["written", "lost-500", "lost-cut", "busy"])
@@ -215,3 +240,25 @@ def test_job_that_fails(ran: Ran) -> None:
     assert failed.files == []
     assert [name for name in ran.tree("failed") if not name.endswith("/")] == []
     assert ran.left("failed") == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_drivers_that_die(ran: Ran) -> None:
+    """Python alone, and the session's own ``resume`` finishes; the JVM alone, and Python does."""
+    done = run_script(ran.scratch, CONFIGURED + KILLED)
+    assert done.returncode == -9, done.stderr
+    assert "_SUCCESS" not in ran.tree("killed")
+    assert len(ran.visible("killed")) == 2
+
+    done = run_script(ran.scratch, CONFIGURED + REPAIRED)
+    told = json.loads((ran.scratch / "repaired.json").read_text())
+
+    [job] = told["status"]
+    assert (job["state"], job["alive"]) == ("stopped", False)
+    assert (told["files"], told["ids"]) == (6, WHOLE)
+    assert "raised" in told
+    for table in ("killed", "alone"):
+        assert len(ran.visible(table)) == 6
+        assert ran.marker(table).success
+        assert ran.left(table) == []

@@ -57,6 +57,44 @@ def test_apply_replaces_what_is_to_be_overwritten(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "p=1").iterdir()] == ["part-0.txt"]
 
 
+def test_apply_replaces_the_table(tmp_path: Path) -> None:
+    """The destination itself to be overwritten is the whole table."""
+    (tmp_path / "p=2").mkdir()
+    (tmp_path / "p=2" / "old.txt").write_text("old")
+    tasks = set_up(tmp_path)
+    reply = Bridge().apply(request(tmp_path, tasks=tasks, overwrite=[f"file:{tmp_path}"]))
+
+    assert json.loads(reply)["ok"]
+    assert sorted(path.name for path in tmp_path.rglob("*.txt")) == ["part-0.txt"]
+
+
+def test_apply_replaces_the_partitions_that_are_written(tmp_path: Path) -> None:
+    """A dynamic overwrite replaces the directories that files go to, and no other."""
+    for name in ("p=1", "p=2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "old.txt").write_text("old")
+    tasks = set_up(tmp_path)
+    reply = Bridge().apply(request(tmp_path, tasks=tasks, dynamic=True))
+
+    assert json.loads(reply)["ok"]
+    assert [path.name for path in (tmp_path / "p=1").iterdir()] == ["part-0.txt"]
+    assert [path.name for path in (tmp_path / "p=2").iterdir()] == ["old.txt"]
+
+
+def test_a_rollback_removes_the_destination_that_the_job_made(tmp_path: Path) -> None:
+    """The JVM has made it, so the JVM says so."""
+    table = tmp_path / "t"
+    tasks = set_up(table)
+    task = table / "_temporary/job-1/00/tasks" / tasks[0]["attemptId"] / "p=1/part-0.txt"
+    broken = Bridge(lambda what: task.unlink() or bridge.commit(what))
+    conf = {"spark.asynccommit.on.failure": "rollback"}
+    reply = json.loads(broken.apply(request(table, tasks=tasks, conf=conf, madeDestination=True)))
+
+    assert not reply["ok"]
+    assert "it was rolled back" in reply["error"]
+    assert not table.exists()
+
+
 def test_apply_answers_a_repeated_request_with_the_first_answer(tmp_path: Path) -> None:
     """A request that comes again does not commit again."""
     calls: list[str] = []
@@ -112,7 +150,10 @@ def test_apply_gives_the_errors_own_words(tmp_path: Path) -> None:
     [
         (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
         (KeyError(), "KeyError"),
-        (KeyboardInterrupt(), "the job commit was interrupted; what it had begun is kept"),
+        (
+            KeyboardInterrupt(),
+            "the job commit was interrupted; asynccommit status URL says what is left of it",
+        ),
     ],
 )
 def test_apply_never_raises(
@@ -128,6 +169,22 @@ def test_apply_never_raises(
     assert reply["error"] == text
     assert "Traceback" not in reply["error"]
     assert caplog.records
+
+
+def test_apply_tells_what_became_of_it(tmp_path: Path) -> None:
+    """What was done after the failure, as rolling back, stands below the error."""
+
+    def commit(_: Mapping[str, Any]) -> JobReport:
+        error = CommitError("job-1", "job_stage_rename_files", (), "the disk is full")
+        error.add_note("it was rolled back")
+        raise error
+
+    reply = json.loads(Bridge(commit).apply(request(tmp_path)))
+
+    assert reply["error"].splitlines() == [
+        "job job-1, job_stage_rename_files: the disk is full",
+        "it was rolled back",
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "no JSON"])
@@ -163,14 +220,14 @@ def test_reports_are_bounded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wish, shown", [("true", True), ("false", False)])
-def test_progress_is_shown_as_wished(
+def test_progressis_shown_as_wished(
     wish: str, shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The option decides, unless a hook of the user's takes it all."""
     conf = {"spark.asynccommit.progress": wish}
-    assert bridge._is_shown(conf) is shown
+    assert bridge.is_shown(conf) is shown
     monkeypatch.setattr(bridge, "on_progress", lambda progress: None)
-    assert not bridge._is_shown(conf)
+    assert not bridge.is_shown(conf)
 
 
 def test_hook_hears_of_every_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +246,40 @@ def test_a_check_finds_what_spark_has_set_up(tmp_path: Path) -> None:
 
     assert reply == {"ok": True}
     assert not (tmp_path / "_SUCCESS").exists()
+
+
+def test_a_check_sees_commits_that_were_cut_short(tmp_path: Path) -> None:
+    """A job that would be written beside half of another's is refused, with what to type."""
+    tasks = set_up(tmp_path)
+    task = tmp_path / "_temporary/job-1/00/tasks" / tasks[0]["attemptId"] / "p=1/part-0.txt"
+    kept = task.read_bytes()
+    broken = Bridge(lambda what: task.unlink() or bridge.commit(what))
+    assert not json.loads(broken.apply(request(tmp_path, tasks=tasks)))["ok"]
+    (tmp_path / "_temporary/job-2/00/manifests").mkdir(parents=True)
+    reply = json.loads(Bridge().apply(request(tmp_path, "job-2", what="check")))
+
+    assert reply["kind"] == "UnfinishedError"
+    assert f"asynccommit resume file:{tmp_path}" in reply["error"]
+
+    task.write_bytes(kept)
+
+
+def test_a_check_refuses_a_key_that_is_done(tmp_path: Path) -> None:
+    """The same job, run again under another id, is recognised by its key."""
+    conf = {"spark.asynccommit.job.key": "flights of July"}
+    assert json.loads(Bridge().apply(request(tmp_path, tasks=set_up(tmp_path), conf=conf)))["ok"]
+    (tmp_path / "_temporary/job-2/00/manifests").mkdir(parents=True)
+    reply = json.loads(Bridge().apply(request(tmp_path, "job-2", what="check", conf=conf)))
+
+    assert reply["kind"] == "CommittedError"
+    assert "flights of July" in reply["error"]
+
+
+def test_of_two_spellings_sparks_counts() -> None:
+    """The JVM reads an option the same way."""
+    conf = {"spark.asynccommit.rate": "7", "asynccommit.rate": "3"}
+
+    assert bridge.options_of(conf).rate == bridge.options_of(dict(reversed(conf.items()))).rate == 7
 
 
 def test_a_check_of_another_place_is_refused(tmp_path: Path) -> None:

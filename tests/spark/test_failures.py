@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +175,84 @@ def test_no_callback_is_a_clear_error(spark: Any, frame: Any, table: Path) -> No
     assert not table.exists()
 
 
+def refuse(text: str) -> Any:
+    """Return an answer of a Python that says no."""
+    return lambda _: json.dumps({"ok": False, "error": text})
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_refused_before_any_task_runs(spark: Any, frame: Any, table: Path, mode: str) -> None:
+    """What Python says comes first, no task has run, and only this job's directory is gone."""
+    frame.write.parquet(str(table))
+    (table / "_temporary" / "other" / "00" / "tasks").mkdir(parents=True)
+    before = sorted(table.rglob("*"))
+    with (
+        answered_by(spark, BRIDGE.apply, checks=refuse("not now")),
+        pytest.raises(PySparkException) as caught,
+    ):
+        failing(frame, 99).write.mode(mode).parquet(str(table))
+
+    assert str(caught.value).startswith("not now")
+    assert "INTERNAL_ERROR" not in str(caught.value)
+    assert sorted(table.rglob("*")) == before
+
+
+def test_refused_before_any_task_runs_in_a_new_place(spark: Any, frame: Any, table: Path) -> None:
+    """A destination that this job has made goes with it."""
+    with (
+        answered_by(spark, BRIDGE.apply, checks=refuse("not now")),
+        pytest.raises(PySparkException, match=r"^not now"),
+    ):
+        frame.write.parquet(str(table))
+
+    assert not table.exists()
+
+
+def test_no_answer_before_any_task_runs(spark: Any, frame: Any, table: Path) -> None:
+    """A Python that is gone before the job begins is one readable error too."""
+
+    def vanish(request: str) -> str:
+        raise ConnectionError
+
+    with (
+        answered_by(spark, BRIDGE.apply, checks=vanish),
+        pytest.raises(PySparkException, match=r"^asynccommit: no answer .* was not begun"),
+    ):
+        failing(frame, 99).write.parquet(str(table))
+
+    assert not table.exists()
+
+
+def test_python_is_told_what_a_job_is_about_to_do(spark: Any, frame: Any, table: Path) -> None:
+    """Before any task runs it hears what is replaced, whose the place is, and the options."""
+    asked: list[dict[str, Any]] = []
+
+    def listen(request: str) -> str:
+        asked.append(json.loads(request))
+        return BRIDGE.apply(request)
+
+    spark.conf.set("spark.asynccommit.lease", "70")
+    try:
+        with answered_by(spark, listen, checks=listen):
+            frame.write.option("asynccommit.job.key", "k").mode("overwrite").parquet(str(table))
+            frame.write.mode("overwrite").parquet(str(table))
+            dynamic = frame.write.option("partitionOverwriteMode", "dynamic").mode("overwrite")
+            dynamic.partitionBy("p").parquet(str(table))
+    finally:
+        spark.conf.unset("spark.asynccommit.lease")
+
+    said = [(one["what"], len(one["overwrite"]), one["dynamic"]) for one in asked]
+    assert said == [
+        *[("check", 0, False), ("commit", 0, False)],
+        *[("check", 1, False), ("commit", 1, False)],
+        *[("check", 0, True), ("commit", 0, True)],
+    ]
+    assert [one["madeDestination"] for one in asked] == [True, True, False, False, False, False]
+    assert decode_uri(asked[2]["overwrite"][0]).path == str(table)
+    assert [one["conf"].get("asynccommit.job.key") for one in asked] == ["k", "k", *[None] * 4]
+    assert {one["conf"]["spark.asynccommit.lease"] for one in asked} == {"70"}
+
+
 def _attempt_dir(request: str) -> Path:
     what = json.loads(request)
     return Path(decode_uri(what["dest"]).path, "_temporary", what["jobId"], "00")
@@ -211,6 +291,44 @@ def test_no_answer_after_the_record_deletes_nothing(spark: Any, frame: Any, tabl
     assert all(path.exists() for path in seen)
 
 
+def test_rollback_leaves_a_python_that_lives(
+    spark: Any, frame: Any, table: Path, blockbuster: BlockBuster
+) -> None:
+    """A Python that did not answer and commits all the same is not undone by another."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def linger(progress: Any) -> None:
+        if progress.stage == "job_stage_rename_files":
+            begun.set()
+            may_end.wait(60)
+
+    def begin_and_vanish(request: str) -> str:
+        committing.append(pool.submit(BRIDGE.apply, request))
+        assert begun.wait(60)
+        raise ConnectionError
+
+    committing: list[Future[str]] = []
+    writer = frame.write.option("asynccommit.on.failure", "rollback").partitionBy("p")
+    blockbuster.deactivate()  # the hook does what no hook should, on the event loop
+    bridge.on_progress = linger
+    try:
+        with (
+            ThreadPoolExecutor(1) as pool,
+            answered_by(spark, begin_and_vanish),
+            pytest.raises(PySparkException, match=r"no answer .* was not undone: .*takeover"),
+        ):
+            try:
+                writer.parquet(str(table))
+            finally:
+                may_end.set()
+    finally:
+        bridge.on_progress = None
+
+    assert json.loads(committing[0].result())["ok"]
+    assert spark.read.parquet(str(table)).count() == 20
+    assert leftovers(table) == []
+
+
 def test_refusal_after_the_record_deletes_nothing(
     spark: Any, frame: Any, table: Path, blockbuster: BlockBuster
 ) -> None:
@@ -231,7 +349,7 @@ def test_refusal_after_the_record_deletes_nothing(
 
     records = list(table.glob("_temporary/*/00/commit-record.json"))
     assert len(records) == 1
-    assert len(list(records[0].parent.glob("manifests/*-manifest.json"))) == 2
+    assert len(list(records[0].parent.rglob("*-manifest.json"))) == 2
     assert not (table / "_SUCCESS").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.errors import CommitError, DeniedError, UnavailableError
-from asynccommit.stages.cleanup import Outcome, clean_up
+from asynccommit.stages.cleanup import Outcome, begun_attempts, clean_up
+from tests.support.commits import At, Dies, Site
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import committer, ids, run_task
 
@@ -111,3 +113,142 @@ async def test_abort_tells_of_its_failure(tmp_path: Path) -> None:
         await job.abort_job()
 
     assert isinstance(failed.value.failures[0], DeniedError)
+
+
+# --- commits that have begun ------------------------------------------------------------------
+
+FILES = {"day=1/a": "1", "day=2/b": "2"}
+
+
+async def test_an_abort_while_a_commit_begins(site: Site) -> None:
+    """Whoever is first: the job is committed whole, or nothing of it is there."""
+    aborting = site.job()
+    job = await site.ready(FILES, At("put", "commit-record", aborting.abort_job))
+    with pytest.raises(CommitError):
+        await job.commit_job()
+
+    assert site.files() == {}
+
+
+async def test_an_abort_that_finds_a_record_puts_all_back(site: Site) -> None:
+    """A commit that began while an abort took its directory away has it again."""
+    job = await site.ready(FILES)
+    ends: list[BaseException | None] = []
+
+    async def commit() -> None:
+        try:
+            await job.commit_job()
+        except CommitError as error:
+            ends.append(error)
+        else:
+            ends.append(None)
+
+    aborting = site.job(At("rename", "00.aborted", commit))
+    report = await aborting.abort_job()
+
+    assert ends == [None]
+    assert site.files() == FILES
+    assert report.kept == ""
+
+
+async def test_an_abort_that_dies_with_a_commit_in_its_hands(site: Site) -> None:
+    """A commit whose directory an abort had taken, and not put back, is found again."""
+    await site.cut(FILES, Dies("rename", "/tasks/"))
+    job = site.job()
+    await job.store.rename(job.layout.attempt_dir, job.layout.ended("aborted"))
+    await site.job(job_id="asking").job_statuses()
+    assert (await site.job().abort_job()).kept
+    await site.job().resume_job()
+
+    assert site.files() == FILES
+    assert site.left() == []
+
+
+async def test_an_abort_that_died_while_it_deleted(site: Site) -> None:
+    """What another abort had begun to delete is deleted."""
+    job = await site.ready(FILES)
+    await job.store.rename(job.layout.attempt_dir, job.layout.ended("aborted"))
+    await site.job().abort_job()
+
+    assert site.left() == []
+
+
+@pytest.mark.parametrize("verb", ["commit", "rollback"])
+async def test_clean_up_that_died_while_it_deleted(site: Site, verb: str) -> None:
+    """A commit, or its rollback, whose process died in its clean-up has ended; a second ends it."""
+    site.place({"/table/day=1/old": "o"})
+    if verb == "commit":
+        await site.cut(FILES, Dies("delete_tree", ""))
+    else:
+        await site.cut(FILES, Dies("put", "commit-outcome"))
+        at = Dies("delete_tree", "")
+        with pytest.raises(BaseException):  # noqa: B017, PT011  # it died
+            await site.job(at).rollback_job()
+    site.alive["1.one"] = False
+    await site.job(job_id="other").check_job()
+    if verb == "commit":
+        assert (await site.job(process="2.two").commit_job()).already
+    else:
+        await site.job(process="2.two").rollback_job()
+
+    assert site.files() == (FILES if verb == "commit" else {}) | {"day=1/old": "o"}
+    assert site.left() == []
+
+
+async def test_a_rollback_that_cannot_delete(site: Site) -> None:
+    """What was taken back stays taken back when the job's directory cannot be deleted."""
+    site.place({"/table/day=1/old": "o"})
+    before = site.tree()
+    await site.cut(FILES, Dies("put", "commit-outcome"))
+    with pytest.raises(CommitError):
+        await site.job(Faults(Fault("delete_tree", DeniedError))).rollback_job()
+    assert site.files() == {"day=1/old": "o"}
+    await site.job().rollback_job()
+
+    assert site.tree() == before
+
+
+async def test_the_commits_of_a_job_that_have_begun(site: Site) -> None:
+    """Every attempt of the job with a record counts, and those that have ended do not."""
+    first = await site.cut(FILES, Dies("rename", "/tasks/"))
+    second = site.job(attempt=1)
+    run = second._run()
+
+    assert await begun_attempts(run) == [first.layout.attempt_dir]
+    assert await begun_attempts(site.job()._run()) == [first.layout.attempt_dir]
+    assert await begun_attempts(site.job()._run(), others=True) == []
+    await site.job().rollback_job()
+    assert await begun_attempts(run) == []
+
+
+async def test_another_attempt_of_the_job_is_refused(site: Site) -> None:
+    """Of two attempts of one job only one can be committed."""
+    await site.cut(FILES, Dies("rename", "/tasks/"))
+    before = site.files()
+    second = site.job(attempt=1)
+    await second.store.mkdir(second.layout.manifests_dir)
+    await site.task(second, 0, {"c": "3"})
+    with pytest.raises(CommitError, match="another attempt"):
+        await second.commit_job()
+    assert site.files() == before
+    await site.job().rollback_job()
+    await site.job(attempt=1).commit_job()
+
+    assert site.files() == {"c": "3"}
+
+
+async def test_an_older_attempt_that_wakes_is_refused(site: Site) -> None:
+    """Nor can an older one, which was held up before its record, be committed beside."""
+    second = site.job(attempt=1)
+
+    async def other() -> None:
+        await second.store.mkdir(second.layout.manifests_dir)
+        await site.task(second, 0, {"c": "3"})
+        with suppress(CommitError):
+            await second.commit_job()
+
+    first = await site.ready(FILES, At("put", "00/commit-record", other))
+    with suppress(CommitError):
+        await first.commit_job()
+
+    assert site.files() in (FILES, {"c": "3"}, {})

@@ -20,8 +20,10 @@ from asynccommit.errors import (
     OutcomeUnknownError,
     PreflightError,
 )
+from asynccommit.options import Mode
 from asynccommit.stages.rename import token_of
 from asynccommit.stages.run import Progress
+from tests.support.commits import At, Dies, Site, open_site
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import JOB, committer, ids, left, run_task, visible, write
 
@@ -185,3 +187,60 @@ def test_the_token_of_a_rename_is_its_own() -> None:
     assert str(UUID(token)) == token == token_of(b"epoch", "/t/a", "/b")
     others = [(b"later", "/t/a", "/b"), (b"epoch", "/t/a/", "b"), (b"epoch", "/t/b", "/a")]
     assert len({token, *(token_of(*other) for other in others)}) == 4
+
+
+# --- after a crash ----------------------------------------------------------------------------
+
+
+async def test_the_tokens_are_the_same_for_every_owner(tmp_path: Path) -> None:
+    """Whoever resumes marks a rename as the first owner did, so that a late one is known."""
+    site = await open_site("sim", tmp_path)
+    faults = Faults()
+    await site.ready({"a": "1", "b": "2"})
+    await site.cut_commit(Dies("rename", "/tasks/", skip=1), faults)
+    await site.job(faults).resume_job()
+    said = json.loads(site.tree()["/table/_SUCCESS"] or "")["diagnostics"]
+    sent = [op for op in faults.seen if op.name == "rename" and "/tasks/" in op.path]
+
+    assert (said["asynccommit.epoch"], len(sent)) == ("2", 2)
+    for op in sent:
+        commit = said["asynccommit.commit"].encode()
+        assert op.options["token"] == token_of(commit, op.args[0], op.args[1])
+
+
+async def test_a_directory_that_another_job_removes(site: Site) -> None:
+    """A directory that was empty and is gone when its first file comes is made again."""
+    site.place({"/table/day=1/": ""})
+    job = site.job()
+
+    async def remove() -> None:
+        await job.store.delete(site.path("/table/day=1"))
+
+    await (await site.ready({"day=1/a": "1"}, At("rename", "/tasks/", remove))).commit_job()
+
+    assert site.files() == {"day=1/a": "1"}
+
+
+async def test_files_that_wait_are_not_counted(site: Site) -> None:
+    """An error after the swap counts what is in its place, and nothing else."""
+    site.place({"/table/day=1/old": "o", "/table/day=2/old": "o"})
+    files = {"day=1/a": "1", "day=2/b": "2", "top": "3"}
+    job = await site.ready(files, Faults(Fault("rename", DeniedError, "/table/top")), workers=1)
+    with pytest.raises(CommitError, match="; 2 files are at"):
+        await job.commit_job(mode=Mode.REPLACE_TABLE)
+
+    assert site.files() == {"day=1/a": "1", "day=2/b": "2"}
+
+
+async def test_a_source_that_is_gone_and_its_place_empty(site: Site) -> None:
+    """A file that is neither here nor there fails every try, and is named."""
+    await site.cut({"a": "1", "b": "2"}, Dies("rename", "/tasks/"), workers=1)
+    source = next(path for path in site.left() if "/tasks/" in path and path.endswith("/b"))
+    await site.job().store.delete(site.path(source))
+    for _ in range(2):
+        with pytest.raises(CommitError, match="/b") as failed:
+            await site.job().resume_job()
+        assert isinstance(failed.value.failures[0], NotFoundError)
+    await site.job().rollback_job()
+
+    assert site.files() == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import signal
@@ -11,10 +12,16 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from asynccommit.stores.adls import AdlsStore
+from asynccommit.stores.local import LocalStore
 
 LOOPBACK = "127.0.0.1"
 WORKERS = ("127.0.0.2", "127.0.0.3")
@@ -124,22 +131,37 @@ SCRIPT = """
 import os, signal, sys, threading
 from pathlib import Path
 from asynccommit.spark import bridge, configure, last_report, reports
-from tests.support.spark import builder
+from tests.support.spark import after_renames, builder
 scratch = Path(sys.argv[1])
 """
 
 
 def run_script(
-    scratch: Path, body: str, *, timeout: float = 90
+    scratch: Path,
+    body: str,
+    *,
+    timeout: float = 90,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a driver program of its own, with ``scratch`` and our names at hand."""
+    """Run a driver program of its own, with ``scratch`` and our names at hand.
+
+    Returns once every process that writes to its output has ended, its JVM too.
+    """
     program = SCRIPT + textwrap.dedent(body)
+    return run_python(
+        "-W", "ignore", "-c", program, str(scratch), timeout=timeout, **environment or {}
+    )
+
+
+def run_python(
+    *arguments: str, timeout: float = 90, given: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run Python with this package at hand, and ``given`` on its standard input."""
     root = str(Path(__file__).parents[2])
-    environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": root}
     return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program, str(scratch)],
-        env=environment,
-        stdin=subprocess.DEVNULL,
+        [sys.executable, *arguments],
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": root, **environment},
+        input=given,
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -186,15 +208,70 @@ class Reply:
 
 
 @contextmanager
-def answered_by(spark: Any, function: Any) -> Iterator[None]:
-    """Let ``function`` answer the JVM, ``None`` for nobody at all."""
+def answered_by(spark: Any, function: Any, *, checks: Any = None) -> Iterator[None]:
+    """Let ``function`` answer what the JVM wants committed, ``None`` for nobody at all.
+
+    What it asks before is answered by ``checks``, as ever by default.
+    """
+    from asynccommit.spark.bridge import BRIDGE
     from asynccommit.spark.sessions import register
+
+    def answer(request: str) -> Any:
+        asked = function if json.loads(request)["what"] == "commit" else checks or BRIDGE.apply
+        return asked(request)
 
     properties = spark._jvm.java.lang.System.getProperties()
     properties.remove(CALLBACK)
     if function is not None:
-        properties.put(CALLBACK, Reply(function))
+        properties.put(CALLBACK, Reply(answer))
     try:
         yield
     finally:
         register(spark)
+
+
+def after_renames(count: int, action: Callable[[], object], like: str = "/tasks/") -> None:
+    """Have this process do something when it has renamed so many paths, and begun no other.
+
+    Args:
+        count: how many are renamed before.
+        action: called once, in a thread; killing this process is the usual one.
+        like: renames of paths without this do not count.
+    """
+    counter = _Renames(count, action, like)
+    for store in (LocalStore, AdlsStore):
+        store.rename = counter.around(store.rename)  # type: ignore[method-assign]
+
+
+class _Renames:
+    """Counts renames, and stops them for ever or for a while."""
+
+    def __init__(self, count: int, action: Callable[[], object], like: str) -> None:
+        self._count, self._action, self._like = count, action, like
+        self._begun = self._ended = 0
+        self._before, self._over = anyio.Event(), anyio.Event()
+
+    def around(self, rename: Any) -> Any:
+        """Return a store's rename that is counted."""
+
+        async def counted(store: object, source: str, dest: str, **more: Any) -> None:
+            if self._like not in source:
+                await rename(store, source, dest, **more)
+                return
+            await self._begin()
+            await rename(store, source, dest, **more)
+            self._ended += 1
+            if self._ended == self._count:
+                self._before.set()
+
+        return counted
+
+    async def _begin(self) -> None:
+        self._begun += 1
+        if self._begun == self._count + 1:
+            if self._count:
+                await self._before.wait()
+            await anyio.to_thread.run_sync(self._action)
+            self._over.set()
+        elif self._begun > self._count:
+            await self._over.wait()

@@ -72,7 +72,7 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
       if (isOurs()) {
         Configuration conf = context.getConfiguration();
         jobSide = new JobSide(taskSide.layout, new Path(path).getFileSystem(conf), conf);
-        jobSide.setup(conf);
+        jobSide.setup(overwritten(), dynamic, conf);
       }
     } catch (IOException e) {
       Platform.throwException(
@@ -93,11 +93,15 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
     if (!isOurs()) {
       return super.deleteWithJob(fs, target, recursive);
     }
+    overwritten().add(fs.makeQualified(target).toUri().toString());
+    return true;
+  }
+
+  private Set overwritten() {
     if (overwrite == null) {
       overwrite = new LinkedHashSet();
     }
-    overwrite.add(fs.makeQualified(target).toUri().toString());
-    return true;
+    return overwrite;
   }
 
   public String newTaskTempFile(TaskAttemptContext context, scala.Option dir, FileNameSpec spec) {
@@ -150,8 +154,7 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
       tasks.add(((TaskCommitMessage) each.next()).obj());
     }
     try {
-      Set replaced = overwrite == null ? new LinkedHashSet() : overwrite;
-      jobSide.commit(tasks, replaced, dynamic, context.getConfiguration());
+      jobSide.commit(tasks, overwritten(), dynamic, context.getConfiguration());
     } catch (Exception e) {
       Platform.throwException(e);
     }

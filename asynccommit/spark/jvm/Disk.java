@@ -7,6 +7,7 @@ import java.io.OutputStream;
 import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.Files;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.EtagSource;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileContext;
 import org.apache.hadoop.fs.FileStatus;
@@ -134,24 +135,45 @@ final class Disk {
 
   /** Writes a file whole: readers of {@code path} see the old one or the new one. */
   void save(byte[] data, Path temp, Path path) throws IOException {
+    FileStatus there = status(path);
+    if (there != null && there.isDirectory()) {
+      fs.delete(path, true);
+      there = null;
+    }
+    if (local) {
+      LocalFiles.save(data, temp, path, conf);
+      return;
+    }
     OutputStream out = fs.create(temp, true);
     try {
       out.write(data);
     } finally {
       out.close();
     }
-    FileStatus there = status(path);
-    if (there != null && there.isDirectory()) {
-      fs.delete(path, true);
-      there = null;
-    }
-    if (there == null || local) { // a local rename replaces at once, FileContext deletes first
-      if (!fs.rename(temp, path)) {
-        throw new IOException("cannot rename " + temp + " to " + path);
-      }
-    } else {
+    if (there != null) { // FileSystem.rename would refuse
       FileContext.getFileContext(fs.getUri(), conf)
           .rename(temp, path, new Options.Rename[] {Options.Rename.OVERWRITE});
+    } else if (!fs.rename(temp, path)) {
+      throw new IOException("cannot rename " + temp + " to " + path);
     }
+  }
+
+  /** Returns what tells this file from another of its name and size, null if nothing does. */
+  String etag(FileStatus status) {
+    if (local) {
+      return LocalFiles.etag(status.getPath());
+    }
+    return status instanceof EtagSource ? ((EtagSource) status).getEtag() : null;
+  }
+
+  /** Has a new directory outlive a power cut, with those above it down from {@code top}. */
+  void settle(Path directory, Path top) throws IOException {
+    if (!local) {
+      return;
+    }
+    for (Path at = directory; at != null && !at.equals(top); at = at.getParent()) {
+      LocalFiles.sync(at);
+    }
+    LocalFiles.sync(top);
   }
 }

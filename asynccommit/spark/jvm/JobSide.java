@@ -4,13 +4,13 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.QueryExecutionException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -18,7 +18,9 @@ import org.slf4j.LoggerFactory;
  * Job setup, commit and abort as the driver's JVM does them: the commit itself is Python's.
  *
  * <p>Once the commit record exists the JVM deletes nothing, also when Python is dead: the record and
- * what is beside it are all that is needed to finish the commit. Spark calls abort in both cases.
+ * what is beside it are all that is needed to finish the commit, or to take it back. Spark calls abort
+ * in both cases. A Python that answers has done by then what {@code asynccommit.on.failure} says; for
+ * one that does not, {@link Undo} does it.
  */
 final class JobSide {
   private static final Logger LOG = LoggerFactory.getLogger(JobSide.class);
@@ -28,13 +30,22 @@ final class JobSide {
   private boolean madeDest = false;
   private boolean committed = false;
   private boolean unanswered = false;
+  private boolean rollsBack = false;
+  private Undo undo = null;
+  private String settled = null;
 
   JobSide(Layout layout, FileSystem fs, Configuration conf) {
     this.layout = layout;
     this.disk = new Disk(fs, conf);
   }
 
-  void setup(Configuration conf) throws Exception {
+  /**
+   * Makes this job's directories, then has Python say whether the job may run at all.
+   *
+   * @param overwrite directories to replace
+   * @param dynamic whether each partition with new files replaces the old one
+   */
+  void setup(Set overwrite, boolean dynamic, Configuration conf) throws Exception {
     if (disk.exists(layout.attemptDir)) {
       throw new IOException("it has begun already, in " + layout.attemptDir);
     }
@@ -43,13 +54,26 @@ final class JobSide {
     try {
       disk.mkdirs(layout.manifests);
       disk.mkdirs(layout.alive);
-      if (!disk.local) { // credentials that Python lacks are found now, not when the tasks are done
-        Driver.ask(request("check", conf));
-      }
+      disk.settle(layout.attemptDir, madeDest ? layout.dest.getParent() : layout.dest);
+      Driver.ask(request("check", overwrite, dynamic, conf));
+    } catch (Driver.NoAnswer e) {
+      throw refused(
+          Driver.refusal(
+              "asynccommit: no answer from the Python driver, so job " + layout.jobId
+                  + " was not begun: " + e.getMessage()));
     } catch (Exception e) {
-      delete(layout.jobDir); // Spark calls no abort for a job whose setup failed
-      throw e;
+      throw refused(e);
     }
+  }
+
+  /** Deletes what setup has made, because Spark calls no abort for a job whose setup failed. */
+  private Exception refused(Exception why) {
+    try {
+      delete(layout.jobDir);
+    } catch (IOException e) {
+      LOG.warn("Job {} was refused and left {} behind", layout.jobId, layout.jobDir, e);
+    }
+    return why;
   }
 
   private Map request(String what, Configuration conf) throws IOException {
@@ -64,6 +88,15 @@ final class JobSide {
     return request;
   }
 
+  private Map request(String what, Set overwrite, boolean dynamic, Configuration conf)
+      throws IOException {
+    Map request = request(what, conf);
+    request.put("overwrite", new ArrayList(overwrite));
+    request.put("dynamic", Boolean.valueOf(dynamic));
+    request.put("madeDestination", Boolean.valueOf(madeDest));
+    return request;
+  }
+
   /**
    * Has Python commit what the tasks reported.
    *
@@ -75,48 +108,90 @@ final class JobSide {
     if (committed) {
       return;
     }
-    Map request = request("commit", conf);
+    Map request = request("commit", overwrite, dynamic, conf);
     request.put("tasks", tasks);
-    request.put("overwrite", new ArrayList(dynamic ? touched(tasks) : overwrite));
+    rollsBack = Keys.rollsBack(conf);
+    undo = new Undo(undoing(tasks, overwrite, conf));
+    unanswered = true; // until it is answered, whatever is thrown
     try {
       Driver.ask(request);
+      unanswered = false;
+    } catch (QueryExecutionException e) {
+      unanswered = false;
+      throw e;
     } catch (Driver.NoAnswer e) {
-      unanswered = true;
       if (!namesThisJob(layout.success())) {
         throw Driver.refusal(
             "asynccommit: no answer from the Python driver, so it is not known whether job "
-                + layout.jobId + " was committed to " + layout.dest + ": " + e.getMessage());
+                + layout.jobId + " was committed to " + layout.dest + ": " + settle()
+                + " (" + e.getMessage() + ")");
       }
       LOG.warn("No answer from Python, but {} says that the job is committed", layout.success());
+    } finally {
+      undo.end();
     }
     committed = true;
+  }
+
+  /** Returns the request to undo the job; what may lead out of the table is known here only. */
+  private Map undoing(List tasks, Set overwrite, Configuration conf) throws IOException {
+    Map request = request(rollsBack ? "rollback" : "abort", conf);
+    boolean outside = false;
+    for (int i = 0; i < tasks.size(); i++) {
+      outside |= !((Map) ((Map) tasks.get(i)).get("absolute")).isEmpty();
+    }
+    String dest = text(layout.dest);
+    Object[] replaced = overwrite.toArray();
+    for (int i = 0; i < replaced.length; i++) {
+      outside |= !replaced[i].equals(dest) && !((String) replaced[i]).startsWith(dest + "/");
+    }
+    if (outside) {
+      ((Map) request.get("conf")).put(Keys.OUTSIDE, "true");
+    }
+    return request;
+  }
+
+  /**
+   * Does with an unanswered commit what the user wants, once, and returns that in words.
+   *
+   * <p>Python may be alive though it did not answer, and begin at any moment. So nothing is deleted
+   * here: a process of its own does that, with the cares of every abort.
+   */
+  private String settle() {
+    if (settled == null) {
+      if (mayBe(layout.record) && !rollsBack) {
+        settled = "its commit has begun and is kept; say asynccommit status '" + layout.dest + "'";
+      } else if (mayBe(layout.attemptDir)) {
+        settled = undo.take();
+      } else {
+        settled = "its directory is gone, as after a commit";
+      }
+    }
+    return settled;
+  }
+
+  private boolean mayBe(Path path) {
+    try {
+      return disk.exists(path);
+    } catch (IOException e) { // also of a filesystem that the end of the JVM has closed
+      return true;
+    }
   }
 
   /** Undoes setup, unless a commit has begun: then nothing is touched. */
   void abort() throws IOException {
     if (committed) {
       LOG.info("Job {} is committed, so there is nothing to abort", layout.jobId);
+    } else if (unanswered) {
+      LOG.warn("Job {} was not answered for: {}", layout.jobId, settle());
+      if (!mayBe(layout.attemptDir)) {
+        disk.removeEmpty(layout, madeDest);
+      }
     } else if (disk.exists(layout.record)) {
       LOG.warn("The commit of job {} has begun: nothing is deleted", layout.jobId);
-    } else if (unanswered) {
-      fenceAndDelete();
     } else {
       disk.fs.delete(layout.alive, true); // first: from now on stragglers clean up as well
       delete(layout.jobDir);
-    }
-  }
-
-  /** Python may be alive though it did not answer: take its directory away, then look again. */
-  private void fenceAndDelete() throws IOException {
-    Path fenced = new Path(layout.temporary, layout.jobId + ".aborted");
-    if (!disk.exists(layout.jobDir) || !disk.fs.rename(layout.jobDir, fenced)) {
-      return;
-    }
-    if (disk.exists(new Path(new Path(fenced, layout.attemptDir.getName()), layout.record.getName()))) {
-      disk.fs.rename(fenced, layout.jobDir);
-      LOG.warn("The commit of job {} has begun: nothing is deleted", layout.jobId);
-    } else {
-      delete(fenced);
     }
   }
 
@@ -137,24 +212,6 @@ final class JobSide {
     } catch (ClassCastException e) {
       return false;
     }
-  }
-
-  /** Returns the partition directories that the tasks have written to, in their final place. */
-  private Set touched(List tasks) {
-    Set found = new LinkedHashSet();
-    for (int i = 0; i < tasks.size(); i++) {
-      Map task = (Map) tasks.get(i);
-      Object[] partitions = ((List) task.get("partitions")).toArray();
-      for (int j = 0; j < partitions.length; j++) {
-        found.add(text(new Path(layout.dest, (String) partitions[j])));
-      }
-      Object[] finals = ((Map) task.get("absolute")).values().toArray();
-      for (int j = 0; j < finals.length; j++) {
-        String uri = (String) finals[j];
-        found.add(uri.substring(0, uri.lastIndexOf('/')));
-      }
-    }
-    return found;
   }
 
   private String text(Path path) {

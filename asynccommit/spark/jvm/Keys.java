@@ -16,19 +16,39 @@ final class Keys {
   /** What to do with any other scheme: {@code delegate} to Spark's own protocol or {@code refuse}. */
   static final String UNSUPPORTED = "spark.asynccommit.unsupportedScheme";
 
+  /** Where the Python side leaves the path of its interpreter; see {@link Undo}. */
+  static final String PYTHON = "asynccommit.spark.python";
+
+  /** Where the Python side leaves the folders that its modules come from. */
+  static final String PYTHON_PATH = "asynccommit.spark.python.path";
+
   /** The driver tells tasks whether the destination is this job's own. */
-  static final String MADE_DESTINATION = "asynccommit.job.made.destination";
+  static final String MADE_DESTINATION = "org.asynccommit.job.made.destination";
 
   /** Spark's name for the id that driver and tasks agree on. */
   static final String JOB_UUID = "spark.sql.sources.writeJobUUID";
 
   private static final String[] FAMILIES = {
-    "mapreduce.manifest.committer.", "mapreduce.fileoutputcommitter.", "spark.asynccommit."
+    "mapreduce.manifest.committer.",
+    "mapreduce.fileoutputcommitter.",
+    "asynccommit.",
+    "spark.asynccommit."
   };
 
   private static final String[] STORAGE = {"fs.azure."};
 
+  /** Whether a commit that another process continues may lead out of its destination. */
+  static final String OUTSIDE = "spark.asynccommit.resume.outside";
+
+  private static final String ON_FAILURE = "asynccommit.on.failure";
+
   private Keys() {}
+
+  /** Whether a commit that fails half-way is to be taken back, not kept for a resume. */
+  static boolean rollsBack(Configuration conf) {
+    String policy = conf.get("spark." + ON_FAILURE, conf.get(ON_FAILURE, "keep"));
+    return "rollback".equalsIgnoreCase(policy.trim());
+  }
 
   /** Returns what the user has set for the stores, credentials among it: never to be logged. */
   static Map storageOptions(Configuration conf) {

@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.hadoop.fs.EtagSource;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
@@ -66,8 +65,9 @@ final class ManifestFile {
     entry.put("s", text(status.getPath()));
     entry.put("d", text(dest));
     entry.put("z", Long.valueOf(status.getLen()));
-    if (status instanceof EtagSource && ((EtagSource) status).getEtag() != null) {
-      entry.put("e", ((EtagSource) status).getEtag());
+    String etag = disk.etag(status);
+    if (etag != null && etag.length() > 0) {
+      entry.put("e", etag);
     }
     files.add(entry);
     bytes += status.getLen();

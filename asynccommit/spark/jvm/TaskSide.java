@@ -140,7 +140,7 @@ final class TaskSide extends OutputCommitter {
         disk.save(data, layout.manifestTemp(attemptId), layout.manifest(taskId));
         return;
       } catch (IOException e) {
-        if (i >= Disk.TRIES) {
+        if (i >= Disk.TRIES || !disk.exists(layout.manifests)) { // gone once the commit has begun
           throw e;
         }
         LOG.warn("saving the manifest of {} failed, try {} of {}", attemptId, i, Disk.TRIES, e);

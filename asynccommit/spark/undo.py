@@ -1,0 +1,69 @@
+"""``python -m asynccommit.spark.undo``: undoes a job whose driver's Python answers no more.
+
+The JVM starts it, and writes a request like those of the bridge to its standard input, where
+credentials are safe from other users' eyes; ``what`` is ``abort``, or ``rollback`` where the policy
+``asynccommit.on.failure`` is that. One JSON text comes back. It may be killed: what it has begun
+can be done again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from asynccommit import sync
+from asynccommit.errors import AsyncCommitError, CommittedError
+from asynccommit.report.plain import count_of
+from asynccommit.spark.bridge import options_of, storage_of
+from asynccommit.urls import decode_uri
+
+_LONGEST = 4000
+
+
+def undo(request: Mapping[str, Any]) -> str:
+    """Do what the request says, and return what came of it in words.
+
+    What is decided to be committed is finished instead. Raises ``OwnedError`` if a process that
+    lives is committing the job, and other kinds of ``CommitError`` if it fails.
+    """
+    job: dict[str, Any] = {
+        "url": str(decode_uri(request["dest"])),
+        "job_id": request["jobId"],
+        "attempt": request["attempt"],
+        "options": options_of(request["conf"]),
+        "storage_options": storage_of(request),
+    }
+    try:
+        rolling = request["what"] == "rollback"
+        undone = sync.rollback_job(**job) if rolling else sync.abort_job(**job)
+    except CommittedError:
+        sync.resume_job(**job)
+        return "it was committed, and what was left of it is done"
+    if undone.rolled_back:
+        return f"it was rolled back, {count_of(undone.files, 'file')} taken back"
+    return undone.kept or "its commit had not begun, and it was aborted"
+
+
+def main() -> int:
+    """Answer the request on standard input; return the exit code."""
+    try:
+        outcome, code = undo(orjson.loads(sys.stdin.buffer.read())), 0
+    except AsyncCommitError as error:
+        outcome, code = f"it was not undone: {error}", 1
+    _tell(outcome)
+    return code
+
+
+def _tell(outcome: str) -> None:
+    """Answer the JVM; it may have ended by now."""
+    with suppress(OSError):
+        os.write(sys.stdout.fileno(), orjson.dumps({"outcome": outcome[:_LONGEST]}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

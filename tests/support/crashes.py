@@ -1,0 +1,254 @@
+"""Where jobs run whose driver dies: the model of a store, and a local directory."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from asynccommit.sim.crashes import Mortal, MortalStore, Process
+from asynccommit.sim.faults import Weather
+from asynccommit.sim.invariants import Item, Tree, marked, tree_of
+from asynccommit.sim.store import Account, Node
+from asynccommit.store import Store
+from asynccommit.stores.local import LocalStore
+from asynccommit.urls import Address
+from asynccommit.wrappers.base import Wrapped
+
+T = TypeVar("T")
+
+FILESYSTEM = "data"
+AUTHORITY = f"{FILESYSTEM}@devstoreaccount1.dfs.core.windows.net"
+EPOCH = 1_795_000_000.0
+DEST = "/table"
+
+
+class World(Protocol):
+    """A store with what is on it, and the processes that ever reached it.
+
+    Attributes:
+        processes: by name.
+        telling: whether a process's host says if another one of it is running.
+        seed: what ids and waits are drawn from.
+    """
+
+    processes: dict[str, Process]
+    telling: bool
+    seed: int
+
+    def store(self, process: Process) -> Store:
+        """Return the store as ``process`` reaches it, without any wrapper."""
+        ...
+
+    def address(self, path: str) -> Address:
+        """Return the address of a path of the scenario."""
+        ...
+
+    def time(self) -> float:
+        """Return seconds of a clock that counts everything."""
+        ...
+
+    def place(self, path: str, text: str) -> None:
+        """Put a file, or a directory if ``path`` ends in ``/``, without any request."""
+        ...
+
+    def tree(self) -> dict[str, Item]:
+        """Return everything that is there, by the paths of the scenario."""
+        ...
+
+
+class SimWorld:
+    """An account of the model. See ``World``."""
+
+    def __init__(self, account: Account, weather: Weather | None = None, seed: int = 0) -> None:
+        self.account = account
+        self.weather = weather
+        self.processes: dict[str, Process] = {}
+        self.telling = True
+        self.seed = seed
+
+    @classmethod
+    def new(cls, kind: type[Account] = Account, seed: int = 0) -> SimWorld:
+        """Return an empty one, on the running loop's clock."""
+        account = kind("sim", now=clock, new_id=_Ids())
+        account.create_filesystem(FILESYSTEM)
+        return cls(account, seed=seed)
+
+    def copy(self) -> SimWorld:
+        """Return one with the same content, whose processes are the same."""
+        account = copy.copy(self.account)
+        account.new_id = copy.copy(self.account.new_id)
+        filesystem = copy.copy(account.head_filesystem(FILESYSTEM))
+        filesystem.root = _clone(filesystem.root)
+        account._filesystems = {FILESYSTEM: filesystem}
+        made = SimWorld(account, None, self.seed)
+        made.processes = dict(self.processes)
+        made.telling = self.telling
+        return made
+
+    def store(self, process: Process) -> Store:
+        """See ``World.store``."""
+        options = {"account": self.account, "weather": self.weather, "patience": 0.5}
+        return MortalStore(self.address("/"), options, process)
+
+    def address(self, path: str) -> Address:
+        """See ``World.address``."""
+        return Address("abfs", AUTHORITY, path)
+
+    def time(self) -> float:
+        """See ``World.time``."""
+        return asyncio.get_running_loop().time()
+
+    def place(self, path: str, text: str) -> None:
+        """See ``World.place``."""
+        name = path.strip("/")
+        if path.endswith("/"):
+            self.account.create(FILESYSTEM, name, directory=True)
+            return
+        self.account.create(FILESYSTEM, name)
+        if text:
+            self.account.append(FILESYSTEM, name, 0, text.encode(), flush=True)
+
+    def tree(self) -> dict[str, Item]:
+        """See ``World.tree``."""
+        return tree_of(self.account, FILESYSTEM)
+
+
+class _Ids:
+    """Makes ids; a copy goes on as this one would, so that equal runs have equal files."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def __call__(self) -> str:
+        self._next += 1
+        return f"id-{self._next}"
+
+
+def clock() -> float:
+    """Return the time of the model: the running loop's, in this century."""
+    return EPOCH + asyncio.get_running_loop().time()
+
+
+def _clone(node: Node) -> Node:
+    made = copy.copy(node)
+    if node.children is not None:
+        made.children = {name: _clone(child) for name, child in node.children.items()}
+    return made
+
+
+class LocalWorld:
+    """A local directory. See ``World``.
+
+    Args:
+        root: where ``/`` of the scenarios is.
+    """
+
+    def __init__(self, root: Path, seed: int = 0) -> None:
+        self.root = root
+        self.processes: dict[str, Process] = {}
+        self.telling = True
+        self.seed = seed
+        self._store = LocalStore()
+
+    def store(self, process: Process) -> Store:
+        """See ``World.store``; threads are common to all."""
+        return Wrapped(self._store, Mortal(process))
+
+    async def aclose(self) -> None:
+        """End the threads."""
+        await self._store.aclose()
+
+    def address(self, path: str) -> Address:
+        """See ``World.address``."""
+        return Address("file", "", f"{self.root}{path}" if path != "/" else str(self.root))
+
+    def time(self) -> float:
+        """See ``World.time``."""
+        return asyncio.get_running_loop().time()
+
+    def place(self, path: str, text: str) -> None:
+        """See ``World.place``."""
+        there = Path(f"{self.root}{path}")
+        if path.endswith("/"):
+            there.mkdir(parents=True, exist_ok=True)
+            return
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.write_text(text)
+
+    def tree(self) -> dict[str, Item]:
+        """See ``World.tree``."""
+        found: dict[str, Item] = {}
+        for path in sorted(self.root.rglob("*")):
+            name = str(path)[len(str(self.root)) :]
+            if path.is_dir():
+                found[name] = Item()
+            else:
+                stat = path.stat()
+                found[name] = Item(path.read_bytes(), f"{stat.st_ino}-{stat.st_mtime_ns}")
+        return found
+
+    def keep(self) -> Path:
+        """Move everything away, to be brought back by ``bring``; the files keep their identity."""
+        kept = self.root.with_name(f"{self.root.name}.kept")
+        self.root.rename(kept)
+        return kept
+
+    def start(self, kept: Path) -> None:
+        """Start anew from what was kept, with no process but those that are gone."""
+        self.processes = {}
+        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.copytree(kept, self.root, copy_function=os.link)
+
+
+class WatchedAccount(Account):
+    """An account that checks after every change that ``_SUCCESS`` tells the truth.
+
+    ``problems`` collects what was found wrong, ``jobs`` says what each job has committed.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.jobs: dict[str, Tree] = {}
+        self.problems: list[str] = []
+
+    def create(self, *args: Any, **kwargs: Any) -> Node:
+        """See ``Account.create``."""
+        return self._checked(super().create(*args, **kwargs))
+
+    def append(self, *args: Any, **kwargs: Any) -> Node:
+        """See ``Account.append``."""
+        return self._checked(super().append(*args, **kwargs))
+
+    def rename(self, *args: Any, **kwargs: Any) -> Node:
+        """See ``Account.rename``."""
+        return self._checked(super().rename(*args, **kwargs))
+
+    def delete(self, *args: Any, **kwargs: Any) -> str | None:
+        """See ``Account.delete``."""
+        return self._checked(super().delete(*args, **kwargs))
+
+    def _checked(self, answer: T) -> T:
+        if self.jobs and len(self.problems) < 10:
+            self.problems += marked(_Lazy(self), DEST, self.jobs)
+        return answer
+
+
+class _Lazy(dict[str, Item]):
+    """The tree of an account, looked up path by path."""
+
+    def __init__(self, account: Account) -> None:
+        super().__init__()
+        self._root = account.head_filesystem(FILESYSTEM).root
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """Return what is at ``path``."""
+        node: Node | None = self._root
+        for name in path[1:].split("/"):
+            node = node.children.get(name) if node is not None and node.children else None
+        if node is None:
+            return default
+        return Item() if node.is_dir else Item(node.read(), node.etag)
