@@ -223,11 +223,13 @@ async def _take_place(run: Run) -> bool:
             await run.store.rename(run.layout.epoch_dir(last), run.epoch_dir)
         except (NotFoundError, ExistsError):
             raise lease_lost(run) from None
+    if closed:
+        return True
     for epoch in range(1, run.epoch):
         await _bar(run, epoch)
-    if not last and not closed:  # an abort took it away before anything was moved
+    if not last:  # an abort took it away before anything was moved
         await run.store.mkdir(run.epoch_dir)
-    return closed
+    return False
 
 
 async def _bar(run: Run, epoch: int) -> None:

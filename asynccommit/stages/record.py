@@ -88,10 +88,18 @@ async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) ->
         plan_id=plan_id,
         plan=digests,
     )
-    await _refuse_aborted(run)
-    await _require_driver(run)
-    await make_durable(run, run.layout.attempt_dir)
-    run.owner_id = owner.id
+    try:
+        await _refuse_aborted(run)
+        await _require_driver(run)
+        await make_durable(run, run.layout.attempt_dir)
+        return await _become_owner(run, record)
+    except (OwnedError, PreflightError):
+        await drop_plan(run, plan_id, len(digests))
+        raise
+
+
+async def _become_owner(run: Run, record: CommitRecord) -> Lease:
+    run.owner_id = record.owner.id
     lease = Lease(run)
     try:
         await _write(run, encode_record(record))
@@ -99,10 +107,8 @@ async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) ->
         if not await take_manifests(run):
             raise _aborted(run)
         refuse_other_attempts(run, await begun_attempts(run, others=True))
-    except BaseException as error:
+    except BaseException:
         lease.forget()
-        if isinstance(error, OwnedError):
-            await drop_plan(run, plan_id, len(digests))
         raise
     return lease
 

@@ -436,7 +436,7 @@ async def test_an_error_while_saving_the_marker(tmp_path: Path) -> None:
     job = committer(tmp_path / "out", faults)
     await job.setup_job()
     await run_task(job, 0, {"f": "x"})
-    with pytest.raises(CommitError, match="the job is committed, but its marker.*asynccommit resume"):
+    with pytest.raises(CommitError, match=r"is committed, but its marker.*asynccommit resume"):
         await job.commit_job()
 
     assert (tmp_path / "out/_SUCCESS").exists()

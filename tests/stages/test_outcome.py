@@ -186,6 +186,17 @@ async def test_nobody_decides_without_the_right(site: Site) -> None:
     assert faults.seen == []
 
 
+async def test_nobody_decides_after_another_has_claimed(site: Site) -> None:
+    """An owner that does not know yet that it was taken over finds out before it decides."""
+    await dead(site)
+    first = await owner(site)
+    await own(site.job(process="2.two"), force=True)
+    with pytest.raises(LeaseLostError):
+        await decide(first, Outcome.COMMITTED)
+
+    assert await find_decision(first) is None
+
+
 async def test_a_damaged_decision(site: Site) -> None:
     """A decision that cannot be read is not guessed at."""
     await dead(site)
