@@ -13,9 +13,20 @@ from asynccommit.sim.crashes import Crash
 from asynccommit.sim.loop import run_virtual
 from tests.crash.jobs import Scenario, commit, driver, expected, run_tasks
 from tests.crash.recovery import Hand, Job, places, ready, state, until_death
-from tests.crash.scenarios import SCENARIOS, SMALLEST
+from tests.crash.scenarios import (
+    ABSOLUTE,
+    APPEND,
+    FRESH,
+    IN_THE_WAY,
+    REPLACE_PARTITIONS,
+    REPLACE_TABLE,
+    SCENARIOS,
+    SMALLEST,
+    UNTAGGED,
+)
 from tests.support.crashes import LocalWorld, SimWorld
 
+ON_DISK = (FRESH, APPEND, REPLACE_TABLE, REPLACE_PARTITIONS, IN_THE_WAY, ABSOLUTE, UNTAGGED)
 ACTS = ("resume", "commit", "rollback")
 SAMPLE = int(os.environ.get("ASYNCCOMMIT_CRASHES", "25"))
 """How many first crashes are followed by second ones, in each job but the smallest."""
@@ -177,7 +188,7 @@ async def _points_on_disk(scenario: Scenario, world: LocalWorld, act: str) -> li
 
 
 @pytest.mark.parametrize("act", ["resume", "rollback"])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+@pytest.mark.parametrize("scenario", ON_DISK, ids=str)
 async def test_a_crash_at_every_write_on_disk(
     scenario: Scenario, act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ from tests.crash.scenarios import SCENARIOS, SMALLEST
 from tests.support.crashes import SimWorld
 
 LEASE = 300.0
-WAKES = int(os.environ.get("ASYNCCOMMIT_WAKES", "50"))
+WAKES = int(os.environ.get("ASYNCCOMMIT_WAKES", "100"))
 """How many of the ways in which two drivers can meet are drawn for each larger job."""
 EVERY = int(os.environ.get("ASYNCCOMMIT_WAKES", "1000"))
 """The same for the smallest."""
