@@ -37,10 +37,13 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
         run.options = recorded_options(run, standing.record)
         decision = await find_decision(run)
         if decision is not None and decision.outcome is Ending.ROLLBACK:
-            await _undo(run, standing.record, closed=lease.closed)
+            await _undo(run, standing.record, done=lease.closed or lease.bare)
             return replace(job_report(run), rolled_back=True)
         if lease.closed and decision is None:
             raise lease_lost(run, "another ended it a moment ago")
+        if lease.bare:
+            text = "it was aborted when its commit began, so that only a rollback can end it"
+            raise CommitError(run.layout.job_id, run.stage, (), text)
         if lease.closed:
             run.phase = Phase.COMMITTED
             await clean(run)
@@ -69,9 +72,10 @@ async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) ->
             raise CommittedError(run.layout.job_id, run.stage, (), text)
         if lease.closed and decision is None:
             raise lease_lost(run, "another ended it a moment ago")
-        if not lease.closed:
+        done = lease.closed or lease.bare
+        if not done:
             await decide(run, Ending.ROLLBACK)
-        undone = await _undo(run, standing.record, closed=lease.closed)
+        undone = await _undo(run, standing.record, done=done)
     return AbortReport(
         run.layout.job_id,
         "rolled back",
@@ -82,9 +86,10 @@ async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) ->
     )
 
 
-async def _undo(run: Run, record: CommitRecord, *, closed: bool) -> Undone:
+async def _undo(run: Run, record: CommitRecord, *, done: bool) -> Undone:
+    """Roll back, unless nothing was moved or all is back, and clean up."""
     undone = Undone()
-    if not closed:
+    if not done:
         with Loaded(run.options) as loaded:
             plan = await load_plan(run, record, loaded)
             undone = await roll_back(run, plan)

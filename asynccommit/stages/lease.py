@@ -61,10 +61,12 @@ class Lease:
 
     Attributes:
         closed: whether an earlier owner has done all but the clean-up.
+        bare: whether nothing can have been moved: an abort took the place away when it began.
     """
 
     def __init__(self, run: Run) -> None:
         self.closed = False
+        self.bare = False
         self._run = run
         self._seconds = lease_of(run)
         self._until = run.host.clock() + MARGIN * self._seconds

@@ -163,7 +163,7 @@ async def take_over(run: Run, standing: Standing, *, force: bool = False) -> Lea
     try:
         await _write_claim(run, Claim(epoch, owner, lease_of(run), int(run.host.now() * 1000), why))
         run.epoch, run.phase = epoch, Phase.CHANGING
-        lease.closed = await _take_place(run)
+        await _take_place(run, lease)
         await take_manifests(run)
     except BaseException:
         lease.forget()
@@ -205,11 +205,11 @@ async def take_manifests(run: Run) -> bool:
     return True
 
 
-async def _take_place(run: Run) -> bool:
+async def _take_place(run: Run, lease: Lease) -> None:
     """Take what the last owner had moved aside or put together, and keep all earlier ones out.
 
-    Where they worked a file is put: neither a rename nor a new directory can get past it. Returns
-    whether all but the clean-up was done. Raises ``LeaseLostError`` if a later owner was quicker.
+    Where they worked a file is put: neither a rename nor a new directory can get past it. Raises
+    ``LeaseLostError`` if a later owner was quicker.
     """
     listing = await files_in(run.store, run.layout.attempt_dir)
     places = [info for info in listing if epoch_of(info.path)]
@@ -223,13 +223,11 @@ async def _take_place(run: Run) -> bool:
             await run.store.rename(run.layout.epoch_dir(last), run.epoch_dir)
         except (NotFoundError, ExistsError):
             raise lease_lost(run) from None
-    if closed:
-        return True
+    lease.closed, lease.bare = closed, not last and not closed
+    if closed or lease.bare:
+        return
     for epoch in range(1, run.epoch):
         await _bar(run, epoch)
-    if not last:  # an abort took it away before anything was moved
-        await run.store.mkdir(run.epoch_dir)
-    return False
 
 
 async def _bar(run: Run, epoch: int) -> None:

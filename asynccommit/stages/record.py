@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, cast
@@ -50,6 +51,7 @@ from asynccommit.stages.plan import (
 from asynccommit.stages.plan_file import drop_plan, save_plan
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.standing import is_blank
+from asynccommit.stages.state import is_there
 
 KEPT: dict[str, type] = {
     "mark_success": bool,
@@ -105,6 +107,7 @@ async def _become_owner(run: Run, record: CommitRecord) -> Lease:
         await _write(run, encode_record(record))
         run.epoch, run.manifests = 1, record.manifests
         if not await take_manifests(run):
+            await _withdraw(run)
             raise _aborted(run)
         refuse_other_attempts(run, await begun_attempts(run, others=True))
     except BaseException:
@@ -144,6 +147,15 @@ async def _require_driver(run: Run) -> None:
             f"Nothing under {run.layout.dest} was changed"
         )
         raise PreflightError(run.layout.job_id, run.stage, (), text)
+
+
+async def _withdraw(run: Run) -> None:
+    """Take the record back: nothing was moved, and an abort has taken what there was to move."""
+    if not await is_there(run, run.layout.owner(2)):
+        with suppress(NotFoundError):
+            await run.store.delete(run.layout.record)
+            run.epoch = 0
+        await clean_up_aborted(run)
 
 
 def _owned(run: Run) -> OwnedError:
