@@ -122,7 +122,7 @@ def record_late(patch: pytest.MonkeyPatch) -> None:
 def no_fences(patch: pytest.MonkeyPatch) -> None:
     """Leave what a dispossessed owner needs where it is, and let it never look at its lease."""
 
-    async def beside(run: Run) -> None:
+    async def beside(run: Run, held: object) -> None:
         await run.store.mkdir(run.epoch_dir)
 
     async def nothing(run: Run) -> None:
