@@ -147,7 +147,7 @@ class ManifestCommitter(TaskSide):
         adopt: bool = False,
     ) -> JobReport:
         refuse_other_attempts(run, await begun_attempts(run))
-        with Loaded(self.options) as loaded:
+        with Loaded(self.options, lasting=self.store.traits.etag_survives_rename) as loaded:
             await load_manifests(run, loaded, tasks, strict=strict)
             plan = await preflight(run, loaded, overwrite, mode, adopt=adopt)
             if plan.replaced:
@@ -302,7 +302,7 @@ class ManifestCommitter(TaskSide):
         run = self._run()
         async with reporting(run, save=False):
             await find_layout(run)
-            with Loaded(self.options) as loaded:
+            with Loaded(self.options, lasting=self.store.traits.etag_survives_rename) as loaded:
                 await load_manifests(run, loaded, tasks)
                 plan = await preflight(run, loaded, overwrite, mode)
                 if plan.replaced:

@@ -30,6 +30,10 @@ _MAX_NAME = 255
 class Loaded:
     """What the manifests say, in memory that does not grow with the number of files.
 
+    Args:
+        options: where to spill to.
+        lasting: whether a file has the same etag after its rename.
+
     Attributes:
         spill: every file to rename.
         old: every file that is to be replaced, as preflight or the saved plan knows it.
@@ -45,7 +49,7 @@ class Loaded:
         vouched: whether the tasks' own messages say what they have committed.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, *, lasting: bool = True) -> None:
         directory = options.spill_directory
         self.spill = Spill(directory)
         self.old = Spill(directory)
@@ -60,6 +64,7 @@ class Loaded:
         self.rescanned: list[str] = []
         self.bytes = 0
         self.vouched = False
+        self._lasting = lasting
         self._tagged = 0
 
     @property
@@ -74,12 +79,17 @@ class Loaded:
         """How many files are to be renamed."""
         return self.spill.count
 
+    def expected(self, entry: Entry) -> tuple[str, int] | tuple[str, int, str]:
+        """Return what must be found at the destination of ``entry``."""
+        return identity(entry) if self._lasting else (entry.dest, entry.size)
+
     async def add(self, entries: Sequence[Entry], directories: Sequence[str]) -> None:
         """Take in what one task wrote."""
         self.bytes += sum([entry.size for entry in entries])
-        self._tagged += sum([entry.etag is not None for entry in entries])
+        if self._lasting:
+            self._tagged += sum([entry.etag is not None for entry in entries])
         self.dests.add([entry.dest for entry in entries])
-        self.outcome.add([identity(entry) for entry in entries])
+        self.outcome.add([self.expected(entry) for entry in entries])
         self.parents.update({entry.dest.rpartition("/")[0] for entry in entries})
         self.sources.update({entry.source.rpartition("/")[0] for entry in entries})
         self.directories.update(directories)

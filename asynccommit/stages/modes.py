@@ -24,12 +24,14 @@ from asynccommit.results import JobStatus, State
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.plan import Aside, Plan, old_entry, outermost, stays, within
 from asynccommit.stages.run import Run
+from asynccommit.stages.spill import Entry
 from asynccommit.store import Info, Kind
 
 STAGING = ".spark-staging"
 SINK_LOG = "_spark_metadata"
 
 _MAX_PLACES = 1_000
+_BATCH = 4_096
 
 
 async def refuse_mode(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
@@ -143,14 +145,17 @@ async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
     if aside.kind is not Kind.DIRECTORY:
         await plan.old.append([old_entry(Info(aside.path, aside.kind, 0, aside.etag))])
         return
-    found: list[Info] = []
+    found: list[Entry] = []
     async for info in walk(run.store, aside.path):
         if not info.is_dir:
-            found.append(info)
+            found.append(old_entry(info))
+            if len(found) == _BATCH:
+                await plan.old.append(found)
+                found = []
         elif info.path.rpartition("/")[2] == TEMPORARY and await _children(run, info.path):
             text = "another job writes below what is to be replaced: let it end, or undo it, first"
             raise PreconditionError("rename", info.path, text)
-    await plan.old.append([old_entry(info) for info in found])
+    await plan.old.append(found)
 
 
 async def _move_marker(run: Run, plan: Plan, *, always: bool = False) -> None:

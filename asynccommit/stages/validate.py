@@ -5,7 +5,6 @@ from __future__ import annotations
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.parallel import for_each
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
-from asynccommit.stages.load import identity
 from asynccommit.stages.plan import Plan
 from asynccommit.stages.preflight import NAMED, gather
 from asynccommit.stages.run import Run
@@ -69,7 +68,7 @@ async def _report(run: Run, plan: Plan, lost: set[int]) -> None:
     problems: list[StoreError] = []
     more = 0
     async for entry in plan.loaded.spill.each():
-        if fingerprint(identity(entry)) not in lost:
+        if fingerprint(plan.loaded.expected(entry)) not in lost:
             continue
         if len(problems) >= NAMED:
             more += 1
@@ -97,6 +96,8 @@ async def difference(run: Run, entry: Entry) -> StoreError | None:
     if info.size != entry.size:
         text = f"has {info.size} bytes, its manifest says {entry.size}"
         return PreconditionError("validate", entry.dest, text)
+    if not run.store.traits.etag_survives_rename:
+        return None
     if entry.etag is not None and info.etag is not None and info.etag != entry.etag:
         text = f"has etag {info.etag}, its manifest says {entry.etag}"
         return PreconditionError("validate", entry.dest, text)

@@ -53,3 +53,24 @@ def test_every_job_ends_committed(first: int) -> None:
     settled = [run_virtual(storm(seed)) for seed in range(first, first + GROUP)]
 
     assert min(settled) > 0
+
+
+async def flat() -> None:
+    """Commit a job on an account whose directories are names of files, and nothing else."""
+    ids = count()
+    clock = asyncio.get_running_loop().time
+    account = Account("flat", now=clock, new_id=lambda: f"id-{next(ids)}", hns=False)
+    account.create_filesystem(FILESYSTEM)
+    store = wrap(
+        SimStore(parse_url(ROOT + "/"), {"account": account}), StoreSettings(random.Random(0))
+    )
+    report = await run_job(store, "/table", SIZE, 0, partial(fill, store))
+    await store.aclose()
+
+    assert report.files == SIZE.tasks * SIZE.files
+    check(account, "/table", SIZE)
+
+
+def test_a_flat_account() -> None:
+    """Where a rename gives a file another etag, kind and size are what is validated."""
+    run_virtual(flat())
