@@ -252,3 +252,23 @@ async def test_an_older_attempt_that_wakes_is_refused(site: Site) -> None:
         await first.commit_job()
 
     assert site.files() in (FILES, {"c": "3"}, {})
+
+
+async def test_of_two_attempts_that_begin_at_once_neither_commits(site: Site) -> None:
+    """Who finds the other's record right after its own gives way before it has moved a file."""
+    second = site.job(Dies("rename", "/tasks/"), process="2.two", attempt=1)
+
+    async def other() -> None:
+        await second.store.mkdir(second.layout.manifests_dir)
+        task_id, attempt_id = second.layout.ids(0)
+        base = await second.setup_task(attempt_id)
+        await second.store.put(f"{base}/c", b"3")
+        await second.commit_task(task_id, attempt_id)
+        with suppress(BaseException):
+            await second.commit_job()
+
+    first = await site.ready(FILES, At("put", "00/commit-record", other), process="3.three")
+    with pytest.raises(CommitError, match="by another attempt of it"):
+        await first.commit_job()
+
+    assert site.files() == {}
