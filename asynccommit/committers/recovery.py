@@ -47,7 +47,10 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
         if lease.closed:
             run.phase = Phase.COMMITTED
             await clean(run)
-            return job_report(run)
+            record = standing.record
+            return replace(
+                job_report(run), files=record.files, bytes=record.bytes, tasks=dict(record.tasks)
+            )
         with Loaded(run.options) as loaded:
             plan = await load_plan(run, standing.record, loaded)
             if decision is None:
