@@ -33,7 +33,7 @@ async def save_plan(run: Run, plan: Plan, plan_id: str) -> tuple[str, ...]:
     """Write the plan below the job attempt's directory; return its chunks' digests."""
     digests: list[str] = []
     async for chunk in _chunks(run.layout, plan, plan_id):
-        data = encode_chunk(chunk)
+        data = encode_chunk(chunk, files_checked=True)
         path = run.layout.plan(plan_id, chunk.index)
         await run.store.put(path, data, overwrite=False)
         await make_durable(run, path)
