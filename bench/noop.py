@@ -10,7 +10,7 @@ from time import perf_counter
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.errors import NotFoundError
 from asynccommit.host import this_host
-from asynccommit.job import Layout
+from asynccommit.job import RECORD, Layout
 from asynccommit.options import Options
 from asynccommit.results import JobReport
 from asynccommit.store import Info, Kind, Page, Traits
@@ -38,6 +38,7 @@ class NoopStore:
         self.shape = shape
         self.renamed = 0
         self.making = 0.0
+        self.record = b""
         self._layout = Layout(Address("file", "", DEST), trees.JOB_ID)
         self._tasks = {self._layout.manifest(trees.task_id(n)): n for n in range(shape.tasks)}
         self._partitions = {f"{DEST}/{shape.partition(n)}": n for n in range(shape.partitions)}
@@ -74,7 +75,11 @@ class NoopStore:
                 yield Info(f"{DEST}/{self.shape.name(task, number)}", Kind.FILE, 1)
 
     async def head(self, path: str) -> Info:
-        """The destination and the job's directories are there, nothing else."""
+        """The destination, the job's directories and the commit record are there, nothing else."""
+        if path == self._layout.record and self.record:
+            return Info(path, Kind.FILE, len(self.record))
+        if path == self._layout.epoch_dir(1):
+            return Info(path, Kind.DIRECTORY)
         if path == DEST or self._layout.manifests_dir.startswith(path):
             return Info(path, Kind.DIRECTORY)
         raise NotFoundError("head", path)
@@ -99,7 +104,9 @@ class NoopStore:
         raise NotFoundError("list", path)
 
     async def get(self, path: str, limit: int) -> bytes:
-        """Return a manifest."""
+        """Return a manifest, or the commit record."""
+        if path.endswith(f"/{RECORD}") and self.record:
+            return self.record
         if self._keep and path in self._manifests:
             return self._manifests[path]
         if path not in self._tasks:
@@ -112,7 +119,9 @@ class NoopStore:
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
     ) -> Info:
-        """Claim to have written."""
+        """Claim to have written, and keep the commit record."""
+        if path == self._layout.record:
+            self.record = data
         return Info(path, Kind.FILE, len(data))
 
     async def delete(self, path: str) -> None:
@@ -155,9 +164,10 @@ def wrapped(store: NoopStore) -> Wrapped:
 async def commit(store: NoopStore) -> JobReport:
     """Commit the job of the store, with every default, and see that all files were renamed."""
     layout = Layout(Address("file", "", DEST), trees.JOB_ID)
-    store.renamed = 0
+    store.renamed, store.record = 0, b""
     report = await ManifestCommitter(wrapped(store), layout, Options(), this_host()).commit_job()
-    files = store.renamed - 2  # the marker is renamed too, and the job attempt's directory
+    # Renamed as well: the manifests, the marker, the owner's place, the job attempt's directory.
+    files = store.renamed - 4
     if (files, report.files) != (store.shape.total, store.shape.total):
         raise AssertionError(f"{files} of {store.shape.total} files were renamed")
     return report
