@@ -19,7 +19,7 @@ from collections.abc import (
 )
 from typing import Generic, TypeVar
 
-from asynccommit.errors import RejectedError
+from asynccommit.errors import NotFoundError, RejectedError
 from asynccommit.store import Info, Store
 
 T = TypeVar("T")
@@ -200,6 +200,23 @@ async def pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
 async def list_all(store: Store, path: str) -> list[Info]:
     """Return all direct children of the directory ``path``. Raises ``NotFoundError``."""
     return [info async for page in pages(store, path) for info in page]
+
+
+async def list_if_there(store: Store, path: str) -> list[Info]:
+    """Return all direct children of the directory ``path``; none if it is missing."""
+    try:
+        return await list_all(store, path)
+    except NotFoundError:
+        return []
+
+
+async def is_there(store: Store, path: str) -> bool:
+    """Whether anything is at ``path``."""
+    try:
+        await store.head(path)
+    except NotFoundError:
+        return False
+    return True
 
 
 async def walk(store: Store, path: str) -> AsyncIterator[Info]:

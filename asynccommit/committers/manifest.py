@@ -24,6 +24,7 @@ from asynccommit.errors import (
 )
 from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, OnFailure
+from asynccommit.parallel import is_there
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.cleanup import (
     Outcome,
@@ -46,7 +47,7 @@ from asynccommit.stages.run import OnProgress, Phase, Run
 from asynccommit.stages.settle import Settled, settle
 from asynccommit.stages.setup import Other, check_setup, others_to_settle, refuse_repeating
 from asynccommit.stages.standing import Standing, is_over, look
-from asynccommit.stages.state import find_layout, has_work, is_committed, is_there
+from asynccommit.stages.state import find_layout, has_work, is_committed
 from asynccommit.stages.unfinished import find_others, find_statuses
 
 
@@ -81,7 +82,7 @@ class ManifestCommitter(TaskSide):
             with run.timed("job_stage_setup"):
                 await refuse_existing(run, self.layout.attempt_dir, "job attempt")
                 self.set_up = True
-                self._made_destination = not await is_there(run, self.layout.dest.path)
+                self._made_destination = not await is_there(run.store, self.layout.dest.path)
                 await self.store.mkdir(self.layout.manifests_dir)
 
     async def commit_job(

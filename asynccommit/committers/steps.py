@@ -10,6 +10,7 @@ import anyio
 
 from asynccommit.errors import LeaseLostError, OwnedError, StoreError
 from asynccommit.formats.commit_owner import Outcome as Ending
+from asynccommit.parallel import is_there
 from asynccommit.results import JobReport
 from asynccommit.stages.cleanup import Outcome, clean_up
 from asynccommit.stages.directories import make_directories, move_aside
@@ -21,7 +22,6 @@ from asynccommit.stages.rename import rename_files
 from asynccommit.stages.reports import keep_manifests, report_on
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import Settled
-from asynccommit.stages.state import is_there
 from asynccommit.stages.summary import write_success
 from asynccommit.stages.validate import validate_output
 
@@ -43,7 +43,7 @@ async def conclude(run: Run, plan: Plan) -> None:
     await keep_manifests(run)
     await write_success(run, plan)
     await close_place(run)
-    if not await clean(run) and await is_there(run, run.layout.record):
+    if not await clean(run) and await is_there(run.store, run.layout.record):
         await say_stopped(run)
 
 

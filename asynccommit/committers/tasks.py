@@ -9,11 +9,11 @@ from asynccommit.errors import ExistsError, NotFoundError, UnsupportedError
 from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Options
+from asynccommit.parallel import is_there
 from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.run import OnProgress, Run
 from asynccommit.stages.save import remove_own_manifest, save_manifest
 from asynccommit.stages.scan import scan_task_attempt
-from asynccommit.stages.state import is_there
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.stats import Count
@@ -109,7 +109,7 @@ class TaskSide:
         run = self._run()
         async with commit_failures(run):
             with run.timed("task_stage_abort_task"):
-                if await is_there(run, self.layout.record):
+                if await is_there(run.store, self.layout.record):
                     return
                 await remove_own_manifest(run, task_id, attempt_id)
                 for parent in (self.layout.tasks_dir, self.layout.absolute_dir):
@@ -131,7 +131,7 @@ class TaskSide:
 
 async def refuse_existing(run: Run, path: str, what: str) -> None:
     """Raise ``ExistsError`` if something is at ``path``."""
-    if await is_there(run, path):
+    if await is_there(run.store, path):
         raise ExistsError("mkdir", path, f"this {what} is there already: give another id")
 
 

@@ -20,7 +20,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.job import ENDED, RECORD
-from asynccommit.parallel import for_each, list_all
+from asynccommit.parallel import for_each, list_all, list_if_there
 from asynccommit.stages.run import Run
 
 _ENDED = tuple(f".{how}" for how in ENDED)
@@ -95,10 +95,7 @@ async def clean_up_rolled_back(run: Run) -> Outcome:
 
 async def begun_attempts(run: Run, *, others: bool = False) -> list[str]:
     """Return the directories of this job's attempts whose commit has begun; all, or the others."""
-    try:
-        attempts = await list_all(run.store, run.layout.job_dir)
-    except NotFoundError:
-        return []
+    attempts = await list_if_there(run.store, run.layout.job_dir)
     open_ = [info.path for info in attempts if info.is_dir and not info.path.endswith(_ENDED)]
     if others:
         open_ = [path for path in open_ if path != run.layout.attempt_dir]

@@ -10,7 +10,7 @@ from asynccommit.errors import (
     OutcomeUnknownError,
     PreconditionError,
 )
-from asynccommit.parallel import for_each
+from asynccommit.parallel import for_each, is_there
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import (
     Aside,
@@ -18,7 +18,6 @@ from asynccommit.stages.plan import (
     aside_path,
 )
 from asynccommit.stages.run import Run
-from asynccommit.stages.state import is_there
 from asynccommit.store import Kind
 
 
@@ -51,7 +50,7 @@ async def move_one_aside(run: Run, aside: Aside) -> None:
         await run.store.rename(aside.path, place, etag=aside.etag)
     except NotFoundError:
         await require_place(run)
-        if await is_there(run, aside.path):
+        if await is_there(run.store, aside.path):
             raise
         if aside.path != run.layout.success:
             run.warn(f"{aside.path} was to be replaced and is gone")
@@ -91,7 +90,7 @@ async def _check_moved(run: Run, aside: Aside, place: str) -> None:
 
 async def _is_to_move(run: Run, aside: Aside, place: str) -> bool:
     """Whether an earlier owner has not moved it yet."""
-    if await is_there(run, place):
+    if await is_there(run.store, place):
         await _check_moved(run, aside, place)
         return False
     try:

@@ -20,6 +20,7 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.formats.commit_owner import Stop, encode_beat, encode_stop
+from asynccommit.parallel import is_there
 from asynccommit.stages.failing import finish, reason
 from asynccommit.stages.run import Run
 
@@ -179,11 +180,7 @@ async def require_place(run: Run) -> None:
 
 
 async def _is_taken(run: Run) -> bool:
-    try:
-        await run.store.head(run.layout.owner(run.epoch + 1))
-    except NotFoundError:
-        return False
-    return True
+    return await is_there(run.store, run.layout.owner(run.epoch + 1))
 
 
 async def close_place(run: Run) -> None:

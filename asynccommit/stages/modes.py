@@ -19,7 +19,7 @@ from asynccommit.errors import (
 )
 from asynccommit.job import TEMPORARY, Layout
 from asynccommit.options import Mode
-from asynccommit.parallel import for_each, list_all, walk
+from asynccommit.parallel import for_each, list_if_there, walk
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.plan import Aside, Plan, old_entry, outermost, stays, within
@@ -44,7 +44,11 @@ async def refuse_mode(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
     if mode is Mode.REPLACE_TABLE or dest in overwrite:
         return
     if mode is Mode.FAIL:
-        taken = [info.path for info in await _children(run, dest) if is_output(run.layout, info)]
+        taken = [
+            info.path
+            for info in await list_if_there(run.store, dest)
+            if is_output(run.layout, info)
+        ]
         if taken:
             text = f"the destination is not empty, and the mode is {Mode.FAIL}"
             raise ExistsError("mkdir", min(taken), text)
@@ -109,7 +113,11 @@ def _targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode) -> 
 
 async def _replaced(run: Run, path: str) -> list[Aside]:
     if path == run.layout.dest.path:
-        return [Aside.of(info) for info in await _children(run, path) if _is_replaced(run, info)]
+        return [
+            Aside.of(info)
+            for info in await list_if_there(run.store, path)
+            if _is_replaced(run, info)
+        ]
     above = "/" if path == "/" else f"{path}/"
     if run.layout.reserves(path) or run.layout.dest.path.startswith(above):
         raise PreconditionError("rename", path, "holds the job itself: it cannot be replaced")
@@ -152,7 +160,9 @@ async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
             if len(found) == _BATCH:
                 await plan.old.append(found)
                 found = []
-        elif info.path.rpartition("/")[2] == TEMPORARY and await _children(run, info.path):
+        elif info.path.rpartition("/")[2] == TEMPORARY and await list_if_there(
+            run.store, info.path
+        ):
             text = "another job writes below what is to be replaced: let it end, or undo it, first"
             raise PreconditionError("rename", info.path, text)
     await plan.old.append(found)
@@ -168,13 +178,6 @@ async def _move_marker(run: Run, plan: Plan, *, always: bool = False) -> None:
         return
     if info.kind is Kind.FILE:
         plan.aside.append(Aside.of(info))
-
-
-async def _children(run: Run, path: str) -> list[Info]:
-    try:
-        return await list_all(run.store, path)
-    except NotFoundError:
-        return []
 
 
 def _normal(path: str) -> str:

@@ -32,13 +32,13 @@ from asynccommit.formats.commit_record import (
 )
 from asynccommit.host import Host
 from asynccommit.job import Layout
+from asynccommit.parallel import list_if_there
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.lease import Lease, is_under_way, lease_lost, lease_of
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.standing import (
     Standing,
     epoch_of,
-    files_in,
     is_blank,
     look,
     read_if_there,
@@ -211,7 +211,7 @@ async def _take_place(run: Run, lease: Lease) -> None:
     Where they worked a file is put: neither a rename nor a new directory can get past it. Raises
     ``LeaseLostError`` if a later owner was quicker.
     """
-    listing = await files_in(run.store, run.layout.attempt_dir)
+    listing = await list_if_there(run.store, run.layout.attempt_dir)
     places = [info for info in listing if epoch_of(info.path)]
     last = max((epoch_of(info.path) for info in places if info.is_dir), default=0)
     if max((epoch_of(info.path) for info in places), default=0) > run.epoch:

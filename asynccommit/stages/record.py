@@ -29,11 +29,11 @@ from asynccommit.errors import (
 from asynccommit.formats.commit_record import (
     MAX_RECORD_BYTES,
     CommitRecord,
-    Owner,
     digest_of,
     encode_record,
 )
 from asynccommit.options import Mode, Options
+from asynccommit.parallel import is_there
 from asynccommit.stages.cleanup import Outcome, begun_attempts, clean_up_aborted
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.durable import make_durable
@@ -51,7 +51,6 @@ from asynccommit.stages.plan import (
 from asynccommit.stages.plan_file import drop_plan, save_plan
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.standing import is_blank
-from asynccommit.stages.state import is_there
 
 KEPT: dict[str, type] = {
     "mark_success": bool,
@@ -82,14 +81,7 @@ async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) ->
     await _make_place(run, plan)
     plan_id = run.host.new_id()
     digests = await save_plan(run, plan, plan_id)
-    owner = owner_of(run)
-    record = replace(
-        _record(run, plan, owner),
-        mode=mode.value,
-        made_destination=made_destination,
-        plan_id=plan_id,
-        plan=digests,
-    )
+    record = _record(run, plan, plan_id, digests, mode, made_destination=made_destination)
     try:
         await _refuse_aborted(run)
         await _require_driver(run)
@@ -151,7 +143,7 @@ async def _require_driver(run: Run) -> None:
 
 async def _withdraw(run: Run) -> None:
     """Take the record back: nothing was moved, and an abort has taken what there was to move."""
-    if not await is_there(run, run.layout.owner(2)):
+    if not await is_there(run.store, run.layout.owner(2)):
         with suppress(NotFoundError):
             await run.store.delete(run.layout.record)
             run.epoch = 0
@@ -168,28 +160,36 @@ def _aborted(run: Run) -> CommitError:
     return CommitError(run.layout.job_id, run.stage, (), text)
 
 
-def _record(run: Run, plan: Plan, owner: Owner) -> CommitRecord:
+def _record(
+    run: Run,
+    plan: Plan,
+    plan_id: str,
+    digests: tuple[str, ...],
+    mode: Mode,
+    *,
+    made_destination: bool,
+) -> CommitRecord:
     loaded, options = plan.loaded, run.options
     return CommitRecord(
         job_id=run.layout.job_id,
         attempt=run.layout.attempt,
         started_ms=int(run.host.now() * 1000),
-        owner=owner,
+        owner=owner_of(run),
         lease=lease_of(run),
         files=loaded.files,
         bytes=loaded.bytes,
         manifests=digest_of(loaded.tasks, loaded.digests),
         tasks=loaded.tasks,
-        mode=Mode.APPEND.value,
+        mode=mode.value,
         key=options.job_key,
         options={
             **{name: getattr(options, name) for name in KEPT},
             "vouched": loaded.vouched,
             "places": places_of(run, plan),
         },
-        made_destination=False,
-        plan_id="",
-        plan=(),
+        made_destination=made_destination,
+        plan_id=plan_id,
+        plan=digests,
         outside=_outside(run, plan),
     )
 

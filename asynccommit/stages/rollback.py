@@ -16,7 +16,7 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
-from asynccommit.parallel import for_each, list_all, pages
+from asynccommit.parallel import for_each, is_there, list_all, pages
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
@@ -35,7 +35,6 @@ from asynccommit.stages.plan import (
 from asynccommit.stages.preflight import gather
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
-from asynccommit.stages.state import is_there
 from asynccommit.stages.swap import merge
 from asynccommit.store import Kind
 
@@ -107,7 +106,7 @@ async def _take_known(run: Run, entry: Entry, undone: Undone) -> None:
     except PreconditionError:
         return  # another's by now
     except NotFoundError:
-        if await is_there(run, entry.dest):
+        if await is_there(run.store, entry.dest):
             raise  # not for want of the file
 
 

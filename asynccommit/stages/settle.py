@@ -7,7 +7,7 @@ the right size is the file if its source is gone.
 from __future__ import annotations
 
 from asynccommit.errors import NotFoundError
-from asynccommit.parallel import for_each
+from asynccommit.parallel import for_each, is_there
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.load import identity
 from asynccommit.stages.plan import Plan, staged_path, untagged
@@ -40,7 +40,7 @@ class Settled:
             return False
         if self._sure or entry.etag is not None:
             return True
-        return not await self._is_there(entry.source)
+        return not await is_there(self._run.store, entry.source)
 
     async def is_at(self, entry: Entry, place: str) -> bool:
         """Whether what is at ``place`` is the file that ``entry`` is of."""
@@ -51,13 +51,6 @@ class Settled:
         if entry.etag is None or info.etag is None:
             return info.kind is Kind.FILE and info.size == entry.size and self._run.epoch > 1
         return info.kind is Kind.FILE and info.etag == entry.etag
-
-    async def _is_there(self, path: str) -> bool:
-        try:
-            await self._run.store.head(path)
-        except NotFoundError:
-            return False
-        return True
 
 
 async def settle(run: Run, plan: Plan) -> Settled:

@@ -24,7 +24,7 @@ from asynccommit.formats.commit_record import (
     decode_record,
 )
 from asynccommit.job import EPOCH, OWNER, Layout
-from asynccommit.parallel import list_all
+from asynccommit.parallel import list_if_there
 from asynccommit.store import Info, Store
 
 
@@ -61,7 +61,7 @@ async def look(store: Store, layout: Layout) -> Standing | None:
 
     Raises ``ManifestError`` for a file that is none of ours or damaged.
     """
-    found = {info.path: info for info in await files_in(store, layout.attempt_dir)}
+    found = {info.path: info for info in await list_if_there(store, layout.attempt_dir)}
     if layout.record not in found and store.traits.consistent_listing:
         return None
     try:
@@ -123,14 +123,6 @@ def read_decision(data: bytes, layout: Layout, commit_id: str) -> Decision:
     if decision.commit != commit_id:
         raise ManifestError(url, "is of another commit: remove it, if you know how this one ended")
     return decision
-
-
-async def files_in(store: Store, path: str) -> list[Info]:
-    """Return what is in a directory; one that is not there is empty."""
-    try:
-        return await list_all(store, path)
-    except NotFoundError:
-        return []
 
 
 async def read_if_there(store: Store, path: str, limit: int) -> bytes | None:

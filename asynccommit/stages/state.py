@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.commit_record import digest_of
 from asynccommit.job import MANIFEST_SUFFIX, TaskCommit
-from asynccommit.parallel import list_all
+from asynccommit.parallel import is_there, list_all, list_if_there
 from asynccommit.stages.run import Run
 from asynccommit.stages.summary import TASKS, read_success
 
 
 async def find_layout(run: Run) -> None:
     """Let ``run`` have the layout of older Hadoop, if that is the one that the job has."""
-    if await is_there(run, run.layout.job_dir):
+    if await is_there(run.store, run.layout.job_dir):
         return
     older = run.layout.older()
-    if await is_there(run, older.job_dir):
+    if await is_there(run.store, older.job_dir):
         run.layout = older
 
 
@@ -34,7 +34,7 @@ async def is_committed(
     """
     if await _is_set_up(run, trusting=trusting):
         return False
-    if await is_there(run, run.layout.ended("committed")):
+    if await is_there(run.store, run.layout.ended("committed")):
         return True
     try:
         marker = await read_success(run)
@@ -56,10 +56,7 @@ def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:
 
 async def has_work(run: Run) -> bool:
     """Whether a task has written below the job attempt's directory, which no commit has taken."""
-    try:
-        return bool(await list_all(run.store, run.layout.tasks_dir))
-    except NotFoundError:
-        return False
+    return bool(await list_if_there(run.store, run.layout.tasks_dir))
 
 
 async def _is_set_up(run: Run, *, trusting: bool) -> bool:
@@ -68,12 +65,3 @@ async def _is_set_up(run: Run, *, trusting: bool) -> bool:
     except NotFoundError:
         return False
     return not trusting or any(info.path.endswith(MANIFEST_SUFFIX) for info in entries)
-
-
-async def is_there(run: Run, path: str) -> bool:
-    """Whether anything is at ``path``."""
-    try:
-        await run.store.head(path)
-    except NotFoundError:
-        return False
-    return True

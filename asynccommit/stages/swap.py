@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asynccommit.errors import ExistsError, NotFoundError
-from asynccommit.parallel import for_each, list_all, walk
+from asynccommit.parallel import for_each, is_there, list_all, walk
 from asynccommit.stages.directories import make_all, move_one_aside
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
@@ -15,7 +15,6 @@ from asynccommit.stages.plan import (
     stays,
 )
 from asynccommit.stages.run import Run
-from asynccommit.stages.state import is_there
 from asynccommit.store import Info, Kind
 
 
@@ -54,7 +53,7 @@ async def _move_in(run: Run, unit: str) -> None:
         await run.store.rename(source, unit)
     except NotFoundError:
         await require_place(run)
-        if not await is_there(run, source):
+        if not await is_there(run.store, source):
             return  # an earlier owner of the commit has moved it
         await run.store.mkdir(unit.rpartition("/")[0])
         await run.store.rename(source, unit)

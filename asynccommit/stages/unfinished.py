@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from asynccommit.errors import (
     ManifestError,
-    NotFoundError,
     OptionError,
     PreconditionError,
     RejectedError,
 )
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.job import ENDED, MANIFEST_SUFFIX, Layout
-from asynccommit.parallel import for_each, list_all
+from asynccommit.parallel import for_each, list_if_there
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.cleanup import restore_begun
 from asynccommit.stages.owner import describe, is_alive, is_expired, is_silent
@@ -114,10 +113,7 @@ def _unreadable(layout: Layout, error: Exception) -> JobStatus:
 
 
 async def _running(run: Run, layout: Layout) -> JobStatus:
-    try:
-        listing = await list_all(run.store, layout.manifests_dir)
-    except NotFoundError:
-        listing = []
+    listing = await list_if_there(run.store, layout.manifests_dir)
     tasks = sum(info.path.endswith(MANIFEST_SUFFIX) for info in listing)
     return JobStatus(layout.job_id, layout.attempt, State.RUNNING, tasks=tasks)
 
@@ -169,7 +165,4 @@ def _state(standing: Standing, alive: bool | None, silent: bool) -> State:
 
 
 async def _directories(run: Run, path: str) -> list[Info]:
-    try:
-        return [info for info in await list_all(run.store, path) if info.is_dir]
-    except NotFoundError:
-        return []
+    return [info for info in await list_if_there(run.store, path) if info.is_dir]

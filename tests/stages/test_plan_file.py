@@ -24,7 +24,7 @@ from asynccommit.errors import (
     PreflightError,
     RejectedError,
 )
-from asynccommit.formats.commit_record import CommitRecord, Owner, decode_record, encode_record
+from asynccommit.formats.commit_record import CommitRecord, decode_record, encode_record
 from asynccommit.options import Mode, Options
 from asynccommit.stages import load, plan_file
 from asynccommit.stages.load import Loaded, load_manifests
@@ -76,7 +76,7 @@ async def reread(run: Run, plan: Plan) -> Plan:
 
 
 def _record(run: Run, plan: Plan, plan_id: str, digests: tuple[str, ...]) -> CommitRecord:
-    return replace(record_of(run, plan, Owner("x", "h", "u")), plan_id=plan_id, plan=digests)
+    return record_of(run, plan, plan_id, digests, Mode.APPEND, made_destination=False)
 
 
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_TABLE])

@@ -18,9 +18,9 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_record import CommitRecord, decode_record
 from asynccommit.options import Mode, OnUnfinished, Options
+from asynccommit.parallel import is_there
 from asynccommit.stages.record import KEPT, recorded_options
 from asynccommit.stages.standing import look
-from asynccommit.stages.state import is_there
 from asynccommit.wrappers.base import Policy
 from tests.support.commits import OTHER, At, Dies, Site, changes, own, run_of
 from tests.support.faults import Fault, Faults
@@ -289,4 +289,4 @@ async def test_a_driver_that_is_gone(site: Site, lives: bool) -> None:
         await job.commit_job()
 
     assert site.files() == {}
-    assert not await is_there(job._run(), job.layout.record)
+    assert not await is_there(job.store, job.layout.record)
