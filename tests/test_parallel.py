@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asynccommit.errors import NotFoundError, RejectedError
-from asynccommit.parallel import for_each, list_all, pages, walk
+from asynccommit.errors import NotFoundError, PreconditionError, RejectedError
+from asynccommit.parallel import for_each, is_there, list_all, list_if_there, pages, walk
 from asynccommit.store import Page
 from asynccommit.stores import files
 from asynccommit.stores.local import LocalStore
@@ -369,6 +369,18 @@ async def test_list_all_reads_every_page(store: LocalStore, tmp_path: Path) -> N
         await store.put(path, b"")
     assert [len(page) async for page in pages(store, str(tmp_path))] == [3, 3, 2]
     assert sorted(info.path for info in await list_all(store, str(tmp_path))) == expected
+
+
+async def test_what_may_be_missing(store: LocalStore, tmp_path: Path) -> None:
+    """What is missing is not there, and a missing directory is empty; a file is no directory."""
+    (tmp_path / "file").touch()
+
+    assert await is_there(store, f"{tmp_path}/file")
+    assert not await is_there(store, f"{tmp_path}/none")
+    assert [info.path for info in await list_if_there(store, str(tmp_path))] == [f"{tmp_path}/file"]
+    assert await list_if_there(store, f"{tmp_path}/none") == []
+    with pytest.raises(PreconditionError):
+        await list_if_there(store, f"{tmp_path}/file")
 
 
 async def test_walk_does_not_follow_links(store: LocalStore, tmp_path: Path) -> None:
