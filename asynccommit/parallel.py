@@ -17,10 +17,18 @@ from collections.abc import (
     Iterator,
     Sized,
 )
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
-from asynccommit.errors import NotFoundError, RejectedError
-from asynccommit.store import Info, Store
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    RejectedError,
+    ThrottledError,
+    UnavailableError,
+)
+from asynccommit.store import BulkStore, Info, Page, Store
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -184,11 +192,22 @@ def _first_of(errors: list[BaseException]) -> BaseException:
     return first
 
 
-async def pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
+def pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
     """Yield the direct children of the directory ``path``, a page at a time."""
+    return _pages(store.list, path)
+
+
+def tree_pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
+    """Yield everything below ``path`` a page at a time, where the store lists so."""
+    return _pages(cast(BulkStore, store).list_tree, path)
+
+
+async def _pages(
+    ask: Callable[[str, str | None], Awaitable[Page]], path: str
+) -> AsyncIterator[tuple[Info, ...]]:
     token = None
     while True:
-        page = await store.list(path, token)
+        page = await ask(path, token)
         yield page.entries
         if page.token is None:
             return
@@ -240,3 +259,88 @@ async def walk(store: Store, path: str) -> AsyncIterator[Info]:
             yield info
             if info.is_dir:
                 waiting.append(info.path)
+
+
+# --- deleting --------------------------------------------------------------------------------
+
+_PASSING = (ThrottledError, UnavailableError, OutcomeUnknownError)
+
+
+async def remove_tree(store: Store, path: str) -> None:
+    """Delete ``path`` and everything below it, however many requests that takes.
+
+    Raises ``NotFoundError`` if nothing was there.
+    """
+    if store.traits.recursive_delete:
+        await store.delete_tree(path)
+        return
+    found = await remove_below(store, path)
+    try:
+        await store.delete(path)
+    except NotFoundError:
+        if not found:
+            raise
+
+
+async def remove_below(
+    store: Store, path: str, keep: Callable[[Info], bool] = lambda _: False
+) -> int:
+    """Delete everything below ``path``, where the store lists so.
+
+    Args:
+        store: a ``BulkStore``.
+        path: the directory.
+        keep: says what stays.
+
+    Returns how many there were. What another deletes or replaces meanwhile is no concern.
+    """
+    found, directories = 0, list[str]()
+
+    async def batches() -> AsyncIterator[list[Info]]:
+        nonlocal found
+        most, batch = store.traits.bulk_delete, list[Info]()
+        async for page in tree_pages(store, path):
+            wanted = [info for info in page if not keep(info)]
+            found += len(wanted)
+            directories.extend(info.path for info in wanted if info.is_dir)
+            batch += [info for info in wanted if not info.is_dir]
+            while len(batch) >= most:
+                yield batch[:most]
+                del batch[:most]
+        if batch:
+            yield batch
+
+    workers = store.traits.workers
+    await for_each(batches(), lambda batch: remove_files(store, batch), workers=workers)
+    await _remove_directories(store, directories)
+    return found
+
+
+async def remove_files(store: Store, entries: list[Info]) -> None:
+    """Delete files of a ``BulkStore``, each only while it has its etag; those gone are fine.
+
+    Raises the first error that does not pass.
+    """
+    bulk = cast(BulkStore, store)
+    said = await bulk.delete_many(entries)
+    for info, error in zip(entries, said, strict=True):
+        if isinstance(error, _PASSING):  # alone it is waited for and sent again
+            error = (await bulk.delete_many([info]))[0]
+        if error is not None and not isinstance(error, NotFoundError | PreconditionError):
+            raise error
+
+
+async def _remove_directories(store: Store, paths: list[str]) -> None:
+    """Delete directories that are empty, the innermost first."""
+    depths: dict[int, set[str]] = {}
+    for path in paths:
+        depths.setdefault(path.count("/"), set()).add(path)
+
+    async def remove(path: str) -> None:
+        try:
+            await store.delete(path)
+        except (NotFoundError, ExistsError):
+            return
+
+    for depth in sorted(depths, reverse=True):
+        await for_each(depths[depth], remove, workers=store.traits.workers)

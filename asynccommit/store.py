@@ -13,10 +13,12 @@ module translates the answers of its service. It never retries, sleeps or caches
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
+
+from asynccommit.errors import StoreError
 
 
 class Kind(Enum):
@@ -69,27 +71,48 @@ class Page:
     token: str | None = None
 
 
+class Ramp(NamedTuple):
+    """How fast the rate of requests to an account may grow.
+
+    Attributes:
+        reads: requests a second that read, at the start.
+        writes: requests a second that change something, at the start.
+        doubling: seconds in which a rate may double at most.
+    """
+
+    reads: float
+    writes: float
+    doubling: float
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What a store can do, as data: ask here, never for the store's class or name.
 
     Attributes:
         name: for messages.
-        directories: directories exist of themselves, and a file needs its parent directory.
+        directories: a file needs its parent directory; without this, files bring theirs along.
         atomic_rename: a file rename happens wholly or not at all, in O(1).
         atomic_directory_rename: the same for a directory with all it holds.
         rename_no_replace: ``rename(replace=False)`` is one atomic request.
         rename_replaces: ``rename(replace=True)`` leaves no moment in which neither file is there.
         etag_survives_rename: the etag of a file is the same after a rename.
+        content_etags: an etag is ``<version>-<checksum>``: a rename gives another version, and the
+            checksum of the content stays.
         conditional_rename: a rename with an etag moves nothing whose etag is another.
         conditional_put: ``put(overwrite=False)`` is atomic against other writers.
-        recursive_delete: ``delete_tree`` is one request.
+        atomic_put: ``put`` makes the whole file visible in one moment, and nothing before.
+        recursive_delete: ``delete_tree`` can be asked; else ``list_tree`` and ``delete_many``.
+        bulk_delete: how many files one ``delete_many`` takes; 0 where there is none.
         consistent_listing: a listing shows every change that was acknowledged before it.
         tokens: the store remembers the ``token`` of a rename or put, and ``head`` returns it.
+        put_tokens: it remembers those of puts only.
         links: paths may be symbolic links, which lead elsewhere.
         durable: what is acknowledged outlives a power cut; if not, ``sync`` sees to it.
         workers: how many requests in flight the store takes gladly.
         account: names what shares one limit on requests; empty if nothing does.
+        ramp: how fast the rate of requests to it may grow; ``None`` is as it likes.
+        name_interval: seconds that the store wants between two changes of one name.
         costs: method -> requests that one call of it sends, where it is not one.
     """
 
@@ -100,16 +123,33 @@ class Traits:
     rename_no_replace: bool = True
     rename_replaces: bool = True
     etag_survives_rename: bool = True
+    content_etags: bool = False
     conditional_rename: bool = True
     conditional_put: bool = True
+    atomic_put: bool = False
     recursive_delete: bool = True
+    bulk_delete: int = 0
     consistent_listing: bool = True
     tokens: bool = False
+    put_tokens: bool = False
     links: bool = False
     durable: bool = True
     workers: int = 64
     account: str = ""
+    ramp: Ramp | None = None
+    name_interval: float = 0.0
     costs: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def fences(self) -> bool:
+        """Whether nothing can come to a directory any more once it is renamed away."""
+        return self.directories and self.atomic_directory_rename
+
+    def lasting(self, etag: str | None) -> str | None:
+        """Return what of an etag is the same after a rename; ``None`` for nothing."""
+        if etag is None or self.etag_survives_rename:
+            return etag
+        return etag.partition("-")[2] or None if self.content_etags else None
 
 
 class Store(Protocol):
@@ -163,7 +203,10 @@ class Store(Protocol):
         ...
 
     async def delete_tree(self, path: str) -> None:
-        """Delete ``path`` and everything below it. Raises ``NotFoundError``."""
+        """Delete ``path`` and everything below it, where ``Traits.recursive_delete`` says so.
+
+        Raises ``NotFoundError``.
+        """
         ...
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
@@ -213,4 +256,23 @@ class Store(Protocol):
 
     async def aclose(self) -> None:
         """Give back what the store holds (threads, connections); nothing is asked afterwards."""
+        ...
+
+
+class BulkStore(Store, Protocol):
+    """A store without directories: ``Traits.bulk_delete`` is how many files go in one request."""
+
+    async def list_tree(self, path: str, token: str | None = None) -> Page:
+        """Return one page of everything below ``path``; nothing is an empty page.
+
+        Files in the order of their names, then the directories that are there of themselves.
+        """
+        ...
+
+    async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
+        """Delete up to ``Traits.bulk_delete`` files, each only while it has its etag, if any.
+
+        Returns what became of each, ``None`` for deleted. Of a single entry, an error that may
+        pass is raised and not returned, so that it is sent again like any other request.
+        """
         ...

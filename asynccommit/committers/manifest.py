@@ -148,7 +148,7 @@ class ManifestCommitter(TaskSide):
         adopt: bool = False,
     ) -> JobReport:
         refuse_other_attempts(run, await begun_attempts(run))
-        with Loaded(self.options, lasting=self.store.traits.etag_survives_rename) as loaded:
+        with Loaded(self.options, self.store.traits) as loaded:
             await load_manifests(run, loaded, tasks, strict=strict)
             plan = await preflight(run, loaded, overwrite, mode, adopt=adopt)
             if plan.replaced:
@@ -156,7 +156,7 @@ class ManifestCommitter(TaskSide):
             made = self._made_destination
             async with await begin(run, plan, mode, made_destination=made):
                 await self._withdraw_if_others(run, plan, mode)
-                settled = await settle(run, plan) if adopt else Settled(run)
+                settled = await settle(run, plan, adopt=True) if adopt else Settled(run, plan)
                 await change(run, plan, settled)
                 await conclude(run, plan)
             return job_report(run, plan)
@@ -303,7 +303,7 @@ class ManifestCommitter(TaskSide):
         run = self._run()
         async with reporting(run, save=False):
             await find_layout(run)
-            with Loaded(self.options, lasting=self.store.traits.etag_survives_rename) as loaded:
+            with Loaded(self.options, self.store.traits) as loaded:
                 await load_manifests(run, loaded, tasks)
                 plan = await preflight(run, loaded, overwrite, mode)
                 if plan.replaced:

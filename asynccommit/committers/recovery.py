@@ -51,7 +51,7 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
             return replace(
                 job_report(run), files=record.files, bytes=record.bytes, tasks=dict(record.tasks)
             )
-        with Loaded(run.options) as loaded:
+        with Loaded(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, standing.record, loaded)
             if decision is None:
                 await change(run, plan, await settle(run, plan))
@@ -93,7 +93,7 @@ async def _undo(run: Run, record: CommitRecord, *, done: bool) -> Undone:
     """Roll back, unless nothing was moved or all is back, and clean up."""
     undone = Undone()
     if not done:
-        with Loaded(run.options) as loaded:
+        with Loaded(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, record, loaded)
             undone = await roll_back(run, plan)
         await close_place(run)
@@ -110,12 +110,12 @@ async def status(run: Run, standing: Standing) -> JobStatus:
         return replace(known, done=known.files)
     run.epoch = max(standing.epochs, default=1)
     run.options = replace(run.options, outside=True)
-    with Loaded(run.options) as loaded:
+    with Loaded(run.options, run.store.traits) as loaded:
         plan = await load_plan(run, standing.record, loaded)
         settled = await settle(run, plan)
         done = 0
         async for entry in loaded.spill.each():
-            done += await settled.has(entry)
+            done += settled.has(entry)
     return replace(known, done=done)
 
 

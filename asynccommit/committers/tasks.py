@@ -9,7 +9,7 @@ from asynccommit.errors import ExistsError, NotFoundError, UnsupportedError
 from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Options
-from asynccommit.parallel import is_there
+from asynccommit.parallel import is_there, remove_tree
 from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.run import OnProgress, Run
 from asynccommit.stages.save import remove_own_manifest, save_manifest
@@ -137,4 +137,4 @@ async def refuse_existing(run: Run, path: str, what: str) -> None:
 
 async def _delete_if_there(run: Run, path: str) -> None:
     with suppress(NotFoundError):
-        await run.store.delete_tree(path)
+        await remove_tree(run.store, path)

@@ -8,11 +8,13 @@ takes for a job attempt.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from enum import Enum
 from hashlib import sha256
 
 from asynccommit.errors import (
     ExistsError,
+    ManifestError,
     NotFoundError,
     PreconditionError,
     RejectedError,
@@ -20,8 +22,10 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.job import ENDED, RECORD
-from asynccommit.parallel import for_each, list_all, list_if_there
+from asynccommit.parallel import for_each, is_there, list_all, list_if_there, remove_tree
 from asynccommit.stages.run import Run
+from asynccommit.stages.standing import look
+from asynccommit.stages.unfenced import close_record, delete_attempt
 
 _ENDED = tuple(f".{how}" for how in ENDED)
 
@@ -44,7 +48,7 @@ async def clean_up(run: Run) -> Outcome:
     if run.options.cleanup_skipped:
         return Outcome.DISABLED
     with run.timed("job_stage_cleanup"):
-        outcome = await _delete_attempt(run, await _set_aside(run, "committed"))
+        outcome = await _delete_ended_attempt(run, "committed")
         await _delete_job_dir(run)
         await _delete_parents(run)
     return outcome
@@ -57,7 +61,8 @@ async def _delete_job_dir(run: Run) -> None:
     except NotFoundError:
         return
     except ExistsError:
-        await run.store.delete_tree(run.layout.job_dir)
+        with suppress(NotFoundError):
+            await remove_tree(run.store, run.layout.job_dir)
 
 
 async def clean_up_aborted(run: Run) -> Outcome:
@@ -70,6 +75,8 @@ async def clean_up_aborted(run: Run) -> Outcome:
         return Outcome.KEPT
     if run.options.cleanup_skipped:
         return Outcome.DISABLED
+    if not run.store.traits.fences:
+        return await _delete_unfenced(run)
     await delete_ended(run)
     place = await _set_aside(run, "aborted")
     if place != run.layout.attempt_dir and await _has_record(run, place):
@@ -81,13 +88,25 @@ async def clean_up_aborted(run: Run) -> Outcome:
     return outcome
 
 
+async def _delete_unfenced(run: Run) -> Outcome:
+    """Delete what an aborted job attempt has, once no commit of it can begin."""
+    if not await is_there(run.store, run.layout.attempt_dir):
+        return Outcome.NOTHING
+    if not await close_record(run):
+        return Outcome.KEPT
+    await delete_attempt(run)
+    await _delete_bare_job_dir(run)
+    await _delete_parents(run)
+    return Outcome.DELETED
+
+
 async def clean_up_rolled_back(run: Run) -> Outcome:
     """Delete what a job attempt has whose commit was undone.
 
     Raises ``StoreError`` if the job attempt's directory cannot be deleted.
     """
     with run.timed("job_stage_cleanup"):
-        outcome = await _delete_attempt(run, await _set_aside(run, "rolledback"))
+        outcome = await _delete_ended_attempt(run, "rolledback")
         await _delete_bare_job_dir(run)
         await _delete_parents(run)
     return outcome
@@ -99,7 +118,17 @@ async def begun_attempts(run: Run, *, others: bool = False) -> list[str]:
     open_ = [info.path for info in attempts if info.is_dir and not info.path.endswith(_ENDED)]
     if others:
         open_ = [path for path in open_ if path != run.layout.attempt_dir]
-    return [path for path in open_ if await _has_record(run, path)]
+    return [path for path in open_ if await _has_begun(run, path)]
+
+
+async def _has_begun(run: Run, attempt_dir: str) -> bool:
+    if run.store.traits.fences or not await _has_record(run, attempt_dir):
+        return await _has_record(run, attempt_dir)
+    layout = replace(run.layout, attempt=int(attempt_dir.rpartition("/")[2]))
+    try:
+        return await look(run.store, layout) is not None
+    except ManifestError:
+        return True  # nothing of ours, and nothing to delete
 
 
 async def _has_record(run: Run, attempt_dir: str) -> bool:
@@ -112,11 +141,15 @@ async def _has_record(run: Run, attempt_dir: str) -> bool:
     return bool(record.strip(b"\0"))
 
 
+async def _delete_ended_attempt(run: Run, how: str) -> Outcome:
+    if run.store.traits.fences:
+        return await _delete_attempt(run, await _set_aside(run, how))
+    return Outcome.DELETED if await delete_attempt(run) else Outcome.NOTHING
+
+
 async def _set_aside(run: Run, what: str) -> str:
     """Rename the job attempt's directory, so that nobody begins in it; return where it is."""
     source, place = run.layout.attempt_dir, run.layout.ended(what)
-    if not run.store.traits.atomic_directory_rename:
-        return source
     try:
         await run.store.rename(source, place)
     except NotFoundError:
@@ -146,8 +179,9 @@ async def _delete_bare_job_dir(run: Run) -> None:
     except NotFoundError:
         return
     except ExistsError:
-        if not await list_all(run.store, run.layout.job_dir):
-            await run.store.delete_tree(run.layout.job_dir)
+        if not await list_if_there(run.store, run.layout.job_dir):
+            with suppress(NotFoundError):
+                await remove_tree(run.store, run.layout.job_dir)
 
 
 async def _put_back(run: Run, place: str) -> None:

@@ -43,7 +43,7 @@ async def move_one_aside(run: Run, aside: Aside) -> None:
     Raises ``PreconditionError`` if something else has taken its place since.
     """
     run.check_lease()
-    place = aside_path(run.layout, run.epoch, aside.path)
+    place = aside_path(run.layout, run.place, aside.path)
     if run.epoch > 1 and not await _is_to_move(run, aside, place):
         return
     try:

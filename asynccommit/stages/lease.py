@@ -23,6 +23,8 @@ from asynccommit.formats.commit_owner import Stop, encode_beat, encode_stop
 from asynccommit.parallel import is_there
 from asynccommit.stages.failing import finish, reason
 from asynccommit.stages.run import Run
+from asynccommit.stages.unfenced import take_back_word
+from asynccommit.store import Info
 
 LEASE = 60.0
 ACCOUNT_LEASE = 300.0
@@ -151,6 +153,9 @@ class Lease:
             await run.store.put(run.layout.alive(run.epoch, self._beats), beat, overwrite=False)
             if await _is_taken(run):
                 self._why = _TAKEN
+            elif not (run.store.traits.fences or await is_there(run.store, run.layout.record)):
+                self._why = _TAKEN
+                await take_back_word(run, run.layout.alive(run.epoch, self._beats))
             else:
                 self._until = now + MARGIN * self._seconds
 
@@ -172,10 +177,10 @@ async def require_place(run: Run) -> None:
     """
     try:
         await run.store.head(run.layout.owner(run.epoch))
-        info = await run.store.head(run.epoch_dir)
+        there = not run.store.traits.fences or (await run.store.head(run.epoch_dir)).is_dir
     except NotFoundError:
         raise lease_lost(run) from None
-    if not info.is_dir or await _is_taken(run):
+    if not there or await _is_taken(run):
         raise lease_lost(run)
 
 
@@ -191,12 +196,29 @@ async def close_place(run: Run) -> None:
     """
     run.check_lease()
     await require_place(run)
-    try:
-        await run.store.rename(run.epoch_dir, run.layout.closed(run.epoch))
-    except NotFoundError:
-        raise lease_lost(run) from None
+    if run.store.traits.fences:
+        try:
+            await run.store.rename(run.epoch_dir, run.layout.closed(run.epoch))
+        except NotFoundError:
+            raise lease_lost(run) from None
+    else:
+        await write_held(run, run.layout.closed(run.epoch), b"")
     if run.lease is not None:
         await run.lease.end()
+
+
+async def write_held(run: Run, path: str, data: bytes) -> Info:
+    """Write a file, and return only if the commit was this owner's when it was there.
+
+    Raises ``LeaseLostError``; what nobody reads any more is deleted again.
+    """
+    info = await run.store.put(path, data)
+    try:
+        await require_place(run)
+    except LeaseLostError:
+        await take_back_word(run, path)
+        raise
+    return info
 
 
 async def say_stopped(run: Run, error: BaseException | None = None) -> None:

@@ -15,12 +15,12 @@ from asynccommit.errors import ManifestError, NotFoundError, UrlError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.job import MANIFEST_SUFFIX, Layout, TaskCommit
 from asynccommit.options import Options
-from asynccommit.parallel import for_each, list_all
+from asynccommit.parallel import for_each, list_all, tree_pages
 from asynccommit.stages.fingerprints import Fingerprints
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import scan_task_attempt
 from asynccommit.stages.spill import Entry, Spill
-from asynccommit.store import Info, Kind
+from asynccommit.store import Info, Kind, Traits
 from asynccommit.urls import Under, decode_uri
 
 _MAX_NAME = 255
@@ -32,7 +32,7 @@ class Loaded:
 
     Args:
         options: where to spill to.
-        lasting: whether a file has the same etag after its rename.
+        traits: of the store: what of an etag a file has after its rename, too.
 
     Attributes:
         spill: every file to rename.
@@ -41,7 +41,7 @@ class Loaded:
         parents: the directories that files go to.
         sources: the directories that files come from.
         dests: fingerprints of the destinations.
-        outcome: fingerprints of (destination, size) or (destination, size, etag).
+        outcome: fingerprints of (destination, size) or (destination, size, what lasts of the etag).
         tasks: committed task id -> task attempt id.
         ignored: manifests that no commit message names.
         rescanned: task attempts whose directory was read for want of their manifest.
@@ -49,7 +49,7 @@ class Loaded:
         vouched: whether the tasks' own messages say what they have committed.
     """
 
-    def __init__(self, options: Options, *, lasting: bool = True) -> None:
+    def __init__(self, options: Options, traits: Traits) -> None:
         directory = options.spill_directory
         self.spill = Spill(directory)
         self.old = Spill(directory)
@@ -64,12 +64,13 @@ class Loaded:
         self.rescanned: list[str] = []
         self.bytes = 0
         self.vouched = False
-        self._lasting = lasting
+        self._survives = traits.etag_survives_rename
+        self._lasting = traits.lasting
         self._tagged = 0
 
     @property
     def etags(self) -> bool | None:
-        """Whether all entries have an etag, none has, or (``None``) some have."""
+        """Whether all entries have an etag that lasts, none has, or (``None``) some have."""
         if self._tagged == self.files:
             return True
         return None if self._tagged else False
@@ -81,13 +82,15 @@ class Loaded:
 
     def expected(self, entry: Entry) -> tuple[str, int] | tuple[str, int, str]:
         """Return what must be found at the destination of ``entry``."""
-        return identity(entry) if self._lasting else (entry.dest, entry.size)
+        if self._survives:
+            return identity(entry)
+        lasting = self._lasting(entry.etag)
+        return (entry.dest, entry.size) if lasting is None else (entry.dest, entry.size, lasting)
 
     async def add(self, entries: Sequence[Entry], directories: Sequence[str]) -> None:
         """Take in what one task wrote."""
         self.bytes += sum([entry.size for entry in entries])
-        if self._lasting:
-            self._tagged += sum([entry.etag is not None for entry in entries])
+        self._tagged += sum([self._lasting(entry.etag) is not None for entry in entries])
         self.dests.add([entry.dest for entry in entries])
         self.outcome.add([self.expected(entry) for entry in entries])
         self.parents.update({entry.dest.rpartition("/")[0] for entry in entries})
@@ -106,7 +109,7 @@ class Loaded:
 
 
 def identity(entry: Entry) -> tuple[str, int] | tuple[str, int, str]:
-    """Return what must be found at the destination after the rename."""
+    """Return what tells ``entry`` as long as its etag is the same."""
     if entry.etag is None:
         return (entry.dest, entry.size)
     return (entry.dest, entry.size, entry.etag)
@@ -251,8 +254,26 @@ class _Load:
             raise ManifestError(url, str(error)) from error
         if manifest.statistics is not None:
             self.run.statistics.merge(manifest.statistics)
+        if self.run.store.traits.content_etags:
+            entries = await self._identified(entries, manifest)
         await self.loaded.add(entries, directories)
         self.run.step()
+
+    async def _identified(self, entries: list[Entry], manifest: TaskManifest) -> list[Entry]:
+        """Give entries without an etag the one that the task attempt's listing says."""
+        lasting = self.run.store.traits.lasting
+        if all(lasting(entry.etag) for entry in entries):
+            return entries
+        base = self.run.layout.task_attempt_dir(manifest.task_attempt_id)
+        there: dict[tuple[str, int], str | None] = {}
+        async for page in tree_pages(self.run.store, base):
+            there.update({(info.path, info.size): info.etag for info in page})
+        return [
+            entry
+            if lasting(entry.etag)
+            else entry._replace(etag=there.get((entry.source, entry.size), entry.etag))
+            for entry in entries
+        ]
 
     async def _rescan(self, task: TaskCommit, *, missing: bool) -> None:
         layout = self.run.layout

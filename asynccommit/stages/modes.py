@@ -19,7 +19,7 @@ from asynccommit.errors import (
 )
 from asynccommit.job import TEMPORARY, Layout
 from asynccommit.options import Mode
-from asynccommit.parallel import for_each, list_if_there, walk
+from asynccommit.parallel import for_each, list_if_there, tree_pages, walk
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.plan import Aside, Plan, old_entry, outermost, stays, within
@@ -30,6 +30,7 @@ from asynccommit.store import Info, Kind
 STAGING = ".spark-staging"
 SINK_LOG = "_spark_metadata"
 
+_OTHERS = "another job writes below what is to be replaced: let it end, or undo it, first"
 _MAX_PLACES = 1_000
 _BATCH = 4_096
 
@@ -89,13 +90,13 @@ async def plan_replacement(run: Run, plan: Plan, overwrite: Sequence[str], mode:
     if not targets:
         await _move_marker(run, plan)
         return
-    if not run.store.traits.atomic_directory_rename:
-        name = run.store.traits.name
-        raise UnsupportedError(f"{name} cannot rename directories, which replacing them needs")
     for path in targets:
         plan.replaced += await _replaced(run, path)
-    plan.units = _units(run.layout, plan.loaded, targets)
-    await for_each(plan.replaced, lambda aside: _remember(run, plan, aside), workers=run.workers)
+    if run.store.traits.fences:
+        plan.units = _units(run.layout, plan.loaded, targets)
+    else:
+        plan.replaced = await _as_files(run, plan.replaced)
+    await _remember_all(run, plan)
     await _move_marker(run, plan, always=run.layout.dest.path in targets)
 
 
@@ -127,6 +128,34 @@ async def _replaced(run: Run, path: str) -> list[Aside]:
         return []
 
 
+async def _as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
+    """Return the files in ``asides`` and below them, where directories are not moved.
+
+    Hidden ones stay. Raises ``PreconditionError`` if another
+    job writes there, ``UnsupportedError`` where directories cannot be listed whole.
+    """
+    if not run.store.traits.bulk_delete:
+        name = run.store.traits.name
+        raise UnsupportedError(f"{name} cannot rename directories, which replacing them needs")
+    found = [aside for aside in asides if aside.kind is not Kind.DIRECTORY]
+
+    async def look(aside: Aside) -> None:
+        async for page in tree_pages(run.store, aside.path):
+            for info in page:
+                names = info.path[len(aside.path) + 1 :].split("/")
+                if info.is_dir:
+                    continue
+                if TEMPORARY in names:
+                    raise PreconditionError("rename", info.path, _OTHERS)
+                if not any(stays(name) for name in names):
+                    found.append(Aside.of(info))
+
+    await for_each(
+        [aside for aside in asides if aside.kind is Kind.DIRECTORY], look, workers=run.workers
+    )
+    return sorted(found, key=lambda aside: aside.path)
+
+
 def _is_replaced(run: Run, info: Info) -> bool:
     name = info.path.rpartition("/")[2]
     if name == TEMPORARY or name.startswith(STAGING):
@@ -148,6 +177,15 @@ def _units(layout: Layout, loaded: Loaded, targets: Sequence[str]) -> set[str]:
     return units - {layout.dest.path, layout.root}
 
 
+async def _remember_all(run: Run, plan: Plan) -> None:
+    if run.store.traits.fences:
+        await for_each(
+            plan.replaced, lambda aside: _remember(run, plan, aside), workers=run.workers
+        )
+    else:
+        await plan.old.append([Entry("", path, 0, etag) for path, _, etag in plan.replaced])
+
+
 async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
     """Note what is below ``aside``, to know later what has come to it since."""
     if aside.kind is not Kind.DIRECTORY:
@@ -163,8 +201,7 @@ async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
         elif info.path.rpartition("/")[2] == TEMPORARY and await list_if_there(
             run.store, info.path
         ):
-            text = "another job writes below what is to be replaced: let it end, or undo it, first"
-            raise PreconditionError("rename", info.path, text)
+            raise PreconditionError("rename", info.path, _OTHERS)
     await plan.old.append(found)
 
 

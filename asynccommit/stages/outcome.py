@@ -6,6 +6,7 @@ from asynccommit.errors import (
     CommitError,
     CommittedError,
     ExistsError,
+    LeaseLostError,
     NotFoundError,
     OutcomeUnknownError,
 )
@@ -20,6 +21,7 @@ from asynccommit.stages.lease import require_place
 from asynccommit.stages.owner import set_aside_blank
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.standing import is_blank, read_decision
+from asynccommit.stages.unfenced import take_back_word
 
 _TRIES = 3
 
@@ -47,9 +49,23 @@ async def decide(run: Run, outcome: Outcome) -> None:
     await require_place(run)
     with run.timed("job_stage_decide_outcome"):
         await _write(run, decision)
+        if not run.store.traits.fences:
+            await _require_still(run)
         if outcome is Outcome.COMMITTED:
             run.phase = Phase.COMMITTED
         await make_durable(run, run.layout.outcome, run.layout.attempt_dir)
+
+
+async def _require_still(run: Run) -> None:
+    """See that the decision was not written after another had ended the commit.
+
+    Raises ``LeaseLostError``.
+    """
+    try:
+        await require_place(run)
+    except LeaseLostError:
+        await take_back_word(run, run.layout.outcome)
+        raise
 
 
 async def _write(run: Run, decision: Decision) -> None:

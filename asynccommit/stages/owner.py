@@ -32,7 +32,7 @@ from asynccommit.formats.commit_record import (
 )
 from asynccommit.host import Host
 from asynccommit.job import Layout
-from asynccommit.parallel import list_if_there
+from asynccommit.parallel import is_there, list_if_there
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.lease import Lease, is_under_way, lease_lost, lease_of
 from asynccommit.stages.run import Phase, Run
@@ -44,6 +44,7 @@ from asynccommit.stages.standing import (
     read_if_there,
 )
 from asynccommit.stages.swap import merge
+from asynccommit.stages.unfenced import is_closed, take_back_word
 
 _TRIES = 5
 _SLACK = 2.0
@@ -149,9 +150,9 @@ async def take_over(run: Run, standing: Standing, *, force: bool = False) -> Lea
 
     Raises ``OwnedError`` if somebody does, or was quicker.
     """
-    if not run.store.traits.atomic_directory_rename:
-        name = run.store.traits.name
-        raise UnsupportedError(f"{name} cannot rename directories, which a takeover needs")
+    traits = run.store.traits
+    if not (traits.fences or traits.content_etags):
+        raise UnsupportedError(f"{traits.name} cannot rename directories, which a takeover needs")
     why = await _why_free(run, standing, force)
     epoch = standing.epoch + 1
     if epoch > MAX_EPOCH:
@@ -163,8 +164,11 @@ async def take_over(run: Run, standing: Standing, *, force: bool = False) -> Lea
     try:
         await _write_claim(run, Claim(epoch, owner, lease_of(run), int(run.host.now() * 1000), why))
         run.epoch, run.phase = epoch, Phase.CHANGING
-        await _take_place(run, lease)
-        await take_manifests(run)
+        if traits.fences:
+            await _take_place(run, lease)
+            await take_manifests(run)
+        else:
+            await _confirm(run, lease)
     except BaseException:
         lease.forget()
         raise
@@ -192,10 +196,10 @@ async def _write_claim(run: Run, claim: Claim) -> None:
 async def take_manifests(run: Run) -> bool:
     """Move the manifests away, so that a straggler's late one has no place to go to.
 
-    Returns whether they were there.
+    Returns whether they were there. Where that keeps nothing out, they stay.
     """
-    if not run.store.traits.atomic_directory_rename:
-        return True
+    if not run.store.traits.fences:
+        return await is_there(run.store, run.layout.manifests_dir)
     try:
         await run.store.rename(run.layout.manifests_dir, f"{run.epoch_dir}/manifests")
     except ExistsError:
@@ -228,6 +232,20 @@ async def _take_place(run: Run, lease: Lease) -> None:
         return
     for epoch in range(1, run.epoch):
         await _bar(run, epoch)
+
+
+async def _confirm(run: Run, lease: Lease) -> None:
+    """See that there is a commit to go on with, where a claim alone keeps earlier owners out.
+
+    An owner that ends looks for a claim after it has said so, and this looks for an end after its
+    claim: so at least one of both sees the other.
+    """
+    closed = await is_closed(run)
+    if closed is None:
+        await take_back_word(run, run.layout.owner(run.epoch))
+        text = "another ended it a moment ago. Nothing was done"
+        raise OwnedError(run.layout.job_id, run.stage, (), text)
+    lease.closed = closed
 
 
 async def _bar(run: Run, epoch: int) -> None:

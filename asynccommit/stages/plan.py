@@ -9,7 +9,7 @@ from typing import NamedTuple
 from asynccommit.job import Layout
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.spill import Entry, Spill
-from asynccommit.store import Info, Kind
+from asynccommit.store import Info, Kind, Traits
 
 SAMPLE = 100
 """How many of the files are named in ``_SUCCESS``: the reference's number."""
@@ -56,6 +56,13 @@ class Plan:
     def old(self) -> Spill:
         """Every file below ``replaced``: its path, size and etag, with an empty source."""
         return self.loaded.old
+
+    def to_make(self, traits: Traits) -> list[str]:
+        """Return the directories to make: leaves, and only empty ones where files bring theirs."""
+        found = leaves([path for path in self.missing if self.unit_of(path) is None])
+        if traits.directories:
+            return found
+        return [path for path in found if path not in self.loaded.parents]
 
     async def take_sample(self) -> None:
         """Name the first destinations without renaming anything."""

@@ -21,7 +21,7 @@ from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.job import Layout
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.load import Loaded
-from asynccommit.stages.plan import Aside, Plan, leaves, outermost, within
+from asynccommit.stages.plan import Aside, Plan, outermost, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry, Spill
 from asynccommit.store import Kind
@@ -132,7 +132,7 @@ async def load_plan(run: Run, record: CommitRecord, loaded: Loaded) -> Plan:
             f"{record.files} of {record.bytes}",
         )
     plan.units = set(outermost(loaded.directories))
-    plan.make = leaves([path for path in plan.missing if plan.unit_of(path) is None])
+    plan.make = plan.to_make(run.store.traits)
     return plan
 
 

@@ -23,7 +23,7 @@ from asynccommit.parallel import for_each, pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.load import Loaded, identity
 from asynccommit.stages.modes import plan_replacement, refuse_mode
-from asynccommit.stages.plan import Aside, Plan, ancestors, leaves, within
+from asynccommit.stages.plan import Aside, Plan, ancestors, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
 from asynccommit.store import Info, Kind
@@ -77,7 +77,7 @@ async def preflight(
         finally:
             survey.existing.close()
         plan.missing = _missing(run, plan, survey)
-        plan.make = leaves([path for path in plan.missing if plan.unit_of(path) is None])
+        plan.make = plan.to_make(run.store.traits)
         if run.store.traits.links:
             await _refuse_links(run, loaded)
         if run.options.check_sources and not adopt:
@@ -220,7 +220,9 @@ async def _was_moved(run: Run, entry: Entry) -> bool:
         info = await run.store.head(entry.dest)
     except NotFoundError:
         return False
-    same = info.etag == entry.etag if entry.etag is not None else info.size == entry.size
+    lasting = run.store.traits.lasting
+    known = lasting(entry.etag)
+    same = info.size == entry.size and known in (None, lasting(info.etag))
     return same and info.kind is Kind.FILE and not await _if_there(run, entry.source)
 
 
@@ -269,7 +271,9 @@ async def _check_sources(run: Run, loaded: Loaded) -> None:
                 batch.clear()
         wanted.add(batch)
         await for_each(
-            sorted(loaded.sources), lambda path: gather(run, path, found), workers=run.workers
+            sorted(loaded.sources),
+            lambda path: gather(run, path, found, whole=True),
+            workers=run.workers,
         )
         lost = wanted.missing(found)
     if lost:
@@ -293,6 +297,9 @@ async def gather(
     found: Fingerprints,
     etags: bool | None = None,
     shown_in: str | None = None,
+    *,
+    since: float = 0.0,
+    whole: bool = False,
 ) -> None:
     """Add what is in the directory ``path`` to ``found``, as ``identity`` says it.
 
@@ -302,10 +309,15 @@ async def gather(
         found: where to.
         etags: whether the entries to compare with all have an etag, none has, or some.
         shown_in: the directory that ``path`` stands for, if it is another.
+        since: files that have not changed since then, in seconds of the store's time, are left out.
+        whole: compare etags as a file has them that was not renamed.
     """
+    lasting = None if whole or run.store.traits.etag_survives_rename else run.store.traits.lasting
     try:
         async for page in pages(run.store, path):
-            files = [info for info in page if info.kind is Kind.FILE]
+            files = [info for info in page if info.kind is Kind.FILE and info.modified >= since]
+            if lasting is not None:
+                files = [info._replace(etag=lasting(info.etag)) for info in files]
             if shown_in is not None:
                 cut = len(path)
                 files = [info._replace(path=shown_in + info.path[cut:]) for info in files]

@@ -112,12 +112,15 @@ async def _make_place(run: Run, plan: Plan) -> None:
     """Make every directory in which this commit, whoever owns it, moves something to.
 
     Before the record, and never again: who takes the commit over renames them all, and what an
-    earlier owner still moves then finds none.
+    earlier owner still moves then finds none. Where files bring their directories along there is
+    nothing to make.
     """
     asides = [aside_path(run.layout, 1, a.path) for a in (*plan.aside, *plan.replaced)]
     places = {path.rpartition("/")[0] for path in asides}
     places.update(staged_path(run.layout, 1, path) for path in plan.unit_directories())
     places.add(run.layout.epoch_dir(1))
+    if not run.store.traits.fences:
+        return
     await make_all(run, leaves(ancestors(run.layout.attempt_dir, places)))
 
 
@@ -209,6 +212,9 @@ async def _write(run: Run, data: bytes) -> None:
     except ExistsError as error:
         run.phase = Phase.PLANNING
         raise _owned(run) from error
+    except CommitError:
+        run.phase = Phase.PLANNING
+        raise
     except OutcomeUnknownError:
         if not await _is_in_place(run, data):
             raise
@@ -226,6 +232,8 @@ async def _put(run: Run, data: bytes) -> None:
     except ExistsError:
         if not is_blank(await run.store.get(path, MAX_RECORD_BYTES)):
             raise
+        if not run.store.traits.fences:
+            raise _aborted(run) from None
         await set_aside_blank(run, path)
         await run.store.put(path, data, overwrite=False)
 

@@ -60,8 +60,8 @@ async def _each(plan: Plan, *, staged: bool) -> AsyncIterator[Entry]:
 
 
 def _stager(run: Run, plan: Plan) -> Place:
-    layout, epoch = run.layout, run.epoch
-    return lambda dest: staged_path(layout, epoch, dest)
+    layout, place = run.layout, run.place
+    return lambda dest: staged_path(layout, place, dest)
 
 
 def _renamer(
@@ -79,7 +79,7 @@ def _renamer(
         count += 1
         if len(sample) < SAMPLE:
             sample.append(entry.dest)
-        if settled and await settled.has(entry):
+        if settled and settled.has(entry):
             step()
             return
         dest = entry.dest if place is None else place(entry.dest)
@@ -108,7 +108,8 @@ async def _again(run: Run, settled: Settled, entry: Entry, dest: str, token: str
     await require_place(run)
     if within(dest, [run.epoch_dir]):
         raise NotFoundError("rename", dest, "its directory is gone")
-    await run.store.mkdir(dest.rpartition("/")[0])
+    if run.store.traits.directories:
+        await run.store.mkdir(dest.rpartition("/")[0])
     await run.store.rename(entry.source, dest, etag=entry.etag, token=token)
 
 

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from asynccommit.errors import AsyncCommitError, ExistsError, NotFoundError, UnsupportedError
 from asynccommit.formats.success import SuccessData, encode_success
-from asynccommit.parallel import list_all
+from asynccommit.parallel import is_there, list_all
 from asynccommit.stages.run import Run
 from asynccommit.stages.summary import summarise
+from asynccommit.stages.swap import merge
 from asynccommit.store import Store
 from asynccommit.urls import Address, parse_url
 
@@ -86,11 +87,22 @@ async def _keep(run: Run, directory: Address) -> Address:
     for number in range(1, _MAX_REPORTS):
         place = directory.child(run.layout.job_id + (f"-{number}" if number > 1 else ""))
         try:
-            await run.store.rename(f"{run.epoch_dir}/manifests", place.path)
+            await _move(run, place.path)
         except ExistsError:
             continue
         return place
     raise ExistsError("rename", directory.path, f"has {_MAX_REPORTS} of job {run.layout.job_id}")
+
+
+async def _move(run: Run, place: str) -> None:
+    """Move the manifests to ``place``, which nobody has."""
+    if run.store.traits.fences:
+        await run.store.rename(f"{run.epoch_dir}/manifests", place)
+        return
+    if await is_there(run.store, place):
+        raise ExistsError("rename", place, "is there")
+    if not await merge(run, run.layout.manifests_dir, place):
+        raise NotFoundError("rename", run.layout.manifests_dir)
 
 
 async def keep_manifests(run: Run) -> str | None:

@@ -1,13 +1,14 @@
 """Taking back what a commit has moved, exactly that, and putting back what it had moved aside.
 
-Repeatable: every step looks at what is there. First the tasks' directories are moved away, so that
-a rename which comes late finds no source; what is taken back goes to a place of this owner, never
-to where it came from, because a late rename would find it there and publish it again.
+Repeatable: every step looks at what is there. First the tasks' directories are moved away, or the
+files in them deleted, so that a rename which comes late finds no source; what is taken back goes to
+a place of its own, never to where it came from, because a late rename would find it there and
+publish it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,11 +17,10 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
-from asynccommit.parallel import for_each, is_there, list_all, pages
+from asynccommit.parallel import for_each, is_there, list_all, remove_files
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
-from asynccommit.stages.load import identity
 from asynccommit.stages.plan import (
     Aside,
     Plan,
@@ -34,9 +34,10 @@ from asynccommit.stages.plan import (
 )
 from asynccommit.stages.preflight import gather
 from asynccommit.stages.run import Run
+from asynccommit.stages.settle import begun_at, source_print, sources_there
 from asynccommit.stages.spill import Entry
 from asynccommit.stages.swap import merge
-from asynccommit.store import Kind
+from asynccommit.store import Info, Kind
 
 
 @dataclass(slots=True)
@@ -47,8 +48,15 @@ class Undone:
     restored: int = 0
 
 
-async def fence(run: Run) -> None:
-    """Move the tasks' directories away, so that no rename of them can come late."""
+async def fence(run: Run, plan: Plan) -> None:
+    """See that no rename of a task's file can come late: it shall find no source.
+
+    The tasks' directories are moved away. Where that keeps nothing out, the files that were never
+    moved are deleted: the job is given up, and its versions do not come again.
+    """
+    if not run.store.traits.fences:
+        await _delete_sources(run, plan)
+        return
     for source in (run.layout.tasks_dir, run.layout.absolute_dir):
         run.check_lease()
         with suppress(NotFoundError, ExistsError):  # gone before; or made again by a straggler
@@ -58,7 +66,7 @@ async def fence(run: Run) -> None:
 async def roll_back(run: Run, plan: Plan) -> Undone:
     """Undo what the commit of ``plan`` has changed under the destination."""
     undone = Undone()
-    await fence(run)
+    await fence(run, plan)
     with run.timed("job_stage_roll_back", plan.loaded.files):
         await _take_back(run, plan, undone)
         await _remove_units(run, plan)
@@ -68,26 +76,48 @@ async def roll_back(run: Run, plan: Plan) -> Undone:
     return undone
 
 
+async def _delete_sources(run: Run, plan: Plan) -> None:
+    present, most = await sources_there(run, plan), run.store.traits.bulk_delete
+
+    async def batches() -> AsyncIterator[list[Info]]:
+        batch: list[Info] = []
+        async for entry in plan.loaded.spill.each():
+            if source_print(entry.source, entry.etag) in present:
+                batch.append(Info(entry.source, Kind.FILE, entry.size, entry.etag))
+            if len(batch) == most:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    async def delete(batch: list[Info]) -> None:
+        run.check_lease()
+        await remove_files(run.store, batch)
+
+    await for_each(batches(), delete, workers=run.workers)
+
+
 async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
     loaded, found = plan.loaded, Fingerprints(run.options.spill_directory)
-    parents = sorted(loaded.parents)
+    parents, since = sorted(loaded.parents), await begun_at(run)
 
     async def look(path: str) -> None:
-        await gather(run, path, found, loaded.etags)
+        await gather(run, path, found, loaded.etags, since=since)
 
     try:
         await for_each(parents, look, workers=run.workers)
         there = loaded.outcome.common(found)
     finally:
         found.close()
-    places = {undone_path(run.layout, run.epoch, path) for path in parents}
-    await make_all(run, leaves(ancestors(run.epoch_dir, places)))
+    if run.store.traits.fences:
+        places = {undone_path(run.layout, run.place, path) for path in parents}
+        await make_all(run, leaves(ancestors(run.epoch_dir, places)))
     await require_place(run)  # not only made again
     doubtful = untagged(plan)
 
     async def take(entry: Entry) -> None:
         run.check_lease()
-        if fingerprint(identity(entry)) not in there:
+        if fingerprint(loaded.expected(entry)) not in there:
             return
         if doubtful and entry.etag is None and not await _was_moved(run, entry):
             return
@@ -96,13 +126,18 @@ async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
 
     if there:
         await for_each(loaded.spill.entries(), take, workers=run.workers)
-    if len(there) < loaded.files:
+    if len(there) < loaded.files and not run.store.traits.content_etags:
         await _take_altered(run, plan, there, undone)
 
 
 async def _take_known(run: Run, entry: Entry, undone: Undone) -> None:
+    etag = entry.etag
     try:
-        await _take(run, entry.dest, entry.etag, undone)
+        if run.store.traits.content_etags:
+            etag = (await run.store.head(entry.dest)).etag
+            if not _has_content(run, entry.etag, etag):
+                return  # another's by now
+        await _take(run, entry.dest, etag, undone)
     except PreconditionError:
         return  # another's by now
     except NotFoundError:
@@ -110,9 +145,15 @@ async def _take_known(run: Run, entry: Entry, undone: Undone) -> None:
             raise  # not for want of the file
 
 
+def _has_content(run: Run, planned: str | None, found: str | None) -> bool:
+    """Whether two etags are of the same content, as far as they tell."""
+    lasting = run.store.traits.lasting
+    return lasting(planned) in (None, lasting(found))
+
+
 async def _take(run: Run, path: str, etag: str | None, undone: Undone) -> None:
     try:
-        await run.store.rename(path, undone_path(run.layout, run.epoch, path), etag=etag)
+        await run.store.rename(path, undone_path(run.layout, run.place, path), etag=etag)
     except ExistsError:
         return  # taken back before: what is there now is another's
     undone.files += 1
@@ -124,12 +165,14 @@ async def _take_altered(run: Run, plan: Plan, there: set[int], undone: Undone) -
     Its source is gone, and at its destination, where nothing was before, is the same file with
     another content or size. Another file there is another's, and stays.
     """
-    present = await _present(run, plan)
+    present = await sources_there(run, plan, run.epoch_dir)
     before = {aside.path for aside in (*plan.aside, *plan.replaced)}
 
     async def look(entry: Entry) -> None:
         run.check_lease()
-        if fingerprint(identity(entry)) in there or fingerprint(entry.source) in present:
+        if fingerprint(plan.loaded.expected(entry)) in there:
+            return
+        if source_print(entry.source, None) in present:
             return
         try:
             info = await run.store.head(entry.dest)
@@ -158,25 +201,10 @@ def _is_same(run: Run, planned: str | None, found: str | None) -> bool:
     return planned.partition("-")[0] == found.partition("-")[0]
 
 
-async def _present(run: Run, plan: Plan) -> set[int]:
-    """Return the fingerprints of the sources that were never moved from the tasks' directories."""
-    cut = len(run.layout.attempt_dir)
-    with Fingerprints(run.options.spill_directory) as found:
-
-        async def look(path: str) -> None:
-            fenced = run.epoch_dir + path[cut:]
-            with suppress(NotFoundError):
-                async for page in pages(run.store, fenced):
-                    found.add([path + info.path[len(fenced) :] for info in page])
-
-        await for_each(sorted(plan.loaded.sources), look, workers=run.workers)
-        return found.common(found)
-
-
 async def _was_moved(run: Run, entry: Entry) -> bool:
     """Whether a file that only its size tells has left the places where it was before."""
     fenced = run.epoch_dir + entry.source[len(run.layout.attempt_dir) :]
-    for path in (fenced, entry.source, staged_path(run.layout, run.epoch, entry.dest)):
+    for path in (fenced, entry.source, staged_path(run.layout, run.place, entry.dest)):
         with suppress(NotFoundError):
             await run.store.head(path)
             return False
@@ -189,7 +217,7 @@ async def _remove_units(run: Run, plan: Plan) -> None:
     directories: list[str] = []
     for unit in sorted(plan.units & replaced):
         with suppress(NotFoundError):
-            await run.store.head(aside_path(run.layout, run.epoch, unit))
+            await run.store.head(aside_path(run.layout, run.place, unit))
             directories += [
                 path
                 for path in sorted(plan.unit_directories())
@@ -216,8 +244,8 @@ async def _remove_empty(run: Run, plan: Plan, directories: list[str]) -> None:
                 return  # a file, whose place it was to take
             if path not in files:
                 await run.store.delete(path)
-            elif not await list_all(run.store, path):
-                place = undone_path(run.layout, run.epoch, path)
+            elif run.store.traits.fences and not await list_all(run.store, path):
+                place = undone_path(run.layout, run.place, path)
                 await make_all(run, [place.rpartition("/")[0]])
                 await require_place(run)
                 await run.store.rename(path, f"{place}.emptied")
@@ -229,7 +257,9 @@ async def _remove_empty(run: Run, plan: Plan, directories: list[str]) -> None:
 def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
     async def restore(aside: Aside) -> None:
         run.check_lease()
-        place = aside_path(run.layout, run.epoch, aside.path)
+        place = aside_path(run.layout, run.place, aside.path)
+        if not run.store.traits.fences:
+            await _take_version(run, aside, place)
         try:
             await _bring_back(run, place, aside)
             undone.restored += 1
@@ -241,14 +271,26 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
     return restore
 
 
+async def _take_version(run: Run, aside: Aside, place: str) -> None:
+    """Move aside what was not yet, so that it comes back as another version.
+
+    A move of the present one, which an earlier owner has sent, could still come late.
+    """
+    with suppress(NotFoundError, PreconditionError, ExistsError):  # gone, another's, or aside
+        await run.store.rename(aside.path, place, etag=aside.etag)
+
+
 async def _bring_back(run: Run, place: str, aside: Aside) -> None:
     """Rename what was moved aside to where it was. Raises ``NotFoundError`` if it is not aside."""
+    etag = aside.etag
+    if run.store.traits.content_etags:
+        etag = (await run.store.head(place)).etag
     try:
-        await run.store.rename(place, aside.path, etag=aside.etag)
+        await run.store.rename(place, aside.path, etag=etag)
     except NotFoundError:
         await run.store.head(place)
         await run.store.mkdir(aside.path.rpartition("/")[0] or "/")
-        await run.store.rename(place, aside.path, etag=aside.etag)
+        await run.store.rename(place, aside.path, etag=etag)
     except ExistsError:
         await run.store.head(place)
         if aside.kind is Kind.DIRECTORY:

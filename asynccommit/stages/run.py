@@ -108,9 +108,17 @@ class Run:
             self.lease.check()
 
     @property
+    def place(self) -> int:
+        """The number of the place where this owner works.
+
+        Its own, where its predecessors can be kept out of that; else they all have the first one's.
+        """
+        return self.epoch if self.store.traits.fences else 1
+
+    @property
     def epoch_dir(self) -> str:
         """Where this owner works."""
-        return self.layout.epoch_dir(self.epoch)
+        return self.layout.epoch_dir(self.place)
 
     @property
     def workers(self) -> int:

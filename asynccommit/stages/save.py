@@ -16,6 +16,7 @@ from asynccommit.errors import (
 from asynccommit.formats.manifest import DirEntry, FileEntry, TaskManifest, decode_manifest
 from asynccommit.formats.manifest import encode_manifest as encode
 from asynccommit.job import TaskCommit
+from asynccommit.parallel import remove_tree
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.load import digest
 from asynccommit.stages.run import Run
@@ -28,9 +29,10 @@ ATTEMPTS = 5
 async def save_manifest(run: Run, task_id: str, attempt_id: str, found: Found) -> TaskCommit:
     """Write the manifest to a temporary name and rename it over an earlier attempt's.
 
-    Where the store replaces atomically there is no moment in which the task has no manifest, and
-    a reader sees one attempt's or the other's. When the answer to the rename is lost, what is in
-    place tells. Raises ``StoreError`` when that fails ``ATTEMPTS`` times.
+    Where a write is seen whole or not at all, it needs no temporary name. Where the store replaces
+    atomically there is no moment in which the task has no manifest, and a reader sees one attempt's
+    or the other's. When the answer to the rename is lost, what is in place tells. Raises
+    ``StoreError`` when that fails ``ATTEMPTS`` times.
     """
     layout = run.layout
     data = encode(_manifest(run, task_id, attempt_id, found))
@@ -57,6 +59,9 @@ async def save_manifest(run: Run, task_id: str, attempt_id: str, found: Found) -
 
 
 async def _put_and_rename(run: Run, temp: str, final: str, data: bytes) -> None:
+    if run.store.traits.atomic_put:
+        await run.store.put(final, data)
+        return
     await run.store.put(temp, data)
     await make_durable(run, temp)
     if not run.store.traits.rename_replaces:
@@ -80,7 +85,7 @@ async def _make_way(run: Run, error: StoreError, temp: str, final: str) -> None:
     for path in (temp, final):
         with suppress(NotFoundError):
             if (await run.store.head(path)).is_dir:
-                await run.store.delete_tree(path)
+                await remove_tree(run.store, path)
 
 
 def _manifest(run: Run, task_id: str, attempt_id: str, found: Found) -> TaskManifest:

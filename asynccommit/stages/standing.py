@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.commit_owner import (
+    MAX_EPOCH,
     MAX_OWNER_BYTES,
     Claim,
     Decision,
@@ -23,7 +24,7 @@ from asynccommit.formats.commit_record import (
     Owner,
     decode_record,
 )
-from asynccommit.job import EPOCH, OWNER, Layout
+from asynccommit.job import ALIVE, EPOCH, OWNER, STOPPED, Layout
 from asynccommit.parallel import list_if_there
 from asynccommit.store import Info, Store
 
@@ -68,7 +69,8 @@ async def look(store: Store, layout: Layout) -> Standing | None:
         record = await read_if_there(store, layout.record, MAX_RECORD_BYTES)
         if record is None or is_blank(record):
             return None
-        return await _standing(store, layout, record, found)
+        standing = await _standing(store, layout, record, found)
+        return None if is_void(store, layout, standing.record, found) else standing
     except NotFoundError:
         return None  # it ended while it was looked at
 
@@ -100,6 +102,29 @@ async def _standing(
         if data is not None and not is_blank(data):
             standing.decision = read_decision(data, layout, standing.commit_id)
     return standing
+
+
+def is_void(store: Store, layout: Layout, record: CommitRecord, found: Container[str]) -> bool:
+    """Whether a record came late to a job that had been aborted: its plan is gone, and no end is.
+
+    Elsewhere it would have had no directory to come to.
+    """
+    if store.traits.fences or not record.plan or layout.plan(record.plan_id, 0) in found:
+        return False
+    return not any(layout.closed(epoch) in found for epoch in range(1, MAX_EPOCH + 1))
+
+
+def is_control(layout: Layout, path: str) -> bool:
+    """Whether ``path`` says how a commit stands: record, claims, signs of life, outcome, end."""
+    parent, _, name = path.rpartition("/")
+    if parent != layout.attempt_dir:
+        return False
+    signs = (OWNER, ALIVE, STOPPED)
+    return path in (layout.record, layout.outcome) or name.startswith(signs) or _is_end(name)
+
+
+def _is_end(name: str) -> bool:
+    return number_in(name, EPOCH, ".done") > 0
 
 
 def _directories(found: Mapping[str, Info]) -> list[str]:

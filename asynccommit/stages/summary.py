@@ -18,8 +18,10 @@ from asynccommit.formats.success import (
     encode_success,
 )
 from asynccommit.stages.durable import make_durable
+from asynccommit.stages.lease import lease_lost, write_held
 from asynccommit.stages.plan import Plan, aside_path
 from asynccommit.stages.run import Run
+from asynccommit.store import Info
 from asynccommit.wrappers.stats import Count
 
 COMMIT = "asynccommit.commit"
@@ -125,12 +127,22 @@ async def write_success(run: Run, plan: Plan) -> None:
         run.check_lease()
         await _keep_keys(run)
         temp = layout.success_temp(run.epoch)
-        await run.store.put(
-            temp, encode_success(summarise(run, "committer_commit_job", plan.sample))
-        )
-        await make_durable(run, temp)
-        await run.store.rename(temp, layout.success, replace=True)
+        data = encode_success(summarise(run, "committer_commit_job", plan.sample))
+        if run.store.traits.fences:
+            await run.store.put(temp, data)
+            await make_durable(run, temp)
+            await run.store.rename(temp, layout.success, replace=True)
+        else:
+            await _move_marker(run, await write_held(run, temp, data))
         await make_durable(run, layout.dest.path)
+
+
+async def _move_marker(run: Run, temp: Info) -> None:
+    """Rename the marker, unless another owner has ended the commit and deleted it."""
+    try:
+        await run.store.rename(temp.path, run.layout.success, replace=True, etag=temp.etag)
+    except NotFoundError:
+        raise lease_lost(run) from None
 
 
 def keys_of(marker: SuccessData) -> list[str]:
@@ -145,7 +157,7 @@ def keys_of(marker: SuccessData) -> list[str]:
 
 async def _keep_keys(run: Run) -> None:
     """Remember the keys of the marker that this one takes the place of."""
-    place = aside_path(run.layout, run.epoch, run.layout.success)
+    place = aside_path(run.layout, run.place, run.layout.success)
     try:
         data = await run.store.get(place, MAX_SUCCESS_BYTES)
         keys = keys_of(decode_success(data, place)) if data else []

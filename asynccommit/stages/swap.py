@@ -48,7 +48,7 @@ async def _known(run: Run, plan: Plan) -> set[int]:
 
 async def _move_in(run: Run, unit: str) -> None:
     run.check_lease()
-    source = staged_path(run.layout, run.epoch, unit)
+    source = staged_path(run.layout, run.place, unit)
     try:
         await run.store.rename(source, unit)
     except NotFoundError:
@@ -79,8 +79,9 @@ async def merge(run: Run, source: str, dest: str) -> int:
     except NotFoundError:
         return 0
     files = [info for info in found if not info.is_dir]
-    wanted = leaves([dest + info.path[len(source) :] for info in found if info.is_dir])
-    await make_all(run, wanted)
+    if run.store.traits.directories:
+        wanted = leaves([dest + info.path[len(source) :] for info in found if info.is_dir])
+        await make_all(run, wanted)
     await for_each(files, move, workers=run.workers)
     return moved
 
@@ -90,13 +91,15 @@ async def _to_place(run: Run, info: Info, place: str) -> None:
     try:
         await run.store.rename(info.path, place, etag=info.etag)
     except NotFoundError:
+        if not run.store.traits.directories:
+            raise
         await run.store.mkdir(place.rpartition("/")[0])
         await run.store.rename(info.path, place, etag=info.etag)
 
 
 async def _put_back(run: Run, path: str, known: set[int]) -> None:
     """Put back what is not to be replaced: hidden names, and what others have written since."""
-    base = aside_path(run.layout, run.epoch, path)
+    base = aside_path(run.layout, run.place, path)
     try:
         children = await list_all(run.store, base)
     except NotFoundError:

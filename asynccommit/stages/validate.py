@@ -96,9 +96,9 @@ async def difference(run: Run, entry: Entry) -> StoreError | None:
     if info.size != entry.size:
         text = f"has {info.size} bytes, its manifest says {entry.size}"
         return PreconditionError("validate", entry.dest, text)
-    if not run.store.traits.etag_survives_rename:
-        return None
-    if entry.etag is not None and info.etag is not None and info.etag != entry.etag:
+    lasting = run.store.traits.lasting
+    wanted, found = lasting(entry.etag), lasting(info.etag)
+    if wanted is not None and found is not None and wanted != found:
         text = f"has etag {info.etag}, its manifest says {entry.etag}"
         return PreconditionError("validate", entry.dest, text)
     return None

@@ -8,15 +8,17 @@ has nothing to do returns what it was given, and then costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from asynccommit.errors import StoreError
 from asynccommit.store import Info, Page, Store, Traits
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
 _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
+_BULK = ("list_tree", "delete_many")  # of stores that have them
 
 
 class Op:
@@ -49,8 +51,9 @@ class Op:
 
     @property
     def path(self) -> str:
-        """The path that the call is about."""
-        path: str = self.args[0]
+        """The path that the call is about; of many, that of the first."""
+        first: Any = self.args[0]
+        path: str = first if isinstance(first, str) else first[0].path
         return path
 
     def __repr__(self) -> str:
@@ -75,7 +78,7 @@ class Policy(Protocol):
 class Wrapped:
     """A store whose every call goes through ``policies``, the outermost first.
 
-    It is a ``Store`` itself.
+    It is a ``Store`` itself, and a ``BulkStore`` where ``store`` is one.
     """
 
     def __init__(self, store: Store, *policies: Policy) -> None:
@@ -122,6 +125,17 @@ class Wrapped:
         """See ``Store.delete_tree``."""
         await self._call(Op("delete_tree", (path,), True, True))
 
+    async def list_tree(self, path: str, token: str | None = None) -> Page:
+        """See ``Store.list_tree``."""
+        page: Page = await self._call(Op("list_tree", (path, token), False, True))
+        return page
+
+    async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
+        """See ``Store.delete_many``."""
+        said: Sequence[StoreError | None]
+        said = await self._call(Op("delete_many", (entries,), True, True))
+        return said
+
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         """See ``Store.copy``."""
         await self._call(Op("copy", (source, dest), True, overwrite, {"overwrite": overwrite}))
@@ -156,6 +170,7 @@ def _sender(store: Store) -> Call:
     """Return the innermost call: the store's own method, looked up once."""
     table: dict[str, Callable[..., Awaitable[Any]]]
     table = {name: getattr(store, name) for name in (*_READS, *_WRITES)}
+    table |= {name: getattr(store, name) for name in _BULK if hasattr(store, name)}
 
     def send(op: Op) -> Awaitable[Any]:
         return table[op.name](*op.args, **op.options)

@@ -118,8 +118,10 @@ class Recover:
     """Settle renames, and writes that must not replace, by token and etag; stands around ``Retry``.
 
     Where the store remembers tokens (``Traits.tokens``) each such request gets one, unless the
-    caller gave it, the same for every sending. The etag that the caller gave counts where it
-    survives a rename. A request with neither passes unchanged, and its lost answer stays lost.
+    caller gave it, the same for every sending. The etag that the caller gave counts where it, or
+    its part that tells the content, survives a rename; in the latter case a rename is done if its
+    source has not this version any more. A request with neither passes unchanged, and its lost
+    answer stays lost.
 
     ``recovered`` counts, by method, the requests that were found done though no answer, or another
     one, said so. What is sent again waits as in ``Retry`` and spends the same budget.
@@ -157,20 +159,32 @@ class Recover:
 
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
-        tokens, etags = self._traits.tokens, self._traits.etag_survives_rename
-        if not (tokens or etags):
+        traits = self._traits
+        etags, contents = traits.etag_survives_rename, traits.content_etags
+        marks = {"rename": traits.tokens, "put": traits.tokens or traits.put_tokens}
+        if not (marks["put"] or etags or contents):
             return call
 
         def recovered(op: Op) -> Awaitable[Any]:
-            if op.repeatable or op.name not in ("rename", "put"):
+            if op.repeatable or op.name not in marks:
                 return call(op)
-            if tokens:
+            if marks[op.name]:
                 return self._sent(call, op if op.options.get("token") else self._marked(op))
-            if op.options.get("etag"):
+            if op.name == "rename" and (etags or contents) and op.options.get("etag"):
                 return self._sent(call, op)
+            if op.name == "rename" and contents:
+                return self._versioned(call, op)
             return call(op)
 
         return recovered
+
+    async def _versioned(self, call: Call, op: Op) -> Any:
+        """Send a rename for the version that is there, so that what comes of it can be told."""
+        info: Info = await call(Op("head", (op.path,), False, True))
+        if info.etag is None:  # a directory
+            return await call(op)
+        options = {**op.options, "etag": info.etag}
+        return await self._sent(call, Op(op.name, op.args, op.writes, op.repeatable, options))
 
     def _marked(self, op: Op) -> Op:
         """Return the request with a random UUID for a token."""
@@ -215,8 +229,11 @@ class _Case:
         self.lost = False
         self._is_rename = op.name == "rename"
         self._dest: str = op.args[1] if self._is_rename else op.path
-        self._token: str | None = op.options.get("token") if traits.tokens else None
-        self._etag: str | None = op.options.get("etag") if traits.etag_survives_rename else None
+        tokens = traits.tokens or (traits.put_tokens and not self._is_rename)
+        self._token: str | None = op.options.get("token") if tokens else None
+        self._etag: str | None = op.options.get("etag")
+        self._contents = traits.content_etags
+        self._lasting = traits.lasting
 
     async def look(self, error: StoreError) -> tuple[Info | None, Verdict]:
         """Return what is at the destination, and what that means."""
@@ -224,6 +241,8 @@ class _Case:
         info = await self._head(self._dest, error)
         seen, source = self._recognise(info), None
         doubtful = self.lost or (missing and seen is Seen.NOTHING)
+        if self._contents and self._has_content(info):
+            return info, await self._told_by_source(error)
         if self._is_rename and doubtful and seen is not Seen.MINE:
             found = await self._head(self.op.path, error)
             source = found is not None and self._etag in (None, found.etag)
@@ -232,6 +251,19 @@ class _Case:
                 seen = self._recognise(info)
         replace = bool(self.op.options.get("replace"))
         return info, judge(Sight(self.lost, missing, replace, seen, source))
+
+    def _has_content(self, info: Info | None) -> bool:
+        """Whether what is at the destination is what this rename brings, or is just like it."""
+        content = self._lasting(self._etag)
+        return info is not None and content is not None and self._lasting(info.etag) == content
+
+    async def _told_by_source(self, error: StoreError) -> Verdict:
+        """Judge a rename whose content is at its destination, by whether it left its source."""
+        found = await self._head(self.op.path, error)
+        if found is None or found.etag != self._etag:
+            return Verdict.DONE
+        source, replace = True, bool(self.op.options.get("replace"))
+        return judge(Sight(self.lost, False, replace, Seen.OTHER, source))
 
     def answer(self, error: StoreError, verdict: Verdict, sent: int) -> StoreError:
         """Return what the caller is told."""
@@ -258,9 +290,10 @@ class _Case:
             # A write that is there in part, under its token, must not pass for a whole one.
             whole = self._is_rename or info.size == len(self.op.args[1])
             return Seen.MINE if whole else Seen.UNMARKED
-        if self._etag is not None and info.etag == self._etag:
+        etag = self._lasting(self._etag) and self._etag
+        if etag is not None and info.etag == etag:
             return Seen.MINE
-        told = info.token is not None if self._etag is None else info.etag is not None
+        told = info.token is not None if etag is None else info.etag is not None
         return Seen.OTHER if told else Seen.UNMARKED
 
     async def _head(self, path: str, error: StoreError) -> Info | None:

@@ -113,7 +113,7 @@ def record_late(patch: pytest.MonkeyPatch) -> None:
 
     async def early(run: Run, plan: Plan, *args: Any, **kwargs: Any) -> Any:
         await directories.make_directories(run, plan)
-        await rename.rename_files(run, plan, settle.Settled(run))
+        await rename.rename_files(run, plan, settle.Settled(run, plan))
         return await record.begin(run, plan, *args, **kwargs)
 
     patch.setattr(committer, "begin", early)
@@ -125,7 +125,7 @@ def no_fences(patch: pytest.MonkeyPatch) -> None:
     async def beside(run: Run, held: object) -> None:
         await run.store.mkdir(run.epoch_dir)
 
-    async def nothing(run: Run) -> None:
+    async def nothing(run: Run, plan: Plan) -> None:
         """Move nothing away."""
 
     patch.setattr(owner, "_take_place", beside)
@@ -191,7 +191,7 @@ def resume_trusts_names(patch: pytest.MonkeyPatch) -> None:
             with suppress(NotFoundError):
                 await run.store.head(entry.dest)
                 there.add(fingerprint(identity(entry)))
-        return settle.Settled(run, there)
+        return settle.Settled(run, plan, there)
 
     patch.setattr(recovery, "settle", by_name)
 

@@ -30,7 +30,7 @@ async def test_many_manifests(tmp_path: Path) -> None:
     for task in range(200):
         await run_task(job, task, {f"d{task % 20}/f{task}-{i}": "xyz" for i in range(5)})
     run = job._run()
-    with Loaded(job.options) as loaded:
+    with Loaded(job.options, job.store.traits) as loaded:
         await load_manifests(run, loaded, None)
         plan = await preflight(run, loaded)
 

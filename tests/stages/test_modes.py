@@ -54,7 +54,7 @@ async def planned(
 ) -> tuple[Run, Plan]:
     """Return what a job that writes these files plans to replace."""
     run = run_of(site.job())
-    plan = Plan(Loaded(run.options))
+    plan = Plan(Loaded(run.options, run.store.traits))
     entries = [Entry(f"/s/{path}", site.path(path), 1, "e") for path in files]
     await plan.loaded.add(entries, [site.path(path) for path in empty])
     await plan_replacement(run, plan, [site.path(path) for path in overwrite], mode)
@@ -150,7 +150,7 @@ async def test_a_store_that_cannot_rename_directories() -> None:
     account.create_filesystem("data")
     store = SimStore(Address("abfs", "data@x", "/"), {"account": account})
     run = Run(store, Layout(Address("abfs", "data@x", DEST), "job"), Options(), HOST)
-    plan = Plan(Loaded(run.options))
+    plan = Plan(Loaded(run.options, run.store.traits))
     await plan_replacement(run, plan, (), Mode.APPEND)
     with pytest.raises(UnsupportedError, match="cannot rename directories"):
         await plan_replacement(run, plan, (), Mode.REPLACE_TABLE)
@@ -253,7 +253,8 @@ def status(state: State) -> JobStatus:
 async def test_what_another_commit_covers(site: Site, places: str, refused: bool) -> None:
     """What it writes to, what is below that and above; one that does not say covers all."""
     run = run_of(site.job())
-    plan = Plan(Loaded(run.options), replaced=[Aside(site.path("/table/day=1"), Kind.FILE, None)])
+    loaded = Loaded(run.options, run.store.traits)
+    plan = Plan(loaded, replaced=[Aside(site.path("/table/day=1"), Kind.FILE, None)])
     others = [(status(State.STOPPED), places)]
     if refused:
         with pytest.raises(PreconditionError, match="job other, whose commit is not finished"):
@@ -266,7 +267,8 @@ async def test_what_another_commit_covers(site: Site, places: str, refused: bool
 async def test_which_commits_are_in_the_way(site: Site, state: State) -> None:
     """Those that may still change something, or be undone."""
     run = run_of(site.job())
-    plan = Plan(Loaded(run.options), replaced=[Aside(site.path("/table/day=1"), Kind.FILE, None)])
+    loaded = Loaded(run.options, run.store.traits)
+    plan = Plan(loaded, replaced=[Aside(site.path("/table/day=1"), Kind.FILE, None)])
     others = [(status(state), '["day=1"]')]
     if state in (State.COMMITTED, State.ENDED, State.RUNNING):
         refuse_others(run, plan, others, Mode.APPEND)
@@ -279,6 +281,6 @@ async def test_who_wants_an_empty_table_wants_all_of_it(site: Site) -> None:
     """A commit anywhere in the table is in the way of a job that must find none."""
     run = run_of(site.job())
     others = [(status(State.COMMITTING), '["day=7"]')]
-    refuse_others(run, Plan(Loaded(run.options)), others, Mode.APPEND)
+    refuse_others(run, Plan(Loaded(run.options, run.store.traits)), others, Mode.APPEND)
     with pytest.raises(PreconditionError):
-        refuse_others(run, Plan(Loaded(run.options)), others, Mode.FAIL)
+        refuse_others(run, Plan(Loaded(run.options, run.store.traits)), others, Mode.FAIL)

@@ -23,7 +23,7 @@ from asynccommit.stages.plan import (
     within,
 )
 from asynccommit.stages.spill import Entry
-from asynccommit.store import Info, Kind
+from asynccommit.store import Info, Kind, Traits
 from asynccommit.urls import Address
 
 LAYOUT = Layout(Address("file", "", "/t"), "job")
@@ -33,7 +33,7 @@ EPOCH = "/t/_temporary/job/00/commit-epoch-000003"
 
 async def filled(*files: str, etag: str | None = "e", directories: tuple[str, ...] = ()) -> Plan:
     """Return a plan for files with these destinations."""
-    made = Plan(Loaded(Options()))
+    made = Plan(Loaded(Options(), Traits("any")))
     await made.loaded.add([Entry(f"/s{name}", name, 1, etag) for name in files], directories)
     return made
 

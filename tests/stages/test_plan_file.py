@@ -34,6 +34,7 @@ from asynccommit.stages.preflight import preflight
 from asynccommit.stages.record import _record as record_of
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry, Spill
+from asynccommit.store import Traits
 from tests.support.commits import At, Dies, Site, open_site, run_of
 from tests.support.faults import Fault, Faults
 
@@ -47,7 +48,7 @@ Chunk = dict[str, Any]
 async def planned(site: Site, mode: Mode = Mode.APPEND, **options: Any) -> tuple[Run, Plan]:
     """Return the plan of a job whose tasks have committed."""
     run = run_of(await site.ready(FILES, **options))
-    loaded = Loaded(run.options)
+    loaded = Loaded(run.options, run.store.traits)
     await load_manifests(run, loaded, None)
     return run, await preflight(run, loaded, (), mode)
 
@@ -72,7 +73,7 @@ def said(plan: Plan) -> dict[str, Any]:
 async def reread(run: Run, plan: Plan) -> Plan:
     """Save a plan, and return what is then read."""
     record = _record(run, plan, "plan", await save_plan(run, plan, "plan"))
-    return await load_plan(run, record, Loaded(run.options))
+    return await load_plan(run, record, Loaded(run.options, run.store.traits))
 
 
 def _record(run: Run, plan: Plan, plan_id: str, digests: tuple[str, ...]) -> CommitRecord:
@@ -97,7 +98,7 @@ async def test_a_plan_in_many_chunks(site: Site, monkeypatch: pytest.MonkeyPatch
 
     assert len(digests) > 5
     record = _record(run, plan, "plan", digests)
-    assert said(await load_plan(run, record, Loaded(run.options))) == said(plan)
+    assert said(await load_plan(run, record, Loaded(run.options, run.store.traits))) == said(plan)
 
 
 async def test_a_plan_that_does_not_fit_into_memory(
@@ -140,7 +141,7 @@ async def test_old_files_that_do_not_fit_into_memory(
 async def test_an_empty_plan(site: Site) -> None:
     """A job without files has a plan without chunks."""
     run = run_of(await site.ready({}))
-    loaded = Loaded(run.options)
+    loaded = Loaded(run.options, run.store.traits)
     await load_manifests(run, loaded, None)
     plan = await preflight(run, loaded)
 
@@ -163,7 +164,7 @@ async def test_names_that_are_no_unicode(tmp_path: Path) -> None:
 
 async def test_a_table_that_is_the_root() -> None:
     """Where the table is the root of the store its files are inside, and nothing is outside."""
-    loaded = Loaded(Options())
+    loaded = Loaded(Options(), Traits("any"))
     await loaded.add([Entry("/_temporary/j/00/tasks/t/a", "/a", 1, "e")], ["/d"])
 
     assert loaded.parents == {""}

@@ -12,6 +12,8 @@ import pytest
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.errors import CommitError, DeniedError, ExistsError, NotFoundError, PreflightError
 from asynccommit.options import Mode
+from asynccommit.stages.load import Loaded
+from asynccommit.stages.plan import Plan
 from asynccommit.stages.settle import Settled
 from asynccommit.stages.spill import Entry
 from tests.support.commits import At, Dies, Site, paths_of, run_of
@@ -289,7 +291,7 @@ async def test_is_it_there(site: Site, epoch: int, etag: str | None, found: bool
     path = site.path("/table/f")
     own = (await run.store.head(path)).etag
     entry = Entry("/s", path, 1, own if etag == "its own" else etag)
-    settled = Settled(run)
+    settled = Settled(run, Plan(Loaded(run.options, run.store.traits)))
 
     assert not settled
     assert await settled.is_at(entry, path) is found

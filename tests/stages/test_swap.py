@@ -206,7 +206,7 @@ async def working(site: Site, *policies: Any) -> tuple[Run, Plan]:
     await site.cut({}, Dies("put", "commit-outcome"))
     run = await own(site.job(*policies))
     await run.store.mkdir(f"{run.epoch_dir}/aside/in")
-    return run, Plan(Loaded(run.options))
+    return run, Plan(Loaded(run.options, run.store.traits))
 
 
 async def test_merging(site: Site) -> None:
