@@ -12,7 +12,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -37,6 +37,34 @@ OPS = (
 """The names of operations in rules, besides ``*``."""
 
 _SECOND = Latency(first=1.0)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Dialect:
+    """How one service speaks: what is asked of it, and how it says no.
+
+    Attributes:
+        name: of the service.
+        ops: the names of operations in rules, besides ``*``.
+        codes: the codes that rules may answer -> status and message.
+        busy: the code that means too many requests; what ``before`` answers unless told.
+        timed_out: the code that says nothing of the outcome; what others answer unless told.
+        refuse: makes an answer of a code, a message or the service's own, and headers.
+    """
+
+    name: str
+    ops: tuple[str, ...]
+    codes: Mapping[str, tuple[int, str]]
+    busy: str
+    timed_out: str
+    refuse: Callable[[str, str | None, Mapping[str, str] | None], Refusal]
+
+    def __repr__(self) -> str:
+        return f"Dialect({self.name!r})"
+
+
+ADLS = Dialect("adls", OPS, CODES, "ServerBusy", "OperationTimedOut", refusal)
+"""The default. See ``asynccommit.sim.gcs.dialect`` for another."""
 
 
 class Effect(Enum):
@@ -94,14 +122,14 @@ class Fault:
         kind: ``before``: answers ``code`` and does nothing; ``after``: does it and answers
             ``code``; ``cut_before``, ``cut``: the connection is cut before, after the effect;
             ``late``: the effect comes ``delay`` after the reply; ``slow``: ``delay`` more.
-        op: one of ``OPS``, or ``*``.
+        op: one of the dialect's, or ``*``.
         path: a regular expression, searched for in the path.
         probability: of each matching request that is due.
         skip: matching requests that pass first.
         every: of those that follow, each so many-th is due, the first of them at once.
         times: how often it strikes at most; ``None`` is no bound.
-        code: the error code answered; ``ServerBusy`` before the effect and ``OperationTimedOut``
-            else if ``""``.
+        code: the error code answered; if ``""``, the dialect's for busy before the effect and
+            for timed out else.
         message: its text; the service's own if ``None``.
         retry_after: seconds, told with the error.
         delay: how late or slow; one second if ``None``.
@@ -127,18 +155,18 @@ class Fault:
                 raise OptionError(f"fault.{name} is {value!r}: say one of {', '.join(choices)}")
 
     @classmethod
-    def from_json(cls, value: object, name: str = "fault") -> Fault:
-        """Read a rule. Raises ``OptionError`` naming the field that is wrong."""
+    def from_json(cls, value: object, name: str = "fault", dialect: Dialect = ADLS) -> Fault:
+        """Read a rule for a service. Raises ``OptionError`` naming the field that is wrong."""
         fields = Fields(value, name)
         fault = cls(
             kind=fields.choice("kind", KINDS),
-            op=fields.choice("op", ("*", *OPS), "*"),
+            op=fields.choice("op", ("*", *dialect.ops), "*"),
             path=fields.pattern("path"),
             probability=fields.share("probability", 1.0),
             skip=fields.count("skip", 0),
             every=fields.count("every", 1, 1),
             times=fields.count_or_none("times"),
-            code=_code(fields),
+            code=_code(fields, dialect),
             message=fields.text_or_none("message"),
             retry_after=fields.number_or_none("retry_after"),
             delay=_delay(fields),
@@ -162,9 +190,9 @@ def _delay(fields: Fields) -> Latency | None:
     return None if value is None else Latency.from_json(value, f"{fields.name}.delay")
 
 
-def _code(fields: Fields) -> str:
+def _code(fields: Fields, dialect: Dialect) -> str:
     code = fields.text("code", "")
-    if code and code not in CODES:
+    if code and code not in dialect.codes:
         raise OptionError(f"{fields.name}.code is {code!r}: it is no code of the service")
     return code
 
@@ -176,7 +204,7 @@ class Climate:
     Attributes:
         faults: the rules, of which the first that strikes decides; slow ones add up.
         latency: of every request, before it takes effect.
-        limit: on requests; more are refused with ``ServerBusy``.
+        limit: on requests; more are refused with the dialect's code for busy.
     """
 
     faults: tuple[Fault, ...] = ()
@@ -184,13 +212,16 @@ class Climate:
     limit: Limit | None = None
 
     @classmethod
-    def from_json(cls, value: object) -> Climate:
-        """Read an object, or the text of one. Raises ``OptionError`` naming the wrong field."""
+    def from_json(cls, value: object, dialect: Dialect = ADLS) -> Climate:
+        """Read an object, or the text of one, for a service.
+
+        Raises ``OptionError`` naming the wrong field.
+        """
         fields = Fields(_parse(value), "climate")
         limit = fields.any("limit", None)
         climate = cls(
             tuple(
-                Fault.from_json(item, f"faults[{number}]")
+                Fault.from_json(item, f"faults[{number}]", dialect)
                 for number, item in enumerate(fields.items("faults"))
             ),
             Latency.from_json(fields.any("latency", 0)),
@@ -225,15 +256,21 @@ class Weather:
         rng: where all chances and times are drawn from.
         clock: the server's, in seconds, for the limit on requests.
         climate: what to decide by; may be replaced at any time.
+        dialect: of the service that answers.
     """
 
     def __init__(
-        self, rng: random.Random, clock: Callable[[], float], climate: Climate | None = None
+        self,
+        rng: random.Random,
+        clock: Callable[[], float],
+        climate: Climate | None = None,
+        dialect: Dialect = ADLS,
     ) -> None:
         self.requests: Counter[str] = Counter()
         self.struck: Counter[str] = Counter()
         self._rng = rng
         self._clock = clock
+        self.dialect = dialect
         self.climate = climate or Climate()
 
     def __repr__(self) -> str:
@@ -272,18 +309,32 @@ class Weather:
         if self._bucket is not None and not self._bucket.take():
             self.struck["limit"] += 1
             wait = retry_after(self._bucket.limit.retry_after)
-            busy = refusal("ServerBusy", headers=wait)
+            busy = self.dialect.refuse(self.dialect.busy, None, wait)
             return Decision(before, Effect.NEVER, reply=Reply.REFUSAL, refusal=busy, kind="limit")
         after = 0.0
         for rule in self._rules:
             if rule.strikes(op, path, self._rng):
                 self.struck[f"{rule.fault.kind} {op}"] += 1
                 if rule.fault.kind != SLOW:
-                    return _strike(rule.fault, before, after, self._rng)
+                    return self._strike(rule.fault, before, after)
                 after += (rule.fault.delay or _SECOND).draw(self._rng)
         if not after and self._usual is not None:
             return self._usual
         return Decision(before, after=after, kind=SLOW if after else "")
+
+    def _strike(self, fault: Fault, before: float, after: float) -> Decision:
+        """Return the decision of a rule that strikes."""
+        if fault.kind in (CUT, CUT_BEFORE):
+            effect = Effect.NOW if fault.kind == CUT else Effect.NEVER
+            return Decision(before, effect, after=after, reply=Reply.CUT, kind=fault.kind)
+        dialect = self.dialect
+        code = fault.code or (dialect.busy if fault.kind == BEFORE else dialect.timed_out)
+        no = dialect.refuse(code, fault.message, retry_after(fault.retry_after))
+        if fault.kind == LATE:
+            late = (fault.delay or _SECOND).draw(self._rng)
+            return Decision(before, Effect.LATE, late, after, Reply(fault.reply), no, LATE)
+        effect = Effect.NOW if fault.kind == AFTER else Effect.NEVER
+        return Decision(before, effect, 0.0, after, Reply.REFUSAL, no, fault.kind)
 
     def report(self) -> dict[str, Any]:
         """Return what was asked and what struck, fit for JSON."""
@@ -293,20 +344,6 @@ class Weather:
             "struck": dict(self.struck),
             "climate": {**self._climate.to_json(), "faults": rules},
         }
-
-
-def _strike(fault: Fault, before: float, after: float, rng: random.Random) -> Decision:
-    """Return the decision of a rule that strikes."""
-    if fault.kind in (CUT, CUT_BEFORE):
-        effect = Effect.NOW if fault.kind == CUT else Effect.NEVER
-        return Decision(before, effect, after=after, reply=Reply.CUT, kind=fault.kind)
-    code = fault.code or ("ServerBusy" if fault.kind == BEFORE else "OperationTimedOut")
-    no = refusal(code, fault.message, retry_after(fault.retry_after))
-    if fault.kind == LATE:
-        late = (fault.delay or _SECOND).draw(rng)
-        return Decision(before, Effect.LATE, late, after, Reply(fault.reply), no, LATE)
-    effect = Effect.NOW if fault.kind == AFTER else Effect.NEVER
-    return Decision(before, effect, 0.0, after, Reply.REFUSAL, no, fault.kind)
 
 
 class _Rule:

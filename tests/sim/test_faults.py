@@ -12,19 +12,21 @@ from hypothesis import strategies as st
 
 from asynccommit.errors import OptionError
 from asynccommit.sim.faults import (
+    ADLS,
     CLEAR,
     KINDS,
     OPS,
     REPLIES,
     Climate,
     Decision,
+    Dialect,
     Effect,
     Fault,
     Reply,
     Weather,
 )
 from asynccommit.sim.latency import Latency, Limit, Tail
-from asynccommit.sim.refusals import CODES
+from asynccommit.sim.refusals import CODES, Refusal
 from tests.sim.model import Clock
 
 
@@ -314,3 +316,44 @@ def test_bad_rules_are_refused_in_code_too() -> None:
         Fault("brfore")
     with pytest.raises(OptionError, match=r"fault\.reply is 'true'"):
         Fault("late", reply="true")
+
+
+TEAPOT = Dialect(
+    name="teapot",
+    ops=("brew",),
+    codes={"Short": (418, "Short."), "Stout": (419, "Stout.")},
+    busy="Short",
+    timed_out="Stout",
+    refuse=lambda code, message, headers: Refusal(418, code, message or "Said.", headers),
+)
+
+
+def test_a_dialect_says_how_to_refuse() -> None:
+    """Its codes stand in where a rule says none, and for the limit; its words too."""
+    rules = (Fault("before", times=1), Fault("after", times=1), Fault("late", code="Short"))
+    sky = Weather(random.Random(1), Clock(), Climate(rules, limit=Limit(1, 3)), TEAPOT)
+    refusals = [sky.decide("brew", "pot").refusal for _ in range(4)]
+
+    assert [no and str(no) for no in refusals] == [
+        "418 Short: Said.",
+        "418 Stout: Said.",
+        "418 Short: Said.",
+        "418 Short: Said.",
+    ]
+
+
+def test_a_dialect_says_what_there_is() -> None:
+    """Rules of another service's operations and codes are wrong."""
+    rule = Fault.from_json({"kind": "before", "op": "brew", "code": "Stout"}, "rule", TEAPOT)
+
+    assert Climate.from_json({"faults": [rule.to_json()]}, TEAPOT) == Climate((rule,))
+    with pytest.raises(OptionError, match=r"faults\[0\]\.op is 'rename': say one of \*, brew"):
+        Climate.from_json({"faults": [{"kind": "cut", "op": "rename"}]}, TEAPOT)
+    with pytest.raises(OptionError, match=r"rule\.code is 'ServerBusy'"):
+        Fault.from_json({"kind": "before", "code": "ServerBusy"}, "rule", TEAPOT)
+
+
+def test_the_default_dialect() -> None:
+    """Is that of ADLS Gen2."""
+    assert weather().dialect is ADLS
+    assert (repr(ADLS), ADLS.ops) == ("Dialect('adls')", OPS)
