@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import formatdate
 from hashlib import sha256
@@ -18,18 +18,10 @@ from urllib.parse import quote, unquote
 
 from asynccommit.errors import OptionError
 from asynccommit.stores.adls_wire import Query
+from asynccommit.stores.tokens import hide
 
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
-
-
-class TokenError(Exception):
-    """A credential gave no token; ``again`` is true if it may give one later."""
-
-    def __init__(self, detail: str, *, again: bool) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.again = again
 
 
 class Credential(Protocol):
@@ -188,14 +180,6 @@ def _instant(text: str, default: float) -> float:
     except ValueError:
         return default
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def hide(text: str, secrets: Iterable[str]) -> str:
-    """Return ``text`` with each of ``secrets`` replaced."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "***")
-    return text
 
 
 def _pads(key: bytes) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from asynccommit.errors import OptionError
 from asynccommit.stores.azure_hadoop import HadoopOptions
+from asynccommit.stores.values import flag
 from asynccommit.urls import Address
 
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
@@ -146,16 +147,6 @@ def _server(
     if not prefix and _is_bare(server):
         prefix = f"/{account}"
     return f"{protocol}://{server}", prefix
-
-
-def flag(told: Mapping[str, Any], name: str) -> bool:
-    """Return whether the option ``name`` is true. Raises ``OptionError``."""
-    text = str(told.get(name, False)).strip().lower()
-    if text in ("true", "1", "t", "yes"):
-        return True
-    if text in ("false", "0", "f", "no"):
-        return False
-    raise OptionError(f"{name} is {text[:100]!r}: say true or false")
 
 
 def _is_host(text: str) -> bool:

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from asynccommit.errors import OptionError
 from asynccommit.options import bare
 from asynccommit.stores.azure_credentials import Anonymous, Credential, Sas, SharedKey
-from asynccommit.stores.azure_endpoint import Place, find_place, flag, parse_connection_string
+from asynccommit.stores.azure_endpoint import Place, find_place, parse_connection_string
 from asynccommit.stores.azure_hadoop import PREFIX, HadoopOptions
 from asynccommit.stores.azure_identity import Application, default_tokens, tokens_of
 from asynccommit.stores.http import HttpSettings
+from asynccommit.stores.values import count, flag, number
 from asynccommit.urls import Address
 
 KNOWN = frozenset(
@@ -45,6 +47,8 @@ KNOWN = frozenset(
 )
 """Options that have an effect here, Hadoop's apart."""
 
+_OTHERS = ("fs.gs.", "google.cloud.")  # a cluster's configuration may be of several clouds
+
 # Of adlfs and fsspec, about files that are opened: they have nothing to do here, and no fault.
 _PASSED_OVER = frozenset(
     {
@@ -66,6 +70,7 @@ _PASSED_OVER = frozenset(
     }
 )
 
+_OTHERS = ("fs.gs.", "google.cloud.")  # a cluster's configuration may be of several clouds
 _KINDS = ("credential", "connection_string", "account_key", "sas_token", "client_secret", "anon")
 _ENVIRONMENT = {
     f"AZURE_STORAGE_{name.upper()}": name
@@ -119,7 +124,7 @@ def read_settings(
     told = _expand(named)
     around = _environment(environ)
     place = find_place(address, told, hadoop, around)
-    workers = _count(told, "max_concurrency", _WORKERS)
+    workers = count(told, "max_concurrency") or _WORKERS
     return AzureSettings(
         place,
         _credential(told, hadoop, around, place, now),
@@ -135,7 +140,9 @@ def _sort(options: Mapping[str, Any]) -> tuple[dict[str, Any], HadoopOptions]:
     hadoop: dict[str, str] = {}
     for key, value in options.items():
         name = bare(key)
-        if value is None or value == "" or name in _PASSED_OVER:
+        if value is None or value == "" or name in _PASSED_OVER or name.startswith(_OTHERS):
+            continue
+        if name.startswith(_OTHERS):
             continue
         if name.startswith(PREFIX):
             hadoop[name] = str(value)
@@ -263,31 +270,12 @@ def _of_hadoop(hadoop: HadoopOptions, place: Place, now: Callable[[], float]) ->
 
 def _http(told: Mapping[str, Any], workers: int) -> HttpSettings:
     known = HttpSettings()
+    seconds = partial(number, told, what="a number of seconds")
     return HttpSettings(
-        connect_timeout=_seconds(told, "connection_timeout", known.connect_timeout),
-        read_timeout=_seconds(told, "read_timeout", known.read_timeout),
-        total_timeout=_seconds(told, "timeout", known.total_timeout),
+        connect_timeout=seconds("connection_timeout") or known.connect_timeout,
+        read_timeout=seconds("read_timeout") or known.read_timeout,
+        total_timeout=seconds("timeout") or known.total_timeout,
         connections=workers,
         proxy=told.get("proxy"),
         ca_file=told.get("ca_file"),
     )
-
-
-def _seconds(told: Mapping[str, Any], name: str, default: float) -> float:
-    try:
-        seconds = float(told.get(name, default))
-    except (TypeError, ValueError):
-        seconds = 0.0
-    if not 0.0 < seconds < 1e6:
-        raise OptionError(f"{name} is {told[name]!r}: say a number of seconds")
-    return seconds
-
-
-def _count(told: Mapping[str, Any], name: str, default: int) -> int:
-    try:
-        count = int(told.get(name, default))
-    except (TypeError, ValueError):
-        count = 0
-    if not 0 < count < 1e6:
-        raise OptionError(f"{name} is {told[name]!r}: say a whole number of at least 1")
-    return count

@@ -34,8 +34,10 @@ TRANSPORTS: Mapping[str, str] = MappingProxyType(
 )
 """Library -> dotted name of its transport, imported when one is opened; the quickest first."""
 
-EXTRAS: Mapping[str, str] = MappingProxyType({"pyreqwest": "fast", "aiohttp": "adls"})
-"""Library -> the extra of this package that installs it."""
+EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"pyreqwest": ("fast",), "aiohttp": ("adls", "gcs")}
+)
+"""Library -> the extras of this package that install it."""
 
 # What both libraries send byte for byte. The rest they quote or resolve each in its own way.
 _PATH = r"(?:/(?!(?:\.|%2[eE]){1,2}(?:[/?]|\Z))[\w.~!$&'()*+,;=:@%-]*)+"
@@ -221,8 +223,8 @@ def open_transport(settings: HttpSettings, *, prefer: str | None = None) -> Tran
         except UnsupportedError:
             if prefer is not None:
                 raise
-    extra = EXTRAS[prefer or "aiohttp"]
-    raise UnsupportedError(f"no HTTP client is installed: pip install 'asynccommit[{extra}]'")
+    ways = " or ".join(f"'asynccommit[{extra}]'" for extra in EXTRAS[prefer or "aiohttp"])
+    raise UnsupportedError(f"no HTTP client is installed: pip install {ways}")
 
 
 def _open(name: str, settings: HttpSettings) -> Transport:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.azure_endpoint import Place, find_place, flag, parse_connection_string
+from asynccommit.stores.azure_endpoint import Place, find_place, parse_connection_string
 from asynccommit.stores.azure_hadoop import HadoopOptions
 from asynccommit.urls import parse_url
 
@@ -276,21 +276,3 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except OptionError:
         return
     assert found["account_name"]
-
-
-@pytest.mark.parametrize(
-    "value, expected",
-    [
-        (True, True),
-        ("TRUE", True),
-        (1, True),
-        ("yes", True),
-        (False, False),
-        ("f", False),
-        (0, False),
-    ],
-)
-def test_a_flag_is_read_in_any_spelling(value: object, expected: bool) -> None:
-    """As Python, shells and Hadoop write them; what is missing is false."""
-    assert flag({"anon": value}, "anon") is expected
-    assert flag({}, "anon") is False

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.stores.azure_credentials import TokenError
 from asynccommit.stores.azure_identity import Application, Machine, default_tokens
 from asynccommit.stores.azure_tokens import Tokens
+from asynccommit.stores.tokens import TokenError
 
 
 def now() -> float:
@@ -39,10 +39,10 @@ def now() -> float:
 )
 async def test_a_credential_is_made_and_closed(tokens: Tokens, kind: str) -> None:
     """Off the loop, because it blocks; nothing is asked of the network for that."""
-    assert tokens._make is not None
-    tokens._source = await asyncio.to_thread(tokens._make)
+    assert tokens.identity.make is not None
+    tokens.identity.given = await asyncio.to_thread(tokens.identity.make)
 
-    assert type(tokens._source).__name__ == kind
+    assert type(tokens.identity.given).__name__ == kind
     await tokens.aclose()
 
 

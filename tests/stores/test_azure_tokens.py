@@ -10,8 +10,8 @@ import pytest
 from azure.core.exceptions import ClientAuthenticationError, ServiceRequestError
 
 from asynccommit.stores.adls_wire import query
-from asynccommit.stores.azure_credentials import TokenError
-from asynccommit.stores.azure_tokens import SCOPE, Flight, Tokens
+from asynccommit.stores.azure_tokens import SCOPE, Tokens
+from asynccommit.stores.tokens import TokenError
 
 
 class Token(NamedTuple):
@@ -86,56 +86,6 @@ async def test_many_requests_wait_for_one_token(clock: Clock) -> None:
     assert header(tokens) == "Bearer one"
 
 
-async def test_a_token_is_renewed_before_it_expires(clock: Clock) -> None:
-    """Five minutes before, so that no request meets its end."""
-    tokens = Tokens(Source(hour(clock, "one")), clock)
-    await tokens.renew()
-
-    assert tokens.renew_at == clock.now + 3300
-
-
-@pytest.mark.parametrize("left, after", [(600, 300), (60, 30), (1, 1), (0, 1), (-100, 1)])
-async def test_a_short_token_is_renewed_halfway(clock: Clock, left: int, after: float) -> None:
-    """But not more than once a second, however short."""
-    tokens = Tokens(Source(Token("one", int(clock.now) + left)), clock)
-    await tokens.renew()
-
-    assert tokens.renew_at == clock.now + after
-
-
-async def test_nobody_waits_for_a_renewal_while_the_token_is_good(clock: Clock) -> None:
-    """One request renews; those meanwhile see no need to, and go on with the old token."""
-    source = Source(hour(clock, "one"), hour(clock, "two"))
-    tokens = Tokens(source, clock)
-    await tokens.renew()
-    clock.now += 3400
-    assert tokens.renew_at <= clock.now
-    source.gate.clear()
-    renewal = asyncio.ensure_future(tokens.renew())
-    await asyncio.sleep(0)
-
-    assert tokens.renew_at > clock.now
-    assert header(tokens) == "Bearer one"
-    source.gate.set()
-    await renewal
-    assert header(tokens) == "Bearer two"
-
-
-async def test_a_failed_renewal_is_tried_again_while_the_token_is_good(clock: Clock) -> None:
-    """The old token goes on; half a minute later is the next attempt."""
-    source = Source(hour(clock, "one"), ServiceRequestError("no route"))
-    tokens = Tokens(source, clock)
-    await tokens.renew()
-    clock.now += 3400
-    await tokens.renew()
-
-    assert header(tokens) == "Bearer one"
-    assert tokens.renew_at == clock.now + 30
-    clock.now += 300
-    with pytest.raises(TokenError, match="no route"):
-        await tokens.renew()
-
-
 @pytest.mark.parametrize(
     "error, again",
     [
@@ -157,19 +107,6 @@ async def test_no_token_is_told_by_its_cause(clock: Clock, error: Exception, aga
     assert caught.value.__cause__ is None
 
 
-async def test_one_failure_serves_all_who_wait(clock: Clock) -> None:
-    """Fifty requests do not ask fifty times for what is not to be had; the next one asks anew."""
-    source = Source(ClientAuthenticationError("no"))
-    tokens = Tokens(source, clock)
-
-    found = await asyncio.gather(*(tokens.renew() for _ in range(50)), return_exceptions=True)
-    assert all(isinstance(error, TokenError) for error in found)
-    assert len(source.asked) == 1
-    with pytest.raises(TokenError):
-        await tokens.renew()
-    assert len(source.asked) == 2
-
-
 async def test_secrets_are_hidden_in_a_failure(clock: Clock) -> None:
     """A library that repeats the secret is not repeated."""
     tokens = Tokens(
@@ -178,48 +115,6 @@ async def test_secrets_are_hidden_in_a_failure(clock: Clock) -> None:
 
     with pytest.raises(TokenError, match=r"bad secret \*\*\*"):
         await tokens.renew()
-
-
-async def test_a_refused_token_is_renewed_once_for_all(clock: Clock) -> None:
-    """Every request that it was refused to is to be sent again with the new one."""
-    source = Source(hour(clock, "one"), hour(clock, "two"), hour(clock, "three"))
-    tokens = Tokens(source, clock)
-    await tokens.renew()
-    sent = {"authorization": header(tokens)}
-
-    assert await asyncio.gather(*(tokens.refused(sent) for _ in range(20))) == [True] * 20
-    assert header(tokens) == "Bearer two"
-    assert len(source.asked) == 2
-    assert await tokens.refused(sent)
-    assert len(source.asked) == 2
-
-
-async def test_a_new_token_that_is_refused_too_is_not_renewed(clock: Clock) -> None:
-    """It is not its age that is wrong; an hour later it may be."""
-    tokens = Tokens(Source(hour(clock, "1"), hour(clock, "2"), hour(clock, "3")), clock)
-    await tokens.renew()
-    await tokens.refused({"authorization": header(tokens)})
-
-    assert not await tokens.refused({"authorization": header(tokens)})
-    clock.now += 3600
-    assert await tokens.refused({"authorization": header(tokens)})
-
-
-async def test_the_same_token_again_is_no_help(clock: Clock) -> None:
-    """A credential that gives what was refused has nothing better."""
-    tokens = Tokens(Source(hour(clock, "one")), clock)
-    await tokens.renew()
-
-    assert not await tokens.refused({"authorization": header(tokens)})
-
-
-async def test_a_refused_token_that_cannot_be_renewed_says_why(clock: Clock) -> None:
-    """The cause is the credential's, not the refusal."""
-    tokens = Tokens(Source(hour(clock, "one"), ServiceRequestError("no route")), clock)
-    await tokens.renew()
-
-    with pytest.raises(TokenError, match="no route"):
-        await tokens.refused({"authorization": header(tokens)})
 
 
 async def test_a_blocking_credential_is_asked_in_a_thread(clock: Clock) -> None:
@@ -278,22 +173,3 @@ async def test_a_credential_that_does_not_answer_is_given_up(clock: Clock) -> No
     with pytest.raises(TokenError, match="TimeoutError") as caught:
         await Tokens(source, clock, patience=0.01).renew()
     assert caught.value.again
-
-
-async def test_a_flight_goes_on_with_the_next_if_the_first_is_cancelled() -> None:
-    """Whoever waits is not cancelled with whoever began."""
-    gate = asyncio.Event()
-    begun = []
-
-    async def call() -> int:
-        begun.append(1)
-        await gate.wait()
-        return len(begun)
-
-    flight = Flight(call)
-    first, second = (asyncio.ensure_future(flight()) for _ in range(2))
-    await asyncio.sleep(0)
-    first.cancel()
-    gate.set()
-
-    assert await second == 2

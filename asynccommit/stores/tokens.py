@@ -1,0 +1,163 @@
+"""Bearer tokens: when they are renewed, who waits for that, and what a refusal leads to.
+
+Wherever tokens come from, three things hold: no request waits for a renewal while the old token
+is good, one renewal serves all who need it, and a token that the service refuses is renewed once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+
+_EARLY = 300.0  # seconds before its end in which a token is renewed
+_PAUSE = 30.0  # seconds between two attempts to renew a token that is still good
+_DOUBT = 60.0  # seconds in which a second refusal is not for the token's age
+
+
+class TokenError(Exception):
+    """A credential gave no token; ``again`` is true if it may give one later."""
+
+    def __init__(self, detail: str, *, again: bool) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.again = again
+
+
+class Fresh(NamedTuple):
+    """A token, and when it expires in seconds since the epoch; infinite if that is not known."""
+
+    token: str
+    expires: float
+
+
+class Source(Protocol):
+    """Where tokens come from."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Texts that it knows and no error may show."""
+        ...
+
+    async def ask(self) -> Fresh:
+        """Get a new token, by one attempt."""
+        ...
+
+    def explain(self, error: Exception) -> TokenError:
+        """Say what it means that ``ask`` failed so."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give back what it holds."""
+        ...
+
+
+class Flight(Generic[T]):
+    """A call that is made once for all who ask while it is under way.
+
+    ``call`` raises nothing: what goes wrong is a result too, for all of them.
+    """
+
+    def __init__(self, call: Callable[[], Awaitable[T]]) -> None:
+        self._call = call
+        self._lock = asyncio.Lock()
+        self._ended = 0
+        self._result: T
+
+    async def __call__(self) -> T:
+        """Make the call, or wait for the one under way; return its result."""
+        seen = self._ended
+        async with self._lock:
+            if self._ended == seen:  # and if whoever made it was cancelled, the next one does
+                self._result = await self._call()
+                self._ended += 1
+            return self._result
+
+
+class Renewal:
+    """The token of ``source``, renewed ahead of its end.
+
+    Args:
+        source: where it comes from; it is closed here.
+        now: seconds since the epoch.
+        patience: seconds that the source may take.
+
+    Attributes:
+        header: what authorises a request; empty before the first token.
+        renew_at: from when on ``renew`` is to be awaited before a request.
+    """
+
+    def __init__(self, source: Source, now: Callable[[], float], *, patience: float = 60.0) -> None:
+        self.header = ""
+        self.renew_at = -math.inf
+        self._source = source
+        self._now = now
+        self._patience = patience
+        self._expires = -math.inf
+        self._doubt = ("", -math.inf)
+        self._flight = Flight(self._fetch)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    async def renew(self) -> None:
+        """Get a new token. Raises ``TokenError`` if there is none to use."""
+        failure = await self._flight()
+        if failure is not None and self._now() >= self._expires:
+            raise TokenError(failure.detail, again=failure.again)
+
+    async def refused(self, headers: dict[str, str]) -> bool:
+        """Take note that the service refused ``headers``; say whether there is a new token.
+
+        Raises ``TokenError`` if there is none to be had.
+        """
+        sent = headers["authorization"]
+        if sent != self.header:
+            return True  # renewed since
+        doubted, until = self._doubt
+        if sent == doubted and self._now() < until:
+            return False
+        failure = await self._flight()
+        if failure is not None:
+            raise TokenError(failure.detail, again=failure.again)
+        self._doubt = (self.header, self._now() + _DOUBT)
+        return sent != self.header
+
+    def hide(self, text: str) -> str:
+        """Return ``text`` with every secret in it replaced."""
+        return hide(text, (*self._source.secrets, self.header.removeprefix("Bearer ")))
+
+    async def aclose(self) -> None:
+        """Close the source."""
+        await self._source.aclose()
+
+    async def _fetch(self) -> TokenError | None:
+        """Get a token; return what kept it from that."""
+        now = self._now()
+        if now < self._expires:
+            self.renew_at = now + _PAUSE  # meanwhile the others go on with the old one
+        try:
+            async with asyncio.timeout(self._patience):
+                self._keep(await self._source.ask())
+        except Exception as error:  # of whatever library: the source tells them apart
+            failure = self._source.explain(error)
+            return TokenError(self.hide(failure.detail), again=failure.again)
+        return None
+
+    def _keep(self, fresh: Fresh) -> None:
+        now = self._now()
+        self.header = f"Bearer {fresh.token}"
+        self._expires = fresh.expires
+        left = fresh.expires - now
+        self.renew_at = now + max(left - _EARLY, left / 2, 1.0)
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """Return ``text`` with each of ``secrets`` replaced."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "***")
+    return text
