@@ -294,7 +294,7 @@ async def remove_below(
 
     Returns how many there were. What another deletes or replaces meanwhile is no concern.
     """
-    found, directories = 0, list[str]()
+    found, directories = 0, list[Info]()
 
     async def batches() -> AsyncIterator[list[Info]]:
         nonlocal found
@@ -302,8 +302,8 @@ async def remove_below(
         async for page in tree_pages(store, path):
             wanted = [info for info in page if not keep(info)]
             found += len(wanted)
-            directories.extend(info.path for info in wanted if info.is_dir)
-            batch += [info for info in wanted if not info.is_dir]
+            directories.extend(info for info in wanted if info.is_dir and info.etag is None)
+            batch += [info for info in wanted if not info.is_dir or info.etag is not None]
             while len(batch) >= most:
                 yield batch[:most]
                 del batch[:most]
@@ -330,17 +330,17 @@ async def remove_files(store: Store, entries: list[Info]) -> None:
             raise error
 
 
-async def _remove_directories(store: Store, paths: list[str]) -> None:
+async def _remove_directories(store: Store, directories: list[Info]) -> None:
     """Delete directories that are empty, the innermost first."""
-    depths: dict[int, set[str]] = {}
-    for path in paths:
-        depths.setdefault(path.count("/"), set()).add(path)
+    depths: dict[int, set[Info]] = {}
+    for info in directories:
+        depths.setdefault(info.path.count("/"), set()).add(info)
 
-    async def remove(path: str) -> None:
+    async def remove(info: Info) -> None:
         try:
-            await store.delete(path)
-        except (NotFoundError, ExistsError):
-            return
+            await remove_files(store, [info])
+        except ExistsError:
+            return  # something has come to it
 
     for depth in sorted(depths, reverse=True):
         await for_each(depths[depth], remove, workers=store.traits.workers)

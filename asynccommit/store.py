@@ -265,12 +265,15 @@ class BulkStore(Store, Protocol):
     async def list_tree(self, path: str, token: str | None = None) -> Page:
         """Return one page of everything below ``path``; nothing is an empty page.
 
-        Files in the order of their names, then the directories that are there of themselves.
+        Files, and the objects that stand for a directory, which have an etag too; then the
+        directories that are there of themselves, which have none.
         """
         ...
 
     async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
-        """Delete up to ``Traits.bulk_delete`` files, each only while it has its etag, if any.
+        """Delete up to ``Traits.bulk_delete`` entries, each only while it has its etag, if any.
+
+        A directory without an etag is deleted if it is empty.
 
         Returns what became of each, ``None`` for deleted. Of a single entry, an error that may
         pass is raised and not returned, so that it is sent again like any other request.

@@ -89,14 +89,17 @@ async def _check_moved(run: Run, aside: Aside, place: str) -> None:
 
 
 async def _is_to_move(run: Run, aside: Aside, place: str) -> bool:
-    """Whether an earlier owner has not moved it yet."""
-    if await is_there(run.store, place):
+    """Whether an earlier owner has not moved it yet, or not wholly where that takes two steps."""
+    moved = await is_there(run.store, place)
+    if moved and run.store.traits.fences:
         await _check_moved(run, aside, place)
         return False
     try:
         info = await run.store.head(aside.path)
     except NotFoundError:
-        return True  # the rename says so once more, and what it means
+        return not moved  # the rename says so once more, and what it means
+    if moved:
+        return info.etag == aside.etag
     if (info.kind, info.etag) != (aside.kind, aside.etag) and aside.kind is not Kind.DIRECTORY:
         if aside.path == run.layout.success:
             return False

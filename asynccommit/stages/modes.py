@@ -95,7 +95,7 @@ async def plan_replacement(run: Run, plan: Plan, overwrite: Sequence[str], mode:
     if run.store.traits.fences:
         plan.units = _units(run.layout, plan.loaded, targets)
     else:
-        plan.replaced = await _as_files(run, plan.replaced)
+        plan.replaced = await as_files(run, plan.replaced)
     await _remember_all(run, plan)
     await _move_marker(run, plan, always=run.layout.dest.path in targets)
 
@@ -128,7 +128,7 @@ async def _replaced(run: Run, path: str) -> list[Aside]:
         return []
 
 
-async def _as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
+async def as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
     """Return the files in ``asides`` and below them, where directories are not moved.
 
     Hidden ones stay. Raises ``PreconditionError`` if another

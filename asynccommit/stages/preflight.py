@@ -22,7 +22,7 @@ from asynccommit.options import Mode
 from asynccommit.parallel import for_each, pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.load import Loaded, identity
-from asynccommit.stages.modes import plan_replacement, refuse_mode
+from asynccommit.stages.modes import as_files, plan_replacement, refuse_mode
 from asynccommit.stages.plan import Aside, Plan, ancestors, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
@@ -203,6 +203,8 @@ async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey, *, adopt: bool)
     suspects = loaded.dests.common(survey.existing)
     await for_each(_with_dest(loaded, suspects), ask, workers=run.workers)
     if allowed:
+        if run.store.traits.bulk_delete:
+            taken = await as_files(run, taken)
         return sorted({*survey.blocked, *taken}, key=lambda aside: aside.path)
     if survey.blocked:
         blocked = [aside.path for aside in survey.blocked]

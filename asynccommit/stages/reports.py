@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from asynccommit.errors import AsyncCommitError, ExistsError, NotFoundError, UnsupportedError
 from asynccommit.formats.success import SuccessData, encode_success
-from asynccommit.parallel import is_there, list_all
+from asynccommit.parallel import is_there, list_all, list_if_there
 from asynccommit.stages.run import Run
+from asynccommit.stages.settle import begun_at
 from asynccommit.stages.summary import summarise
 from asynccommit.stages.swap import merge
 from asynccommit.store import Store
@@ -99,10 +100,17 @@ async def _move(run: Run, place: str) -> None:
     if run.store.traits.fences:
         await run.store.rename(f"{run.epoch_dir}/manifests", place)
         return
-    if await is_there(run.store, place):
+    if await is_there(run.store, place) and not await _is_of_commit(run, place):
         raise ExistsError("rename", place, "is there")
     if not await merge(run, run.layout.manifests_dir, place):
         raise NotFoundError("rename", run.layout.manifests_dir)
+
+
+async def _is_of_commit(run: Run, place: str) -> bool:
+    """Whether an earlier owner of this commit has begun to move manifests to ``place``."""
+    since = await begun_at(run)
+    found = await list_if_there(run.store, place)
+    return run.epoch > 1 and all(info.modified >= since for info in found)
 
 
 async def keep_manifests(run: Run) -> str | None:

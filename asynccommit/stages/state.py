@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asynccommit.errors import ManifestError, NotFoundError
+from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Outcome, decode_decision
 from asynccommit.formats.commit_record import digest_of
 from asynccommit.job import MANIFEST_SUFFIX, TaskCommit
 from asynccommit.parallel import is_there, list_all, list_if_there
 from asynccommit.stages.run import Run
+from asynccommit.stages.standing import read_if_there
 from asynccommit.stages.summary import TASKS, read_success
 
 
@@ -34,7 +36,7 @@ async def is_committed(
     """
     if await _is_set_up(run, trusting=trusting):
         return False
-    if await is_there(run.store, run.layout.ended("committed")):
+    if await _has_ended(run):
         return True
     try:
         marker = await read_success(run)
@@ -44,6 +46,19 @@ async def is_committed(
         return False
     known = marker.diagnostics.get(TASKS)
     return tasks is None or known is None or known == digest_of_messages(tasks)
+
+
+async def _has_ended(run: Run) -> bool:
+    """Whether what a clean-up left that died half-way says that the job is committed."""
+    if run.store.traits.fences:
+        return await is_there(run.store, run.layout.ended("committed"))
+    data = await read_if_there(run.store, run.layout.outcome, MAX_OWNER_BYTES)
+    if data is None:
+        return False
+    try:
+        return decode_decision(data, run.layout.outcome).outcome is Outcome.COMMITTED
+    except ManifestError:
+        return False
 
 
 def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:

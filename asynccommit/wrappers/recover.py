@@ -258,12 +258,17 @@ class _Case:
         return info is not None and content is not None and self._lasting(info.etag) == content
 
     async def _told_by_source(self, error: StoreError) -> Verdict:
-        """Judge a rename whose content is at its destination, by whether it left its source."""
+        """Judge a rename whose content is at its destination, by whether it left its source.
+
+        If it did not, that is another's file of the same content, or its own copy where a rename is
+        a copy and a delete: the store knows which when it is asked again.
+        """
         found = await self._head(self.op.path, error)
         if found is None or found.etag != self._etag:
             return Verdict.DONE
-        source, replace = True, bool(self.op.options.get("replace"))
-        return judge(Sight(self.lost, False, replace, Seen.OTHER, source))
+        if not self.lost:
+            return Verdict.NO
+        return Verdict.TAKEN if isinstance(error, ExistsError) else Verdict.AGAIN
 
     def answer(self, error: StoreError, verdict: Verdict, sent: int) -> StoreError:
         """Return what the caller is told."""

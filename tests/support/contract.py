@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import pytest
 
@@ -22,8 +23,8 @@ from asynccommit.errors import (
     RejectedError,
     StoreError,
 )
-from asynccommit.parallel import list_all, walk
-from asynccommit.store import Info, Kind, Store
+from asynccommit.parallel import list_all, remove_tree, tree_pages, walk
+from asynccommit.store import BulkStore, Info, Kind, Store
 
 Rule = Callable[[Store, str], Awaitable[None]]
 RULES: list[Rule] = []
@@ -98,7 +99,7 @@ async def nothing_is_found_where_nothing_is(store: Store, root: str) -> None:
         lambda: store.list(gone),
         lambda: store.get(gone, LIMIT),
         lambda: store.delete(gone),
-        lambda: store.delete_tree(gone),
+        lambda: remove_tree(store, gone),
         lambda: store.copy(gone, f"{root}/x"),
         lambda: store.rename(gone, f"{root}/x"),
         lambda: store.rename(gone, f"{root}/x", replace=True),
@@ -114,9 +115,11 @@ async def nothing_is_found_where_nothing_is(store: Store, root: str) -> None:
 async def nothing_is_found_below_a_file(store: Store, root: str) -> None:
     """A path below a file is a path that is not there."""
     await store.put(f"{root}/f", b"")
-    for request in (store.head, store.list, store.delete, store.delete_tree):
+    for request in (store.head, store.list, store.delete):
         with pytest.raises(NotFoundError):
             await request(f"{root}/f/x")
+    with pytest.raises(NotFoundError):
+        await remove_tree(store, f"{root}/f/x")
     with pytest.raises(NotFoundError):
         await store.get(f"{root}/f/x", LIMIT)
 
@@ -135,9 +138,8 @@ async def list_shows_direct_children_as_head_does(store: Store, root: str) -> No
 
 @rule
 async def list_of_an_empty_directory_is_empty(store: Store, root: str) -> None:
-    """An empty directory has one empty page."""
-    page = await store.list(root)
-    assert (page.entries, page.token) == ((), None)
+    """An empty directory has nothing in it, and is not missing."""
+    assert await list_all(store, root) == []
 
 
 @rule
@@ -247,6 +249,8 @@ async def put_needs_its_parent(store: Store, root: str) -> None:
 @rule
 async def put_never_replaces_a_directory(store: Store, root: str) -> None:
     """A file is not put in the place of a directory."""
+    if not store.traits.directories:
+        return
     await store.mkdir(f"{root}/d")
     with pytest.raises(PreconditionError):
         await store.put(f"{root}/d", b"")
@@ -321,10 +325,56 @@ async def delete_tree_removes_all_below(store: Store, root: str) -> None:
     await store.mkdir(f"{root}/d/e/f")
     await store.put(f"{root}/d/e/g", b"")
     await store.put(f"{root}/d2", b"")
-    await store.delete_tree(f"{root}/d")
+    await remove_tree(store, f"{root}/d")
     assert await names_in(store, root) == ["d2"]
-    await store.delete_tree(f"{root}/d2")
+    await remove_tree(store, f"{root}/d2")
     assert await names_in(store, root) == []
+
+
+@rule
+async def a_file_and_a_directory_may_have_one_name(store: Store, root: str) -> None:
+    """Where files bring their directories along, both are there and neither hides the other."""
+    if store.traits.directories:
+        return
+    await store.put(f"{root}/d/f", b"inner")
+    await store.put(f"{root}/d", b"file")
+    assert (await store.head(f"{root}/d")).kind is Kind.FILE
+    shown = [(info.path, info.kind) for info in await list_all(store, root)]
+    assert sorted(shown, key=str) == [(f"{root}/d", Kind.DIRECTORY), (f"{root}/d", Kind.FILE)]
+    assert await store.get(f"{root}/d", LIMIT) == b"file"
+    assert await names_in(store, f"{root}/d") == ["f"]
+
+
+# --- many at once ----------------------------------------------------------------------------
+
+
+@rule
+async def a_tree_is_listed_and_deleted_in_bulk(store: Store, root: str) -> None:
+    """Everything below is listed as head says it; a file goes only while it is the one meant."""
+    if not store.traits.bulk_delete:
+        return
+    bulk = cast(BulkStore, store)
+    for name in ("a/b/f", "a/g", "a/h", "ab"):
+        await store.put(f"{root}/{name}", name.encode())
+    await store.mkdir(f"{root}/a/empty")
+    listed = [info async for page in tree_pages(store, f"{root}/a") for info in page]
+    files = {info.path: info for info in listed if not info.is_dir}
+    assert sorted(files) == [f"{root}/a/b/f", f"{root}/a/g", f"{root}/a/h"]
+    assert f"{root}/a/empty" in [info.path for info in listed if info.is_dir]
+    assert files[f"{root}/a/g"] == await store.head(f"{root}/a/g")
+
+    await store.put(f"{root}/a/g", b"another")
+    gone = files[f"{root}/a/h"]._replace(path=f"{root}/a/gone")
+    said = await bulk.delete_many([*files.values(), gone])
+    assert [type(error) for error in said] == [
+        type(None),
+        PreconditionError,
+        type(None),
+        NotFoundError,
+    ]
+    assert await store.get(f"{root}/a/g", LIMIT) == b"another"
+    await remove_tree(store, f"{root}/a")
+    assert await names_in(store, root) == ["ab"]
 
 
 # --- mkdir -----------------------------------------------------------------------------------
@@ -341,9 +391,10 @@ async def mkdir_makes_parents_and_likes_what_is_there(store: Store, root: str) -
 
 @rule
 async def mkdir_refuses_a_file(store: Store, root: str) -> None:
-    """A file at the path or above it is refused and stays."""
+    """A file at the path, and where files need their directories above it, stays."""
     await store.put(f"{root}/f", b"")
-    for path in (f"{root}/f", f"{root}/f/d", f"{root}/f/d/e"):
+    above = (f"{root}/f/d", f"{root}/f/d/e") if store.traits.directories else ()
+    for path in (f"{root}/f", *above):
         with pytest.raises(PreconditionError):
             await store.mkdir(path)
     assert (await store.head(f"{root}/f")).kind is Kind.FILE
@@ -387,8 +438,9 @@ async def copy_refuses_directories(store: Store, root: str) -> None:
     await store.put(f"{root}/f", b"")
     with pytest.raises(PreconditionError):
         await store.copy(f"{root}/d", f"{root}/x")
-    with pytest.raises(PreconditionError):
-        await store.copy(f"{root}/f", f"{root}/d", overwrite=True)
+    if store.traits.directories:
+        with pytest.raises(PreconditionError):
+            await store.copy(f"{root}/f", f"{root}/d", overwrite=True)
     assert await names_in(store, root) == ["d", "f"]
 
 
@@ -432,6 +484,11 @@ async def rename_does_not_replace_unasked(store: Store, root: str) -> None:
     """Whatever is at the destination, an empty directory too, stays and so does the source."""
     await store.put(f"{root}/f", b"new")
     await store.put(f"{root}/g", b"old")
+    with pytest.raises(ExistsError):
+        await store.rename(f"{root}/f", f"{root}/g")
+    assert await store.get(f"{root}/g", LIMIT) == b"old"
+    if not store.traits.directories:
+        return
     await store.mkdir(f"{root}/d")
     await store.mkdir(f"{root}/e")
     for source in ("f", "e"):
@@ -456,6 +513,8 @@ async def rename_replaces_a_file_when_asked(store: Store, root: str) -> None:
 @rule
 async def rename_replaces_never_another_kind(store: Store, root: str) -> None:
     """With replace, no file takes a directory's place, and no directory a file's."""
+    if not store.traits.directories:
+        return
     await store.put(f"{root}/f", b"file")
     await store.mkdir(f"{root}/d")
     for source, dest in (("f", "d"), ("d", "f")):
@@ -468,6 +527,8 @@ async def rename_replaces_never_another_kind(store: Store, root: str) -> None:
 @rule
 async def rename_never_moves_into_a_directory(store: Store, root: str) -> None:
     """A directory that holds something is neither replaced nor moved into."""
+    if not store.traits.atomic_directory_rename:
+        return
     for name in ("a", "b"):
         await store.mkdir(f"{root}/{name}")
         await store.put(f"{root}/{name}/{name}", b"")
@@ -492,6 +553,8 @@ async def rename_needs_the_parent_of_its_destination(store: Store, root: str) ->
 @rule
 async def rename_refuses_to_move_a_directory_below_itself(store: Store, root: str) -> None:
     """A directory cannot be moved into itself; it stays as it is."""
+    if not store.traits.atomic_directory_rename:
+        return
     await store.mkdir(f"{root}/d")
     for replace in (False, True):
         with pytest.raises(StoreError):
@@ -565,17 +628,23 @@ async def sync_needs_something_to_make_last(store: Store, root: str) -> None:
 
 @rule
 async def names_are_kept_as_they_are(store: Store, root: str) -> None:
-    """Spaces, percent signs, emoji and every other hostile name survive every request."""
+    """Spaces, percent signs, emoji and every other hostile name survive, or are refused at once."""
     await store.mkdir(f"{root}/in")
+    kept = []
     for name in NAMES:
-        await store.put(f"{root}/{name}", name.encode())
+        try:
+            await store.put(f"{root}/{name}", name.encode())
+        except RejectedError:
+            assert name == "new\nline"
+            continue
+        kept.append(name)
         await store.rename(f"{root}/{name}", f"{root}/in/{name}")
         await store.copy(f"{root}/in/{name}", f"{root}/in/c{name}")
         await store.delete(f"{root}/in/c{name}")
         assert (await store.head(f"{root}/in/{name}")).path == f"{root}/in/{name}"
         assert await store.get(f"{root}/in/{name}", LIMIT) == name.encode()
-    assert await names_in(store, f"{root}/in") == sorted(NAMES)
-    await store.delete_tree(f"{root}/in")
+    assert await names_in(store, f"{root}/in") == sorted(kept)
+    await remove_tree(store, f"{root}/in")
 
 
 @rule
