@@ -19,6 +19,8 @@ from asynccommit.errors import UrlError
 _SPACES = "\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _QUOTED = rf'\x01-\x20"#%<>?\[\\\]^`{{|}}\x7f-\x9f{_SPACES}'
 _TO_ENCODE = re.compile(f"[{_QUOTED}]")
+# Two names of one store: manifests have the one that Hadoop knows.
+_SAME = {"gcs": "gs"}
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})|%2[Ff]|%00")
 _BARE = re.compile(f"[{_QUOTED.replace('%', '')}]")
@@ -36,8 +38,8 @@ class Address:
     """A place in a store.
 
     Attributes:
-        scheme: in lower case: ``file``, ``abfs``, ...
-        authority: ``container@account.dfs.core.windows.net``, ``""`` for ``file``.
+        scheme: in lower case: ``file``, ``abfs``, ``gs`` (for ``gcs`` too), ...
+        authority: ``container@account.dfs.core.windows.net``, a bucket, ``""`` for ``file``.
         path: decoded and absolute, without a slash at the end unless it is the root.
     """
 
@@ -187,6 +189,7 @@ def _address(text: str, scheme: str, authority: str, path: str) -> Address:
     if not _AUTHORITY.fullmatch(authority):
         raise UrlError(f"{_show(text)} has no valid host or container")
     scheme = scheme.lower()
+    scheme = _SAME.get(scheme, scheme)
     if scheme == "file" and authority:
         raise UrlError(f"{_show(text)} names a host: a local path is file:/path")
     return Address(scheme, authority, path)

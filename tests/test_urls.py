@@ -23,7 +23,14 @@ names = st.text(
 paths = st.lists(names, max_size=5).map(lambda parts: "/" + "/".join(parts))
 addresses = st.builds(
     lambda store, path: Address(store[0], store[1], path),
-    st.sampled_from([("file", ""), ("abfs", "c@acc.dfs.core.windows.net"), ("hdfs", "nn:8020")]),
+    st.sampled_from(
+        [
+            ("file", ""),
+            ("abfs", "c@acc.dfs.core.windows.net"),
+            ("gs", "my_bucket.example.com"),
+            ("hdfs", "nn:8020"),
+        ]
+    ),
     paths,
 )
 
@@ -271,3 +278,26 @@ def test_under_never_lets_a_path_out(parts: list[str]) -> None:
         return
     assert path.startswith("/t/")
     assert not {"", ".", ".."} & set(path[3:].split("/"))
+
+
+# --- Google Cloud Storage --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bucket", ["data", "my-bucket_1", "my_bucket.example.com", "0a.b"])
+def test_a_bucket_is_the_authority(bucket: str) -> None:
+    """With all the characters that its name may have."""
+    assert parse_url(f"gs://{bucket}/a b/c") == Address("gs", bucket, "/a b/c")
+    assert parse_url(f"gs://{bucket}") == Address("gs", bucket, "/")
+
+
+def test_gcs_is_another_name_of_gs() -> None:
+    """Users type either; manifests have the one that Hadoop knows, and either reads back."""
+    address = parse_url("gcs://bucket/t")
+
+    assert address == parse_url("gs://bucket/t") == parse_url("GCS://bucket/t")
+    assert address.encode() == str(address) == "gs://bucket/t"
+    assert decode_uri("gcs://bucket/t/a%20b") == address.child("a b")
+    assert Under(address).path("gcs://bucket/t/a%20b") == "/t/a b"
+    assert Under(address).path("gs://bucket/t/f") == "/t/f"
+    with pytest.raises(UrlError, match="is in another store"):
+        Under(address).path("gcs://other/t/f")

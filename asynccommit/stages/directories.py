@@ -50,10 +50,11 @@ async def move_one_aside(run: Run, aside: Aside) -> None:
         await run.store.rename(aside.path, place, etag=aside.etag)
     except NotFoundError:
         await require_place(run)
+        if aside.path == run.layout.success:
+            return  # another job has taken it, and may have put its own there meanwhile
         if await is_there(run.store, aside.path):
             raise
-        if aside.path != run.layout.success:
-            run.warn(f"{aside.path} was to be replaced and is gone")
+        run.warn(f"{aside.path} was to be replaced and is gone")
     except ExistsError:
         return  # moved before: what is there now has come since
     except PreconditionError:

@@ -31,6 +31,7 @@ from asynccommit.wrappers.throttle import Throttle
 
 _NEAR, _FAR = 5, 12  # attempts
 _ADLS = "asynccommit.stores.adls.AdlsStore"
+_GCS = "asynccommit.stores.gcs.GcsStore"
 
 STORES: Mapping[str, str] = MappingProxyType(
     {
@@ -38,6 +39,8 @@ STORES: Mapping[str, str] = MappingProxyType(
         "abfs": _ADLS,
         "abfss": _ADLS,
         "az": _ADLS,
+        "gs": _GCS,
+        "gcs": _GCS,
     }
 )
 """Scheme -> dotted name of the class, which is imported when a store of it is opened."""

@@ -6,10 +6,9 @@ from asynccommit.errors import DeniedError, RejectedError
 from asynccommit.host import Host
 from asynccommit.stores.adls_errors import Judge, Request, explain
 from asynccommit.stores.adls_wire import VERSION, Query, encode, query
-from asynccommit.stores.azure_credentials import TokenError
 from asynccommit.stores.azure_options import AzureSettings
-from asynccommit.stores.azure_tokens import Flight
 from asynccommit.stores.http import Response, Transport, TransportError
+from asynccommit.stores.tokens import Flight, TokenError
 
 SMALL = 1 << 16  # most bytes of an answer that carries no data
 

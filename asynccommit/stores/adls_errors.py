@@ -22,7 +22,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.stores.adls_wire import parse_date
-from asynccommit.stores.azure_credentials import Credential, Sas, SharedKey, TokenError
+from asynccommit.stores.azure_credentials import Credential, Sas, SharedKey
 from asynccommit.stores.azure_endpoint import Place
 from asynccommit.stores.http import (
     NotSentError,
@@ -31,6 +31,7 @@ from asynccommit.stores.http import (
     TransportError,
     UntrustedError,
 )
+from asynccommit.stores.tokens import TokenError
 
 Answer = Response | TransportError | TokenError | ValueError
 """What comes of a request; a ``ValueError`` says that path or answer cannot be read."""

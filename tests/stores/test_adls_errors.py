@@ -19,7 +19,7 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.stores.adls_errors import Answer, Judge, Request, explain
-from asynccommit.stores.azure_credentials import Anonymous, Credential, Sas, SharedKey, TokenError
+from asynccommit.stores.azure_credentials import Anonymous, Credential, Sas, SharedKey
 from asynccommit.stores.azure_endpoint import Place
 from asynccommit.stores.http import (
     NoAnswerError,
@@ -29,6 +29,7 @@ from asynccommit.stores.http import (
     TransportError,
     UntrustedError,
 )
+from asynccommit.stores.tokens import TokenError
 
 NOW = 1_709_658_548.0
 KEY = "a2V5IG9mIGFuIGFjY291bnQ="

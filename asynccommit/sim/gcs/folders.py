@@ -102,7 +102,9 @@ class Folders(Buckets):
         folder = _folder(found, name)
         check_metageneration(folder, preconditions)
         self._check_movable(found, folder.name)
-        if found.names.any_below(folder.name) or found.folder_names.any_below(folder.name):
+        if folder.name in found.objects or any(
+            names.any_below(folder.name) for names in (found.names, found.folder_names)
+        ):  # inferred: an object of the folder's own name is in it
             raise refuse("conflict", "The folder you tried to delete is not empty.")
         del found.folders[folder.name]
         found.folder_names.removed()

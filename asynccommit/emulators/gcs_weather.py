@@ -1,0 +1,54 @@
+"""What becomes of a request under weather: a batch is struck as a whole and part by part.
+
+The parts of a batch wait side by side, as at the service. What becomes of a part beyond its own
+answer becomes of the batch: if a part's answer is cut off, so is that of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from asynccommit.emulators.gcs_call import Call
+from asynccommit.emulators.gcs_wire import Answer, error_answer
+from asynccommit.sim.faults import CLEAR, SLOW, Decision, Reply, Weather
+from asynccommit.sim.gcs.model import GcsRefusal, refuse
+
+Later: TypeAlias = Callable[[float, Callable[[], object]], None]
+"""Lets something happen after so many seconds."""
+
+
+def decide(weather: Weather, call: Call, later: Later) -> Decision:
+    """Return what becomes of a request; ask once for each. The parts of a batch remember theirs.
+
+    ``later`` is for parts that take effect when the batch is answered already.
+    """
+    op = call.route.op
+    if op != "batch":
+        return weather.decide(op, call.place)
+    whole = weather.decide(op, call.place)
+    each = []
+    for part in call.parts:
+        if part.call is not None:
+            part.decision = weather.decide(part.call.route.op, part.call.place)
+            part.later = later
+            each.append(part.decision)
+    return whole if each.count(CLEAR) == len(each) else _joined(whole, each)
+
+
+def _joined(whole: Decision, each: Sequence[Decision]) -> Decision:
+    reply, kind = whole.reply, whole.kind
+    if reply is Reply.TRUE:
+        lost = [one for one in each if one.reply in (Reply.CUT, Reply.NEVER)]
+        if lost:
+            reply, kind = lost[0].reply, lost[0].kind
+    before = max(whole.before, *[one.before for one in each])
+    after = max(whole.after, *[one.after for one in each])
+    kind = kind or (SLOW if after else "")
+    return whole._replace(before=before, after=after, reply=reply, kind=kind)
+
+
+def refused(decision: Decision) -> Answer:
+    """Return the refusal that a decision says, or one for an answer that nobody gets."""
+    no = decision.refusal
+    return error_answer(no if isinstance(no, GcsRefusal) else refuse("backendError"))
