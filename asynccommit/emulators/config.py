@@ -6,16 +6,18 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from asynccommit.emulators.adls_auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.errors import OptionError
-from asynccommit.sim.faults import Climate
+from asynccommit.sim.faults import ADLS, Climate, Dialect
 from asynccommit.sim.latency import Latency
 from asynccommit.sim.reading import Fields
 from asynccommit.sim.store import Limits
+
+T = TypeVar("T")
 
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}").fullmatch
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s)").fullmatch
@@ -45,27 +47,45 @@ class Settings:
 
 def read_settings(text: str | bytes, name: str = "the configuration") -> Settings:
     """Read a JSON object. Raises ``OptionError`` naming what is wrong in it."""
+    return read_file(text, name, _KEYS, _settings)
+
+
+def read_file(
+    text: str | bytes,
+    name: str,
+    keys: Collection[str],
+    read: Callable[[Mapping[str, Any]], T],
+) -> T:
+    """Return what ``read`` makes of a JSON object that has no other keys than ``keys``.
+
+    Raises ``OptionError`` with the name of the file.
+    """
     try:
         given = json.loads(text)
     except ValueError as error:
         raise OptionError(f"{name} is no JSON: {error}") from None
     if not isinstance(given, dict):
         raise OptionError(f"{name} must hold one object")
-    if unknown := sorted(given.keys() - _KEYS):
-        known = ", ".join(sorted(_KEYS))
+    if unknown := sorted(given.keys() - set(keys)):
+        known = ", ".join(sorted(keys))
         raise OptionError(f"{name}: there is no {unknown[0]!r}; known are {known}")
     try:
-        return _settings(given)
+        return read(given)
     except OptionError as error:
         raise OptionError(f"{name}: {error}") from None
 
 
-def _settings(given: Mapping[str, Any]) -> Settings:
+def read_climate(given: Mapping[str, Any], dialect: Dialect = ADLS) -> Climate:
+    """Return the weather among the settings. Raises ``OptionError``."""
     weather = {key: given[key] for key in ("latency", "limit", "faults") if key in given}
+    return Climate.from_json(weather, dialect)
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
     settings = Settings(
-        flat=_truth("flat", given.get("flat", False)),
+        flat=read_truth("flat", given.get("flat", False)),
         filesystems=tuple(_texts(given, "filesystems")),
-        climate=Climate.from_json(weather),
+        climate=read_climate(given),
         pages=read_pages(given.get("pages", {}), Limits()),
     )
     if "accounts" in given:
@@ -87,14 +107,15 @@ def read_pages(given: object, old: Limits) -> Limits:
     pages = Limits(
         page=fields.count("page", old.page, 1),
         delete=fields.count("delete", old.delete),
-        empty_pages=_truth("empty_pages", fields.any("empty_pages", old.empty_pages)),
+        empty_pages=read_truth("empty_pages", fields.any("empty_pages", old.empty_pages)),
         filesystem_delete=fields.number("filesystem_delete", old.filesystem_delete),
     )
     fields.done()
     return pages
 
 
-def _truth(key: str, value: object) -> bool:
+def read_truth(key: str, value: object) -> bool:
+    """Return a setting that is true or false. Raises ``OptionError``."""
     if not isinstance(value, bool):
         raise OptionError(f"{key} must be true or false")
     return value

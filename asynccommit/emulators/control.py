@@ -10,7 +10,7 @@ PUT  weather          replace those of them that are given; ``null`` clears one
 GET  stats            what was asked and answered
 DELETE stats          count from nothing
 GET, PUT tokens       the bearer tokens that are valid (``null``: any) and expired
-GET, PUT pages        how the accounts page and split what they do
+GET, PUT pages        how the service pages and splits what it does
 POST reset            forget everything; the weather is as at the start
 ====================  =======================================================================
 """
@@ -18,27 +18,36 @@ POST reset            forget everything; the weather is as at the start
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from asynccommit.emulators.config import read_pages
 from asynccommit.emulators.server import Request
-from asynccommit.sim.faults import Climate, Fault
+from asynccommit.sim.faults import Climate, Dialect, Fault
 
 if TYPE_CHECKING:
-    from asynccommit.emulators.adls import AdlsEmulator
+    from asynccommit.emulators.emulator import Emulator
 
 PREFIX = b"/_emulator"
 
 
-class Control:
-    """Reads and sets what an emulator does beyond answering."""
+Verb = Callable[[Any], Any]
 
-    def __init__(self, emulator: AdlsEmulator) -> None:
+
+class Control:
+    """Reads and sets what an emulator does beyond answering.
+
+    Args:
+        emulator: the one that is changed.
+        more: (method, name) -> what only this kind of emulator has.
+    """
+
+    def __init__(
+        self, emulator: Emulator, more: Mapping[tuple[str, str], Verb] | None = None
+    ) -> None:
         self._emulator = emulator
-        self._verbs: dict[tuple[str, str], Callable[[Any], Any]] = {
+        self._verbs: dict[tuple[str, str], Verb] = {
             ("GET", "faults"): self._faults,
             ("PUT", "faults"): self._set_faults,
             ("POST", "faults"): self._add_faults,
@@ -49,9 +58,10 @@ class Control:
             ("DELETE", "stats"): self._clear_stats,
             ("GET", "tokens"): self._tokens,
             ("PUT", "tokens"): self._set_tokens,
-            ("GET", "pages"): self._pages,
+            ("GET", "pages"): lambda _: self._emulator.pages(),
             ("PUT", "pages"): self._set_pages,
             ("POST", "reset"): self._reset,
+            **(more or {}),
         }
 
     def answer(self, request: Request) -> bytes:
@@ -73,11 +83,12 @@ class Control:
         return [fault.to_json() for fault in self._emulator.weather.climate.faults]
 
     def _set_faults(self, given: Any) -> Any:
-        self._replace_faults(*_read_faults(given))
+        self._replace_faults(*_read_faults(given, self._emulator.weather.dialect))
         return self._faults(None)
 
     def _add_faults(self, given: Any) -> Any:
-        self._emulator.weather.add(*_read_faults(given))
+        weather = self._emulator.weather
+        weather.add(*_read_faults(given, weather.dialect))
         return self._faults(None)
 
     def _clear_faults(self, _: Any) -> Any:
@@ -96,7 +107,8 @@ class Control:
             raise ValueError("an object with latency, limit or faults is needed")
         old = self._weather(None)
         merged = {key: value for key, value in {**old, **given}.items() if value is not None}
-        self._emulator.weather.climate = Climate.from_json(merged)
+        weather = self._emulator.weather
+        weather.climate = Climate.from_json(merged, weather.dialect)
         return self._weather(None)
 
     def _clear_stats(self, _: Any) -> Any:
@@ -104,32 +116,27 @@ class Control:
         return self._emulator.stats()
 
     def _tokens(self, _: Any) -> Any:
-        keyring = self._emulator.keyring
-        valid = None if keyring.tokens is None else sorted(keyring.tokens)
-        return {"valid": valid, "expired": sorted(keyring.expired)}
+        keys = self._emulator.keys
+        valid = None if keys.tokens is None else sorted(keys.tokens)
+        return {"valid": valid, "expired": sorted(keys.expired)}
 
     def _set_tokens(self, given: Any) -> Any:
         valid, expired = given.get("valid"), given.get("expired", [])
-        keyring = self._emulator.keyring
-        keyring.tokens = None if valid is None else {str(_) for _ in valid}
-        keyring.expired = {str(_) for _ in expired}
+        keys = self._emulator.keys
+        keys.tokens = None if valid is None else {str(_) for _ in valid}
+        keys.expired = {str(_) for _ in expired}
         return self._tokens(None)
 
-    def _pages(self, _: Any) -> Any:
-        return self._emulator.model.limits._asdict()
-
     def _set_pages(self, given: Any) -> Any:
-        limits = read_pages(given, self._emulator.model.limits)
-        for account in self._emulator.accounts.values():
-            account.limits = limits
-        return self._pages(None)
+        self._emulator.set_pages(given)
+        return self._emulator.pages()
 
     def _reset(self, _: Any) -> Any:
         self._emulator.reset()
         return {"reset": True}
 
 
-def _read_faults(given: Any) -> list[Fault]:
+def _read_faults(given: Any, dialect: Dialect) -> list[Fault]:
     rules = given.get("faults") if isinstance(given, dict) else given
     if isinstance(rules, dict):
         rules = [rules]
@@ -137,7 +144,7 @@ def _read_faults(given: Any) -> list[Fault]:
         rules = [given]
     if not isinstance(rules, list):
         raise ValueError("a list of faults is needed")
-    return [Fault.from_json(rule) for rule in rules]
+    return [Fault.from_json(rule, dialect=dialect) for rule in rules]
 
 
 def _json(status: int, value: Any) -> bytes:

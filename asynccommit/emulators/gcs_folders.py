@@ -33,8 +33,6 @@ class Folders:
         shown: Json = {"kind": "storage#folders"}
         if found.items:
             shown["items"] = [show_folder(_, origin) for _ in found.items]
-        if found.prefixes:
-            shown["prefixes"] = found.prefixes
         if found.token:
             shown["nextPageToken"] = found.token
         return chosen(call, shown)

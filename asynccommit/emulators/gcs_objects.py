@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 from asynccommit.emulators.gcs_call import Call, flag, number
-from asynccommit.emulators.gcs_fields import read_mask
+from asynccommit.emulators.gcs_fields import read_mask, select
 from asynccommit.emulators.gcs_object_json import (
     Json,
     b64,
@@ -15,9 +16,18 @@ from asynccommit.emulators.gcs_object_json import (
     viewer,
     wrong,
 )
-from asynccommit.emulators.gcs_wire import NO_CONTENT, Answer, http_date, json_answer
+from asynccommit.emulators.gcs_wire import NO_CONTENT, Answer, http_date, json_answer, rfc3339
 from asynccommit.sim.gcs.checksums import encode_crc32c
-from asynccommit.sim.gcs.model import Details, Object, Query, Rewrite, Service, Source, refuse
+from asynccommit.sim.gcs.model import (
+    Details,
+    GcsRefusal,
+    Object,
+    Query,
+    Rewrite,
+    Service,
+    Source,
+    refuse,
+)
 
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)").fullmatch
 _TYPE = "application/octet-stream"
@@ -30,13 +40,16 @@ class Objects:
         self._service = service
         self._scheme = scheme
 
-    def _shown(self, call: Call, found: Object) -> Answer:
+    def _shown(self, call: Call, found: Object, retained: float | None = None) -> Answer:
         """Return the answer that has an object's resource."""
         origin = call.origin(self._scheme)
         fields = call.query.get("fields")
-        if fields is None:
-            return json_answer(show_object(found, origin))
-        return json_answer(viewer(read_mask(fields), origin)(found))
+        if fields is not None and retained is None:
+            return json_answer(viewer(read_mask(fields), origin)(found))
+        shown = show_object(found, origin)
+        if retained is not None:
+            shown["retentionExpirationTime"] = rfc3339(retained)
+        return json_answer(shown if fields is None else select(shown, read_mask(fields)))
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -51,7 +64,13 @@ class Objects:
             soft_deleted=flag(query, "softDeleted"),
         )
         check_etag(call, found)
-        return self._shown(call, found)
+        return self._shown(call, found, self._retained(found))
+
+    def _retained(self, found: Object) -> float | None:
+        """Return when the retention of an object ends, if it has one."""
+        with suppress(GcsRefusal):  # whoever may see the object may not see the bucket
+            return self._service.get_bucket(found.bucket).retained_until(found)
+        return None
 
     def read(self, call: Call) -> Answer:
         """Return an object's bytes, or a range of them."""
@@ -111,7 +130,7 @@ class Objects:
             preconditions=call.conditions(),
             replace=replace,
         )
-        return self._shown(call, found)
+        return self._shown(call, found, self._retained(found))
 
     def delete(self, call: Call) -> Answer:
         """Delete an object, or one generation."""

@@ -1,7 +1,8 @@
 """What becomes of a request under weather: a batch is struck as a whole and part by part.
 
-The parts of a batch wait side by side, as at the service. What becomes of a part beyond its own
-answer becomes of the batch: if a part's answer is cut off, so is that of the batch.
+The parts of a batch wait side by side, as at the service. Connections are those of whole requests:
+only what strikes the batch itself leaves it without an answer. A part whose own answer is lost is
+answered 503 ``backendError`` within the batch, whether it took effect or not.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TypeAlias
 
 from asynccommit.emulators.gcs_call import Call
 from asynccommit.emulators.gcs_wire import Answer, error_answer
-from asynccommit.sim.faults import CLEAR, SLOW, Decision, Reply, Weather
+from asynccommit.sim.faults import CLEAR, SLOW, Decision, Weather
 from asynccommit.sim.gcs.model import GcsRefusal, refuse
 
 Later: TypeAlias = Callable[[float, Callable[[], object]], None]
@@ -37,18 +38,13 @@ def decide(weather: Weather, call: Call, later: Later) -> Decision:
 
 
 def _joined(whole: Decision, each: Sequence[Decision]) -> Decision:
-    reply, kind = whole.reply, whole.kind
-    if reply is Reply.TRUE:
-        lost = [one for one in each if one.reply in (Reply.CUT, Reply.NEVER)]
-        if lost:
-            reply, kind = lost[0].reply, lost[0].kind
     before = max(whole.before, *[one.before for one in each])
     after = max(whole.after, *[one.after for one in each])
-    kind = kind or (SLOW if after else "")
-    return whole._replace(before=before, after=after, reply=reply, kind=kind)
+    kind = whole.kind or (SLOW if after else "")
+    return whole._replace(before=before, after=after, kind=kind)
 
 
 def refused(decision: Decision) -> Answer:
-    """Return the refusal that a decision says, or one for an answer that nobody gets."""
+    """Return the refusal that a decision says; of an answer that is lost, ``backendError``."""
     no = decision.refusal
     return error_answer(no if isinstance(no, GcsRefusal) else refuse("backendError"))

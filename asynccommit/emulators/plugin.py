@@ -1,7 +1,8 @@
-"""Fixtures for pytest: an emulator of ADLS Gen2 for each test that asks for one.
+"""Fixtures for pytest: an emulator of a store for each test that asks for one.
 
-``adls_emulator`` serves on the loop of an async test (with pytest-asyncio or anyio's plugin);
-``adls_emulator_thread`` on a thread of its own, for tests that block, start processes or a JVM.
+``adls_emulator`` and ``gcs_emulator`` serve on the loop of an async test (with pytest-asyncio or
+anyio's plugin); ``adls_emulator_thread`` and ``gcs_emulator_thread`` on a thread of their own, for
+tests that block, start processes or a JVM.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ import pytest
 
 if TYPE_CHECKING:
     from asynccommit.emulators.adls import AdlsEmulator, EmulatorThread
+    from asynccommit.emulators.gcs import GcsEmulator, GcsEmulatorThread
 
 try:
     from pytest_asyncio import fixture as async_fixture
 except ImportError:  # anyio's plugin takes ordinary fixtures
     async_fixture = pytest.fixture  # type: ignore[assignment]
 
+# The imports wait: every pytest session where the package is installed loads this module.
+
 
 @async_fixture
 async def adls_emulator(request: pytest.FixtureRequest) -> AsyncIterator[AdlsEmulator]:
     """An ``AdlsEmulator`` on the loop of this test, on a free port, with nothing in it."""
-    # The imports wait: every pytest session where the package is installed loads this module.
     from asynccommit.emulators.adls import AdlsEmulator
 
-    test: Any = getattr(request.node, "obj", None)
-    if test is not None and not iscoroutinefunction(test):
-        pytest.fail("adls_emulator is for async tests: take adls_emulator_thread in this one")
+    _need_async(request)
     async with AdlsEmulator() as emulator:
         yield emulator
 
@@ -41,3 +42,29 @@ def adls_emulator_thread() -> Iterator[EmulatorThread]:
 
     with running_emulator() as emulator:
         yield emulator
+
+
+@async_fixture
+async def gcs_emulator(request: pytest.FixtureRequest) -> AsyncIterator[GcsEmulator]:
+    """A ``GcsEmulator`` on the loop of this test, on a free port, without a bucket."""
+    from asynccommit.emulators.gcs import GcsEmulator
+
+    _need_async(request)
+    async with GcsEmulator() as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def gcs_emulator_thread() -> Iterator[GcsEmulatorThread]:
+    """The same on a thread of its own."""
+    from asynccommit.emulators.gcs import running_gcs_emulator
+
+    with running_gcs_emulator() as emulator:
+        yield emulator
+
+
+def _need_async(request: pytest.FixtureRequest) -> None:
+    test: Any = getattr(request.node, "obj", None)
+    if test is not None and not iscoroutinefunction(test):
+        name = request.fixturename
+        pytest.fail(f"{name} is for async tests: take {name}_thread in this one")

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import socket
 import ssl
+import struct
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ _log = logging.getLogger(__name__)
 _QUEUED = 32  # requests that one connection may have waiting before it is no longer read
 _LINGER = 1.0  # seconds between the refusal of a connection and its end
 _TURNS = 20  # of the loop until connections that were cut have ended
+_BEGINNING = 5  # of it until one that was accepted begins
+_NO_LINGER = struct.pack("ii", 1, 0)
 _NAMES: dict[bytes, str] = {}  # header names as they were sent -> lower case
 _REASONS = {400: "Bad Request", 413: "Request Entity Too Large", 431: "Headers Too Large"}
 
@@ -44,7 +47,7 @@ class App(Protocol):
     """What an emulator is to the server."""
 
     def __call__(self, request: Request, connection: Connection, /) -> None:
-        """Answer with ``connection.send`` or ``connection.cut``, exactly once, now or later."""
+        """Answer with ``send``, ``cut``, ``reset`` or ``hang_up``, exactly once, now or later."""
         ...
 
 
@@ -195,6 +198,25 @@ class Connection(asyncio.Protocol):
         elif self._refused or self._queue:
             self._next()
 
+    def begin(self, part: bytes) -> None:
+        """Send the beginning of the answer; ``send`` sends the rest, or ``hang_up`` none."""
+        if self._transport is not None:
+            self._transport.write(part)
+
+    def hang_up(self) -> None:
+        """Close the connection when what was written is sent."""
+        self._busy = False
+        self._queue.clear()
+        if self._transport is not None:
+            self._transport.close()
+
+    def reset(self) -> None:
+        """Close the connection so that the client is told of a reset."""
+        sock = None if self._transport is None else self._transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.cut()
+
     def cut(self) -> None:
         """Close the connection without an answer, and without what was not sent yet."""
         self._busy = False
@@ -286,6 +308,12 @@ class Server:
         """Close the port and every connection."""
         if self._server is None:
             return
+        # What is accepted and has not begun would never be closed: let it begin, and no more.
+        loop = asyncio.get_running_loop()
+        for sock in self._server.sockets:
+            loop.remove_reader(sock.fileno())
+        for _ in range(_BEGINNING):
+            await asyncio.sleep(0)
         self._server.close()
         for connection in list(self._open):
             connection.cut()

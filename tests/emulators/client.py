@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import hmac
@@ -10,11 +9,11 @@ import json
 import time
 from collections.abc import Mapping
 from email.utils import formatdate
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote
 
 from asynccommit.emulators.adls import AdlsEmulator
+from tests.emulators.raw import Raw
 
 VERSION = "2024-11-04"
 SIGNED = (
@@ -51,33 +50,15 @@ class Answer(NamedTuple):
         return self.headers["etag"]
 
 
-class WireClient:
+class WireClient(Raw):
     """One connection to an emulator; signs with the key of its account."""
 
     def __init__(self, emulator: AdlsEmulator, filesystem: str = "data") -> None:
+        super().__init__(emulator)
         self.emulator = emulator
         self.filesystem = filesystem
         self.key = emulator.key
         self.skew = 0.0
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """End the connection."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
 
     async def ask(
         self,
@@ -140,31 +121,11 @@ class WireClient:
 
     async def exchange(self, data: bytes, *, bodiless: bool = False) -> Answer:
         """Send bytes and read one answer. Raises ``IncompleteReadError`` if it is cut."""
-        if self._writer is None:
-            self._reader, self._writer = await asyncio.open_connection(
-                "127.0.0.1", self.emulator.port
-            )
-        self._writer.write(data)
-        return await self.read(bodiless=bodiless)
+        return Answer(*await self.talk(data, bodiless=bodiless))
 
-    async def read(self, *, bodiless: bool = False) -> Answer:
-        """Read one answer; after an answer that ends the connection a new one is made."""
-        assert self._reader is not None
-        head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        first, *lines = head.strip().split("\r\n")
-        headers = {}
-        for line in lines:
-            name, _, value = line.partition(":")
-            assert name.lower() not in headers, f"{name} comes twice"
-            headers[name.lower()] = value.strip()
-        status = int(first.split()[1])
-        if status == 100:
-            return await self.read(bodiless=bodiless)
-        size = 0 if bodiless or status == 304 else int(headers["content-length"])
-        body = await self._reader.readexactly(size)
-        if headers.get("connection") == "close":
-            await self.close()
-        return Answer(status, headers, body)
+    async def next(self, *, bodiless: bool = False) -> Answer:
+        """Read one more answer, to what was sent before."""
+        return Answer(*await self.read(bodiless=bodiless))
 
     async def make(self, path: str, data: bytes = b"") -> Answer:
         """Write a file, and return the answer that has its etag."""

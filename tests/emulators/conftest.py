@@ -1,4 +1,4 @@
-"""An emulator with a filesystem, and a client that shows its wire."""
+"""Emulators with something to ask about, and clients that show their wires."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from collections.abc import AsyncIterator
 import pytest
 
 from asynccommit.emulators.adls import AdlsEmulator
-from asynccommit.emulators.plugin import adls_emulator, adls_emulator_thread
+from asynccommit.emulators.gcs import GcsEmulator
+from asynccommit.emulators.plugin import (
+    adls_emulator,
+    adls_emulator_thread,
+    gcs_emulator,
+    gcs_emulator_thread,
+)
+from asynccommit.sim.gcs.model import BucketOptions
 from tests.emulators.client import WireClient
+from tests.emulators.gcs_client import BUCKET, GcsClient
 
-__all__ = ["adls_emulator", "adls_emulator_thread"]
+__all__ = ["adls_emulator", "adls_emulator_thread", "gcs_emulator", "gcs_emulator_thread"]
 
 
 @pytest.fixture
@@ -18,4 +26,20 @@ async def wire(adls_emulator: AdlsEmulator) -> AsyncIterator[WireClient]:
     """A client of an emulator that has the filesystem ``data``."""
     adls_emulator.model.create_filesystem("data")
     async with WireClient(adls_emulator) as client:
+        yield client
+
+
+@pytest.fixture
+async def gcs(gcs_emulator: GcsEmulator) -> AsyncIterator[GcsClient]:
+    """A client of an emulator that has the flat bucket ``data``."""
+    gcs_emulator.service.create_bucket(BUCKET)
+    async with GcsClient(gcs_emulator) as client:
+        yield client
+
+
+@pytest.fixture
+async def hns(gcs_emulator: GcsEmulator) -> AsyncIterator[GcsClient]:
+    """A client of an emulator whose bucket ``data`` has a hierarchical namespace."""
+    gcs_emulator.service.create_bucket(BUCKET, BucketOptions(hns=True))
+    async with GcsClient(gcs_emulator) as client:
         yield client

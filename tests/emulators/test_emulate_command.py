@@ -1,4 +1,4 @@
-"""``asynccommit emulate adls``: what it says, serves, refuses, and how it ends."""
+"""``asynccommit emulate``: what it says, serves, refuses, and how it ends."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 from asynccommit.cli.emulate import app
 from asynccommit.emulators.adls_auth import DEVELOPMENT_KEY
 
-COMMAND = [sys.executable, "-c", "from asynccommit.cli.emulate import app; app()", "adls"]
+COMMAND = [sys.executable, "-c", "from asynccommit.cli.emulate import app; app()"]
 
 
 @contextmanager
-def _serving(*options: str) -> Iterator[subprocess.Popen[str]]:
+def _serving(*options: str, store: str = "adls") -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [*COMMAND, "--port", "0", *options],
+        [*COMMAND, store, "--port", "0", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -137,3 +137,78 @@ def test_errors_are_json_if_wanted() -> None:
     result = CliRunner().invoke(app, ["adls", "--json", "--latency", "20"])
 
     assert json.loads(result.stdout)["error"] == "usage"
+
+
+# --- Google Cloud Storage --------------------------------------------------------------------
+
+
+def test_command_serves_buckets_until_it_is_told_to_stop() -> None:
+    """It says as JSON where it is, and what the environment of clients is to be."""
+    with _serving("--json", "-b", "one", "-b", "two", "--hns", store="gcs") as process:
+        facts = _facts(process)
+        buckets = _get(facts, "buckets")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+
+    assert (process.returncode, errors) == (0, "")
+    assert facts["buckets"] == ["one", "two"]
+    assert all(options["hns"] for options in buckets.values())
+    assert facts["endpoint"] == f"http://127.0.0.1:{facts['port']}"
+    assert facts["environ"] == {"STORAGE_EMULATOR_HOST": facts["endpoint"]}
+
+
+def test_command_says_how_to_reach_its_buckets() -> None:
+    """For the SDKs, for asynccommit and gcsfs, for Hadoop."""
+    with _serving("-b", "data", store="gcs") as process:
+        assert process.stdout is not None
+        said = ""
+        while "fs.gs.hierarchical" not in said:
+            said += process.stdout.readline()
+        process.terminate()
+        _, errors = process.communicate(timeout=30)
+
+    assert "STORAGE_EMULATOR_HOST=http://127.0.0.1:" in said
+    assert "gs://data/path" in said
+    assert '"token": "anon"' in said
+    assert "fs.gs.storage.root.url=http://127.0.0.1:" in said
+    assert "stopped after 0 requests" in errors
+
+
+def test_command_makes_the_weather_of_buckets(tmp_path: Path) -> None:
+    """Options add to the file, and so do buckets."""
+    config = tmp_path / "weather.json"
+    faults, buckets = [{"kind": "before", "op": "list"}], {"kept": {"versioning": True}}
+    given = {"faults": faults, "buckets": buckets, "pages": {"page": 9}}
+    config.write_text(json.dumps(given))
+    options = ["--latency", "1ms", "--limit", "100", "--lost", "2%", "--config", str(config)]
+
+    with _serving("--json", *options, "-b", "mine", store="gcs") as process:
+        facts = _facts(process)
+        found, pages, buckets = (_get(facts, name) for name in ("weather", "pages", "buckets"))
+
+    assert found["limit"]["rate"] == 100
+    assert [(fault["kind"], fault["op"]) for fault in found["faults"]] == [
+        ("before", "list"),
+        ("cut", "move"),
+    ]
+    assert pages["page"] == 9
+    assert facts["buckets"] == ["kept", "mine"]
+    assert buckets["kept"]["versioning"]
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--latency", "20"], "20ms"),
+        (["--lost", "2"], "2%"),
+        (["--config", "/nowhere/file.json"], "/nowhere/file.json cannot be read"),
+        (["--bucket", "A!"], "bucket 'A!'"),
+        (["--address", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+    ],
+)
+def test_options_of_buckets_that_are_wrong_are_named(options: list[str], said: str) -> None:
+    """Each with the option's name or value, and exit code 2."""
+    result = CliRunner().invoke(app, ["gcs", "--port", "0", *options])
+
+    assert result.exit_code == 2
+    assert said in result.output

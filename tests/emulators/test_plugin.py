@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from asynccommit.emulators.adls import AdlsEmulator, EmulatorThread, running_emulator
+from asynccommit.emulators.gcs import GcsEmulator, GcsEmulatorThread, running_gcs_emulator
 
 
 async def test_fixture_serves_on_the_loop_of_the_test(adls_emulator: AdlsEmulator) -> None:
@@ -60,3 +61,27 @@ def test_fixture_of_async_tests_says_so_in_another(tmp_path: Path) -> None:
     )
 
     assert "take adls_emulator_thread" in done.stdout
+
+
+async def test_fixture_of_buckets_serves_on_the_loop_of_the_test(gcs_emulator: GcsEmulator) -> None:
+    """It has an address, and the model can be looked into."""
+    gcs_emulator.service.create_bucket("data")
+
+    assert gcs_emulator.environ == {"STORAGE_EMULATOR_HOST": gcs_emulator.endpoint}
+    assert gcs_emulator.endpoint == f"http://127.0.0.1:{gcs_emulator.port}"
+
+
+def test_fixture_of_buckets_on_a_thread(gcs_emulator_thread: GcsEmulatorThread) -> None:
+    """What is done through it is done between two requests."""
+    gcs_emulator_thread.do(lambda emulator: emulator.service.create_bucket("data"))
+    url = f"{gcs_emulator_thread.endpoint}/storage/v1/b/data"
+
+    with urllib.request.urlopen(url) as answer:
+        assert json.load(answer)["name"] == "data"
+
+
+def test_thread_of_buckets_takes_the_emulator_s_arguments() -> None:
+    """And ends with the block."""
+    with running_gcs_emulator(buckets=["one", "two"], seed=3) as emulator:
+        assert emulator.do(lambda inner: inner.bucket) == "one"
+        assert emulator.environ["STORAGE_EMULATOR_HOST"] == emulator.endpoint

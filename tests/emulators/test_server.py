@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import socket
 import ssl
 from itertools import pairwise
 
@@ -12,7 +14,7 @@ import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asynccommit.emulators.adls import AdlsEmulator
+from asynccommit.emulators.adls import AdlsEmulator, running_emulator
 from asynccommit.emulators.server import Connection, Limits, Request, Server
 from tests.emulators.client import WireClient
 
@@ -33,7 +35,7 @@ async def test_pipelined_requests_are_answered_in_order(wire: WireClient) -> Non
     others = [b"HEAD /none%d HTTP/1.1\r\nHost: x\r\n\r\n" % n for n in range(100)]
 
     first = await wire.exchange(b"".join(others) + HEAD + b"\r\n", bodiless=True)
-    rest = [await wire.read(bodiless=True) for _ in range(100)]
+    rest = [await wire.next(bodiless=True) for _ in range(100)]
 
     assert {answer.status for answer in (first, *rest[:-1])} == {404}
     assert rest[-1].status == 401
@@ -65,7 +67,7 @@ async def test_what_is_no_http_is_refused(wire: WireClient, data: bytes) -> None
 async def test_requests_before_a_bad_one_are_answered(wire: WireClient) -> None:
     """What came whole has its answer first."""
     first = await wire.exchange(HEAD + b"\r\nnonsense\r\n\r\n", bodiless=True)
-    second = await wire.read()
+    second = await wire.next()
 
     assert (first.status, second.status) == (401, 400)
 
@@ -333,3 +335,14 @@ async def test_requests_are_the_same_however_they_arrive(cuts: list[int]) -> Non
 async def test_no_bytes_make_a_connection_fail(pieces: list[bytes]) -> None:
     """Whatever comes is read, refused or ignored; nothing is raised."""
     await _fed(pieces)
+
+
+def test_connections_that_have_not_begun_are_closed_with_the_server() -> None:
+    """Those too that were accepted in the very moment of its end: none is left to warn later."""
+    for _ in range(10):
+        with running_emulator() as emulator:
+            sockets = [socket.create_connection(("127.0.0.1", emulator.port)) for _ in range(3)]
+        for sock in sockets:
+            sock.close()
+
+    gc.collect()
