@@ -17,6 +17,7 @@ from collections.abc import (
     Iterator,
     Sized,
 )
+from contextlib import suppress
 from typing import Generic, TypeVar, cast
 
 from asynccommit.errors import (
@@ -28,7 +29,7 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.store import BulkStore, Info, Page, Store
+from asynccommit.store import BulkStore, Info, Kind, Page, Store
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -274,12 +275,14 @@ async def remove_tree(store: Store, path: str) -> None:
     if store.traits.recursive_delete:
         await store.delete_tree(path)
         return
-    found = await remove_below(store, path)
+    if await remove_below(store, path):
+        with suppress(NotFoundError, ExistsError):
+            await remove_directory(store, path)
+        return
     try:
-        await store.delete(path)
+        await remove_directory(store, path)
     except NotFoundError:
-        if not found:
-            raise
+        await remove_file(store, path)
 
 
 async def remove_below(
@@ -328,6 +331,35 @@ async def remove_files(store: Store, entries: list[Info]) -> None:
             error = (await bulk.delete_many([info]))[0]
         if error is not None and not isinstance(error, NotFoundError | PreconditionError):
             raise error
+
+
+async def remove_file(store: Store, path: str) -> None:
+    """Delete a file: the very one that is there now, where the store can tell. Raises what it says.
+
+    A deletion by name alone that is sent again, or comes late, takes whatever is there then.
+    """
+    if not store.traits.bulk_delete:
+        await store.delete(path)
+        return
+    info = await store.head(path)
+    if not info.is_dir:
+        await remove_files(store, [info])
+
+
+async def remove_directory(store: Store, path: str) -> None:
+    """Delete a directory if nothing is in it, and never a file of its name.
+
+    Raises ``NotFoundError``, and ``ExistsError`` for one that is not empty.
+    """
+    if not store.traits.bulk_delete:
+        await store.delete(path)
+        return
+    async for page in tree_pages(store, path):
+        if any(not info.is_dir or info.etag is not None for info in page):
+            raise ExistsError("delete", path, "the directory is not empty")
+    error = (await cast(BulkStore, store).delete_many([Info(path, Kind.DIRECTORY)]))[0]
+    if error is not None:
+        raise error
 
 
 async def _remove_directories(store: Store, directories: list[Info]) -> None:

@@ -22,9 +22,17 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.job import ENDED, RECORD
-from asynccommit.parallel import for_each, is_there, list_all, list_if_there, remove_tree
+from asynccommit.parallel import (
+    for_each,
+    is_there,
+    list_all,
+    list_if_there,
+    remove_directory,
+    remove_tree,
+    walk,
+)
 from asynccommit.stages.run import Run
-from asynccommit.stages.standing import look
+from asynccommit.stages.standing import epoch_of, look
 from asynccommit.stages.unfenced import close_record, delete_attempt
 
 _ENDED = tuple(f".{how}" for how in ENDED)
@@ -57,7 +65,7 @@ async def clean_up(run: Run) -> Outcome:
 async def _delete_job_dir(run: Run) -> None:
     """Delete the job's directory, and what earlier attempts of it left there."""
     try:
-        await run.store.delete(run.layout.job_dir)
+        await remove_directory(run.store, run.layout.job_dir)
     except NotFoundError:
         return
     except ExistsError:
@@ -82,16 +90,37 @@ async def clean_up_aborted(run: Run) -> Outcome:
     if place != run.layout.attempt_dir and await _has_record(run, place):
         await _put_back(run, place)
         return Outcome.KEPT
+    try:
+        await _refuse_asides(run, place)
+    except PreconditionError:
+        await _put_back(run, place)
+        raise
     outcome = await _delete_attempt(run, place)
     await _delete_bare_job_dir(run)
     await _delete_parents(run)
     return outcome
 
 
+async def _refuse_asides(run: Run, place: str) -> None:
+    """Refuse to delete a table's own files, which a commit without a record has moved aside.
+
+    There is none such, unless somebody deleted the record. Raises ``PreconditionError``.
+    """
+    for child in await list_if_there(run.store, place):
+        if not (child.is_dir and epoch_of(child.path)):
+            continue
+        for aside in await list_if_there(run.store, f"{child.path}/aside"):
+            async for info in walk(run.store, aside.path):
+                if not info.is_dir:
+                    text = "a file of the table that was moved aside, and no record says by whom"
+                    raise PreconditionError("delete", info.path, text)
+
+
 async def _delete_unfenced(run: Run) -> Outcome:
     """Delete what an aborted job attempt has, once no commit of it can begin."""
     if not await is_there(run.store, run.layout.attempt_dir):
         return Outcome.NOTHING
+    await _refuse_asides(run, run.layout.attempt_dir)
     if not await close_record(run):
         return Outcome.KEPT
     await delete_attempt(run)
@@ -175,7 +204,7 @@ async def _is_of_commit(run: Run, place: str) -> bool:
 async def _delete_bare_job_dir(run: Run) -> None:
     """Delete the job's directory if no attempt is in it; what writes left unfinished goes too."""
     try:
-        await run.store.delete(run.layout.job_dir)
+        await remove_directory(run.store, run.layout.job_dir)
     except NotFoundError:
         return
     except ExistsError:
@@ -264,7 +293,7 @@ async def _delete_task_attempts(run: Run, place: str) -> bool:
 async def _delete_parents(run: Run) -> None:
     """Delete ``_temporary`` if this was the last job in it."""
     try:
-        await run.store.delete(run.layout.temporary)
+        await remove_directory(run.store, run.layout.temporary)
     except (ExistsError, NotFoundError):
         pass  # another job is in it, or was quicker
     except StoreError as error:
@@ -274,4 +303,4 @@ async def _delete_parents(run: Run) -> None:
 async def remove_if_empty(run: Run, path: str) -> None:
     """Delete a directory in which nothing is; anything else stays."""
     with suppress(ExistsError, NotFoundError, PreconditionError):
-        await run.store.delete(path)
+        await remove_directory(run.store, path)

@@ -47,6 +47,7 @@ class Loaded:
         rescanned: task attempts whose directory was read for want of their manifest.
         digests: digest of each manifest's bytes by task id, for the commit record.
         vouched: whether the tasks' own messages say what they have committed.
+        manifests: path -> etag of those that were read.
     """
 
     def __init__(self, options: Options, traits: Traits) -> None:
@@ -64,6 +65,7 @@ class Loaded:
         self.rescanned: list[str] = []
         self.bytes = 0
         self.vouched = False
+        self.manifests: dict[str, str | None] = {}
         self._survives = traits.etag_survives_rename
         self._lasting = traits.lasting
         self._tagged = 0
@@ -233,6 +235,7 @@ class _Load:
             raise ManifestError(url, _too_large(info.size, limit))
         with self.run.counted_as("op_load_manifest"):
             data = await self.run.store.get(info.path, limit)
+        self.loaded.manifests[info.path] = info.etag
         self.run.statistics.sample("committer_task_manifest_file_size", len(data))
         return data
 

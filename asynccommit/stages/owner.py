@@ -32,7 +32,7 @@ from asynccommit.formats.commit_record import (
 )
 from asynccommit.host import Host
 from asynccommit.job import Layout
-from asynccommit.parallel import is_there, list_if_there
+from asynccommit.parallel import is_there, list_if_there, remove_file
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.lease import Lease, is_under_way, lease_lost, lease_of
 from asynccommit.stages.run import Phase, Run
@@ -109,7 +109,7 @@ async def is_expired(run: Run, layout: Layout, standing: Standing) -> bool:
         return False
     finally:
         with suppress(StoreError):
-            await run.store.delete(probe)
+            await remove_file(run.store, probe)
     if since is None or since.epoch != standing.epoch:
         return False
     return now - since.seen > since.claim.lease + _SLACK

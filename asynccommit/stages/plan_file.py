@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from asynccommit.errors import ManifestError, NotFoundError, PreconditionError, StoreError
 from asynccommit.formats.commit_plan import (
@@ -19,33 +19,51 @@ from asynccommit.formats.commit_plan import (
 )
 from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.job import Layout
+from asynccommit.parallel import remove_file
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.plan import Aside, Plan, outermost, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry, Spill
-from asynccommit.store import Kind
+from asynccommit.store import Info, Kind
 
 T = TypeVar("T")
 
 
-async def save_plan(run: Run, plan: Plan, plan_id: str) -> tuple[str, ...]:
-    """Write the plan below the job attempt's directory; return its chunks' digests."""
+class Saved(NamedTuple):
+    """A plan on the store: the digests of its chunks, and the etag of the first of them."""
+
+    digests: tuple[str, ...]
+    version: str | None
+
+
+async def save_plan(run: Run, plan: Plan, plan_id: str) -> Saved:
+    """Write the plan below the job attempt's directory."""
     digests: list[str] = []
+    version: str | None = None
     async for chunk in _chunks(run.layout, plan, plan_id):
-        data = encode_chunk(chunk, files_checked=True)
-        path = run.layout.plan(plan_id, chunk.index)
-        await run.store.put(path, data, overwrite=False)
-        await make_durable(run, path)
+        info, data = await _save(run, chunk)
+        version = info.etag if chunk.index == 0 else version
         digests.append(digest(data))
-    return tuple(digests)
+    if not digests and not run.store.traits.fences:  # a record without a plan counts for nothing
+        info, data = await _save(run, PlanChunk(plan_id, 0))
+        return Saved((digest(data),), info.etag)
+    return Saved(tuple(digests), version)
+
+
+async def _save(run: Run, chunk: PlanChunk) -> tuple[Info, bytes]:
+    data = encode_chunk(chunk, files_checked=True)
+    path = run.layout.plan(chunk.plan_id, chunk.index)
+    info = await run.store.put(path, data, overwrite=False)
+    await make_durable(run, path)
+    return info, data
 
 
 async def drop_plan(run: Run, plan_id: str, chunks: int) -> None:
     """Delete a plan that no record names."""
     for index in range(chunks):
         with suppress(StoreError):
-            await run.store.delete(run.layout.plan(plan_id, index))
+            await remove_file(run.store, run.layout.plan(plan_id, index))
 
 
 def digest(data: bytes) -> str:

@@ -33,7 +33,7 @@ from asynccommit.formats.commit_record import (
     encode_record,
 )
 from asynccommit.options import Mode, Options
-from asynccommit.parallel import is_there
+from asynccommit.parallel import is_there, list_if_there, remove_file
 from asynccommit.stages.cleanup import Outcome, begun_attempts, clean_up_aborted
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.durable import make_durable
@@ -48,9 +48,10 @@ from asynccommit.stages.plan import (
     outermost,
     staged_path,
 )
-from asynccommit.stages.plan_file import drop_plan, save_plan
+from asynccommit.stages.plan_file import Saved, drop_plan, save_plan
 from asynccommit.stages.run import Phase, Run
-from asynccommit.stages.standing import is_blank
+from asynccommit.stages.settle import source_print, sources_there
+from asynccommit.stages.standing import PLAN_VERSION, is_blank, look
 
 KEPT: dict[str, type] = {
     "mark_success": bool,
@@ -80,25 +81,25 @@ async def begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) -> 
 async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) -> Lease:
     await _make_place(run, plan)
     plan_id = run.host.new_id()
-    digests = await save_plan(run, plan, plan_id)
-    record = _record(run, plan, plan_id, digests, mode, made_destination=made_destination)
+    saved = await save_plan(run, plan, plan_id)
+    record = _record(run, plan, plan_id, saved, mode, made_destination=made_destination)
     try:
         await _refuse_aborted(run)
         await _require_driver(run)
         await make_durable(run, run.layout.attempt_dir)
-        return await _become_owner(run, record)
+        return await _become_owner(run, record, plan)
     except (OwnedError, PreflightError):
-        await drop_plan(run, plan_id, len(digests))
+        await drop_plan(run, plan_id, len(saved.digests))
         raise
 
 
-async def _become_owner(run: Run, record: CommitRecord) -> Lease:
+async def _become_owner(run: Run, record: CommitRecord, plan: Plan) -> Lease:
     run.owner_id = record.owner.id
     lease = Lease(run)
     try:
         await _write(run, encode_record(record))
         run.epoch, run.manifests = 1, record.manifests
-        if not await take_manifests(run):
+        if not await take_manifests(run) or not await _is_whole(run, plan):
             await _withdraw(run)
             raise _aborted(run)
         refuse_other_attempts(run, await begun_attempts(run, others=True))
@@ -122,6 +123,27 @@ async def _make_place(run: Run, plan: Plan) -> None:
     if not run.store.traits.fences:
         return
     await make_all(run, leaves(ancestors(run.layout.attempt_dir, places)))
+
+
+async def _is_whole(run: Run, plan: Plan) -> bool:
+    """Whether no abort has deleted what is to be moved, where nothing is taken out of its way.
+
+    An abort deletes all manifests before it gives the record's place back. If they are those that
+    were read, there was none; else nothing has been moved yet, and every file must be there.
+    """
+    if run.store.traits.fences:
+        return True
+    read = plan.loaded.manifests
+    there = {
+        info.path: info.etag for info in await list_if_there(run.store, run.layout.manifests_dir)
+    }
+    if read.items() <= there.items():
+        return True
+    present = await sources_there(run, plan)
+    async for entry in plan.loaded.spill.each():
+        if source_print(entry.source, entry.etag) not in present:
+            return False
+    return True
 
 
 async def _refuse_aborted(run: Run) -> None:
@@ -148,7 +170,7 @@ async def _withdraw(run: Run) -> None:
     """Take the record back: nothing was moved, and an abort has taken what there was to move."""
     if not await is_there(run.store, run.layout.owner(2)):
         with suppress(NotFoundError):
-            await run.store.delete(run.layout.record)
+            await remove_file(run.store, run.layout.record)
             run.epoch = 0
         await clean_up_aborted(run)
 
@@ -167,7 +189,7 @@ def _record(
     run: Run,
     plan: Plan,
     plan_id: str,
-    digests: tuple[str, ...],
+    saved: Saved,
     mode: Mode,
     *,
     made_destination: bool,
@@ -189,10 +211,11 @@ def _record(
             **{name: getattr(options, name) for name in KEPT},
             "vouched": loaded.vouched,
             "places": places_of(run, plan),
+            **({PLAN_VERSION: saved.version} if run.store.traits.content_etags else {}),
         },
         made_destination=made_destination,
         plan_id=plan_id,
-        plan=digests,
+        plan=saved.digests,
         outside=_outside(run, plan),
     )
 
@@ -231,7 +254,11 @@ async def _put(run: Run, data: bytes) -> None:
         await run.store.put(path, data, overwrite=False)
     except ExistsError:
         if not is_blank(await run.store.get(path, MAX_RECORD_BYTES)):
-            raise
+            if run.store.traits.fences or await look(run.store, run.layout) is not None:
+                raise
+            await remove_file(run.store, path)  # it came late, and is of a commit that has ended
+            await run.store.put(path, data, overwrite=False)
+            return
         if not run.store.traits.fences:
             raise _aborted(run) from None
         await set_aside_blank(run, path)

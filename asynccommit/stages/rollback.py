@@ -17,7 +17,7 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
-from asynccommit.parallel import for_each, is_there, list_all, remove_files
+from asynccommit.parallel import for_each, is_there, list_all, remove_directory, remove_files
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
@@ -243,7 +243,7 @@ async def _remove_empty(run: Run, plan: Plan, directories: list[str]) -> None:
             if not (await run.store.head(path)).is_dir:
                 return  # a file, whose place it was to take
             if path not in files:
-                await run.store.delete(path)
+                await remove_directory(run.store, path)
             elif run.store.traits.fences and not await list_all(run.store, path):
                 place = undone_path(run.layout, run.place, path)
                 await make_all(run, [place.rpartition("/")[0]])

@@ -16,7 +16,7 @@ from asynccommit.errors import (
 from asynccommit.formats.manifest import DirEntry, FileEntry, TaskManifest, decode_manifest
 from asynccommit.formats.manifest import encode_manifest as encode
 from asynccommit.job import TaskCommit
-from asynccommit.parallel import remove_tree
+from asynccommit.parallel import remove_file, remove_tree
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.load import digest
 from asynccommit.stages.run import Run
@@ -128,7 +128,7 @@ async def remove_own_manifest(run: Run, task_id: str, attempt_id: str) -> None:
     with suppress(NotFoundError):
         await run.store.rename(path, aside, replace=True)
         if await run.store.get(aside, run.options.max_manifest_bytes) == data:
-            await run.store.delete(aside)
+            await remove_file(run.store, aside)
             return
         with suppress(ExistsError):
             await run.store.rename(aside, path)

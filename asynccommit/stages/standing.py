@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.commit_owner import (
-    MAX_EPOCH,
     MAX_OWNER_BYTES,
     Claim,
     Decision,
@@ -27,6 +26,9 @@ from asynccommit.formats.commit_record import (
 from asynccommit.job import ALIVE, EPOCH, OWNER, STOPPED, Layout
 from asynccommit.parallel import list_if_there
 from asynccommit.store import Info, Store
+
+PLAN_VERSION = "planVersion"
+"""Option of the record: the etag of the first chunk of its plan, where etags are versions."""
 
 
 @dataclass(slots=True)
@@ -104,14 +106,18 @@ async def _standing(
     return standing
 
 
-def is_void(store: Store, layout: Layout, record: CommitRecord, found: Container[str]) -> bool:
-    """Whether a record came late to a job that had been aborted: its plan is gone, and no end is.
+def is_void(store: Store, layout: Layout, record: CommitRecord, found: Mapping[str, Info]) -> bool:
+    """Whether a record came late to a job that had ended: its plan is gone, and no end is there.
 
-    Elsewhere it would have had no directory to come to.
+    Elsewhere it would have had no directory to come to. A plan that came late as well is another
+    version of it, and a version never comes again.
     """
-    if store.traits.fences or not record.plan or layout.plan(record.plan_id, 0) in found:
+    if store.traits.fences:
         return False
-    return not any(layout.closed(epoch) in found for epoch in range(1, MAX_EPOCH + 1))
+    plan = found.get(layout.plan(record.plan_id, 0))
+    if plan is not None and plan.etag == record.options.get(PLAN_VERSION, plan.etag):
+        return False
+    return not any(_is_end(path.rpartition("/")[2]) for path in found)
 
 
 def is_control(layout: Layout, path: str) -> bool:

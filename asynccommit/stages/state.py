@@ -8,10 +8,11 @@ from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Outcome, decode_decision
 from asynccommit.formats.commit_record import digest_of
 from asynccommit.job import MANIFEST_SUFFIX, TaskCommit
-from asynccommit.parallel import is_there, list_all, list_if_there
+from asynccommit.parallel import is_there, list_all, list_if_there, tree_pages
 from asynccommit.stages.run import Run
 from asynccommit.stages.standing import read_if_there
 from asynccommit.stages.summary import TASKS, read_success
+from asynccommit.stages.unfenced import is_closed
 
 
 async def find_layout(run: Run) -> None:
@@ -71,7 +72,14 @@ def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:
 
 async def has_work(run: Run) -> bool:
     """Whether a task has written below the job attempt's directory, which no commit has taken."""
-    return bool(await list_if_there(run.store, run.layout.tasks_dir))
+    if run.store.traits.fences:
+        return bool(await list_if_there(run.store, run.layout.tasks_dir))
+    if not run.store.traits.bulk_delete or await is_closed(run):
+        return False
+    async for page in tree_pages(run.store, run.layout.tasks_dir):
+        if any(not info.is_dir for info in page):
+            return True
+    return False
 
 
 async def _is_set_up(run: Run, *, trusting: bool) -> bool:

@@ -19,9 +19,16 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES
 from asynccommit.job import Layout
-from asynccommit.parallel import is_there, list_if_there, remove_below
+from asynccommit.parallel import (
+    is_there,
+    list_if_there,
+    remove_below,
+    remove_directory,
+    remove_file,
+    remove_files,
+)
 from asynccommit.stages.run import Run
-from asynccommit.stages.standing import is_blank, is_control, read_if_there
+from asynccommit.stages.standing import is_blank, is_control, look, read_if_there
 from asynccommit.store import Info
 
 
@@ -34,7 +41,9 @@ async def close_record(run: Run) -> bool:
         await run.store.put(run.layout.record, ABORTED, overwrite=False)
         return True
     there = await read_if_there(run.store, run.layout.record, MAX_RECORD_BYTES)
-    return there is not None and is_blank(there)
+    if there is None:
+        return False
+    return is_blank(there) or await look(run.store, run.layout) is None
 
 
 async def delete_attempt(run: Run) -> bool:
@@ -46,13 +55,12 @@ async def delete_attempt(run: Run) -> bool:
     layout = run.layout
     record = await _own_record(run)
     found = await remove_below(run.store, layout.attempt_dir, lambda info: _says(layout, info))
-    if record:
-        with suppress(NotFoundError):
-            await run.store.delete(layout.record)
+    if record is not None:
+        await remove_files(run.store, [record])
     found += await remove_below(run.store, layout.attempt_dir)
     with suppress(NotFoundError, ExistsError):
-        await run.store.delete(layout.attempt_dir)
-    return record or found > 0
+        await remove_directory(run.store, layout.attempt_dir)
+    return record is not None or found > 0
 
 
 def _says(layout: Layout, info: Info) -> bool:
@@ -60,13 +68,16 @@ def _says(layout: Layout, info: Info) -> bool:
     return not info.is_dir and is_control(layout, info.path)
 
 
-async def _own_record(run: Run) -> bool:
-    record = await read_if_there(run.store, run.layout.record, MAX_RECORD_BYTES)
-    if record is None:
-        return False
+async def _own_record(run: Run) -> Info | None:
+    """Return the record as it is there, to be deleted as nothing else."""
+    try:
+        info = await run.store.head(run.layout.record)
+        record = await run.store.get(run.layout.record, MAX_RECORD_BYTES)
+    except NotFoundError:
+        return None
     if run.commit_id and sha256(record).hexdigest() != run.commit_id:
         raise PreconditionError("delete", run.layout.record, "is of another commit by now")
-    return True
+    return info
 
 
 async def is_closed(run: Run) -> bool | None:
@@ -81,4 +92,4 @@ async def take_back_word(run: Run, path: str) -> None:
     """Delete what this owner has written, if nothing is left of the commit that it is about."""
     with suppress(StoreError):
         if not await is_there(run.store, run.layout.record):
-            await run.store.delete(path)
+            await remove_file(run.store, path)

@@ -13,7 +13,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.job import ENDED, MANIFEST_SUFFIX, Layout
-from asynccommit.parallel import for_each, list_if_there
+from asynccommit.parallel import for_each, is_there, list_if_there
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.cleanup import restore_begun
 from asynccommit.stages.owner import describe, is_alive, is_expired, is_silent
@@ -99,6 +99,8 @@ async def find_statuses(run: Run) -> list[JobStatus]:
         except _UNREADABLE as error:
             found.append(_unreadable(layout, error))
             return
+        if standing is None and await _is_rubbish(run, layout):
+            return
         if standing is None:
             found.append(await _running(run, layout))
         else:
@@ -106,6 +108,11 @@ async def find_statuses(run: Run) -> list[JobStatus]:
 
     await for_each(await find_jobs(run), ask, workers=run.workers)
     return sorted(found, key=lambda status: (status.started_ms, status.job_id, status.attempt))
+
+
+async def _is_rubbish(run: Run, layout: Layout) -> bool:
+    """Whether only what came late is left of a job attempt, where it can come."""
+    return not (run.store.traits.fences or await is_there(run.store, layout.manifests_dir))
 
 
 def _unreadable(layout: Layout, error: Exception) -> JobStatus:

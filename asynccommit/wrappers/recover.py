@@ -248,6 +248,8 @@ class _Case:
             source = found is not None and self._etag in (None, found.etag)
             if not source:  # A late sending may have moved it between the two looks.
                 info = await self._head(self._dest, error)
+                if self._contents and self._has_content(info):
+                    return info, Verdict.DONE
                 seen = self._recognise(info)
         replace = bool(self.op.options.get("replace"))
         return info, judge(Sight(self.lost, missing, replace, seen, source))

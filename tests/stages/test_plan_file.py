@@ -29,7 +29,7 @@ from asynccommit.options import Mode, Options
 from asynccommit.stages import load, plan_file
 from asynccommit.stages.load import Loaded, load_manifests
 from asynccommit.stages.plan import Plan
-from asynccommit.stages.plan_file import digest, load_plan, save_plan
+from asynccommit.stages.plan_file import Saved, digest, load_plan, save_plan
 from asynccommit.stages.preflight import preflight
 from asynccommit.stages.record import _record as record_of
 from asynccommit.stages.run import Run
@@ -76,8 +76,8 @@ async def reread(run: Run, plan: Plan) -> Plan:
     return await load_plan(run, record, Loaded(run.options, run.store.traits))
 
 
-def _record(run: Run, plan: Plan, plan_id: str, digests: tuple[str, ...]) -> CommitRecord:
-    return record_of(run, plan, plan_id, digests, Mode.APPEND, made_destination=False)
+def _record(run: Run, plan: Plan, plan_id: str, saved: Saved) -> CommitRecord:
+    return record_of(run, plan, plan_id, saved, Mode.APPEND, made_destination=False)
 
 
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_TABLE])
@@ -94,10 +94,10 @@ async def test_a_plan_in_many_chunks(site: Site, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(plan_file, "CHUNK_ROWS", 2)
     site.place({f"/table/day={n}/old{m}": "o" for n in range(5) for m in range(3)})
     run, plan = await planned(site, Mode.REPLACE_TABLE)
-    digests = await save_plan(run, plan, "plan")
+    saved = await save_plan(run, plan, "plan")
 
-    assert len(digests) > 5
-    record = _record(run, plan, "plan", digests)
+    assert len(saved.digests) > 5
+    record = _record(run, plan, "plan", saved)
     assert said(await load_plan(run, record, Loaded(run.options, run.store.traits))) == said(plan)
 
 
