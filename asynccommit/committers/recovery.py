@@ -96,7 +96,7 @@ async def _undo(run: Run, record: CommitRecord, *, done: bool) -> Undone:
         with Loaded(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, record, loaded)
             undone = await roll_back(run, plan)
-        await close_place(run)
+        await close_place(run, Ending.ROLLBACK)
     await clean_up_rolled_back(run)
     if record.made_destination:
         await remove_if_empty(run, run.layout.dest.path)

@@ -42,7 +42,7 @@ async def conclude(run: Run, plan: Plan) -> None:
     """Tell readers that the job is committed, and delete what it needs no more."""
     await keep_manifests(run)
     await write_success(run, plan)
-    await close_place(run)
+    await close_place(run, Ending.COMMITTED)
     if not await clean(run) and await is_there(run.store, run.layout.record):
         await say_stopped(run)
 

@@ -30,7 +30,7 @@ TYPE = "asynccommit.CommitRecord/2"
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 """The most that a reader should ask the store for."""
 ABORTED = b"\0"
-"""What an abort puts in the record's place: no record, and none can be written while it is there."""
+"""What an abort puts in the record's place: while it is there, no record can be written."""
 _DIGEST = re.compile("sha256:[0-9a-f]{64}", re.ASCII)
 
 Option = str | int | bool | None

@@ -19,7 +19,14 @@ from asynccommit.errors import (
     NotFoundError,
     StoreError,
 )
-from asynccommit.formats.commit_owner import Stop, encode_beat, encode_stop
+from asynccommit.formats.commit_owner import (
+    Decision,
+    Outcome,
+    Stop,
+    encode_beat,
+    encode_decision,
+    encode_stop,
+)
 from asynccommit.parallel import is_there
 from asynccommit.stages.failing import finish, reason
 from asynccommit.stages.run import Run
@@ -188,8 +195,8 @@ async def _is_taken(run: Run) -> bool:
     return await is_there(run.store, run.layout.owner(run.epoch + 1))
 
 
-async def close_place(run: Run) -> None:
-    """End this owner's work, all of which is done but the clean-up.
+async def close_place(run: Run, outcome: Outcome) -> None:
+    """End this owner's work, all of which is done but the clean-up; ``outcome`` is how it ended.
 
     Nobody else can think afterwards that there is something to go on with. Raises
     ``LeaseLostError`` if another has taken the commit over.
@@ -202,7 +209,9 @@ async def close_place(run: Run) -> None:
         except NotFoundError:
             raise lease_lost(run) from None
     else:
-        await write_held(run, run.layout.closed(run.epoch), b"")
+        now = int(run.host.now() * 1000)
+        decision = Decision(outcome, run.epoch, run.owner_id, now, run.commit_id)
+        await write_held(run, run.layout.closed(run.epoch), encode_decision(decision))
     if run.lease is not None:
         await run.lease.end()
 

@@ -1,14 +1,14 @@
 """Taking back what a commit has moved, exactly that, and putting back what it had moved aside.
 
 Repeatable: every step looks at what is there. First the tasks' directories are moved away, or the
-files in them deleted, so that a rename which comes late finds no source; what is taken back goes to
-a place of its own, never to where it came from, because a late rename would find it there and
-publish it again.
+files in them, so that a rename which comes late finds no source; what is taken back goes to a place
+of its own, never to where it came from, because a late rename would find it there and publish it
+again.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
-from asynccommit.parallel import for_each, is_there, list_all, remove_directory, remove_files
+from asynccommit.parallel import for_each, is_there, list_all, remove_directory
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
@@ -37,7 +37,7 @@ from asynccommit.stages.run import Run
 from asynccommit.stages.settle import begun_at, source_print, sources_there
 from asynccommit.stages.spill import Entry
 from asynccommit.stages.swap import merge
-from asynccommit.store import Info, Kind
+from asynccommit.store import Kind
 
 
 @dataclass(slots=True)
@@ -51,11 +51,11 @@ class Undone:
 async def fence(run: Run, plan: Plan) -> None:
     """See that no rename of a task's file can come late: it shall find no source.
 
-    The tasks' directories are moved away. Where that keeps nothing out, the files that were never
-    moved are deleted: the job is given up, and its versions do not come again.
+    The tasks' directories are moved away; where that keeps nothing out, every file in them that was
+    never moved. What is then in the owner's place is known not to be at its destination.
     """
     if not run.store.traits.fences:
-        await _delete_sources(run, plan)
+        await _take_sources(run, plan)
         return
     for source in (run.layout.tasks_dir, run.layout.absolute_dir):
         run.check_lease()
@@ -76,25 +76,21 @@ async def roll_back(run: Run, plan: Plan) -> Undone:
     return undone
 
 
-async def _delete_sources(run: Run, plan: Plan) -> None:
-    present, most = await sources_there(run, plan), run.store.traits.bulk_delete
+async def _take_sources(run: Run, plan: Plan) -> None:
+    present, cut = await sources_there(run, plan), len(run.layout.attempt_dir)
 
-    async def batches() -> AsyncIterator[list[Info]]:
-        batch: list[Info] = []
-        async for entry in plan.loaded.spill.each():
-            if source_print(entry.source, entry.etag) in present:
-                batch.append(Info(entry.source, Kind.FILE, entry.size, entry.etag))
-            if len(batch) == most:
-                yield batch
-                batch = []
-        if batch:
-            yield batch
-
-    async def delete(batch: list[Info]) -> None:
+    async def take(entry: Entry) -> None:
+        if source_print(entry.source, entry.etag) not in present:
+            return
         run.check_lease()
-        await remove_files(run.store, batch)
+        with suppress(
+            NotFoundError, PreconditionError, ExistsError
+        ):  # late, or before
+            place = run.epoch_dir + entry.source[cut:]
+            await run.store.rename(entry.source, place, etag=entry.etag)
 
-    await for_each(batches(), delete, workers=run.workers)
+    if present:
+        await for_each(plan.loaded.spill.entries(), take, workers=run.workers)
 
 
 async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
@@ -114,11 +110,14 @@ async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
         await make_all(run, leaves(ancestors(run.epoch_dir, places)))
     await require_place(run)  # not only made again
     doubtful = untagged(plan)
+    kept = await _kept(run, plan) if run.store.traits.content_etags else set()
 
     async def take(entry: Entry) -> None:
         run.check_lease()
         if fingerprint(loaded.expected(entry)) not in there:
             return
+        if source_print(entry.source, None) in kept:
+            return  # what is there is just like it
         if doubtful and entry.etag is None and not await _was_moved(run, entry):
             return
         await _take_known(run, entry, undone)
@@ -128,6 +127,25 @@ async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
         await for_each(loaded.spill.entries(), take, workers=run.workers)
     if len(there) < loaded.files and not run.store.traits.content_etags:
         await _take_altered(run, plan, there, undone)
+
+
+async def _kept(run: Run, plan: Plan) -> set[int]:
+    """Return the files that are not at their destinations, though their content may be.
+
+    They are still the job's, in the place of its owner. Where a rename is a copy and a delete that
+    says nothing; there it is a file that was replaced, and is back, that is like the new one.
+    """
+    if run.store.traits.rename_steps == 1:
+        return await sources_there(run, plan, run.epoch_dir)
+    back: set[str] = set()
+
+    async def look(aside: Aside) -> None:
+        if not await is_there(run.store, aside_path(run.layout, run.place, aside.path)):
+            back.add(aside.path)
+
+    await for_each([*plan.replaced, *plan.aside], look, workers=run.workers)
+    entries = plan.loaded.spill.each()
+    return {source_print(entry.source, None) async for entry in entries if entry.dest in back}
 
 
 async def _take_known(run: Run, entry: Entry, undone: Undone) -> None:

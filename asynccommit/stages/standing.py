@@ -117,7 +117,7 @@ def is_void(store: Store, layout: Layout, record: CommitRecord, found: Mapping[s
     plan = found.get(layout.plan(record.plan_id, 0))
     if plan is not None and plan.etag == record.options.get(PLAN_VERSION, plan.etag):
         return False
-    return not any(_is_end(path.rpartition("/")[2]) for path in found)
+    return not any(is_end(layout, path) for path in found)
 
 
 def is_control(layout: Layout, path: str) -> bool:
@@ -126,11 +126,14 @@ def is_control(layout: Layout, path: str) -> bool:
     if parent != layout.attempt_dir:
         return False
     signs = (OWNER, ALIVE, STOPPED)
-    return path in (layout.record, layout.outcome) or name.startswith(signs) or _is_end(name)
+    known = path in (layout.record, layout.outcome) or name.startswith(signs)
+    return known or is_end(layout, path)
 
 
-def _is_end(name: str) -> bool:
-    return number_in(name, EPOCH, ".done") > 0
+def is_end(layout: Layout, path: str) -> bool:
+    """Whether ``path`` says that all of a commit is done but its clean-up."""
+    parent, _, name = path.rpartition("/")
+    return parent == layout.attempt_dir and number_in(name, EPOCH, ".done") > 0
 
 
 def _directories(found: Mapping[str, Info]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Outcome, decode_decision
@@ -10,7 +11,7 @@ from asynccommit.formats.commit_record import digest_of
 from asynccommit.job import MANIFEST_SUFFIX, TaskCommit
 from asynccommit.parallel import is_there, list_all, list_if_there, tree_pages
 from asynccommit.stages.run import Run
-from asynccommit.stages.standing import read_if_there
+from asynccommit.stages.standing import is_end, read_if_there
 from asynccommit.stages.summary import TASKS, read_success
 from asynccommit.stages.unfenced import is_closed
 
@@ -53,13 +54,14 @@ async def _has_ended(run: Run) -> bool:
     """Whether what a clean-up left that died half-way says that the job is committed."""
     if run.store.traits.fences:
         return await is_there(run.store, run.layout.ended("committed"))
-    data = await read_if_there(run.store, run.layout.outcome, MAX_OWNER_BYTES)
-    if data is None:
-        return False
-    try:
-        return decode_decision(data, run.layout.outcome).outcome is Outcome.COMMITTED
-    except ManifestError:
-        return False
+    for info in await list_if_there(run.store, run.layout.attempt_dir):
+        if not is_end(run.layout, info.path):
+            continue
+        data = await read_if_there(run.store, info.path, MAX_OWNER_BYTES)
+        with suppress(ManifestError):
+            if data and decode_decision(data, info.path).outcome is Outcome.COMMITTED:
+                return True
+    return False
 
 
 def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:

@@ -28,7 +28,7 @@ from asynccommit.parallel import (
     remove_files,
 )
 from asynccommit.stages.run import Run
-from asynccommit.stages.standing import is_blank, is_control, look, read_if_there
+from asynccommit.stages.standing import is_blank, is_control, is_end, look, read_if_there
 from asynccommit.store import Info
 
 
@@ -49,14 +49,17 @@ async def close_record(run: Run) -> bool:
 async def delete_attempt(run: Run) -> bool:
     """Delete the job attempt's directory; whether something was there.
 
-    The data first; then the record, without which the rest means nothing to anybody. Raises
-    ``PreconditionError`` if the record is another commit's.
+    The data first; then the record, without which the rest means nothing to anybody but what says
+    how it ended, which goes last. Raises ``PreconditionError`` if the record is another commit's.
     """
     layout = run.layout
     record = await _own_record(run)
     found = await remove_below(run.store, layout.attempt_dir, lambda info: _says(layout, info))
     if record is not None:
         await remove_files(run.store, [record])
+    found += await remove_below(
+        run.store, layout.attempt_dir, lambda info: is_end(layout, info.path)
+    )
     found += await remove_below(run.store, layout.attempt_dir)
     with suppress(NotFoundError, ExistsError):
         await remove_directory(run.store, layout.attempt_dir)
@@ -85,7 +88,7 @@ async def is_closed(run: Run) -> bool | None:
     listing = {info.path for info in await list_if_there(run.store, run.layout.attempt_dir)}
     if run.layout.record not in listing:
         return None
-    return any(path.endswith(".done") for path in listing)
+    return any(is_end(run.layout, path) for path in listing)
 
 
 async def take_back_word(run: Run, path: str) -> None:

@@ -23,6 +23,7 @@ from asynccommit.wrappers.adaptive import Adaptive
 from asynccommit.wrappers.base import Policy, Wrapped
 from asynccommit.wrappers.limit import Limit
 from asynccommit.wrappers.limiter import Ceilings
+from asynccommit.wrappers.names import Names
 from asynccommit.wrappers.record import Record
 from asynccommit.wrappers.recover import Recover
 from asynccommit.wrappers.retry import Retry
@@ -92,19 +93,22 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
     pace: Policy = Throttle(settings.rate)
     if traits.account:
         total = Ceilings(math.inf if settings.rate is None else settings.rate)
-        pace = Adaptive(traits, settings.ceilings.lower(total))
+        # A store may learn of its bucket, and so of its ramp, by its first request.
+        pace = Adaptive(traits, settings.ceilings.lower(total), lambda: store.traits.ramp)
     attempts = settings.attempts
     if attempts is None:
         attempts = _FAR if traits.account else _NEAR
+    names = (Names(traits.name_interval, traits.account),) if traits.name_interval else ()
     dry = (Record(),) if settings.dry_run else ()
     # The order is behaviour: a request that waits to be sent again must hold no slot, every
-    # attempt must pay, and only what is sent costs money.
+    # attempt must keep its distance and pay, and only what is sent costs money.
     return Wrapped(
         store,
         Stats("asked", clock=settings.clock),
         *dry,
         Recover(traits, settings.rng, attempts=attempts),
         Retry(settings.rng, attempts=attempts, account=traits.account),
+        *names,
         pace,
         # What waits for a connection of the store's own pool counts as not connected in the end.
         Limit(settings.in_flight or (traits.workers if traits.account else None)),

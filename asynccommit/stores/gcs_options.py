@@ -313,9 +313,9 @@ def _headers(hadoop: HadoopOptions) -> dict[str, str]:
 
 
 def _hierarchical(told: Mapping[str, Any], hadoop: HadoopOptions) -> bool | None:
-    """Hadoop's key is true on all buckets; only false says something of this one."""
-    hns = flag(told, "hns")
-    return False if hns is None and hadoop.flag(_FOLDERS_KEY) is False else hns
+    """Hadoop's key is about what its client does, and says nothing of the bucket."""
+    hadoop.flag(_FOLDERS_KEY)
+    return flag(told, "hns")
 
 
 def _ramp(told: Mapping[str, Any]) -> tuple[bool | None, float | None, float | None]:

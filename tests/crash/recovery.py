@@ -24,7 +24,8 @@ from asynccommit.sim.invariants import (
     within,
 )
 from tests.crash.jobs import JOB_DIR, REPORTS, Driver, Scenario, commit, driver, expected, run_tasks
-from tests.support.crashes import DEST, SimWorld, World
+from tests.crash.worlds import new_world
+from tests.support.crashes import DEST, ModelWorld, World
 
 T = TypeVar("T")
 ATTEMPT_DIR = f"{JOB_DIR}/00"
@@ -51,6 +52,7 @@ class Job:
         files: what it commits.
         before: the tree before the job.
         wanted: the tree that an undisturbed run ends with.
+        words: whether late requests may leave words.
     """
 
     scenario: Scenario
@@ -58,6 +60,7 @@ class Job:
     files: Tree
     before: Tree
     wanted: Tree
+    words: bool = False
 
     @property
     def apart(self) -> tuple[str, ...]:
@@ -69,13 +72,13 @@ class Job:
         """Return how ``tree`` differs from that of an undisturbed run; ``late`` allows rubbish."""
         # Without a marker nobody can tell that a job is committed once its directory is deleted.
         blind = late or not self.scenario.options.get("mark_success", True)
-        problems = same(self.wanted, swept(tree), self.apart, late=blind)
+        problems = same(self.wanted, swept(tree), self.apart, late=blind, words=self.words)
         problems += complete(tree, self.files)
         kept = {path: self.before[path] for path in self.scenario.kept}
         problems += untouched(kept, tree)
         problems += exclusive(tree, DEST, [*kept, *self.files])
         if not self.scenario.options.get("cleanup_skipped"):
-            problems += no_leftovers(tree, JOB_DIR, late=blind)
+            problems += no_leftovers(tree, JOB_DIR, late=blind, words=self.words)
         if self.apart and REPORTS in self.wanted and not _reports(tree):
             problems.append("there is no report")
         return problems
@@ -92,7 +95,7 @@ class Job:
             and not any(within(path, (DEST,)) for path in there if path != DEST)
         ):
             there.pop(DEST, None)
-        return restored(self.before, there, self.apart, late=late)
+        return restored(self.before, there, self.apart, late=late, words=self.words)
 
 
 _MARKER = f"{DEST}/_SUCCESS"
@@ -132,9 +135,9 @@ async def patiently(world: World, act: Callable[[], Awaitable[T]]) -> T:
     return await act()
 
 
-async def ready(scenario: Scenario) -> tuple[Job, SimWorld]:
-    """Return a job whose tasks have committed."""
-    world = SimWorld.new()
+async def ready(scenario: Scenario, kind: str = "adls") -> tuple[Job, ModelWorld]:
+    """Return a job whose tasks have committed, in one of the worlds."""
+    world = new_world(kind)
     for path, text in scenario.before.items():
         world.place(path, text)
     before = world.tree()
@@ -142,7 +145,7 @@ async def ready(scenario: Scenario) -> tuple[Job, SimWorld]:
     files = expected(world.tree(), scenario)
     end = world.copy()
     await commit(scenario, driver(end, scenario, "undisturbed"), tasks)
-    return Job(scenario, tasks, files, before, end.tree()), world
+    return Job(scenario, tasks, files, before, end.tree(), world.words), world
 
 
 class Hand:
@@ -200,7 +203,8 @@ class Hand:
     def _is_unknown(self, tree: Tree) -> bool:
         """Whether the job is committed and cleaned up, and no marker says so."""
         marked = self.job.scenario.options.get("mark_success", True)
-        ended = not any(within(path, (ATTEMPT_DIR,)) for path in tree)
+        held = [path for path, item in tree.items() if item.data is not None]
+        ended = not any(within(path, (ATTEMPT_DIR,)) for path in held)
         return not marked and ended and not complete(tree, self.job.files)
 
     def _ended(self, back: bool, begun: bool, decided: str) -> list[str]:

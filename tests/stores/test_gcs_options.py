@@ -160,12 +160,12 @@ def test_batches_and_pages_are_as_large_as_the_service_takes(
         ({"hns": True}, True),
         ({"hns": "false"}, False),
         ({"fs.gs.hierarchical.namespace.folders.enable": "true"}, None),
-        ({"fs.gs.hierarchical.namespace.folders.enable": "false"}, False),
+        ({"fs.gs.hierarchical.namespace.folders.enable": "false"}, None),
         ({"fs.gs.hierarchical.namespace.folders.enable": "false", "hns": True}, True),
     ],
 )
 def test_folders_may_be_said(options: dict[str, Any], hierarchical: bool | None) -> None:
-    """Then the service is not asked; Hadoop's key says only what is not to be used."""
+    """Then the service is not asked; Hadoop's key is about Hadoop's client."""
     assert settings({**ANON, **options}).hierarchical is hierarchical
 
 

@@ -11,6 +11,7 @@ from asynccommit.errors import UnsupportedError
 from asynccommit.store import Traits
 from asynccommit.stores import STORES, StoreSettings, open_store, wrap
 from asynccommit.stores.adls import AdlsStore
+from asynccommit.stores.gcs import GcsStore
 from asynccommit.stores.local import LocalStore
 from asynccommit.urls import parse_url
 from asynccommit.wrappers.adaptive import Adaptive
@@ -54,6 +55,18 @@ async def test_azure_urls_open_the_azure_store(scheme: str) -> None:
     assert isinstance(store.store, AdlsStore)
     (pace,) = (policy for policy in store.policies if isinstance(policy, Adaptive))
     assert "acc.dfs.core.windows.net" in repr(pace)
+    await store.aclose()
+
+
+@pytest.mark.parametrize("scheme", ["gs", "gcs"])
+async def test_google_urls_open_the_google_store(scheme: str) -> None:
+    """Both schemes are one store, paced by its bucket, name by name before the rate."""
+    options = {"token": "anon"}
+    store = open_store(parse_url(f"{scheme}://bucket/x"), StoreSettings(RNG, options=options))
+    assert isinstance(store.store, GcsStore)
+    kinds = [type(policy).__name__ for policy in store.policies]
+    assert kinds == ["Stats", "Recover", "Retry", "Names", "Adaptive", "Limit", "Stats"]
+    assert "gs://bucket" in repr(store.policies[4])
     await store.aclose()
 
 
