@@ -111,6 +111,7 @@ class Traits:
         put_tokens: it remembers those of puts only.
         links: paths may be symbolic links, which lead elsewhere.
         durable: what is acknowledged outlives a power cut; if not, ``sync`` sees to it.
+        longest_path: bytes of a path in UTF-8 at most; 0 where only names are bounded.
         workers: how many requests in flight the store takes gladly.
         account: names what shares one limit on requests; empty if nothing does.
         ramp: how fast the rate of requests to it may grow; ``None`` is as it likes.
@@ -137,6 +138,7 @@ class Traits:
     put_tokens: bool = False
     links: bool = False
     durable: bool = True
+    longest_path: int = 0
     workers: int = 64
     account: str = ""
     ramp: Ramp | None = None

@@ -13,7 +13,7 @@ import anyio
 
 from asynccommit.committers.recovery import check_messages, resume, roll_back_job, status
 from asynccommit.committers.steps import LAST_WORDS, change, clean, conclude, job_report, reporting
-from asynccommit.committers.tasks import TaskSide, refuse_existing
+from asynccommit.committers.tasks import TaskSide, is_missing, refuse_existing
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -24,7 +24,6 @@ from asynccommit.errors import (
 )
 from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, OnFailure
-from asynccommit.parallel import is_there
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.cleanup import (
     Outcome,
@@ -82,7 +81,7 @@ class ManifestCommitter(TaskSide):
             with run.timed("job_stage_setup"):
                 await refuse_existing(run, self.layout.attempt_dir, "job attempt")
                 self.set_up = True
-                self._made_destination = not await is_there(run.store, self.layout.dest.path)
+                self._made_destination = await is_missing(run, self.layout.dest.path)
                 await self.store.mkdir(self.layout.manifests_dir)
 
     async def commit_job(

@@ -19,10 +19,11 @@ from asynccommit.stages.owner import take_over
 from asynccommit.stages.plan import within
 from asynccommit.stages.plan_file import load_plan
 from asynccommit.stages.record import recorded_options, refuse_other_attempts
-from asynccommit.stages.rollback import Undone, roll_back
+from asynccommit.stages.rollback import roll_back
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import settle
 from asynccommit.stages.standing import Standing
+from asynccommit.stages.take_back import Undone
 from asynccommit.stages.unfinished import status_of
 from asynccommit.urls import decode_uri
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from asynccommit.errors import ExistsError, NotFoundError, UnsupportedError
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, UnsupportedError
 from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Options
@@ -14,7 +14,7 @@ from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.run import OnProgress, Run
 from asynccommit.stages.save import remove_own_manifest, save_manifest
 from asynccommit.stages.scan import scan_task_attempt
-from asynccommit.store import Store
+from asynccommit.store import Kind, Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.stats import Count
 from asynccommit.wrappers.traffic import Traffic
@@ -133,6 +133,20 @@ async def refuse_existing(run: Run, path: str, what: str) -> None:
     """Raise ``ExistsError`` if something is at ``path``."""
     if await is_there(run.store, path):
         raise ExistsError("mkdir", path, f"this {what} is there already: give another id")
+
+
+async def is_missing(run: Run, path: str) -> bool:
+    """Whether nothing is at ``path``. Raises ``PreconditionError`` for a file.
+
+    Where files and directories of one name can be side by side, nothing else would refuse it.
+    """
+    try:
+        info = await run.store.head(path)
+    except NotFoundError:
+        return True
+    if info.kind is Kind.FILE:
+        raise PreconditionError("mkdir", path, "a file is there, no directory")
+    return False
 
 
 async def _delete_if_there(run: Run, path: str) -> None:

@@ -48,6 +48,7 @@ class Loaded:
         digests: digest of each manifest's bytes by task id, for the commit record.
         vouched: whether the tasks' own messages say what they have committed.
         manifests: path -> etag of those that were read.
+        longest: letters of the longest destination.
     """
 
     def __init__(self, options: Options, traits: Traits) -> None:
@@ -66,6 +67,7 @@ class Loaded:
         self.bytes = 0
         self.vouched = False
         self.manifests: dict[str, str | None] = {}
+        self.longest = 0
         self._survives = traits.etag_survives_rename
         self._lasting = traits.lasting
         self._tagged = 0
@@ -93,7 +95,9 @@ class Loaded:
         """Take in what one task wrote."""
         self.bytes += sum([entry.size for entry in entries])
         self._tagged += sum([self._lasting(entry.etag) is not None for entry in entries])
-        self.dests.add([entry.dest for entry in entries])
+        dests = [entry.dest for entry in entries]
+        self.longest = max([self.longest, *map(len, dests)])
+        self.dests.add(dests)
         self.outcome.add([self.expected(entry) for entry in entries])
         self.parents.update({entry.dest.rpartition("/")[0] for entry in entries})
         self.sources.update({entry.source.rpartition("/")[0] for entry in entries})

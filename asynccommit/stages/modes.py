@@ -138,6 +138,7 @@ async def as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
         name = run.store.traits.name
         raise UnsupportedError(f"{name} cannot rename directories, which replacing them needs")
     found = [aside for aside in asides if aside.kind is not Kind.DIRECTORY]
+    _refuse_odd([aside.path for aside in found])
 
     async def look(aside: Aside) -> None:
         async for page in tree_pages(run.store, aside.path):
@@ -148,12 +149,21 @@ async def as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
                 if TEMPORARY in names:
                     raise PreconditionError("rename", info.path, _OTHERS)
                 if not any(stays(name) for name in names):
+                    _refuse_odd([info.path])
                     found.append(Aside.of(info))
 
     await for_each(
         [aside for aside in asides if aside.kind is Kind.DIRECTORY], look, workers=run.workers
     )
     return sorted(found, key=lambda aside: aside.path)
+
+
+def _refuse_odd(paths: Sequence[str]) -> None:
+    """Refuse names that a store has and no path: they could not be moved aside."""
+    for path in paths:
+        if {"", ".", ".."} & set(path.split("/")[1:]):
+            text = "is to be replaced, and has a name that no path can have: delete it first"
+            raise PreconditionError("rename", path, text)
 
 
 def _is_replaced(run: Run, info: Info) -> bool:

@@ -23,11 +23,12 @@ from asynccommit.parallel import for_each, pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.load import Loaded, identity
 from asynccommit.stages.modes import as_files, plan_replacement, refuse_mode
-from asynccommit.stages.plan import Aside, Plan, ancestors, within
+from asynccommit.stages.plan import Aside, Plan, ancestors, aside_path, undone_path, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
 from asynccommit.store import Info, Kind
 
+_LETTER = 4  # bytes of a letter at most
 NAMED = 20
 """How many conflicts an error names; it says how many more there are."""
 
@@ -80,6 +81,8 @@ async def preflight(
         plan.make = plan.to_make(run.store.traits)
         if run.store.traits.links:
             await _refuse_links(run, loaded)
+        if run.store.traits.longest_path:
+            await _refuse_long(run, plan)
         if run.options.check_sources and not adopt:
             await _check_sources(run, loaded)
     return plan
@@ -259,6 +262,30 @@ async def _refuse_links(run: Run, loaded: Loaded) -> None:
     links.update([entry.source async for entry in loaded.spill.each() if entry.source in odd])
     if links:
         raise PreconditionError("rename", min(links), "a link: files behind it are not ours")
+
+
+async def _refuse_long(run: Run, plan: Plan) -> None:
+    """Refuse paths that leave no room for the place where they are moved aside, or taken back.
+
+    Found out later, neither the commit nor a rollback could come to an end.
+    """
+    layout, most = run.layout, run.store.traits.longest_path
+    for aside in (*plan.replaced, *plan.aside):
+        _refuse_over(aside.path, aside_path(layout, 1, aside.path), most)
+    longer = len(undone_path(layout, 1, layout.root + "/").encode())
+    if plan.loaded.longest * _LETTER + longer > most:
+        async for entry in plan.loaded.spill.each():
+            _refuse_over(entry.dest, undone_path(layout, 1, entry.dest), most)
+
+
+def _refuse_over(path: str, place: str, most: int) -> None:
+    size = len(place.encode("utf-8", "surrogatepass"))
+    if size > most:
+        text = (
+            f"its name is too long to be moved aside: {size} bytes, and the store takes {most}: "
+            "choose a shorter one, or a destination nearer to the root"
+        )
+        raise RejectedError("rename", path, text)
 
 
 async def _check_sources(run: Run, loaded: Loaded) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from asynccommit.errors import (
     ExistsError,
@@ -34,28 +33,21 @@ from asynccommit.stages.plan import (
 )
 from asynccommit.stages.preflight import gather
 from asynccommit.stages.run import Run
-from asynccommit.stages.settle import begun_at, source_print, sources_there
+from asynccommit.stages.settle import source_print, sources_there
 from asynccommit.stages.spill import Entry
 from asynccommit.stages.swap import merge
+from asynccommit.stages.take_back import REFUSED, Undone, take_sources, take_versions
 from asynccommit.store import Kind
 
 
-@dataclass(slots=True)
-class Undone:
-    """What a rollback has done: files taken back, and things put back in their place."""
-
-    files: int = 0
-    restored: int = 0
-
-
-async def fence(run: Run, plan: Plan) -> None:
+async def fence(run: Run, plan: Plan, undone: Undone) -> None:
     """See that no rename of a task's file can come late: it shall find no source.
 
     The tasks' directories are moved away; where that keeps nothing out, every file in them that was
     never moved. What is then in the owner's place is known not to be at its destination.
     """
     if not run.store.traits.fences:
-        await _take_sources(run, plan)
+        await take_sources(run, plan, undone)
         return
     for source in (run.layout.tasks_dir, run.layout.absolute_dir):
         run.check_lease()
@@ -66,39 +58,24 @@ async def fence(run: Run, plan: Plan) -> None:
 async def roll_back(run: Run, plan: Plan) -> Undone:
     """Undo what the commit of ``plan`` has changed under the destination."""
     undone = Undone()
-    await fence(run, plan)
+    await fence(run, plan, undone)
     with run.timed("job_stage_roll_back", plan.loaded.files):
-        await _take_back(run, plan, undone)
+        take_back = take_versions if run.store.traits.content_etags else _take_back
+        await take_back(run, plan, undone)
         await _remove_units(run, plan)
         await _remove_empty(run, plan, plan.missing)
         asides = [*plan.replaced, *plan.aside]
         await for_each(asides, _restorer(run, undone), workers=run.workers)
+        undone.end()
     return undone
-
-
-async def _take_sources(run: Run, plan: Plan) -> None:
-    present, cut = await sources_there(run, plan), len(run.layout.attempt_dir)
-
-    async def take(entry: Entry) -> None:
-        if source_print(entry.source, entry.etag) not in present:
-            return
-        run.check_lease()
-        with suppress(
-            NotFoundError, PreconditionError, ExistsError
-        ):  # late, or before
-            place = run.epoch_dir + entry.source[cut:]
-            await run.store.rename(entry.source, place, etag=entry.etag)
-
-    if present:
-        await for_each(plan.loaded.spill.entries(), take, workers=run.workers)
 
 
 async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
     loaded, found = plan.loaded, Fingerprints(run.options.spill_directory)
-    parents, since = sorted(loaded.parents), await begun_at(run)
+    parents = sorted(loaded.parents)
 
     async def look(path: str) -> None:
-        await gather(run, path, found, loaded.etags, since=since)
+        await gather(run, path, found, loaded.etags)
 
     try:
         await for_each(parents, look, workers=run.workers)
@@ -110,14 +87,11 @@ async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
         await make_all(run, leaves(ancestors(run.epoch_dir, places)))
     await require_place(run)  # not only made again
     doubtful = untagged(plan)
-    kept = await _kept(run, plan) if run.store.traits.content_etags else set()
 
     async def take(entry: Entry) -> None:
         run.check_lease()
         if fingerprint(loaded.expected(entry)) not in there:
             return
-        if source_print(entry.source, None) in kept:
-            return  # what is there is just like it
         if doubtful and entry.etag is None and not await _was_moved(run, entry):
             return
         await _take_known(run, entry, undone)
@@ -125,48 +99,18 @@ async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
 
     if there:
         await for_each(loaded.spill.entries(), take, workers=run.workers)
-    if len(there) < loaded.files and not run.store.traits.content_etags:
+    if len(there) < loaded.files:
         await _take_altered(run, plan, there, undone)
 
 
-async def _kept(run: Run, plan: Plan) -> set[int]:
-    """Return the files that are not at their destinations, though their content may be.
-
-    They are still the job's, in the place of its owner. Where a rename is a copy and a delete that
-    says nothing; there it is a file that was replaced, and is back, that is like the new one.
-    """
-    if run.store.traits.rename_steps == 1:
-        return await sources_there(run, plan, run.epoch_dir)
-    back: set[str] = set()
-
-    async def look(aside: Aside) -> None:
-        if not await is_there(run.store, aside_path(run.layout, run.place, aside.path)):
-            back.add(aside.path)
-
-    await for_each([*plan.replaced, *plan.aside], look, workers=run.workers)
-    entries = plan.loaded.spill.each()
-    return {source_print(entry.source, None) async for entry in entries if entry.dest in back}
-
-
 async def _take_known(run: Run, entry: Entry, undone: Undone) -> None:
-    etag = entry.etag
     try:
-        if run.store.traits.content_etags:
-            etag = (await run.store.head(entry.dest)).etag
-            if not _has_content(run, entry.etag, etag):
-                return  # another's by now
-        await _take(run, entry.dest, etag, undone)
+        await _take(run, entry.dest, entry.etag, undone)
     except PreconditionError:
         return  # another's by now
     except NotFoundError:
         if await is_there(run.store, entry.dest):
             raise  # not for want of the file
-
-
-def _has_content(run: Run, planned: str | None, found: str | None) -> bool:
-    """Whether two etags are of the same content, as far as they tell."""
-    lasting = run.store.traits.lasting
-    return lasting(planned) in (None, lasting(found))
 
 
 async def _take(run: Run, path: str, etag: str | None, undone: Undone) -> None:
@@ -281,6 +225,8 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
         try:
             await _bring_back(run, place, aside)
             undone.restored += 1
+        except REFUSED as error:
+            undone.refused.append(error)
         except NotFoundError:
             await require_place(run)
             return  # it was never moved, or is back already
@@ -292,9 +238,10 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
 async def _take_version(run: Run, aside: Aside, place: str) -> None:
     """Move aside what was not yet, so that it comes back as another version.
 
-    A move of the present one, which an earlier owner has sent, could still come late.
+    A move of the present one, which an earlier owner has sent, could still come late. What cannot
+    be moved at all, nobody moves late either.
     """
-    with suppress(NotFoundError, PreconditionError, ExistsError):  # gone, another's, or aside
+    with suppress(NotFoundError, PreconditionError, ExistsError, *REFUSED):
         await run.store.rename(aside.path, place, etag=aside.etag)
 
 

@@ -76,7 +76,9 @@ async def _children(run: Run, directories: list[str]) -> list[Info]:
         for info in await list_all(run.store, directory):
             if info.kind is Kind.OTHER:
                 raise PreconditionError(
-                    "list", info.path, "neither file nor directory: a task may not leave links"
+                    "list",
+                    info.path,
+                    "neither file nor directory (a link), or a name that no path can have",
                 )
             children.append(info)
 

@@ -25,6 +25,7 @@ from asynccommit.stores.gcs_files import PAGES, Files
 from asynccommit.stores.gcs_moves import Moves
 from asynccommit.stores.gcs_options import read_settings
 from asynccommit.stores.gcs_wire import (
+    LONGEST,
     Listed,
     folder_query,
     folders_listed,
@@ -96,6 +97,7 @@ class GcsStore:
             recursive_delete=False,
             bulk_delete=settings.batch,
             put_tokens=True,
+            longest_path=LONGEST + 1,  # a name has no slash at its beginning
             workers=settings.workers,
             account=settings.place.limit,
             ramp=settings.ramp_for(hierarchical),

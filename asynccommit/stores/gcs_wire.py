@@ -22,7 +22,8 @@ OBJECT = f"fields={_OF_FILE},metadata{PLAIN}"
 _LISTED = f"fields=kind,items({_OF_FILE}),prefixes,nextPageToken{PLAIN}"
 _FOLDERS = f"fields=items(name),nextPageToken{PLAIN}"
 
-_MOST = 1024  # bytes of a name
+LONGEST = 1024
+"""Bytes of a name at most."""
 _RESERVED = "/.well-known/acme-challenge/"  # whose objects the service keeps for certificates
 
 _plain = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.~-]+").fullmatch
@@ -44,8 +45,8 @@ def encode(path: str) -> str:
     """
     folder, _, name = path.rpartition("/")
     text = _folder(folder) + (name if _plain(name) else _name(name))
-    if len(text) > _MOST and len(path.encode()) > _MOST + 1:
-        raise ValueError(f"the name {path[1:81]!r}... has more than {_MOST} bytes")
+    if len(text) > LONGEST and len(path.encode()) > LONGEST + 1:
+        raise ValueError(f"the name {path[1:81]!r}... has more than {LONGEST} bytes")
     return text
 
 
@@ -233,19 +234,22 @@ def listed(body: bytes, path: str, *, tree: bool = False, checked: bool = True) 
         if not info.path.startswith(start):
             raise ValueError(f"the answer is no listing of {path}: it has {info.path!r}")
     itself = any(info.path == start for info in entries)
-    kept = [seen for info in entries if (seen := _seen(info, tree)) and seen.path != path]
+    kept = [seen for info in entries if (seen := _seen(info, tree)).path not in (path, start)]
     return Listed(kept + _directories(names, start), itself, _token(found))
 
 
-def _seen(info: Info, tree: bool) -> Info | None:
-    """Return what an object of a listing is taken for, if for anything."""
+def _seen(info: Info, tree: bool) -> Info:
+    """Return what an object of a listing is taken for.
+
+    What no path can name is neither file nor directory, but in a tree, where it can be deleted.
+    """
     if info.path[-1] == "/":
         found = _placeholder(info.path)
-        if not tree:
-            return found
-        return info if found is None else found._replace(etag=info.etag)
+        if found is not None:
+            return found._replace(etag=info.etag) if tree else found
+        return info if tree else Info(info.path, Kind.OTHER)
     if info.path[-1] == "." and not tree and not _can_be_named(info.path.rpartition("/")[2]):
-        return None
+        return Info(info.path, Kind.OTHER)
     return info
 
 
@@ -256,14 +260,18 @@ def folders_listed(body: bytes, path: str) -> Listed:
         names = ["/" + item["name"] for item in found.get("items", ())]
     except (TypeError, KeyError) as error:
         raise ValueError(f"the answer is no listing ({type(error).__name__})") from None
-    return Listed(_directories(names, start), start in names, _token(found))
+    entries = [
+        Info(info.path[:-1], Kind.DIRECTORY) if info.kind is Kind.OTHER else info
+        for info in _directories(names, start)
+    ]
+    return Listed(entries, start in names, _token(found))
 
 
 def _directories(names: list[str], start: str) -> list[Info]:
     for name in names:
         if not name.startswith(start) or name[-1] != "/":
             raise ValueError(f"the answer is no listing below {start}: it has {name!r}")
-    return [info for name in names if name != start and (info := _placeholder(name))]
+    return [_placeholder(name) or Info(name, Kind.OTHER) for name in names if name != start]
 
 
 def _placeholder(name: str, etag: str | None = None) -> Info | None:

@@ -1,0 +1,142 @@
+"""Taking back by version, where directories keep nothing out: what a rollback does file by file.
+
+What was never moved is moved to the owner's place first, and thereby known not to be at its
+destination, whatever is there. What is taken back is what a listing has shown before the owner made
+sure that it still is one: a version that has come since is another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from asynccommit.errors import (
+    DeniedError,
+    ExistsError,
+    NotFoundError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+)
+from asynccommit.parallel import for_each, is_there, pages
+from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.lease import require_place
+from asynccommit.stages.plan import Aside, Plan, aside_path, undone_path
+from asynccommit.stages.preflight import gather
+from asynccommit.stages.run import Run
+from asynccommit.stages.settle import begun_at, source_print, sources_there
+from asynccommit.stages.spill import Entry
+from asynccommit.store import Info, Kind
+
+REFUSED = (RejectedError, DeniedError)
+"""What is answered about a file that is held, or for want of a permission: others may go on."""
+
+
+@dataclass(slots=True)
+class Undone:
+    """What a rollback has done: files taken back, things put back in their place, and refusals."""
+
+    files: int = 0
+    restored: int = 0
+    refused: list[StoreError] = field(default_factory=list)
+
+    def end(self) -> None:
+        """Raise the first refusal, with the names of all; what was not refused is done."""
+        if self.refused:
+            first, *more = self.refused
+            for error in more[:20]:
+                first.add_note(f"also: {error}")
+            raise first
+
+
+async def take_sources(run: Run, plan: Plan, undone: Undone) -> None:
+    """Move every file that was never moved to the owner's place, as the version that it is."""
+    present, cut = await sources_there(run, plan), len(run.layout.attempt_dir)
+
+    async def take(entry: Entry) -> None:
+        if source_print(entry.source, entry.etag) not in present:
+            return
+        run.check_lease()
+        place = run.epoch_dir + entry.source[cut:]
+        try:
+            with suppress(NotFoundError, PreconditionError, ExistsError):  # it was moved meanwhile
+                await run.store.rename(entry.source, place, etag=entry.etag)
+        except REFUSED as error:
+            undone.refused.append(error)
+
+    if present:
+        await for_each(plan.loaded.spill.entries(), take, workers=run.workers)
+
+
+async def take_versions(run: Run, plan: Plan, undone: Undone) -> None:
+    """Take back every file of the plan that was moved, known by its size and content."""
+    loaded, since = plan.loaded, await begun_at(run)
+    parents = sorted(loaded.parents)
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            await gather(run, path, found, loaded.etags, since=since)
+
+        await for_each(parents, look, workers=run.workers)
+        there = loaded.outcome.common(found)
+    if not there:
+        return
+    kept = await _kept(run, plan)
+    lasting = run.store.traits.lasting
+
+    def is_ours(info: Info) -> bool:
+        if info.kind is not Kind.FILE or info.modified < since or fingerprint(info.path) in kept:
+            return False
+        whole = (info.path, info.size, lasting(info.etag))
+        return fingerprint(whole) in there or fingerprint(whole[:2]) in there
+
+    async def take_from(path: str) -> None:
+        with suppress(NotFoundError):
+            async for page in pages(run.store, path):
+                await _take_all(run, [info for info in page if is_ours(info)], undone)
+
+    await for_each(parents, take_from, workers=run.workers)
+
+
+async def _take_all(run: Run, infos: Sequence[Info], undone: Undone) -> None:
+    """Take back what a listing has shown, if the commit is still this owner's to undo."""
+    if not infos:
+        return
+    await require_place(run)
+
+    async def take(info: Info) -> None:
+        run.check_lease()
+        place = undone_path(run.layout, run.place, info.path)
+        try:
+            await run.store.rename(info.path, place, etag=info.etag)
+        except (NotFoundError, PreconditionError, ExistsError):
+            return  # another's by now; or one was taken back before, and this one is another's
+        except REFUSED as error:
+            undone.refused.append(error)
+            return
+        undone.files += 1
+        run.step()
+
+    await for_each(infos, take, workers=run.workers)
+
+
+async def _kept(run: Run, plan: Plan) -> set[int]:
+    """Return the destinations at which a file that is just like the job's is another's.
+
+    The job's own is still in the owner's place. Where a rename is a copy and a delete that says
+    nothing; there it is a file that was replaced, and is back.
+    """
+    entries = plan.loaded.spill.each()
+    if run.store.traits.rename_steps == 1:
+        never = await sources_there(run, plan, run.epoch_dir)
+        sources = (e.dest async for e in entries if source_print(e.source, None) in never)
+        return {fingerprint(dest) async for dest in sources}
+    back: set[int] = set()
+
+    async def look(aside: Aside) -> None:
+        if not await is_there(run.store, aside_path(run.layout, run.place, aside.path)):
+            back.add(fingerprint(aside.path))
+
+    await for_each([*plan.replaced, *plan.aside], look, workers=run.workers)
+    return back
