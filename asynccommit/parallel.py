@@ -357,7 +357,11 @@ async def remove_directory(store: Store, path: str) -> None:
     async for page in tree_pages(store, path):
         if any(not info.is_dir or info.etag is not None for info in page):
             raise ExistsError("delete", path, "the directory is not empty")
-    error = (await cast(BulkStore, store).delete_many([Info(path, Kind.DIRECTORY)]))[0]
+    bulk = cast(BulkStore, store)
+    if store.traits.atomic_directory_rename:
+        # Beside the folder there may be an object that stands for it, of a client without folders.
+        await bulk.delete_many([Info(f"{path}/", Kind.FILE)])
+    error = (await bulk.delete_many([Info(path, Kind.DIRECTORY)]))[0]
     if error is not None:
         raise error
 

@@ -151,7 +151,7 @@ async def begun_attempts(run: Run, *, others: bool = False) -> list[str]:
 
 
 async def _has_begun(run: Run, attempt_dir: str) -> bool:
-    if run.store.traits.fences or not await _has_record(run, attempt_dir):
+    if run.store.traits.fences:
         return await _has_record(run, attempt_dir)
     layout = replace(run.layout, attempt=int(attempt_dir.rpartition("/")[2]))
     try:
@@ -231,6 +231,8 @@ async def restore_begun(run: Run) -> bool:
 
     Returns whether there was one.
     """
+    if not run.store.traits.fences:
+        return False  # nothing was renamed
     place = run.layout.ended("aborted")
     begun = await _has_record(run, place)
     if begun:

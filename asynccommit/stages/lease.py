@@ -241,7 +241,10 @@ async def say_stopped(run: Run, error: BaseException | None = None) -> None:
     stage = error.stage if isinstance(error, CommitError) else run.stage
     stop = Stop(run.epoch, run.owner_id, int(run.host.now() * 1000), stage, text, run.renamed)
     with anyio.move_on_after(_LAST_WORDS, shield=True), suppress(StoreError):
-        await run.store.put(run.layout.stopped(run.epoch), encode_stop(stop), overwrite=False)
+        path = run.layout.stopped(run.epoch)
+        await run.store.put(path, encode_stop(stop), overwrite=False)
+        if not run.store.traits.fences:
+            await take_back_word(run, path)
 
 
 def _cause(error: BaseException) -> BaseException:

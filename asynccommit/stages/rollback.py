@@ -225,8 +225,10 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
         try:
             await _bring_back(run, place, aside)
             undone.restored += 1
-        except REFUSED as error:
+        except (*REFUSED, ExistsError) as error:
+            error.add_note(f"what belongs at {aside.path} is at {place}")
             undone.refused.append(error)
+            return
         except NotFoundError:
             await require_place(run)
             return  # it was never moved, or is back already

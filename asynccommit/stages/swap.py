@@ -24,7 +24,7 @@ async def swap_in(run: Run, plan: Plan) -> None:
     What was swapped before stays as it is.
     """
     replaced = {aside.path: aside for aside in plan.replaced}
-    known = await _known(run, plan)
+    known = await _known(run, plan) if run.store.traits.fences else set()
 
     async def swap(path: str) -> None:
         aside = replaced.get(path)

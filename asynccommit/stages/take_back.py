@@ -19,10 +19,10 @@ from asynccommit.errors import (
     RejectedError,
     StoreError,
 )
-from asynccommit.parallel import for_each, is_there, pages
+from asynccommit.parallel import for_each, pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
-from asynccommit.stages.plan import Aside, Plan, aside_path, undone_path
+from asynccommit.stages.plan import Plan, undone_path, within
 from asynccommit.stages.preflight import gather
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import begun_at, source_print, sources_there
@@ -103,6 +103,8 @@ async def _take_all(run: Run, infos: Sequence[Info], undone: Undone) -> None:
     """Take back what a listing has shown, if the commit is still this owner's to undo."""
     if not infos:
         return
+    if run.store.traits.rename_steps > 1:
+        infos = [info for info in infos if await _is_copy(run, info)]
     await require_place(run)
 
     async def take(info: Info) -> None:
@@ -125,18 +127,21 @@ async def _kept(run: Run, plan: Plan) -> set[int]:
     """Return the destinations at which a file that is just like the job's is another's.
 
     The job's own is still in the owner's place. Where a rename is a copy and a delete that says
-    nothing; there it is a file that was replaced, and is back.
+    nothing; there the copy itself says what it is of.
     """
-    entries = plan.loaded.spill.each()
-    if run.store.traits.rename_steps == 1:
-        never = await sources_there(run, plan, run.epoch_dir)
-        sources = (e.dest async for e in entries if source_print(e.source, None) in never)
-        return {fingerprint(dest) async for dest in sources}
-    back: set[int] = set()
+    if run.store.traits.rename_steps > 1:
+        return set()
+    never = await sources_there(run, plan, run.epoch_dir)
+    kept: set[int] = set()
+    async for entry in plan.loaded.spill.each():
+        if source_print(entry.source, None) in never:
+            kept.add(fingerprint(entry.dest))
+    return kept
 
-    async def look(aside: Aside) -> None:
-        if not await is_there(run.store, aside_path(run.layout, run.place, aside.path)):
-            back.add(fingerprint(aside.path))
 
-    await for_each([*plan.replaced, *plan.aside], look, workers=run.workers)
-    return back
+async def _is_copy(run: Run, info: Info) -> bool:
+    """Whether a file is a copy of one that a task of this job attempt has written."""
+    with suppress(NotFoundError):
+        mark = (await run.store.head(info.path)).token or ""
+        return within(mark, (run.layout.tasks_dir, run.layout.absolute_dir))
+    return False

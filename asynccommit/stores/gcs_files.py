@@ -20,10 +20,13 @@ from asynccommit.stores.gcs_errors import Request, explain, says_no_bucket
 from asynccommit.stores.gcs_wire import (
     OBJECT,
     PLAIN,
+    WHOLE,
+    copied,
     info_of,
     json_of,
     list_query,
     listed,
+    mark_of,
     metadata_of,
     multipart,
     prefix_of,
@@ -184,8 +187,25 @@ class Files:
         if answer.status != 409 or not explain(answer)[0]:
             client.need(request, answer, 200, 201)
 
+    async def marked(self, request: Request, source: str) -> bytes:
+        """Return the metadata that a copy of ``source``, encoded, is to have; empty if it is gone.
+
+        By them the copy is known as this one, whatever else has the same content.
+        """
+        client = self._client
+        answer = await client.ask(
+            request.look, "GET", client.objects + source, WHOLE, dict(self._keys)
+        )
+        if answer.status == 404 and explain(answer)[0] and not says_no_bucket(answer):
+            return b""
+        client.need(request.look, answer, 200)
+        try:
+            return copied(answer.body, mark_of(request.path, request.generation))
+        except ValueError as error:
+            raise client.unread(request.look, error) from None
+
     async def rewrite(
-        self, request: Request, source: str, dest: str, conditions: str
+        self, request: Request, source: str, dest: str, conditions: str, metadata: bytes = b""
     ) -> Response | None:
         """Copy an object; return the answer that says no, ``None`` once it is there.
 
@@ -194,13 +214,17 @@ class Files:
             source: the object, encoded.
             dest: the new one, encoded.
             conditions: the end of the query.
+            metadata: of the new one, if not the source's.
         """
         client = self._client
         url = f"{client.objects}{source}/rewriteTo{self._bucket}/o/{dest}"
         token = ""
         for _ in range(_CALLS):
             query = f"{_REWRITTEN}{conditions}{self._rewrite_tail}{token}"
-            answer = await client.ask(request, "POST", url, query, dict(self._rewrite_keys))
+            headers = dict(self._rewrite_keys)
+            if metadata:
+                headers["content-type"] = "application/json"
+            answer = await client.ask(request, "POST", url, query, headers, metadata)
             if answer.status != 200:
                 return answer
             more = self._rest_of(request, answer)

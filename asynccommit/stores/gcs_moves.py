@@ -27,7 +27,7 @@ from asynccommit.store import Info
 from asynccommit.stores.gcs_client import Client
 from asynccommit.stores.gcs_errors import Request, explain, says_no_bucket
 from asynccommit.stores.gcs_files import Files
-from asynccommit.stores.gcs_wire import PLAIN, generation_of, json_of
+from asynccommit.stores.gcs_wire import PLAIN, generation_of, json_of, mark_of
 from asynccommit.stores.http import Response
 
 _MOVED = "fields=generation"
@@ -171,7 +171,8 @@ class Moves:
         conditions = f"&ifSourceGenerationMatch={request.generation}"
         if request.new:
             conditions += "&ifGenerationMatch=0"
-        answer = await self._files.rewrite(request, source, target, conditions)
+        metadata = await self._files.marked(request, source)
+        answer = await self._files.rewrite(request, source, target, conditions, metadata)
         if answer is not None:
             await self._not_copied(request, answer)
         if self._can is None:
@@ -292,8 +293,6 @@ def _number(info: Info) -> str:
 
 
 def _is_copy(there: Info, here: Info, generation: str) -> bool:
-    """Whether what is at the destination can be the copy that an earlier sending made."""
-    crc, own = (there.etag or "").partition("-")[2], (here.etag or "").partition("-")[2]
-    same = bool(crc) and crc == own and there.size == here.size
-    newer = int(_number(there)) > int(_number(here))
-    return same and newer and _number(here) == generation
+    """Whether what is at the destination is the copy that an earlier sending made."""
+    same = there.size == here.size and _number(here) == generation
+    return same and there.token == mark_of(here.path, generation)

@@ -16,9 +16,18 @@ import orjson
 from asynccommit.store import Info, Kind
 
 TOKEN = "asynccommit-token"  # the key of custom metadata that a put leaves its token under
+SOURCE = "asynccommit-source"  # and that a copy leaves under which its source was, and which one
 PLAIN = "&prettyPrint=false"  # answers without white space: a quarter less
 _OF_FILE = "name,size,generation,crc32c,updated"
 OBJECT = f"fields={_OF_FILE},metadata{PLAIN}"
+_KEPT: tuple[str, ...] = (
+    "cacheControl",
+    "contentDisposition",
+    "contentEncoding",
+    "contentLanguage",
+)
+_KEPT += ("contentType", "customTime", "metadata", "storageClass")  # by a copy
+WHOLE = f"fields={_OF_FILE},{','.join(_KEPT)}{PLAIN}"
 _LISTED = f"fields=kind,items({_OF_FILE}),prefixes,nextPageToken{PLAIN}"
 _FOLDERS = f"fields=items(name),nextPageToken{PLAIN}"
 
@@ -143,7 +152,8 @@ def info_of(path: str, body: bytes, *, checked: bool = True) -> Info:
     if info.path != path:
         raise ValueError(f"the answer is about {info.path!r}")
     metadata = item.get("metadata")
-    token = metadata.get(TOKEN) if isinstance(metadata, dict) else None
+    said = metadata if isinstance(metadata, dict) else {}
+    token = said.get(TOKEN, said.get(SOURCE))
     return info._replace(token=token if isinstance(token, str) else None)
 
 
@@ -287,6 +297,33 @@ def _token(found: Mapping[str, Any]) -> str | None:
     if token is not None and not isinstance(token, str):
         raise ValueError("the answer is no listing: its page token is no text")
     return token
+
+
+# --- copies ----------------------------------------------------------------------------------
+
+
+def mark_of(path: str, generation: str) -> str:
+    """Return what a copy is marked with: which object it was made of."""
+    return f"{path}#{generation}"
+
+
+def copied(body: bytes, mark: str) -> bytes:
+    """Return the metadata of a copy: the source's, and ``mark`` in place of the source's own.
+
+    Args:
+        body: the answer about the source, asked for with ``WHOLE``.
+        mark: see ``mark_of``.
+
+    Raises:
+        ValueError: it is no such answer.
+    """
+    item = json_of(body)
+    kept = {name: item[name] for name in _KEPT if name in item}
+    own = kept.get("metadata", {})
+    if not isinstance(own, dict):
+        raise ValueError("the answer is no object's: its metadata are of another type")
+    kept["metadata"] = {k: v for k, v in own.items() if k != TOKEN} | {SOURCE: mark}
+    return orjson.dumps(kept)
 
 
 # --- uploads ---------------------------------------------------------------------------------

@@ -268,9 +268,36 @@ async def test_where_moves_are_unknown_it_is_copied_and_deleted(
         await store.rename(f"/a{number}", f"/b{number}", etag=info.etag)
 
     assert await there(store) == {f"/b{number}": b"data" for number in range(3)}
-    assert (await store.head("/b0")).token == "1-2-3"
+    first = (await store.head("/b0")).token or ""
+    assert first.startswith("/a0#")
     assert direct.count("moveTo") == 1
-    assert store.traits.costs["rename"] == 2
+    assert (store.traits.costs["rename"], store.traits.rename_steps) == (2, 2)
+
+
+async def test_a_twin_at_the_destination_is_not_taken_for_a_copy(direct: Direct) -> None:
+    """Another's object of the same content, and younger, is not what this rename has made."""
+    store = new_store(direct, move=False)
+    info = await store.put("/a", b"data")
+    await store.put("/b", b"data")
+    with pytest.raises(ExistsError):
+        await store.rename("/a", "/b", etag=info.etag)
+    assert await there(store) == {"/a": b"data", "/b": b"data"}
+
+
+async def test_a_copy_keeps_what_was_said_of_its_source(direct: Direct) -> None:
+    """Type, encoding and the user's metadata go with it; the mark of the put does not."""
+    store = new_store(direct, move=False)
+    assert direct.app is not None
+    service = direct.app.service
+    info = await store.put("/a", b"data", token="1-2-3")
+    said = {"content_type": "text/csv", "cache_control": "no-store", "metadata": {"by": "me"}}
+    service.patch("data", "a", said)
+    await store.rename("/a", "/b", etag=info.etag)
+
+    details = service.get("data", "b").details
+    assert (details.content_type, details.cache_control) == ("text/csv", "no-store")
+    generation = (info.etag or "").partition("-")[0]
+    assert dict(details.metadata or {}) == {"by": "me", "asynccommit-source": f"/a#{generation}"}
 
 
 async def test_an_option_says_that_there_are_no_moves(direct: Direct) -> None:
