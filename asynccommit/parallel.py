@@ -315,7 +315,7 @@ async def remove_below(
 
     workers = store.traits.workers
     await for_each(batches(), lambda batch: remove_files(store, batch), workers=workers)
-    await _remove_directories(store, directories)
+    await remove_directories(store, directories)
     return found
 
 
@@ -366,7 +366,7 @@ async def remove_directory(store: Store, path: str) -> None:
         raise error
 
 
-async def _remove_directories(store: Store, directories: list[Info]) -> None:
+async def remove_directories(store: Store, directories: list[Info]) -> None:
     """Delete directories that are empty, the innermost first."""
     depths: dict[int, set[Info]] = {}
     for info in directories:

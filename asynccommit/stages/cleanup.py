@@ -69,8 +69,24 @@ async def _delete_job_dir(run: Run) -> None:
     except NotFoundError:
         return
     except ExistsError:
+        if not run.store.traits.fences:
+            await _delete_other_attempts(run)
+            return
         with suppress(NotFoundError):
             await remove_tree(run.store, run.layout.job_dir)
+
+
+async def _delete_other_attempts(run: Run) -> None:
+    """Delete what earlier attempts of the job have left, but for one that is being committed."""
+    for info in await list_if_there(run.store, run.layout.job_dir):
+        name = info.path.rpartition("/")[2]
+        if info.is_dir and name.isascii() and name.isdigit():
+            other = replace(run, layout=replace(run.layout, attempt=int(name)), commit_id="")
+            await _refuse_asides(other, other.layout.attempt_dir)
+            if record := await close_record(other):
+                await delete_attempt(other, record)
+    with suppress(NotFoundError, ExistsError):
+        await remove_directory(run.store, run.layout.job_dir)
 
 
 async def clean_up_aborted(run: Run) -> Outcome:
@@ -121,9 +137,10 @@ async def _delete_unfenced(run: Run) -> Outcome:
     if not await is_there(run.store, run.layout.attempt_dir):
         return Outcome.NOTHING
     await _refuse_asides(run, run.layout.attempt_dir)
-    if not await close_record(run):
+    record = await close_record(run)
+    if record is None:
         return Outcome.KEPT
-    await delete_attempt(run)
+    await delete_attempt(run, record)
     await _delete_bare_job_dir(run)
     await _delete_parents(run)
     return Outcome.DELETED

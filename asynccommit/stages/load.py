@@ -48,7 +48,7 @@ class Loaded:
         digests: digest of each manifest's bytes by task id, for the commit record.
         vouched: whether the tasks' own messages say what they have committed.
         manifests: path -> etag of those that were read.
-        longest: letters of the longest destination.
+        longest: letters of the longest path.
     """
 
     def __init__(self, options: Options, traits: Traits) -> None:
@@ -96,7 +96,7 @@ class Loaded:
         self.bytes += sum([entry.size for entry in entries])
         self._tagged += sum([self._lasting(entry.etag) is not None for entry in entries])
         dests = [entry.dest for entry in entries]
-        self.longest = max([self.longest, *map(len, dests)])
+        self.longest = max([self.longest, *[max(len(e.source), len(e.dest)) for e in entries]])
         self.dests.add(dests)
         self.outcome.add([self.expected(entry) for entry in entries])
         self.parents.update({entry.dest.rpartition("/")[0] for entry in entries})

@@ -134,9 +134,12 @@ async def as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
     Hidden ones stay. Raises ``PreconditionError`` if another
     job writes there, ``UnsupportedError`` where directories cannot be listed whole.
     """
-    if not run.store.traits.bulk_delete:
-        name = run.store.traits.name
-        raise UnsupportedError(f"{name} cannot rename directories, which replacing them needs")
+    traits = run.store.traits
+    if not (traits.bulk_delete and traits.content_etags):
+        raise UnsupportedError(
+            f"{traits.name} can neither rename directories nor tell here which files were moved: "
+            "what is replaced could not be put back"
+        )
     found = [aside for aside in asides if aside.kind is not Kind.DIRECTORY]
     _refuse_odd([aside.path for aside in found])
 

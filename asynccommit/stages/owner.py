@@ -152,7 +152,10 @@ async def take_over(run: Run, standing: Standing, *, force: bool = False) -> Lea
     """
     traits = run.store.traits
     if not (traits.fences or traits.content_etags):
-        raise UnsupportedError(f"{traits.name} cannot rename directories, which a takeover needs")
+        raise UnsupportedError(
+            f"{traits.name} shows nothing here by which a file that was moved can be told, which a "
+            "takeover needs: finish or undo it by hand, or wait for its owner"
+        )
     why = await _why_free(run, standing, force)
     epoch = standing.epoch + 1
     if epoch > MAX_EPOCH:

@@ -273,9 +273,11 @@ async def _refuse_long(run: Run, plan: Plan) -> None:
     for aside in (*plan.replaced, *plan.aside):
         _refuse_over(aside.path, aside_path(layout, 1, aside.path), most)
     longer = len(undone_path(layout, 1, layout.root + "/").encode())
+    cut = len(layout.attempt_dir)
     if plan.loaded.longest * _LETTER + longer > most:
         async for entry in plan.loaded.spill.each():
             _refuse_over(entry.dest, undone_path(layout, 1, entry.dest), most)
+            _refuse_over(entry.dest, layout.epoch_dir(1) + entry.source[cut:], most)
 
 
 def _refuse_over(path: str, place: str, most: int) -> None:

@@ -137,7 +137,7 @@ async def _is_whole(run: Run, plan: Plan) -> bool:
     there = {
         info.path: info.etag for info in await list_if_there(run.store, run.layout.manifests_dir)
     }
-    if read.items() <= there.items():
+    if read and read.items() <= there.items():
         return True
     present = await sources_there(run, plan)
     async for entry in plan.loaded.spill.each():

@@ -13,7 +13,6 @@ from asynccommit.parallel import is_there, list_all, list_if_there, tree_pages
 from asynccommit.stages.run import Run
 from asynccommit.stages.standing import is_end, read_if_there
 from asynccommit.stages.summary import TASKS, read_success
-from asynccommit.stages.unfenced import is_closed
 
 
 async def find_layout(run: Run) -> None:
@@ -36,9 +35,11 @@ async def is_committed(
     because a request of setup whose answer was lost can make the job's directory again after its
     cleanup.
     """
-    if await _is_set_up(run, trusting=trusting):
+    # Empty folders of a clean-up that died look as if the job had just been set up.
+    ended = await _has_ended(run)
+    if await _is_set_up(run, trusting=trusting or (ended and not run.store.traits.fences)):
         return False
-    if await _has_ended(run):
+    if ended:
         return True
     try:
         marker = await read_success(run)
@@ -76,7 +77,7 @@ async def has_work(run: Run) -> bool:
     """Whether a task has written below the job attempt's directory, which no commit has taken."""
     if run.store.traits.fences:
         return bool(await list_if_there(run.store, run.layout.tasks_dir))
-    if not run.store.traits.bulk_delete or await is_closed(run):
+    if not run.store.traits.bulk_delete or await _has_ended(run):
         return False
     async for page in tree_pages(run.store, run.layout.tasks_dir):
         if any(not info.is_dir for info in page):

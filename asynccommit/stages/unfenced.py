@@ -12,63 +12,105 @@ from hashlib import sha256
 
 from asynccommit.errors import (
     ExistsError,
+    ManifestError,
     NotFoundError,
     OutcomeUnknownError,
     PreconditionError,
     StoreError,
 )
+from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, decode_decision
 from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES
-from asynccommit.job import Layout
 from asynccommit.parallel import (
+    for_each,
     is_there,
     list_if_there,
-    remove_below,
+    remove_directories,
     remove_directory,
     remove_file,
     remove_files,
+    tree_pages,
 )
 from asynccommit.stages.run import Run
 from asynccommit.stages.standing import is_blank, is_control, is_end, look, read_if_there
 from asynccommit.store import Info
 
 
-async def close_record(run: Run) -> bool:
+async def close_record(run: Run) -> Info | None:
     """Take the commit record's place, so that no commit begins while an abort deletes.
 
-    Returns whether that was done; if not, a commit has begun.
+    Returns what is there then, to be deleted as nothing else; ``None`` if a commit has begun. A
+    record that counts for nothing is as good.
     """
     with suppress(ExistsError, OutcomeUnknownError):
-        await run.store.put(run.layout.record, ABORTED, overwrite=False)
-        return True
-    there = await read_if_there(run.store, run.layout.record, MAX_RECORD_BYTES)
-    if there is None:
-        return False
-    return is_blank(there) or await look(run.store, run.layout) is None
+        return await run.store.put(run.layout.record, ABORTED, overwrite=False)
+    try:
+        info = await run.store.head(run.layout.record)
+        data = await run.store.get(run.layout.record, MAX_RECORD_BYTES)
+    except NotFoundError:
+        return None
+    return info if is_blank(data) or await look(run.store, run.layout) is None else None
 
 
-async def delete_attempt(run: Run) -> bool:
+async def delete_attempt(run: Run, record: Info | None = None) -> bool:
     """Delete the job attempt's directory; whether something was there.
 
     The data first; then the record, without which the rest means nothing to anybody but what says
-    how it ended, which goes last. Raises ``PreconditionError`` if the record is another commit's.
+    how it ended, which goes last. Whatever is listed while the record stands is its commit's, so it
+    is looked at between a listing and its deletes; nothing is listed afterwards.
+
+    Args:
+        run: whose job attempt.
+        record: what ``close_record`` has found; ``None`` for the record of the commit of ``run``.
+
+    Raises ``PreconditionError`` if the record is another commit's.
     """
-    layout = run.layout
-    record = await _own_record(run)
-    found = await remove_below(run.store, layout.attempt_dir, lambda info: _says(layout, info))
-    if record is not None:
-        await remove_files(run.store, [record])
-    found += await remove_below(
-        run.store, layout.attempt_dir, lambda info: is_end(layout, info.path)
-    )
-    found += await remove_below(run.store, layout.attempt_dir)
+    record = record or await _own_record(run)
+    words: list[Info] = []
+    folders: list[Info] = []
+    found = 0
+    async for page in tree_pages(run.store, run.layout.attempt_dir):
+        found += len(page)
+        folders += [info for info in page if info.is_dir and info.etag is None]
+        files = [info for info in page if not info.is_dir or info.etag is not None]
+        words += [info for info in files if is_control(run.layout, info.path)]
+        data = [info for info in files if not is_control(run.layout, info.path)]
+        if data:
+            await _require_record(run, record)
+            await _delete_files(run, data)
+    await _delete_words(run, record, words, folders)
     with suppress(NotFoundError, ExistsError):
-        await remove_directory(run.store, layout.attempt_dir)
+        await remove_directory(run.store, run.layout.attempt_dir)
     return record is not None or found > 0
 
 
-def _says(layout: Layout, info: Info) -> bool:
-    """Whether a file tells how a commit stands."""
-    return not info.is_dir and is_control(layout, info.path)
+async def _delete_words(
+    run: Run, record: Info | None, words: list[Info], folders: list[Info]
+) -> None:
+    layout = run.layout
+    if record is not None:
+        await remove_files(run.store, [record])
+    ends = [info for info in words if is_end(layout, info.path)]
+    others = [info for info in words if info not in ends and info.path != layout.record]
+    await _delete_files(run, others)
+    await remove_directories(run.store, folders)
+    await _delete_files(run, ends)
+
+
+async def _delete_files(run: Run, files: list[Info]) -> None:
+    most = run.store.traits.bulk_delete
+    batches = [files[start : start + most] for start in range(0, len(files), most)]
+    await for_each(batches, lambda batch: remove_files(run.store, batch), workers=run.workers)
+
+
+async def _require_record(run: Run, record: Info | None) -> None:
+    """Raise ``PreconditionError`` unless the record is what it was; there may be none."""
+    try:
+        there = (await run.store.head(run.layout.record)).etag
+    except NotFoundError:
+        there = None
+    if there != (record.etag if record is not None else None):
+        text = "another goes on with this job attempt, or has ended it"
+        raise PreconditionError("delete", run.layout.record, text)
 
 
 async def _own_record(run: Run) -> Info | None:
@@ -84,11 +126,20 @@ async def _own_record(run: Run) -> Info | None:
 
 
 async def is_closed(run: Run) -> bool | None:
-    """Whether all of the commit is done but the clean-up; ``None`` if it is gone altogether."""
+    """Whether all of the commit is done but the clean-up; ``None`` if it is gone altogether.
+
+    An end of another commit under the same id, which has come late, is none of this one.
+    """
     listing = {info.path for info in await list_if_there(run.store, run.layout.attempt_dir)}
     if run.layout.record not in listing:
         return None
-    return any(is_end(run.layout, path) for path in listing)
+    for path in listing:
+        if is_end(run.layout, path):
+            data = await read_if_there(run.store, path, MAX_OWNER_BYTES)
+            with suppress(ManifestError):
+                if data and decode_decision(data, path).commit == run.commit_id:
+                    return True
+    return False
 
 
 async def take_back_word(run: Run, path: str) -> None:
