@@ -368,9 +368,9 @@ async def remove_directory(store: Store, path: str) -> None:
 
 async def remove_directories(store: Store, directories: list[Info]) -> None:
     """Delete directories that are empty, the innermost first."""
-    depths: dict[int, set[Info]] = {}
+    depths: dict[int, dict[str, Info]] = {}
     for info in directories:
-        depths.setdefault(info.path.count("/"), set()).add(info)
+        depths.setdefault(info.path.count("/"), {})[info.path] = info
 
     async def remove(info: Info) -> None:
         try:
@@ -379,4 +379,4 @@ async def remove_directories(store: Store, directories: list[Info]) -> None:
             return  # something has come to it
 
     for depth in sorted(depths, reverse=True):
-        await for_each(depths[depth], remove, workers=store.traits.workers)
+        await for_each(depths[depth].values(), remove, workers=store.traits.workers)

@@ -94,8 +94,6 @@ class Traits:
         directories: a file needs its parent directory; without this, files bring theirs along.
         atomic_rename: a file rename happens wholly or not at all, in O(1).
         atomic_directory_rename: the same for a directory with all it holds.
-        rename_steps: requests that change something in the rename of a file; with more than one
-            it may be found between them, at both places.
         rename_no_replace: ``rename(replace=False)`` is one atomic request.
         rename_replaces: ``rename(replace=True)`` leaves no moment in which neither file is there.
         etag_survives_rename: the etag of a file is the same after a rename.
@@ -123,7 +121,6 @@ class Traits:
     directories: bool = True
     atomic_rename: bool = True
     atomic_directory_rename: bool = True
-    rename_steps: int = 1
     rename_no_replace: bool = True
     rename_replaces: bool = True
     etag_survives_rename: bool = True

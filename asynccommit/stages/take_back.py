@@ -85,8 +85,8 @@ async def take_versions(run: Run, plan: Plan, undone: Undone) -> None:
     kept = await _kept(run, plan)
     lasting = run.store.traits.lasting
 
-    def is_ours(info: Info) -> bool:
-        if info.kind is not Kind.FILE or info.modified < since or fingerprint(info.path) in kept:
+    def is_alike(info: Info) -> bool:
+        if info.kind is not Kind.FILE or info.modified < since:
             return False
         whole = (info.path, info.size, lasting(info.etag))
         return fingerprint(whole) in there or fingerprint(whole[:2]) in there
@@ -94,7 +94,10 @@ async def take_versions(run: Run, plan: Plan, undone: Undone) -> None:
     async def take_from(path: str) -> None:
         with suppress(NotFoundError):
             async for page in pages(run.store, path):
-                await _take_all(run, [info for info in page if is_ours(info)], undone)
+                alike = [info for info in page if is_alike(info)]
+                doubtful = [info for info in alike if fingerprint(info.path) in kept]
+                others = [info for info in doubtful if not await _is_copy(run, info)]
+                await _take_all(run, [info for info in alike if info not in others], undone)
 
     await for_each(parents, take_from, workers=run.workers)
 
@@ -103,8 +106,6 @@ async def _take_all(run: Run, infos: Sequence[Info], undone: Undone) -> None:
     """Take back what a listing has shown, if the commit is still this owner's to undo."""
     if not infos:
         return
-    if run.store.traits.rename_steps > 1:
-        infos = [info for info in infos if await _is_copy(run, info)]
     await require_place(run)
 
     async def take(info: Info) -> None:
@@ -126,11 +127,9 @@ async def _take_all(run: Run, infos: Sequence[Info], undone: Undone) -> None:
 async def _kept(run: Run, plan: Plan) -> set[int]:
     """Return the destinations at which a file that is just like the job's is another's.
 
-    The job's own is still in the owner's place. Where a rename is a copy and a delete that says
-    nothing; there the copy itself says what it is of.
+    The job's own is still in the owner's place; unless a rename is a copy and a delete, and the
+    copy says what it is of.
     """
-    if run.store.traits.rename_steps > 1:
-        return set()
     never = await sources_there(run, plan, run.epoch_dir)
     kept: set[int] = set()
     async for entry in plan.loaded.spill.each():

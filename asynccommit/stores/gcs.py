@@ -102,7 +102,6 @@ class GcsStore:
             account=settings.place.limit,
             ramp=settings.ramp_for(hierarchical),
             name_interval=1.0,
-            rename_steps=1 if settings.move else 2,
             costs={"mkdir": 2} if settings.move else {"mkdir": 2, "rename": 2},
         )
 
@@ -231,8 +230,7 @@ class GcsStore:
         self.traits = replace(self.traits, atomic_directory_rename=hierarchical, ramp=ramp)
 
     def _learn_no_moves(self) -> None:
-        costs = {**self.traits.costs, "rename": 2}
-        self.traits = replace(self.traits, costs=costs, rename_steps=2)
+        self.traits = replace(self.traits, costs={**self.traits.costs, "rename": 2})
 
     def _learn_no_batches(self) -> None:
         self.traits = replace(self.traits, bulk_delete=1)

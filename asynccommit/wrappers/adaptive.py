@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from asynccommit.errors import OutcomeUnknownError, StoreError, ThrottledError
-from asynccommit.store import Traits
+from asynccommit.store import Ramp, Traits
 from asynccommit.wrappers.base import Call, Op
 from asynccommit.wrappers.limiter import DELETES, READS, WRITES, Ceilings, Limiter
-from asynccommit.wrappers.shared import shared
+from asynccommit.wrappers.quota import Quota
+from asynccommit.wrappers.ramp import Growths
+from asynccommit.wrappers.shared import kept, shared
 
 _KINDS = {
     "head": READS,
     "list": READS,
+    "list_tree": READS,
     "get": READS,
     "delete": DELETES,
     "delete_tree": DELETES,
@@ -24,6 +28,10 @@ class Adaptive:
     """Send requests at the rate that their account takes, every attempt counted.
 
     One ``Limiter`` paces all stores that one event loop opened on an account (``Traits.account``).
+    Where the account has a ramp (``Traits.ramp``), that is a ceiling for reads and one for all
+    else; it may become known when the store has been asked first. What it has grown to is kept for
+    the next store of the loop.
+
     What counts as a refusal is ``ThrottledError``, and ``OutcomeUnknownError`` where the store was
     busy. ``waited`` has the seconds that requests of this store waited here, by reason: for the
     ``rate``, or in a pause that the store asked for (``retry-after``). ``refused`` counts refusals.
@@ -32,16 +40,26 @@ class Adaptive:
     requests are refused: an account at its limit answers some so all the time, and a pause at each
     would leave most of the limit unused.
 
+    Each file of a ``delete_many`` pays for itself, and is answered for itself.
+
     Args:
-        traits: of the store: its account, and what its calls cost.
+        traits: of the store: its account, its ramp, and what its calls cost.
         ceilings: rates that are not exceeded; the lowest of all stores on the account holds.
+        ramp: says what the store knows of the ramp by now; ``None`` for what ``traits`` says.
     """
 
-    def __init__(self, traits: Traits, ceilings: Ceilings | None = None) -> None:
+    def __init__(
+        self,
+        traits: Traits,
+        ceilings: Ceilings | None = None,
+        ramp: Callable[[], Ramp | None] | None = None,
+    ) -> None:
         self.ceilings = ceilings or Ceilings()
         self.waited = {"rate": 0.0, "retry-after": 0.0}
         self.refused = 0
         self._traits = traits
+        self._ask = ramp or (lambda: traits.ramp)
+        self._ramp: Ramp | None = None
         self._limiter: Limiter | None = None
 
     def __repr__(self) -> str:
@@ -49,8 +67,11 @@ class Adaptive:
 
     @property
     def rate(self) -> float:
-        """Requests a second that the account is asked at now; 0 before the first."""
-        return self._limiter.pace.rate if self._limiter else 0.0
+        """Requests a second that the account is asked at now; 0 before the first.
+
+        Where it counts reads apart, the rate of all else.
+        """
+        return self._limiter.quotas[WRITES].pace.rate if self._limiter else 0.0
 
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
@@ -58,45 +79,78 @@ class Adaptive:
 
         async def paced(op: Op) -> Any:
             limiter = self._limiter or self._join()
+            if op.name == "delete_many":
+                return await self._many(limiter, call, op)
             kind, cost = _KINDS.get(op.name, WRITES), costs.get(op.name, 1)
             if not limiter.take(kind, cost):
                 await self._turn(limiter, kind, cost)
-            epoch = limiter.epoch
+            quota = limiter.quotas[kind]
+            epoch = quota.epoch
             try:
                 answer = await call(op)
             except StoreError as error:
-                self._failed(limiter, epoch, error)
+                self._failed(quota, epoch, 1, error)
                 raise
-            if epoch == limiter.epoch:
-                limiter.good += 1
+            if epoch == quota.epoch:
+                quota.good += 1
             return answer
 
         return paced
 
+    async def _many(self, limiter: Limiter, call: Call, op: Op) -> Any:
+        cost = max(1, len(op.args[0]))
+        if not limiter.take(DELETES, cost):
+            await self._turn(limiter, DELETES, cost)
+        quota = limiter.quotas[DELETES]
+        epoch = quota.epoch
+        try:
+            answers: Sequence[StoreError | None] = await call(op)
+        except StoreError as error:
+            self._failed(quota, epoch, cost, error)
+            raise
+        failed = [one for one in answers if one is not None]
+        if epoch == quota.epoch:
+            quota.good += len(answers) - len(failed)
+        for one in failed:
+            self._failed(quota, epoch, 1, one)
+        return answers
+
     def _join(self) -> Limiter:
         loop = asyncio.get_running_loop()
-        limiter = shared(Limiter, self._traits.account, lambda: Limiter(loop))
-        limiter.join(self, self.ceilings)
+        name, self._ramp = self._traits.account, self._ask()
+        limiter = shared(Limiter, name, lambda: Limiter(loop, kept(Growths, name, Growths)))
+        limiter.join(self, self.ceilings, self._ramp)
         self._limiter = limiter
         return limiter
 
     async def _turn(self, limiter: Limiter, kind: int, cost: int) -> None:
         clock = asyncio.get_running_loop().time
         begin = clock()
+        self._learn(limiter)
         try:
             await limiter.wait(kind, cost)
         finally:
             end = clock()
-            paused = limiter.paused(begin, end)
+            paused = limiter.quotas[kind].paused(begin, end)
             self.waited["retry-after"] += paused
             self.waited["rate"] += end - begin - paused
+            self._learn(limiter)
 
-    def _failed(self, limiter: Limiter, epoch: int, error: StoreError) -> None:
+    def _learn(self, limiter: Limiter) -> None:
+        """Ask the store again for its ramp: it matters to requests that wait alone."""
+        ramp = self._ask()
+        if ramp is not self._ramp:
+            self._ramp = ramp
+            limiter.join(self, self.ceilings, ramp)
+
+    def _failed(self, quota: Quota, epoch: int, count: int, error: StoreError) -> None:
+        """Note an error that answers ``count`` requests."""
+        after = None
         if isinstance(error, ThrottledError):
-            self.refused += 1
-            limiter.refused(epoch, error.retry_after)
-        elif isinstance(error, OutcomeUnknownError) and error.busy:
-            self.refused += 1
-            limiter.refused(epoch, None)
-        elif epoch == limiter.epoch:
-            limiter.good += 1  # An answer, though not the wished one.
+            after = error.retry_after
+        elif not (isinstance(error, OutcomeUnknownError) and error.busy):
+            if epoch == quota.epoch:
+                quota.good += count  # An answer, though not the wished one.
+            return
+        self.refused += count
+        quota.refused(epoch, count, after, asyncio.get_running_loop().time())

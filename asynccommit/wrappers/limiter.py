@@ -1,4 +1,4 @@
-"""The queue before an account: requests leave it evenly, at the rate that ``Pace`` finds."""
+"""The queue before an account: requests leave it evenly, at the rates that ``Quota`` finds."""
 
 from __future__ import annotations
 
@@ -9,20 +9,14 @@ from dataclasses import dataclass
 from functools import reduce
 from weakref import WeakKeyDictionary
 
-from asynccommit.wrappers.pace import Pace, Window
+from asynccommit.store import Ramp
+from asynccommit.wrappers.quota import Bucket, Quota
+from asynccommit.wrappers.ramp import Growths, lowest
 
 READS, WRITES, DELETES = range(3)
 
 _WEIGHTS = (4, 4, 1)
 _TICK = 0.002  # seconds between two releases while requests wait
-_BURST = 0.01  # seconds' worth of requests that may leave at once after a pause
-_CATCH_UP = 0.05  # the same while requests wait, for a loop that came late
-_WINDOW = 0.1  # seconds after which what was answered is judged
-_ENOUGH = 20  # answers that this takes, or else
-_LONGEST = 1.0  # seconds
-_DOWN = 0.5  # share of refusals from which a pause is everybody's
-_PAUSE = 30.0  # seconds of such a pause at most, whatever the store asks for
-_ONE = 1 - 1e-6  # Rounding must not ask for a timer of no length.
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +25,9 @@ class Ceilings:
 
     Attributes:
         total: all of them.
-        reads: ``head``, ``list`` and ``get``.
+        reads: ``head``, ``list``, ``list_tree`` and ``get``.
         writes: what else changes something.
-        deletes: ``delete`` and ``delete_tree``.
+        deletes: ``delete``, ``delete_tree``, and each file of a ``delete_many``.
     """
 
     total: float = math.inf
@@ -55,106 +49,76 @@ class Ceilings:
         return Ceilings(min(self.total, other.total), *map(min, self.kinds, other.kinds))
 
 
-class Bucket:
-    """Leave to send, which comes in at ``rate`` and is paid with.
-
-    A request may go where there is leave for one, and cost more; what comes after waits for that.
-    """
-
-    __slots__ = ("_at", "_left", "rate")
-
-    def __init__(self, rate: float, now: float) -> None:
-        self.rate = rate
-        self._at = now
-        self._left = rate if rate == math.inf else 1.0
-
-    def fill(self, now: float, span: float) -> bool:
-        """Take in at most ``span`` seconds' worth; returns whether a request may go."""
-        passed = now - self._at
-        if passed > 0:
-            self._left = min(self._left + passed * self.rate, max(1.0, span * self.rate))
-            self._at = now
-        return self._left >= _ONE
-
-    def pay(self, cost: int) -> None:
-        """Let a request go."""
-        self._left -= cost
-
-    def pause(self, until: float) -> None:
-        """Take in nothing before ``until``."""
-        self._at = max(self._at, until)
-        self._left = min(self._left, 0.0)
-
-    def due(self, now: float) -> float:
-        """Return the seconds until a request may go."""
-        return max(0.0, self._at - now) + max(0.0, 1 - self._left) / self.rate
-
-
 class _Lane:
     """The requests of one kind that wait, and how much of its weight the kind has had."""
 
-    __slots__ = ("bucket", "had", "queue", "weight")
+    __slots__ = ("bucket", "had", "queue", "quota", "weight")
 
-    def __init__(self, weight: int, now: float) -> None:
+    def __init__(self, weight: int, quota: Quota, now: float) -> None:
         self.weight = weight
+        self.quota = quota
         self.had = 0.0
         self.queue: deque[tuple[asyncio.Future[None], int]] = deque()
         self.bucket = Bucket(math.inf, now)
+
+    def is_ready(self, now: float) -> bool:
+        """Whether one of its requests may go, as far as its kind is concerned."""
+        return self.bucket.catch_up(now) and self.quota.bucket.catch_up(now)
+
+    def due(self, now: float) -> float:
+        """Return the seconds until that."""
+        return max(self.bucket.due(now), self.quota.bucket.due(now))
 
 
 class Limiter:
     """Lets the requests of one event loop to one account go; ``Adaptive`` asks it.
 
-    Reads, writes and deletes queue apart, because the account counts them together: while all of
-    them wait, one delete goes for four of each of the others. So a cleanup does not hold up
-    another job's renames and is not starved by them.
+    Reads, writes and deletes queue apart. An account that counts them together has one ``Quota``:
+    while all of them wait, one delete goes for four of each of the others. So a cleanup does not
+    hold up another job's renames and is not starved by them. One that has a ramp counts its reads
+    apart from the rest, which then has a quota of its own: refused writes say nothing of reads.
 
     Args:
         loop: whose clock and timers it uses.
+        growths: what the ramp of the account, if it has one, allows by now.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, growths: Growths | None = None) -> None:
         now = loop.time()
-        self.pace = Pace()
-        self.epoch = 0
-        self.good = 0
-        self.paused_from = self.paused_until = -math.inf
+        quota = Quota(now)
+        self.quotas = (quota, quota, quota)
+        self._parts = [quota]
+        self._growths = growths or Growths()
         self._loop = loop
-        self._bucket = Bucket(self.pace.rate, now)
-        self._lanes = tuple(_Lane(weight, now) for weight in _WEIGHTS)
+        self._whole: Bucket | None = None  # a ceiling on what two quotas send together
+        self._lanes = tuple(_Lane(weight, quota, now) for weight in _WEIGHTS)
         self._timer: asyncio.TimerHandle | None = None
-        self._short = False  # Requests wait for the account, not for their own ceiling.
-        self._ticked = self._began = now
-        self._sent = self._bad = 0
-        self._bound = 0.0
-        self._asked = -math.inf
-        self._fresh = True  # No answer has come yet to what was sent at this rate.
-        self._ceilings: WeakKeyDictionary[object, Ceilings] = WeakKeyDictionary()
+        self._ticked = now
+        self._users: WeakKeyDictionary[object, tuple[Ceilings, Ramp | None]] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
-        return f"Limiter({self.pace!r})"
+        return f"Limiter({self.quotas[READS].pace!r}, {self.quotas[WRITES].pace!r})"
 
-    def join(self, user: object, ceilings: Ceilings) -> None:
-        """Hold ``ceilings``, as everybody's, as long as ``user`` lives; the lowest count."""
-        self._ceilings[user] = ceilings
+    def join(self, user: object, ceilings: Ceilings, ramp: Ramp | None = None) -> None:
+        """Hold ``ceilings`` and ``ramp``, as everybody's, as long as ``user`` lives.
+
+        The lowest count.
+        """
+        self._users[user] = ceilings, ramp
         self._agree()
-
-    def _agree(self) -> None:
-        lowest = reduce(Ceilings.lower, self._ceilings.values(), Ceilings())
-        self.pace.most = lowest.total
-        self._bucket.rate = self.pace.rate
-        for lane, rate in zip(self._lanes, lowest.kinds, strict=True):
-            lane.bucket.rate = rate
 
     def take(self, kind: int, cost: int) -> bool:
         """Let a request go at once, if it may and none waits that could."""
         lane = self._lanes[kind]
-        if self._short or lane.queue:
+        quota = lane.quota
+        if quota.short or lane.queue:
             return False
         now = self._loop.time()
-        if not (self._bucket.fill(now, _BURST) and lane.bucket.fill(now, _BURST)):
+        if not (quota.bucket.fill(now) and lane.bucket.fill(now)):
             return False
-        self._pay(lane, cost)
+        if self._whole is not None and not self._whole.fill(now):
+            return False
+        self._pay(lane, cost, now)
         return True
 
     def wait(self, kind: int, cost: int) -> asyncio.Future[None]:
@@ -166,7 +130,7 @@ class Limiter:
             lane.had = max(lane.had, min(had, default=lane.had))
         turn: asyncio.Future[None] = self._loop.create_future()
         lane.queue.append((turn, cost))
-        self._short = self._short or not self._bucket.fill(now, _BURST)
+        lane.quota.short = lane.quota.short or not lane.quota.bucket.fill(now)
         if self._timer is None:
             self._ticked = now
             self._arm(now)
@@ -175,84 +139,84 @@ class Limiter:
             self._arm(now)
         return turn
 
-    def paused(self, begin: float, end: float) -> float:
-        """Return how many of these seconds were a pause; of the last one, as far as is known."""
-        return max(0.0, min(end, self.paused_until) - max(begin, self.paused_from))
+    def _agree(self) -> None:
+        held = list(self._users.values())
+        ceilings = reduce(Ceilings.lower, [user[0] for user in held], Ceilings())
+        ramp = lowest(user[1] for user in held)
+        reads, writes, _ = self.quotas
+        if ramp is not None:
+            if reads is writes:
+                reads = self._part()
+            self._growths.allow(ramp)
+            reads.growth, writes.growth = self._growths.reads, self._growths.writes
+        for quota in self._parts:
+            quota.most = ceilings.total
+            quota.agree()
+        for lane, rate in zip(self._lanes, ceilings.kinds, strict=True):
+            lane.bucket.rate = rate
+        if self._whole is not None:
+            self._whole.rate = ceilings.total
 
-    def refused(self, epoch: int, retry_after: float | None) -> None:
-        """Note the refusal of a request that was let go in ``epoch``."""
-        if epoch != self.epoch:  # The rate has fallen since then, and for its like.
-            return
+    def _part(self) -> Quota:
+        """Count reads apart from now on; returns their quota."""
         now = self._loop.time()
-        if now - self._began > 2 * _LONGEST:
-            self._begin(now)
-        self._bad += 1
-        if retry_after:
-            self._asked = max(self._asked, now + retry_after)
-        self._look(now)
+        _, writes, deletes = self.quotas
+        reads = self._lanes[READS].quota = Quota(now)
+        self.quotas = reads, writes, deletes
+        self._parts = [reads, writes]
+        self._whole = Bucket(math.inf, now)
+        return reads
 
-    def _pay(self, lane: _Lane, cost: int) -> None:
-        self._bucket.pay(cost)
+    def _pay(self, lane: _Lane, cost: int, now: float) -> None:
+        lane.quota.pay(cost, now)
         lane.bucket.pay(cost)
         lane.had += cost / lane.weight
-        self._sent += cost
+        if self._whole is not None:
+            self._whole.pay(cost)
 
     def _arm(self, now: float) -> None:
-        due = min(lane.bucket.due(now) for lane in self._lanes if lane.queue)
-        wait = max(_TICK, due, self._bucket.due(now))
-        self._timer = self._loop.call_later(wait, self._tick)
+        due = min(lane.due(now) for lane in self._lanes if lane.queue)
+        whole = 0.0 if self._whole is None else self._whole.due(now)
+        self._timer = self._loop.call_later(max(_TICK, due, whole), self._tick)
 
     def _tick(self) -> None:
         """Let go what may; runs while requests wait."""
         self._timer = None
         now = self._loop.time()
-        if self._short:
-            self._bound += now - self._ticked
-        self._ticked = now
         self._look(now)
-        while (lane := self._next(now)) and self._bucket.fill(now, _CATCH_UP):
+        while (lane := self._next(now)) is not None:
             turn, cost = lane.queue.popleft()
             turn.set_result(None)
-            self._pay(lane, cost)
-        self._short = lane is not None
-        if any(lane.queue for lane in self._lanes):
+            self._pay(lane, cost, now)
+        waiting = [lane for lane in self._lanes if lane.queue]
+        # Whoever finds a ready lane here finds the whole exhausted.
+        ready = any(lane.is_ready(now) for lane in waiting)
+        for quota in self._parts:
+            quota.short = ready
+        for lane in waiting:
+            lane.quota.short = lane.quota.short or lane.bucket.catch_up(now)
+        if waiting:
             self._arm(now)
 
+    def _look(self, now: float) -> None:
+        judged = False
+        for quota in self._parts:
+            if quota.short:
+                quota.waited(now - self._ticked)
+            judged = quota.look(now) or judged
+        self._ticked = now
+        if judged:  # Some of those who had a ceiling may be gone.
+            self._agree()
+
     def _next(self, now: float) -> _Lane | None:
-        """Return whose turn it is, of those whose own ceiling lets a request go."""
+        """Return whose turn it is, of those that may let a request go."""
         best = None
         for lane in self._lanes:
             queue = lane.queue
             while queue and queue[0][0].done():  # Its caller was cancelled.
                 queue.popleft()
-            if queue and (best is None or lane.had < best.had) and lane.bucket.fill(now, _CATCH_UP):
+            if queue and (best is None or lane.had < best.had) and lane.is_ready(now):
                 best = lane
-        return best
-
-    def _look(self, now: float) -> None:
-        """Judge the window, if it is over."""
-        answers = self.good + self._bad
-        passed = now - self._began
-        if self._fresh and answers:
-            self._fresh = False
-            self._begin(now)
-        elif (passed >= _WINDOW and answers >= _ENOUGH) or (passed >= _LONGEST and answers):
-            self._judge(now, passed)
-
-    def _judge(self, now: float, seconds: float) -> None:
-        window = Window(seconds, self._bound, self._sent, self.good, self._bad)
-        if self.pace.step(window):
-            self.epoch += 1
-            self._fresh = True
-        if window.share >= _DOWN and self._asked > now:
-            if now > self.paused_until:
-                self.paused_from = now
-            self.paused_until = min(self._asked, now + _PAUSE)
-            self._bucket.pause(self.paused_until)
-        self._agree()
-        self._begin(now)
-
-    def _begin(self, now: float) -> None:
-        self._began = now
-        self._sent = self.good = self._bad = 0
-        self._bound = 0.0
+        if best is None or self._whole is None or self._whole.catch_up(now):
+            return best
+        return None

@@ -9,9 +9,13 @@ tenth of a second; ``Pace.step`` judges one after the other and is plain arithme
 * A window with refusals takes a twentieth off the rate, or all that was refused if that is more:
   so it follows a limit that falls far within some windows. A deep fall is soon tried to be taken
   back, for it may have been a hiccup.
-* Then it rises by ``GAIN`` times the square root of the rate each second, and faster the longer
-  nothing is refused: more than five times as much within a minute. A gain in proportion to the
-  rate would keep unequal shares unequal; with the root, two clients come to equal shares.
+* Then it rises by ``GAIN`` a second near ``MIDDLE``. Clients of one account fall together, so what
+  makes their shares equal is that those with less rise by as much as those with more, or by more:
+  above ``MIDDLE`` the gain falls with the root of the rate. Below, it grows with the root, or a
+  slow account would refuse a tenth of all.
+* The longer nothing is refused the faster it rises, by the cube of the time and whatever the rate
+  is: so a large account is used as well as a small one, and five times the limit is found within
+  a minute.
 * Only time in which requests waited for the rate makes it rise. A rate that nobody uses is a guess.
 * Some refusals are not for the rate: one busy partition, one sick server. If falling and falling
   does not end them, the rate is lowered for a moment by so much that no limit could be the reason;
@@ -25,10 +29,11 @@ from dataclasses import dataclass
 
 START = 1000.0
 FLOOR = 10.0  # requests a second, however many are refused
-GAIN = 1.5
+GAIN = 48.0  # requests a second, each second
+MIDDLE = 700.0
 
 _DOUBLING = 0.5  # seconds in which the rate doubles at the beginning
-_PATIENCE = 15.0  # seconds after which the rise becomes quicker
+_CUBE = 1.5  # requests a second after a second, and eight times as much after two
 _FALL = 0.95
 _DEEPEST = 0.3  # what one window leaves of the rate at least
 _RETURN = 2.0  # seconds in which most of a deep fall is taken back, if nothing is refused
@@ -119,7 +124,9 @@ class Pace:
         self._age += window.seconds
         if self._check is not None:
             return self._checked(window, self._check)
-        if not window.is_over(_MANY if self._starting else self.expected):
+        # What is held by a ceiling does not seek any more.
+        seeks = self._starting and self._found < self.most
+        if not window.is_over(_MANY if seeks else self.expected):
             self._row *= _FORGET
             self._rise(window.bound)
             return False
@@ -138,7 +145,7 @@ class Pace:
         else:
             self._risen += seconds
             t = self._risen
-            rate = self._base + self._gain * t * (1 + (t / _PATIENCE) ** 2 / 3)
+            rate = self._base + self._gain * t + _CUBE * t**3
             rate += self._depth * (1 - math.exp(-t / _RETURN))
         self._found = min(self.most, max(self._found, rate))
 
@@ -154,7 +161,7 @@ class Pace:
     def _set(self, rate: float, back: float = 0.0) -> None:
         self._found = self._base = max(FLOOR, rate)
         self._depth = max(0.0, back - rate)
-        self._gain = GAIN * math.sqrt(self._found)
+        self._gain = GAIN * math.sqrt(min(self._found / MIDDLE, MIDDLE / self._found))
         self._risen = 0.0
 
     def _begin_check(self) -> None:

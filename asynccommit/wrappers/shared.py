@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 _Shared = WeakValueDictionary[tuple[type, str], Any]
 _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+_Kept = dict[tuple[type, str], Any]
+_keeping: WeakKeyDictionary[asyncio.AbstractEventLoop, _Kept] = WeakKeyDictionary()
 
 
 def shared(kind: type[T], account: str, make: Callable[[], T]) -> T:
@@ -21,6 +23,17 @@ def shared(kind: type[T], account: str, make: Callable[[], T]) -> T:
     if not account:
         return make()
     here = _loops.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+    found: T | None = here.get((kind, account))
+    if found is None:
+        here[kind, account] = found = make()
+    return found
+
+
+def kept(kind: type[T], account: str, make: Callable[[], T]) -> T:
+    """Do the same with what lasts as long as the loop, because jobs come and go. Keep it small."""
+    if not account:
+        return make()
+    here = _keeping.setdefault(asyncio.get_running_loop(), {})
     found: T | None = here.get((kind, account))
     if found is None:
         here[kind, account] = found = make()

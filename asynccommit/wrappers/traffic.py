@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from asynccommit.wrappers.adaptive import Adaptive
 from asynccommit.wrappers.base import Wrapped
+from asynccommit.wrappers.names import Names
 from asynccommit.wrappers.recover import Recover
 from asynccommit.wrappers.retry import Retry
 from asynccommit.wrappers.stats import Stats
@@ -42,6 +43,6 @@ def traffic_of(store: Wrapped) -> Traffic:
             continue
         if isinstance(policy, Recover):
             recovered += policy.recovered
-        if isinstance(policy, Adaptive | Recover | Retry):
+        if isinstance(policy, Adaptive | Names | Recover | Retry):
             waited.update({why: seconds for why, seconds in policy.waited.items() if seconds})
     return Traffic(sent, refused, dict(recovered), dict(waited))

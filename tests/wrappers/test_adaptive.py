@@ -17,6 +17,7 @@ from asynccommit.errors import (
 from asynccommit.sim.loop import run_virtual
 from asynccommit.store import Traits
 from asynccommit.wrappers.adaptive import Adaptive
+from asynccommit.wrappers.base import Op
 from asynccommit.wrappers.limiter import Ceilings
 from tests.support.stack import Answers, delete, head, put, rename
 from tests.wrappers.servers import Client, Server, share, together
@@ -180,6 +181,27 @@ def test_a_call_pays_what_it_costs() -> None:
         call = policy.around(Answers())
         await asyncio.gather(*[call(put()) for _ in range(250)])
         assert asyncio.get_running_loop().time() == pytest.approx(1.0, abs=0.05)
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize(
+    "op, ceilings",
+    [
+        (Op("list_tree", ("/a", None), False, True), Ceilings(reads=100)),
+        (Op("delete_many", ([None] * 10,), True, True), Ceilings(deletes=1000)),
+        (Op("sync", ("/a",), True, True), Ceilings(writes=100)),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_each_method_is_of_a_kind(op: Op, ceilings: Ceilings) -> None:
+    """A tree is read page by page, and each file of a batch is a delete."""
+
+    async def main() -> None:
+        policy = Adaptive(Traits("store", account="a"), ceilings)
+        call = policy.around(Answers(*[[None] * 10] * 100))
+        await asyncio.gather(*[call(op) for _ in range(100)])
+        assert asyncio.get_running_loop().time() == pytest.approx(1.0, abs=0.08)
 
     run_virtual(main())
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.sim.loop import run_virtual
+from asynccommit.store import Ramp
 from asynccommit.wrappers.limiter import DELETES, READS, WRITES, Ceilings, Limiter
 
 Gone = list[tuple[float, int]]
@@ -21,6 +22,12 @@ def limiter_at(rate: float) -> Limiter:
     limiter = Limiter(asyncio.get_running_loop())
     limiter.join(limiter_at, Ceilings(rate))
     return limiter
+
+
+def refuse(limiter: Limiter, epoch: int, retry_after: float | None = None) -> None:
+    """Let a write of ``epoch`` be refused."""
+    now = asyncio.get_running_loop().time()
+    limiter.quotas[WRITES].refused(epoch, 1, retry_after, now)
 
 
 async def send(limiter: Limiter, kind: int, count: int, gone: Gone, cost: int = 1) -> None:
@@ -116,6 +123,45 @@ async def test_a_call_of_three_requests_pays_for_three() -> None:
 
 
 @in_virtual_time
+async def test_a_batch_that_is_larger_than_a_burst_is_paid_for_afterwards() -> None:
+    """A hundred deletes in one request leave at once, and the next hundred two seconds later."""
+    limiter, gone = limiter_at(1000), Gone()
+    limiter.join(limiter, Ceilings(deletes=50))
+    await send(limiter, DELETES, 4, gone, cost=100)
+    assert [time for time, _ in gone] == pytest.approx([0, 2, 4, 6], abs=0.05)
+
+
+@in_virtual_time
+async def test_batches_do_not_hold_up_renames() -> None:
+    """While batches of a hundred wait, a write waits for one of them at most, now and then."""
+    limiter, gone = limiter_at(1000), Gone()
+    batches = asyncio.ensure_future(send(limiter, DELETES, 10, gone, cost=100))
+    await asyncio.sleep(0.05)
+    await send(limiter, WRITES, 400, gone)
+    assert asyncio.get_running_loop().time() < 0.7
+    await batches
+    assert asyncio.get_running_loop().time() == pytest.approx(1.3, abs=0.05)
+
+
+@in_virtual_time
+async def test_a_ramp_parts_reads_from_the_rest() -> None:
+    """From then on writes at their limit hold up no reads, and those that wait go on."""
+    limiter, gone = limiter_at(1000), Gone()
+    waiting = [
+        asyncio.ensure_future(send(limiter, kind, 300, gone)) for kind in (READS, WRITES, DELETES)
+    ]
+    await asyncio.sleep(0.1)
+    assert limiter.quotas[READS] is limiter.quotas[WRITES] is limiter.quotas[DELETES]
+    limiter.join(waiting[0], Ceilings(), Ramp(800, 200, 1200))
+    assert limiter.quotas[READS] is not limiter.quotas[WRITES] is limiter.quotas[DELETES]
+    await waiting[0]
+    assert asyncio.get_running_loop().time() == pytest.approx(0.44, abs=0.05)
+    await asyncio.gather(*waiting)
+    assert asyncio.get_running_loop().time() == pytest.approx(2.8, abs=0.2)
+    assert repr(limiter) == "Limiter(Pace(800/s), Pace(200/s))"
+
+
+@in_virtual_time
 async def test_a_kind_has_a_ceiling_of_its_own() -> None:
     """Deletes bound to 50 a second hold up nobody else, not even for a moment."""
     limiter, gone = limiter_at(1000), Gone()
@@ -139,13 +185,13 @@ async def test_the_lowest_ceiling_holds_while_its_owner_lives() -> None:
 
     limiter, careful = limiter_at(1000), User()
     limiter.join(careful, Ceilings(200, reads=10))
-    assert limiter.pace.most == 200
+    assert limiter.quotas[WRITES].pace.most == 200
     gone: Gone = []
     await send(limiter, WRITES, 100, gone)
     assert gone[-1][0] == pytest.approx(0.5, abs=0.02)
     del careful
     limiter.join(limiter, Ceilings())
-    assert limiter.pace.rate == limiter.pace.most == 1000
+    assert limiter.quotas[WRITES].pace.rate == limiter.quotas[WRITES].pace.most == 1000
     await asyncio.sleep(0.01)
     assert limiter.take(READS, 1)
 
@@ -167,13 +213,13 @@ async def test_a_cancelled_request_costs_nothing() -> None:
 async def test_a_fall_is_for_what_was_sent_before_it() -> None:
     """Two hundred refusals of requests that were sent together lower the rate once."""
     limiter, gone = limiter_at(1000), Gone()
-    epoch = limiter.epoch
+    epoch = limiter.quotas[WRITES].epoch
     await send(limiter, WRITES, 200, gone)
     for _ in range(200):
-        limiter.refused(epoch, None)
+        refuse(limiter, epoch)
         await asyncio.sleep(0.01)
-    assert limiter.epoch == epoch + 1
-    assert limiter.pace.rate >= 300
+    assert limiter.quotas[WRITES].epoch == epoch + 1
+    assert limiter.quotas[WRITES].pace.rate >= 300
 
 
 @in_virtual_time
@@ -182,14 +228,14 @@ async def test_an_account_that_refuses_most_makes_everybody_wait() -> None:
     limiter, gone = limiter_at(1000), Gone()
     await send(limiter, WRITES, 200, gone)
     for _ in range(60):
-        limiter.refused(limiter.epoch, 5.0)
+        refuse(limiter, limiter.quotas[WRITES].epoch, 5.0)
         await asyncio.sleep(0.01)
-        if limiter.paused_until > 0:
+        if limiter.quotas[WRITES].paused_until > 0:
             break
     start = asyncio.get_running_loop().time()
-    assert 4 < limiter.paused_until - start <= 5
+    assert 4 < limiter.quotas[WRITES].paused_until - start <= 5
     await send(limiter, READS, 1, gone)
-    assert gone[-1][0] >= limiter.paused_until
+    assert gone[-1][0] >= limiter.quotas[WRITES].paused_until
 
 
 @in_virtual_time
@@ -198,9 +244,9 @@ async def test_nobody_waits_for_an_hour() -> None:
     limiter, gone = limiter_at(1000), Gone()
     await send(limiter, WRITES, 200, gone)
     for _ in range(60):
-        limiter.refused(limiter.epoch, 3600.0)
+        refuse(limiter, limiter.quotas[WRITES].epoch, 3600.0)
         await asyncio.sleep(0.01)
-    assert limiter.paused_until - asyncio.get_running_loop().time() <= 30
+    assert limiter.quotas[WRITES].paused_until - asyncio.get_running_loop().time() <= 30
 
 
 @pytest.mark.parametrize("name", ["total", "reads", "writes", "deletes"])
@@ -212,7 +258,10 @@ def test_a_ceiling_that_lets_nothing_through_is_refused(name: str, rate: float) 
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.floats(0, 0.05)), max_size=80),
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from([1, 2, 4, 100]), st.floats(0, 0.05)),
+        max_size=80,
+    ),
     st.floats(20, 5000),
 )
 def test_no_second_holds_more_than_the_rate(

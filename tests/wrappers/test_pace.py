@@ -65,7 +65,7 @@ def test_some_refusals_take_a_twentieth() -> None:
     assert pace.rate == pytest.approx(1900)
     for _ in range(10):
         assert not pace.step(quiet(pace.rate))
-    assert 1930 < pace.rate < 2000
+    assert 1920 < pace.rate < 2000
 
 
 def test_the_beginning_ends_at_the_first_window_with_many_refusals() -> None:
@@ -77,6 +77,15 @@ def test_the_beginning_ends_at_the_first_window_with_many_refusals() -> None:
     rate = pace.rate
     pace.step(quiet(rate))
     assert pace.rate < rate * 1.02
+
+
+def test_at_a_ceiling_nothing_is_sought() -> None:
+    """Two percent refused are many for a rate that does not rise any more."""
+    pace = Pace(800)
+    assert pace.step(refused(pace.rate, 0.02))
+    assert pace.rate == pytest.approx(760)
+    pace.step(quiet(pace.rate))
+    assert pace.rate < 770
 
 
 @pytest.mark.parametrize("before, after", [(5000, 1000), (20_000, 1000), (20_000, 15_000)])
@@ -95,6 +104,16 @@ def test_the_rate_is_fivefold_after_a_minute_without_refusals(rate: int) -> None
     for _ in range(600):
         pace.step(quiet(pace.rate))
     assert pace.rate > 5 * rate
+
+
+@pytest.mark.parametrize("less, more", [(800, 1200), (2000, 8000), (10_000, 11_000)])
+def test_who_has_less_rises_by_more(less: int, more: int) -> None:
+    """Above 700 a second the smaller of two shares comes nearer even while nothing is refused."""
+    paces = [settled(less), settled(more)]
+    for pace in paces:
+        for _ in range(20):
+            pace.step(quiet(pace.rate))
+    assert paces[0].rate - less > paces[1].rate - more
 
 
 def test_a_rate_that_was_not_used_falls_to_what_was() -> None:

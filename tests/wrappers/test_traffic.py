@@ -11,6 +11,9 @@ from asynccommit.sim.loop import run_virtual
 from asynccommit.sim.store import Account
 from asynccommit.stores import StoreSettings, open_store, wrap
 from asynccommit.urls import parse_url
+from asynccommit.wrappers.base import Wrapped
+from asynccommit.wrappers.names import Names
+from asynccommit.wrappers.stats import Stats
 from asynccommit.wrappers.traffic import Traffic, traffic_of
 
 CLIMATE = Climate.from_json(
@@ -47,6 +50,24 @@ def test_what_happened_is_counted() -> None:
     assert traffic.sent == 6  # two refused, one taken, a put, a rename, and a look at its end
     assert traffic.waited.keys() <= {"rate", "backoff"}
     assert traffic.waited["backoff"] > 0
+
+
+def test_the_wait_for_a_name_is_counted() -> None:
+    """What waited because its name had just been changed shows up under that reason."""
+
+    async def run() -> Traffic:
+        account = Account("sim", now=lambda: 0.0, new_id=lambda: "id")
+        account.create_filesystem("data")
+        address = parse_url("abfs://data@sim.dfs.core.windows.net/")
+        store = Wrapped(SimStore(address, {"account": account}), Names(1.0), Stats("sent"))
+        await store.put("/f", b"x")
+        await store.delete("/f")
+        return traffic_of(store)
+
+    traffic = run_virtual(run())
+
+    assert traffic.sent == 2
+    assert traffic.waited == {"name": 1.0}
 
 
 async def test_a_store_without_trouble_has_none() -> None:
