@@ -56,7 +56,7 @@ def configure(
         conf: options of the commit, as ``mapreduce.manifest.committer.validate.output``.
         storage_options: credentials and the like for the stores, under fsspec's names, for every
             session of this process; they stay in Python. What the session's Hadoop configuration
-            says (``fs.azure.*``) need not be said again.
+            says (``fs.azure.*``, ``fs.gs.*``) need not be said again.
 
     Raises:
         UnsupportedError: there is no PySpark or no Java, or this is Spark Connect.

@@ -20,7 +20,7 @@ PYTHON_PATH = "asynccommit.spark.python.path"
 _COMMITS = (
     r"^(mapreduce\.manifest\.committer|mapreduce\.fileoutputcommitter|(spark\.)?asynccommit)\."
 )
-_STORES = r"^fs\.azure\."
+_STORES = r"^(fs\.azure|fs\.gs|google\.cloud)\."
 _CLASS_KEY = "spark.sql.sources.commitProtocolClass"
 _MARK = "_asynccommit_conf"
 

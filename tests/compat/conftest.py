@@ -1,4 +1,4 @@
-"""One JVM with Hadoop's classes for the whole run, and one with its ABFS client."""
+"""One JVM with Hadoop's classes for the whole run, one with its ABFS client, one with Google's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from asynccommit.emulators.adls import EmulatorThread, running_emulator
+from asynccommit.emulators.gcs import running_gcs_emulator
+from tests.support import gcs_hadoop
 from tests.support.abfs import Abfs, start_abfs, why_not
+from tests.support.gcs_hadoop import Gcs, start_gcs
 from tests.support.hadoop import Hadoop, jars, java_command
 
 
@@ -33,4 +36,13 @@ def jvm(emulator: EmulatorThread) -> Iterator[Abfs]:
     if reason := why_not():
         pytest.skip(reason)
     with start_abfs(emulator, "-Xmx512m") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def google() -> Iterator[Gcs]:
+    """Run one JVM with Google's connector and one emulator; skips where there is no connector."""
+    if reason := gcs_hadoop.why_not():
+        pytest.skip(reason)
+    with running_gcs_emulator() as emulator, start_gcs(emulator, "-Xmx512m") as started:
         yield started

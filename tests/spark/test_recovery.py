@@ -116,7 +116,11 @@ def test_paths_are_those_of_spark(spark: Any, frame: Any) -> None:
 def test_settings_are_those_of_the_session(spark: Any) -> None:
     """What the user has set for commits and stores is taken over, and no default of Hadoop's."""
     ours = {"spark.asynccommit.lease": "70", "mapreduce.manifest.committer.io.threads": "4"}
-    theirs = {"fs.azure.account.key.a.dfs.core.windows.net": "c2VjcmV0"}
+    theirs = {
+        "fs.azure.account.key.a.dfs.core.windows.net": "c2VjcmV0",
+        "fs.gs.auth.type": "UNAUTHENTICATED",
+        "google.cloud.token.server.url": "http://127.0.0.1:1/token",
+    }
     for key, value in {**ours, **theirs}.items():
         spark.conf.set(key, value)
     try:

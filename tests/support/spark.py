@@ -21,6 +21,7 @@ import anyio
 import anyio.to_thread
 
 from asynccommit.stores.adls import AdlsStore
+from asynccommit.stores.gcs import GcsStore
 from asynccommit.stores.local import LocalStore
 
 LOOPBACK = "127.0.0.1"
@@ -239,7 +240,7 @@ def after_renames(count: int, action: Callable[[], object], like: str = "/tasks/
         like: renames of paths without this do not count.
     """
     counter = _Renames(count, action, like)
-    for store in (LocalStore, AdlsStore):
+    for store in (LocalStore, AdlsStore, GcsStore):
         store.rename = counter.around(store.rename)  # type: ignore[method-assign]
 
 

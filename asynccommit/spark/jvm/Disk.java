@@ -25,10 +25,14 @@ final class Disk {
   private final Configuration conf;
   final boolean local;
 
+  /** Whether a file needs no directory, and is there as a whole or not at all. */
+  final boolean objects;
+
   Disk(FileSystem fs, Configuration conf) {
     this.fs = fs;
     this.conf = conf;
     this.local = "file".equals(fs.getUri().getScheme());
+    this.objects = "gs".equals(fs.getUri().getScheme());
   }
 
   /** Makes a directory and its parents, again if another job's cleanup took a parent away. */
@@ -135,6 +139,12 @@ final class Disk {
 
   /** Writes a file whole: readers of {@code path} see the old one or the new one. */
   void save(byte[] data, Path temp, Path path) throws IOException {
+    if (objects) {
+      OutputStream out = fs.create(path, true);
+      out.write(data);
+      out.close(); // not after a failure: it would make an object of what has gone out
+      return;
+    }
     FileStatus there = status(path);
     if (there != null && there.isDirectory()) {
       fs.delete(path, true);

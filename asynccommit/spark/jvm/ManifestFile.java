@@ -2,12 +2,15 @@ package org.asynccommit.spark;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
+import java.net.URI;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RemoteIterator;
@@ -39,8 +42,42 @@ final class ManifestFile {
     return bytes;
   }
 
+  /** Lists a task attempt's directory and what is below it, for the destination. */
+  void scan(Path source) throws IOException {
+    List found = disk.objects ? GcsFiles.below(disk.fs, source) : null;
+    if (found != null) {
+      addObjects(found, source);
+    } else if (!disk.objects) {
+      scan(source, layout.dest, true, 1);
+    } else if (disk.exists(source)) { // not if the attempt has written nothing
+      scan(source, layout.dest, false, 1);
+    }
+  }
+
+  private void addObjects(List found, Path source) {
+    Set known = new HashSet();
+    for (int i = 0; i < found.size(); i++) {
+      GcsFiles file = (GcsFiles) found.get(i);
+      int slash = file.name.indexOf('/');
+      for (int level = 1; slash >= 0; level++) {
+        if (known.add(file.name.substring(0, slash))) {
+          addDirectory(below(layout.dest, file.name.substring(0, slash)), null, level);
+        }
+        slash = file.name.indexOf('/', slash + 1);
+      }
+      if (!file.name.endsWith("/")) {
+        add(below(source, file.name), below(layout.dest, file.name), file.size, file.etag);
+      }
+    }
+  }
+
+  private static Path below(Path directory, String name) {
+    URI uri = directory.toUri();
+    return new Path(uri.getScheme(), uri.getAuthority(), uri.getPath() + "/" + name);
+  }
+
   /** Lists {@code source} and what is below it; status codes and levels are those of Hadoop. */
-  void scan(Path source, Path dest, boolean destExists, int level) throws IOException {
+  private void scan(Path source, Path dest, boolean destExists, int level) throws IOException {
     List below = new ArrayList();
     RemoteIterator children = disk.fs.listStatusIterator(source);
     while (children.hasNext()) {
@@ -48,7 +85,8 @@ final class ManifestFile {
       if (child.isDirectory()) {
         below.add(child);
       } else if (child.isFile()) {
-        addFile(child, new Path(dest, child.getPath().getName()));
+        Path to = new Path(dest, child.getPath().getName());
+        add(child.getPath(), to, child.getLen(), disk.etag(child));
       }
     }
     for (int i = 0; i < below.size(); i++) {
@@ -60,17 +98,16 @@ final class ManifestFile {
     }
   }
 
-  private void addFile(FileStatus status, Path dest) {
+  private void add(Path source, Path dest, long size, String etag) {
     Map entry = new LinkedHashMap();
-    entry.put("s", text(status.getPath()));
+    entry.put("s", text(source));
     entry.put("d", text(dest));
-    entry.put("z", Long.valueOf(status.getLen()));
-    String etag = disk.etag(status);
+    entry.put("z", Long.valueOf(size));
     if (etag != null && etag.length() > 0) {
       entry.put("e", etag);
     }
     files.add(entry);
-    bytes += status.getLen();
+    bytes += size;
   }
 
   private void addDirectory(Path dest, FileStatus there, int level) {

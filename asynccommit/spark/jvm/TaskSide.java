@@ -75,7 +75,9 @@ final class TaskSide extends OutputCommitter {
     if (TaskContext.get() != null) {
       TaskContext.get().addTaskCompletionListener(new AtEnd(context));
     }
-    disk.mkdirs(layout.taskAttempt(attemptId(context)));
+    if (!disk.objects) {
+      disk.mkdirs(layout.taskAttempt(attemptId(context)));
+    }
     requireLiveJob(context);
   }
 
@@ -83,7 +85,7 @@ final class TaskSide extends OutputCommitter {
     String taskId = taskId(context);
     String attemptId = attemptId(context);
     ManifestFile manifest = new ManifestFile(disk, layout);
-    manifest.scan(layout.taskAttempt(attemptId), layout.dest, true, 1);
+    manifest.scan(layout.taskAttempt(attemptId));
     byte[] data = manifest.encode(taskId, attemptId);
     save(data, taskId, attemptId);
     requireLiveJob(context);
