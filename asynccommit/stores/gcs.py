@@ -101,7 +101,7 @@ class GcsStore:
             workers=settings.workers,
             account=settings.place.limit,
             ramp=settings.ramp_for(hierarchical),
-            name_interval=1.0,
+            name_interval=1.0 if settings.ramp_for(hierarchical) else 0.0,
             costs={"mkdir": 2} if settings.move else {"mkdir": 2, "rename": 2},
         )
 
