@@ -27,7 +27,7 @@ from asynccommit.formats.commit_owner import (
     encode_decision,
     encode_stop,
 )
-from asynccommit.parallel import is_there
+from asynccommit.parallel import is_there, list_if_there
 from asynccommit.stages.failing import finish, reason
 from asynccommit.stages.run import Run
 from asynccommit.stages.unfenced import take_back_word
@@ -160,9 +160,8 @@ class Lease:
             await run.store.put(run.layout.alive(run.epoch, self._beats), beat, overwrite=False)
             if await _is_taken(run):
                 self._why = _TAKEN
-            elif not (run.store.traits.fences or await is_there(run.store, run.layout.record)):
-                self._why = _TAKEN
-                await take_back_word(run, run.layout.alive(run.epoch, self._beats))
+                if not run.store.traits.fences:
+                    await take_back_word(run, run.layout.alive(run.epoch, self._beats))
             else:
                 self._until = now + MARGIN * self._seconds
 
@@ -182,9 +181,13 @@ async def require_place(run: Run) -> None:
     Who takes a commit over writes a claim, renames the place and puts a file where it was. The
     claims tell, because whoever makes a directory there makes the place again.
     """
+    if not run.store.traits.fences:
+        if await _is_taken(run):
+            raise lease_lost(run)
+        return
     try:
         await run.store.head(run.layout.owner(run.epoch))
-        there = not run.store.traits.fences or (await run.store.head(run.epoch_dir)).is_dir
+        there = (await run.store.head(run.epoch_dir)).is_dir
     except NotFoundError:
         raise lease_lost(run) from None
     if not there or await _is_taken(run):
@@ -192,7 +195,13 @@ async def require_place(run: Run) -> None:
 
 
 async def _is_taken(run: Run) -> bool:
-    return await is_there(run.store, run.layout.owner(run.epoch + 1))
+    """Whether another has claimed the commit; or, where nothing else would tell, it is gone."""
+    layout, epoch = run.layout, run.epoch
+    if run.store.traits.fences:
+        return await is_there(run.store, layout.owner(epoch + 1))
+    there = {info.path for info in await list_if_there(run.store, layout.attempt_dir)}
+    mine = {layout.record, layout.owner(epoch)}
+    return layout.owner(epoch + 1) in there or not mine <= there
 
 
 async def close_place(run: Run, outcome: Outcome) -> None:
