@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from asynccommit.simulate.run import Figures, run_commit
@@ -12,6 +12,9 @@ from asynccommit.stages.run import OnProgress
 
 STEADY = (100_000, 300_000)
 """The two sizes: what lies between them is done at the steady rate, start-up is behind."""
+
+FREE = 30_000
+"""The largest job that is simulated whole where it is simulated for comparison only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +25,14 @@ class Forecast:
         setup: what was asked.
         figures: of the commit that was asked about.
         simulated: the commits that were simulated: this very one, or two smaller ones.
+        free: of the same commit where nothing is refused for its rate; told on stores that take
+            more by and by only.
     """
 
     setup: Setup
     figures: Figures
     simulated: tuple[Figures, ...]
+    free: Figures | None = None
 
     @property
     def extrapolated(self) -> bool:
@@ -36,12 +42,17 @@ class Forecast:
     @property
     def rate(self) -> float:
         """Files a second, from beginning to end."""
-        return self.figures.files / self.figures.seconds if self.figures.seconds else 0.0
+        return self.figures.rate
+
+    @property
+    def real(self) -> float:
+        """Seconds that all this took to simulate."""
+        return self.figures.real + (self.free.real if self.free else 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         found = self.figures.to_json()
-        real = found.pop("real")
+        del found["real"]
         return {
             **found,
             "files_per_second": self.rate,
@@ -51,7 +62,10 @@ class Forecast:
                 {"files": one.files, "tasks": one.tasks, "seconds": one.seconds, "real": one.real}
                 for one in self.simulated
             ],
-            "real_seconds": real,
+            "unlimited": None
+            if self.free is None
+            else {"seconds": self.free.seconds, "files_per_second": self.free.rate},
+            "real_seconds": self.real,
             "setup": self.setup.to_json(),
         }
 
@@ -63,6 +77,11 @@ def simulate(setup: Setup, on_progress: OnProgress | None = None) -> Forecast:
     shape are run, and what the larger takes more for its files is what each further file takes.
     What a job has once, start-up and the partitions, is in both of them and counts once.
 
+    Where the store takes more by and by, time does not grow in proportion to files. There the
+    limit doubles in so much less time as a commit is smaller: then the time of each is in
+    proportion to its files again, and to that of the larger one, however often its limit doubles.
+    And the commit is told of a store without such a limit, for comparison.
+
     Args:
         setup: what to simulate.
         on_progress: told how far it is, in real seconds.
@@ -71,14 +90,24 @@ def simulate(setup: Setup, on_progress: OnProgress | None = None) -> Forecast:
         OptionError: an option of the commit leads out of the simulation.
         CommitError: the commit failed, as it would in such weather.
     """
+    figures, simulated = _tell(setup, on_progress)
+    free = None
+    if setup.doubling:
+        few = replace(setup.unlimited(), exact=min(setup.exact, FREE))
+        free, _ = _tell(few, on_progress)
+    return Forecast(setup, figures, simulated, free)
+
+
+def _tell(setup: Setup, on_progress: OnProgress | None) -> tuple[Figures, tuple[Figures, ...]]:
+    """Return the figures of one commit, and those that were simulated for it."""
     if setup.files <= setup.exact:
         figures = run_commit(setup, on_progress)
-        return Forecast(setup, figures, (figures,))
+        return figures, (figures,)
     small, large = (max(1, min(size, setup.exact * size // STEADY[1])) for size in STEADY)
     # The large one first: after another run the process has memory to spare, and grows less.
     second = run_commit(setup.of(large), on_progress)
     first = run_commit(setup.of(small), on_progress)
-    return Forecast(setup, extrapolate(first, second, setup), (first, second))
+    return extrapolate(first, second, setup), (first, second)
 
 
 def extrapolate(first: Figures, second: Figures, setup: Setup) -> Figures:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import math
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,19 +16,14 @@ from asynccommit.errors import OptionError
 from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.results import JobReport
-from asynccommit.sim.client import SimStore
-from asynccommit.sim.faults import Weather
 from asynccommit.sim.loop import VirtualLoop
-from asynccommit.sim.nodes import Node
 from asynccommit.sim.seeds import Seeds
-from asynccommit.sim.store import Account
 from asynccommit.simulate.memory import Growth, Memory
-from asynccommit.simulate.placed import FILESYSTEM, Placed, visible
+from asynccommit.simulate.model import Site
+from asynccommit.simulate.placed import Placed, visible
 from asynccommit.simulate.setup import Setup
 from asynccommit.stages.run import OnProgress, Progress
-from asynccommit.store import Info
 from asynccommit.stores import StoreSettings, wrap
-from asynccommit.urls import parse_url
 from asynccommit.wrappers.base import Policy, Wrapped
 from asynccommit.wrappers.stats import Stats
 from asynccommit.wrappers.traffic import traffic_of
@@ -37,9 +31,6 @@ from asynccommit.wrappers.traffic import traffic_of
 JOB = "simulated"
 EPOCH = 1_795_000_000.0
 """Seconds since the epoch at which every simulated run begins."""
-
-_DEST = f"abfs://{FILESYSTEM}@simulated.dfs.core.windows.net/table"
-_PATIENCE = 120.0  # as long as a client of the real store waits for an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +67,14 @@ class Figures:
     memory: Memory
     real: float
 
+    @property
+    def rate(self) -> float:
+        """Files a second, from beginning to end."""
+        return self.files / self.seconds if self.seconds else 0.0
+
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {**asdict(self), "memory": self.memory.to_json()}
-
-
-class _Store(SimStore):
-    """The model as a store, which knows how many bytes were written to it."""
-
-    written = 0
-
-    async def put(
-        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
-    ) -> Info:
-        """See ``Store.put``."""
-        info = await super().put(path, data, overwrite=overwrite, token=token)
-        self.written += len(data)
-        return info
 
 
 class World:
@@ -109,17 +91,6 @@ class World:
 
         self.setup = setup
         self.seeds = Seeds(setup.seed)
-        self.account = Account("simulated", now=now, new_id=self.seeds.ids("account"))
-        self.account.create_filesystem(FILESYSTEM)
-        self.weather = Weather(self.seeds.rng("weather"), loop.time, setup.climate)
-        self.layout = Layout(parse_url(_DEST), JOB)
-        options = {
-            "account": self.account,
-            "weather": self.weather,
-            "patience": _PATIENCE,
-            "workers": setup.in_flight,
-        }
-        self.store = _Store(self.layout.dest, options)
         self.host = Host(
             now=now,
             new_id=self.seeds.ids("host"),
@@ -128,6 +99,17 @@ class World:
             user="simulated",
             clock=loop.time,
         )
+        self.model = setup.kind.make(
+            Site(
+                setup.climate,
+                setup.in_flight,
+                setup.doubling,
+                setup.share == 1,
+                self.seeds,
+                self.host,
+            )
+        )
+        self.layout = Layout(self.model.dest, JOB)
 
     def wrapped(self, *policies: Policy) -> Wrapped:
         """Return the store with the wrappers that every store has; ``policies`` go innermost."""
@@ -138,7 +120,8 @@ class World:
             attempts=options.attempts,
             clock=self.host.clock,
         )
-        return wrap(Wrapped(self.store, *policies) if policies else self.store, settings)
+        store = self.model.store
+        return wrap(Wrapped(store, *policies) if policies else store, settings)
 
     def committer(self, store: Wrapped) -> ManifestCommitter:
         """Return the committer of the job."""
@@ -151,10 +134,6 @@ class World:
             counted=asked.counts,
             traffic=lambda: traffic_of(store),
         )
-
-    def partitions(self) -> list[Node]:
-        """Return the directories of the partitions that are at the destination."""
-        return visible(self.account, self.layout, self.setup)
 
     async def commit(
         self,
@@ -188,24 +167,26 @@ def run_commit(setup: Setup, on_progress: OnProgress | None = None) -> Figures:
     tell = _Teller(on_progress, begin, setup.files)
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(math.inf)) as runner:
         world = World(setup, runner.get_loop())
-        tasks = Placed(world.account, world.layout, setup).all_tasks(tell.placed)
-        growth = Growth()
+        tasks = Placed(world.model, world.layout, setup).all_tasks(tell.placed)
+        size, growth = world.model.size(), Growth()
         gc.freeze()  # A million nodes that stay need not be looked at again and again.
         try:
             report = runner.run(world.commit(tasks, tell.committed if on_progress else None))
         finally:
             gc.unfreeze()
-        memory = Memory(setup.files, growth.bytes(), _own(world), growth.how)
+        grown = growth.bytes()
+        own = max(0, world.model.size() - size)
+    memory = Memory(setup.files, grown, own, growth.how)
     return _figures(world, report, memory, time.perf_counter() - begin)
 
 
 def _figures(world: World, report: JobReport, memory: Memory, real: float) -> Figures:
-    setup = world.setup
-    there = sum(len(node.children or ()) for node in world.partitions())
+    setup, model = world.setup, world.model
+    there = visible(model, setup)
     if not there == report.files == setup.files:
         raise AssertionError(f"{there} of {setup.files} files are there, {report.files} reported")
-    struck: Counter[str] = Counter()
-    for name, number in world.weather.struck.items():
+    struck = Counter({"limit": model.refused} if model.refused else {})
+    for name, number in model.weather.struck.items():
         struck[name.partition(" ")[0]] += number
     return Figures(
         files=setup.files,
@@ -213,7 +194,7 @@ def _figures(world: World, report: JobReport, memory: Memory, real: float) -> Fi
         partitions=setup.partitions,
         seconds=report.seconds,
         stages=report.stages,
-        requests=dict(world.weather.requests),
+        requests=dict(model.weather.requests),
         struck=dict(struck),
         refused=report.refused,
         recovered=report.recovered,
@@ -221,16 +202,6 @@ def _figures(world: World, report: JobReport, memory: Memory, real: float) -> Fi
         warnings=report.warnings,
         memory=memory,
         real=real,
-    )
-
-
-def _own(world: World) -> int:
-    """Return by how many bytes the commit made the model grow: what it wrote, entries, tokens."""
-    return world.store.written + sum(
-        sys.getsizeof(node.children)
-        + sys.getsizeof(node.names)
-        + sum(sys.getsizeof(file.token) for file in (node.children or {}).values())
-        for node in world.partitions()
     )
 
 

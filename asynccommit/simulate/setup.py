@@ -7,25 +7,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from asynccommit.errors import OptionError
 from asynccommit.options import Options
 from asynccommit.sim.climates import CLIMATES
-from asynccommit.sim.faults import Climate
+from asynccommit.sim.faults import Climate, Dialect
 from asynccommit.sim.latency import UNIFORM, Latency, Limit
+from asynccommit.simulate.adls import ADLS
+from asynccommit.simulate.gcs import GCS, GCS_HNS
+from asynccommit.simulate.model import Kind
 
-STORES = ("adls",)
+KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in (ADLS, GCS, GCS_HNS)})
 """The stores that there are models of."""
 
 LATENCY = 30.0
 """Milliseconds of an answer, where nobody says otherwise."""
-
-LIMIT = 20_000.0
-"""Requests a second of an account, likewise: what Azure gives in most regions."""
-
-IN_FLIGHT = 512
-"""Requests on the wire at one time, likewise: ``max_concurrency`` of a store on Azure."""
 
 EXACT = 1_000_000
 """The largest job that is simulated whole, likewise."""
@@ -36,6 +34,9 @@ _PARTITIONS = 100
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)").fullmatch
 
 
+_USUAL = Climate()
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """A job whose tasks have committed, and the store that it is committed on.
@@ -44,30 +45,57 @@ class Setup:
         files: of the whole job.
         tasks: that wrote them, each about as many.
         partitions: directories that they go to, each about as many.
-        climate: latency, limit and faults of the store.
+        climate: latency, limit and faults of the store; those that are usual there if not given.
         faults: what the faults are called.
-        in_flight: requests on the wire at one time at most.
+        in_flight: requests on the wire at one time at most; 0 for what is usual there.
         seed: of everything random.
         store: which model.
         exact: the largest number of files that is simulated whole.
         options: of the commit.
+        share: of another job that this one stands for; see ``of``.
     """
 
     files: int = 100_000
     tasks: int = 500
     partitions: int = _PARTITIONS
-    climate: Climate = field(
-        default_factory=lambda: Climate((), Latency(first=LATENCY / 1000), Limit(LIMIT, LIMIT / 10))
-    )
+    climate: Climate = _USUAL
     faults: str = "none"
-    in_flight: int = IN_FLIGHT
+    in_flight: int = 0
     seed: int = 0
-    store: str = STORES[0]
+    store: str = ADLS.name
     exact: int = EXACT
     options: Options = field(default_factory=Options)
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        kind = self.kind
+        if self.climate is _USUAL:
+            object.__setattr__(self, "climate", usual_climate(kind))
+        if not self.in_flight:
+            object.__setattr__(self, "in_flight", kind.in_flight)
+
+    @property
+    def kind(self) -> Kind:
+        """What kind of store it is. Raises ``OptionError`` if there is no model of it."""
+        if self.store not in KINDS:
+            raise OptionError(
+                f"--store is {self.store!r}: say {', '.join(KINDS)}, which there is a model of"
+            )
+        return KINDS[self.store]
+
+    @property
+    def doubling(self) -> float:
+        """Seconds in which the limit doubles at most while it is made use of; 0 if it stays."""
+        return 0.0 if self.climate.limit is None else self.kind.doubling * self.share
 
     def of(self, files: int) -> Setup:
-        """Return a job of another size: tasks as large, and as many partitions if that can be."""
+        """Return a job of another size and the same shape, which stands for this one.
+
+        Tasks are as large, and partitions as many if that can be. A limit that grows does so in
+        so much less time, so that it comes as far in the course of the job. Names may be changed
+        as often as one likes: whether anybody waits a second for one is chance, and would count
+        as often as the smaller job goes into the larger.
+        """
         share = files / self.files
         few = self.partitions <= min(files, self.files)
         return replace(
@@ -75,7 +103,12 @@ class Setup:
             files=files,
             tasks=max(1, round(self.tasks * share)),
             partitions=self.partitions if few else max(1, round(self.partitions * share)),
+            share=self.share * share,
         )
+
+    def unlimited(self) -> Setup:
+        """Return the same job on a store that takes as many requests as are sent."""
+        return replace(self, climate=replace(self.climate, limit=None))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; of the options those that are not the default."""
@@ -85,6 +118,7 @@ class Setup:
             "store": self.store,
             "latency": climate["latency"],
             "limit": climate["limit"],
+            "doubling": self.doubling or None,
             "in_flight": self.in_flight,
             "faults": self.faults,
             "seed": self.seed,
@@ -92,11 +126,22 @@ class Setup:
         }
 
 
+def usual_climate(kind: Kind) -> Climate:
+    """Return the weather of a store of which nothing is said."""
+    return Climate((), Latency(first=LATENCY / 1000), limit_of(kind.limit))
+
+
+def limit_of(rate: float) -> Limit:
+    """Return a limit that a tenth of a second's worth can come at once to."""
+    return Limit(rate, max(1.0, rate / 10))
+
+
 def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup:
     """Read the values of command line options, by their names without dashes.
 
     Raises ``OptionError`` that names the option and says what to give.
     """
+    kind = Setup(store=told.get("store", ADLS.name)).kind
     files = _count(told, "files", 100_000)
     tasks = _count(told, "tasks", max(1, files // _FILES_OF_A_TASK), files)
     partitions = _count(told, "partitions", min(files, _PARTITIONS), files)
@@ -104,35 +149,27 @@ def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup
         files=files,
         tasks=tasks,
         partitions=partitions,
-        climate=_climate(told),
+        climate=_climate(told, kind),
         faults=told.get("faults", "none"),
-        in_flight=_count(told, "in-flight", IN_FLIGHT, 1_000_000),
+        in_flight=_count(told, "in-flight", kind.in_flight, 1_000_000),
         seed=_whole(told, "seed", 0, "a whole number"),
-        store=_store(told.get("store", STORES[0])),
+        store=kind.name,
         exact=_count(told, "exact", EXACT),
         options=options or Options(),
     )
 
 
-def _store(name: str) -> str:
-    if name not in STORES:
-        raise OptionError(
-            f"--store is {name!r}: say {', '.join(STORES)}, which there is a model of"
-        )
-    return name
-
-
-def _climate(told: Mapping[str, str]) -> Climate:
+def _climate(told: Mapping[str, str], kind: Kind) -> Climate:
     """Return the weather: a name's or a file's, with what the other options say of it."""
-    climate, is_whole = _faults(told.get("faults", "none"))
+    climate, is_whole = _faults(told.get("faults", "none"), kind.dialect)
     if "latency-ms" in told or "latency" not in is_whole:
         climate = replace(climate, latency=_latency(told.get("latency-ms", str(LATENCY))))
     if "limit" in told or "limit" not in is_whole:
-        climate = replace(climate, limit=_limit(told.get("limit", str(LIMIT))))
+        climate = replace(climate, limit=_limit(told.get("limit", str(kind.limit)), kind))
     return climate
 
 
-def _faults(name: str) -> tuple[Climate, frozenset[str]]:
+def _faults(name: str, dialect: Dialect) -> tuple[Climate, frozenset[str]]:
     """Return what a name or a file means, and which fields the file has."""
     if name in CLIMATES:
         return CLIMATES[name], frozenset()
@@ -145,7 +182,7 @@ def _faults(name: str) -> tuple[Climate, frozenset[str]]:
             f"--faults is {name!r}: say one of {known}, or a JSON file that can be read ({why})"
         ) from error
     try:
-        climate = Climate.from_json(text)
+        climate = Climate.from_json(text, dialect)
     except OptionError as error:
         raise OptionError(f"--faults {name}: {error}") from None
     said = (("latency", not climate.latency.is_none), ("limit", climate.limit is not None))
@@ -162,14 +199,14 @@ def _latency(text: str) -> Latency:
     return Latency(first=_number("latency-ms", text, wanted) / 1000)
 
 
-def _limit(text: str) -> Limit | None:
-    wanted = "requests a second, as 20_000, or none"
+def _limit(text: str, kind: Kind) -> Limit | None:
+    wanted = f"{kind.counted} a second, as {kind.limit:_.0f}, or none"
     if text == "none":
         return None
     rate = _number("limit", text, wanted)
     if rate < 1:
         raise OptionError(f"--limit is {text!r}: say {wanted}")
-    return Limit(rate, max(1.0, rate / 10))
+    return limit_of(rate)
 
 
 def _number(name: str, text: str, wanted: str) -> float:

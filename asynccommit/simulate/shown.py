@@ -14,6 +14,7 @@ from asynccommit.report.progress import OUTERMOST, stage_name
 from asynccommit.report.text import facts_table, safe
 from asynccommit.sim.latency import FIXED, Latency
 from asynccommit.simulate.forecast import Forecast
+from asynccommit.simulate.run import Figures
 from asynccommit.simulate.setup import Setup
 
 _STRUCK = {
@@ -47,6 +48,8 @@ def shown(forecast: Forecast) -> RenderableType:
 def _facts(forecast: Forecast) -> Table:
     figures, setup = forecast.figures, forecast.setup
     table = facts_table({"store": store_of(setup)})
+    if forecast.free is not None:
+        table.add_row("ramp", safe(_ramp(setup, figures, forecast.free)))
     if struck := _named(figures.struck):
         table.add_row("trouble", safe(struck))
     recovered = sum(figures.recovered.values())
@@ -65,14 +68,26 @@ def _facts(forecast: Forecast) -> Table:
         ),
     )
     how = "two smaller commits" if forecast.extrapolated else "this very commit"
-    table.add_row("simulated", f"{how}, in {show_seconds(figures.real)} of real time")
+    table.add_row("simulated", f"{how}, in {show_seconds(forecast.real)} of real time")
     return table
+
+
+def _ramp(setup: Setup, figures: Figures, free: Figures) -> str:
+    """Return what it costs that a store takes more by and by only."""
+    more = figures.seconds - free.seconds
+    costs = show_seconds(more) if more > 0 else "nothing"
+    return (
+        f"costs {costs}: the rate may double every {setup.doubling / 60:g} min at most. Where any "
+        f"is taken at once it is {show_seconds(free.seconds)} ({free.rate:,.0f} files/s)"
+    )
 
 
 def store_of(setup: Setup) -> str:
     """Return what store is simulated, in a line."""
     limit = setup.climate.limit
-    rate = "no limit" if limit is None else f"{limit.rate:,.0f} requests/s"
+    rate = "no limit" if limit is None else f"{limit.rate:,.0f} {setup.kind.counted}/s"
+    if setup.doubling:
+        rate += " at first"
     parts = [setup.store, _latency(setup.climate.latency), rate, f"{setup.in_flight:,} in flight"]
     if setup.faults != "none":
         parts.append(f"faults {setup.faults}")

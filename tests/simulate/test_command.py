@@ -40,6 +40,25 @@ def test_json_is_one_value(capsys: pytest.CaptureFixture[str]) -> None:
 _OF_THE_MACHINE = {"memory", "real_seconds", "simulated"}
 
 
+@pytest.mark.parametrize(
+    "store, said",
+    [("gcs", "gcs, 30 ms an answer, 1,000 writes/s"), ("gcs-hns", "8,000 writes/s at first, 256")],
+)
+def test_a_bucket_shows_what_its_ramp_costs(
+    capsys: pytest.CaptureFixture[str], store: str, said: str
+) -> None:
+    """On Google Cloud Storage it says what it would be on a bucket that takes any rate."""
+    assert main(["simulate", *SMALL, "--store", store, "-q", "--json"]) == Exit.DONE
+    told = json.loads(capsys.readouterr().out)
+    assert main(["simulate", *SMALL, "--store", store]) == Exit.DONE
+    out = capsys.readouterr().out
+
+    assert said in out
+    assert "the rate may double every 20 min at most" in out
+    assert told["unlimited"]["seconds"] > 0
+    assert told["requests"]["move"] == 2_001
+
+
 def test_a_large_job_is_extrapolated(capsys: pytest.CaptureFixture[str]) -> None:
     """A job beyond the bound says so, in the text and to programs."""
     large = ["simulate", "--files", "10_000_000", "--tasks", "50_000", "--exact", "3_000", "-q"]
@@ -65,7 +84,8 @@ def test_options_of_the_commit_are_taken(capsys: pytest.CaptureFixture[str]) -> 
     "args, message",
     [
         (["--files", "lots"], "--files is 'lots': say a whole number"),
-        (["--store", "s3"], "--store is 's3': say adls"),
+        (["--store", "s3"], "--store is 's3': say adls, gcs, gcs-hns"),
+        (["--store", "gcs", "--limit", "x"], "--limit is 'x': say writes a second, as 1_000"),
         (["--faults", "hail"], "--faults is 'hail': say one of none, lossy, throttled, storm"),
         (["--limit", "0"], "--limit is '0': say requests a second"),
     ],

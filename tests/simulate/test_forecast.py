@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -88,6 +89,50 @@ def test_an_extrapolated_commit_is_near_the_real_one(climate: Climate) -> None:
     assert sum(told.figures.recovered.values()) == pytest.approx(
         sum(exact.figures.recovered.values()), rel=0.2
     )
+
+
+GROWING = Setup(files=12_000, tasks=60, partitions=10, store="gcs", share=60 / 1_200)
+"""Twice the files that a bucket of 100 writes a second takes until its rate has doubled."""
+
+
+def test_a_ramp_makes_time_grow_slower_than_files() -> None:
+    """Told from small commits, a commit takes what it takes while the rate grows as documented."""
+    climate = Climate((), Latency(first=0.02), Limit(100, 10))
+    setup = replace(GROWING, climate=climate, exact=3_000)
+    forecast = simulate(setup)
+    grown = 60 * math.log2(1 + 12_000 / 100 / 60 * math.log(2))
+
+    assert [one.files for one in forecast.simulated] == [1_000, 3_000]
+    assert forecast.figures.stages["job_stage_rename_files"] == pytest.approx(grown, rel=0.1)
+    assert forecast.figures.requests["move"] == pytest.approx(12_000, rel=0.01)
+    assert forecast.figures.refused < 100
+
+
+def test_a_ramp_is_held_against_a_store_without() -> None:
+    """The same commit is simulated where any rate is taken at once."""
+    climate = Climate((), Latency(first=0.02), Limit(200, 20))
+    forecast = simulate(Setup(files=1_000, tasks=5, partitions=5, store="gcs", climate=climate))
+    told = forecast.to_json()
+
+    assert forecast.free is not None
+    assert forecast.figures.stages["job_stage_rename_files"] == pytest.approx(5, rel=0.1)
+    assert forecast.free.stages["job_stage_rename_files"] < 2
+    assert forecast.free.refused == 0
+    assert told["unlimited"]["seconds"] == forecast.free.seconds
+    assert told["real_seconds"] == forecast.figures.real + forecast.free.real
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [Setup(100, 1, 1), Setup(100, 1, 1, store="gcs", climate=Climate())],
+    ids=["adls", "none"],
+)
+def test_without_a_ramp_nothing_is_compared(setup: Setup) -> None:
+    """Where the limit stays, or is none, one commit is simulated."""
+    forecast = simulate(setup)
+
+    assert forecast.free is None
+    assert forecast.to_json()["unlimited"] is None
 
 
 def test_json_says_how_it_is_known() -> None:

@@ -13,7 +13,8 @@ from asynccommit.sim.climates import LOSSY
 from asynccommit.sim.faults import Climate, Fault
 from asynccommit.sim.latency import Latency, Limit
 from asynccommit.sim.loop import VirtualLoop
-from asynccommit.simulate.placed import FILESYSTEM, Placed
+from asynccommit.simulate.adls import FILESYSTEM, Adls
+from asynccommit.simulate.placed import Placed, visible
 from asynccommit.simulate.run import World, run_commit
 from asynccommit.simulate.setup import Setup
 from asynccommit.stages.run import Progress
@@ -36,12 +37,13 @@ def test_the_destination_holds_the_job_and_nothing_else() -> None:
     """It is a commit: the marker is there, and nothing of the job's directory."""
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(math.inf)) as runner:
         world = World(SMALL, runner.get_loop())
-        tasks = Placed(world.account, world.layout, SMALL).all_tasks(lambda files: None)
+        tasks = Placed(world.model, world.layout, SMALL).all_tasks(lambda files: None)
         runner.run(world.commit(tasks))
 
-    found = [name for name, _ in world.account.list(FILESYSTEM, "table").entries]
+    assert isinstance(world.model, Adls)
+    found = [name for name, _ in world.model.account.list(FILESYSTEM, "table").entries]
     assert found == ["table/_SUCCESS", *(f"table/day={number:05}" for number in range(4))]
-    assert sum(len(node.children or ()) for node in world.partitions()) == SMALL.files
+    assert visible(world.model, SMALL) == SMALL.files
 
 
 def test_time_is_that_of_the_answers() -> None:

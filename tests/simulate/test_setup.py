@@ -10,9 +10,10 @@ import pytest
 from asynccommit.errors import OptionError
 from asynccommit.options import Options
 from asynccommit.sim.climates import CLIMATES
+from asynccommit.sim.faults import Climate
 from asynccommit.sim.latency import Latency, Limit
-from asynccommit.simulate.setup import IN_FLIGHT, Setup, read_setup
-from asynccommit.stores import azure_options
+from asynccommit.simulate.setup import KINDS, Setup, read_setup
+from asynccommit.stores import azure_options, gcs_options
 
 
 def test_nothing_said_is_the_default() -> None:
@@ -105,7 +106,7 @@ def test_a_file_of_rules_alone_has_the_usual_rest(tmp_path: Path) -> None:
         ("latency-ms", "50-10", "say the lower one first"),
         ("limit", "0", "say requests a second, as 20_000, or none"),
         ("limit", "inf", "say requests a second"),
-        ("store", "s3", "say adls"),
+        ("store", "s3", "say adls, gcs, gcs-hns"),
         ("faults", "wild", "say one of none, lossy, throttled, storm, or a JSON file"),
     ],
 )
@@ -116,6 +117,12 @@ def test_a_bad_value_is_named_with_its_remedy(name: str, text: str, remedy: str)
 
     assert str(caught.value).startswith(f"--{name} is {text!r}: ")
     assert remedy in str(caught.value)
+
+
+def test_a_bad_limit_is_told_in_what_the_store_counts() -> None:
+    """Google counts writes."""
+    with pytest.raises(OptionError, match=r"say writes a second, as 8_000, or none"):
+        read_setup({"store": "gcs-hns", "limit": "0"})
 
 
 @pytest.mark.parametrize(
@@ -151,7 +158,59 @@ def test_another_size_has_the_same_shape() -> None:
 
 def test_as_many_requests_are_in_flight_as_on_the_real_store() -> None:
     """The default is that of the store that is simulated."""
-    assert azure_options._WORKERS == IN_FLIGHT
+    assert KINDS["adls"].in_flight == azure_options._WORKERS
+    assert KINDS["gcs"].in_flight == KINDS["gcs-hns"].in_flight == gcs_options._WORKERS
+
+
+def test_the_usual_is_that_of_the_store() -> None:
+    """What is not said of limit, requests in flight and doubling is what the store has."""
+    told = {"store": "gcs-hns"}
+    setup = Setup(store="gcs-hns")
+
+    assert setup == read_setup(told)
+    assert setup.climate.limit == Limit(8_000, 800)
+    assert (setup.in_flight, setup.doubling) == (256, 1200)
+    assert read_setup({"store": "gcs"}).climate.limit == Limit(1_000, 100)
+
+
+def test_what_is_said_counts_on_every_store() -> None:
+    """A climate without a limit is one without, also where the store has one."""
+    setup = Setup(store="gcs", climate=Climate(), in_flight=7)
+
+    assert setup.climate == Climate()
+    assert (setup.in_flight, setup.doubling) == (7, 0)
+    assert Setup().doubling == 0
+
+
+def test_a_limit_that_grows_does_so_as_often_in_a_smaller_job() -> None:
+    """A tenth of the files has a tenth of the time in which the rate doubles."""
+    setup = Setup(files=1_000_000, store="gcs")
+
+    assert setup.of(100_000).doubling == 120
+    assert setup.of(100_000).climate == setup.climate
+
+
+def test_without_its_limit_a_store_is_else_the_same() -> None:
+    """Latency and faults stay."""
+    setup = read_setup({"store": "gcs", "faults": "lossy", "latency-ms": "7"})
+    free = setup.unlimited()
+
+    assert free.climate.limit is None
+    assert free.climate.latency == setup.climate.latency
+    assert free.climate.faults == setup.climate.faults
+    assert free.doubling == 0
+
+
+def test_a_file_of_rules_speaks_the_language_of_the_store(tmp_path: Path) -> None:
+    """Operations and codes are those of the service that is simulated."""
+    path = tmp_path / "weather.json"
+    path.write_text('{"faults": [{"kind": "before", "op": "move", "code": "forbidden"}]}')
+
+    setup = read_setup({"store": "gcs", "faults": str(path)})
+
+    assert setup.climate.faults[0].op == "move"
+    with pytest.raises(OptionError, match=r"faults\[0\].op"):
+        read_setup({"faults": str(path)})
 
 
 def test_json_has_the_options_that_were_chosen() -> None:
@@ -161,3 +220,5 @@ def test_json_has_the_options_that_were_chosen() -> None:
     assert said["options"] == {"workers": 7}
     assert said["in_flight"] == 512
     assert said["limit"]["rate"] == 20_000
+    assert said["doubling"] is None
+    assert Setup(store="gcs").to_json()["doubling"] == 1200

@@ -71,6 +71,29 @@ def test_trouble_is_told() -> None:
         assert word not in _text(FIGURES)
 
 
+def test_what_a_ramp_costs_is_told() -> None:
+    """Where the rate may grow slowly only, a line says what that costs, and what it would be."""
+    setup = Setup(files=1_000, tasks=10, partitions=5, store="gcs", exact=2_000)
+    free = replace(FIGURES, seconds=1.0, real=0.25)
+    text = to_text(shown(Forecast(setup, FIGURES, (FIGURES,), free)), 200)
+
+    assert "1,000 writes/s at first, 256 in flight" in text
+    assert "costs 3.00 s: the rate may double every 20 min at most" in text
+    assert "it is 1.00 s (1,000 files/s)" in text
+    assert "this very commit, in 750 ms of real time" in text
+    assert "ramp" not in _text(FIGURES)
+
+
+def test_a_ramp_may_cost_nothing() -> None:
+    """Chance may make the commit with a ramp the quicker one."""
+    setup = Setup(files=1_000, tasks=10, partitions=5, store="gcs-hns")
+    free = replace(FIGURES, seconds=4.5)
+
+    text = to_text(shown(Forecast(setup, FIGURES, (FIGURES,), free)), 200)
+
+    assert "costs nothing: the rate may double" in text
+
+
 def test_memory_says_how_it_was_measured() -> None:
     """The engine's share, what the process grew by, and what of it is the model's."""
     assert "4.0 MB of the engine: somehow, 5.0 MB, less 1.0 MB of the model" in _text(FIGURES)

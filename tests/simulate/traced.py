@@ -9,7 +9,6 @@ import asyncio
 import math
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -23,7 +22,7 @@ from asynccommit.sim.climates import STORM
 from asynccommit.sim.faults import Climate, Fault
 from asynccommit.sim.latency import UNIFORM, Latency, Limit
 from asynccommit.sim.loop import VirtualLoop
-from asynccommit.simulate.placed import FILESYSTEM, Placed
+from asynccommit.simulate.placed import Placed
 from asynccommit.simulate.run import World
 from asynccommit.simulate.setup import Setup
 from asynccommit.wrappers.base import Call, Op, Wrapped
@@ -55,7 +54,7 @@ def _short(arg: object) -> str:
 
 async def commit(world: World, traced: Traced) -> None:
     """Commit a job that is in place."""
-    tasks = Placed(world.account, world.layout, world.setup).all_tasks(lambda files: None)
+    tasks = Placed(world.model, world.layout, world.setup).all_tasks(lambda files: None)
     await world.commit(tasks, policies=[traced])
 
 
@@ -64,7 +63,7 @@ async def whole(world: World, traced: Traced) -> None:
     root = world.layout.dest.path
     for place in PLACES:
         for name in ("part-0", "part-1/old", "old"):
-            world.account.create(FILESYSTEM, f"{root[1:]}/{place}/{name}")
+            world.model.put_data(f"{root}/{place}/{name}", b"old")
     store = world.wrapped(traced)
     commits = await run_tasks(world, store)
     replaced = [f"{root}/{place}" for place in PLACES[:8]]
@@ -76,14 +75,15 @@ async def rolled_back(world: World, traced: Traced) -> None:
     """Run a job that replaces a table and fails; resume it, let it fail again, and undo it."""
     root = world.layout.dest.path
     for place in PLACES:
-        world.account.create(FILESYSTEM, f"{root[1:]}/{place}/old")
+        world.model.put_data(f"{root}/{place}/old", b"old")
     store = world.wrapped(traced)
     commits = await run_tasks(world, store)
     job = world.committer(store)
-    world.weather.add(DENIED)
+    first, second = DENIED[world.setup.store]
+    world.model.weather.add(first)
     with pytest.raises(CommitError):
         await job.commit_job(commits, mode=Mode.REPLACE_TABLE, strict=True)
-    world.weather.add(replace(DENIED, path="^/table/day=3$", skip=0))
+    world.model.weather.add(second)
     with pytest.raises(CommitError):
         await world.committer(store).resume_job()
     await world.committer(store).rollback_job()
@@ -109,14 +109,31 @@ async def run_tasks(world: World, store: Wrapped) -> list[TaskCommit]:
 
 
 PLACES = [f"day={day}/hour={hour}" for day in range(4) for hour in range(3)]
-DENIED = Fault(
-    "before", op="rename", path="/part-1[0-9]$", code="AuthorizationFailure", skip=9, times=1
-)
+LATER = "/part-1[0-9]$"
+DENIED = {
+    "adls": (
+        Fault("before", "rename", LATER, code="AuthorizationFailure", skip=9, times=1),
+        Fault("before", "rename", "^/table/day=3$", code="AuthorizationFailure", times=1),
+    ),
+    "gcs": (
+        Fault("before", "move", LATER, code="forbidden", skip=9, times=1),
+        Fault("before", "move", LATER, code="forbidden", times=1),
+    ),
+}
+"""What fails the commit, and its first resumption."""
+
+STORM_OF = {"files": 3_000, "tasks": 60, "partitions": 12, "climate": BAD}
+WHOLE_OF = {"tasks": 24, "climate": BAD, "options": Options(delete_target_files=True)}
 NAMES: dict[str, tuple[Callable[[World, Traced], Awaitable[None]], dict[str, Any]]] = {
-    "storm": (commit, {"files": 3_000, "tasks": 60, "partitions": 12, "climate": BAD}),
+    "storm": (commit, STORM_OF),
+    "storm-gcs": (commit, {**STORM_OF, "store": "gcs"}),
+    "storm-gcs-hns": (commit, {**STORM_OF, "store": "gcs-hns"}),
     "spilled": (commit, {"files": 34_000, "tasks": 40, "partitions": 5}),
-    "whole": (whole, {"tasks": 24, "climate": BAD, "options": Options(delete_target_files=True)}),
+    "whole": (whole, WHOLE_OF),
+    "whole-gcs": (whole, {**WHOLE_OF, "store": "gcs"}),
+    "whole-gcs-hns": (whole, {**WHOLE_OF, "store": "gcs-hns"}),
     "rolled_back": (rolled_back, {"tasks": 24, "climate": BAD}),
+    "rolled_back-gcs": (rolled_back, {"tasks": 24, "climate": BAD, "store": "gcs"}),
 }
 """What is run, and of which size."""
 
@@ -129,7 +146,7 @@ def run(name: str, seed: int, say: Callable[[str], object]) -> None:
         assert isinstance(loop, VirtualLoop)
         world = World(Setup(seed=seed, in_flight=64, **sizes), loop)
         runner.run(_run(work(world, Traced(loop, say))))
-        say(f"end {loop.ticks} {sorted(world.weather.requests.items())}")
+        say(f"end {loop.ticks} {sorted(world.model.weather.requests.items())}")
         say(f"next {world.seeds.next_numbers()}")
 
 

@@ -1,0 +1,119 @@
+"""An account of ADLS Gen2 for a simulated commit."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+
+from asynccommit.sim.client import SimStore
+from asynccommit.sim.faults import ADLS as DIALECT
+from asynccommit.sim.faults import Weather
+from asynccommit.sim.nodes import Node, find, link
+from asynccommit.sim.store import Account
+from asynccommit.simulate.model import PATIENCE, Kind, Site
+from asynccommit.store import Info
+from asynccommit.urls import parse_url
+
+FILESYSTEM = "data"
+_NEAR = 1024  # directories that are not looked for again
+
+
+class Packed(Node):
+    """A file that nobody changes, compressed: the manifests of a large job are many megabytes."""
+
+    __slots__ = ("packed",)
+    packed: bytes
+
+    @classmethod
+    def of(cls, blank: Node, data: bytes) -> Packed:
+        """Return a file of ``data`` in the place of ``blank``."""
+        packed = cls(None, blank.version, blank.created)
+        packed.size = len(data)
+        packed.packed = zlib.compress(data, 1)
+        return packed
+
+    def read(self, start: int = 0, end: int | None = None) -> bytes:
+        """See ``Node.read``."""
+        return zlib.decompress(self.packed)[start : self.size if end is None else end]
+
+
+class _Store(SimStore):
+    """The model as a store, which knows how many bytes were written to it."""
+
+    written = 0
+
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
+        """See ``Store.put``."""
+        info = await super().put(path, data, overwrite=overwrite, token=token)
+        self.written += len(data)
+        return info
+
+
+class Adls:
+    """One filesystem of an account; see ``Model``."""
+
+    refused = 0  # The limit is the weather's.
+
+    def __init__(self, site: Site) -> None:
+        host = site.host
+        self.dest = parse_url(f"abfs://{FILESYSTEM}@simulated.dfs.core.windows.net/table")
+        self.account = Account("simulated", now=host.now, new_id=site.seeds.ids("account"))
+        self.account.create_filesystem(FILESYSTEM)
+        self.weather = Weather(site.seeds.rng("weather"), host.clock, site.climate, DIALECT)
+        options = {
+            "account": self.account,
+            "weather": self.weather,
+            "patience": PATIENCE,
+            "workers": site.in_flight,
+        }
+        self.store = _Store(self.dest, options)
+        self._near: dict[str, Node] = {}
+
+    def put_file(self, path: str, size: int) -> str:
+        """See ``Model.put_file``."""
+        node = self.account.new_node()
+        node.size = size
+        self._link(path, node)
+        return node.etag
+
+    def put_data(self, path: str, data: bytes) -> None:
+        """See ``Model.put_data``."""
+        self._link(path, Packed.of(self.account.new_node(), data))
+
+    def put_directory(self, path: str) -> None:
+        """See ``Model.put_directory``."""
+        self._directory(path)
+
+    def files_in(self, path: str) -> int:
+        """See ``Model.files_in``."""
+        node = find(self.account.head_filesystem(FILESYSTEM).root, path[1:])
+        return len(node.children or ()) if node is not None else 0
+
+    def size(self) -> int:
+        """See ``Model.size``: what was written, and the entries and tokens of directories."""
+        root = find(self.account.head_filesystem(FILESYSTEM).root, self.dest.path[1:])
+        children = {} if root is None else root.children or {}
+        return self.store.written + sum(
+            sys.getsizeof(node.children)
+            + sys.getsizeof(node.names)
+            + sum(sys.getsizeof(file.token) for file in (node.children or {}).values())
+            for name, node in children.items()
+            if node.is_dir and not name.startswith("_")
+        )
+
+    def _link(self, path: str, node: Node) -> None:
+        directory, _, name = path.rpartition("/")
+        link(self._near.get(directory) or self._directory(directory), name, node)
+
+    def _directory(self, path: str) -> Node:
+        if len(self._near) >= _NEAR:
+            self._near.clear()
+        node = self.account.create(FILESYSTEM, path[1:], directory=True)
+        self._near[path] = node
+        return node
+
+
+ADLS = Kind("adls", Adls, DIALECT, limit=20_000.0, counted="requests", in_flight=512)
+"""What Azure gives in most regions, and ``max_concurrency`` of a store there."""

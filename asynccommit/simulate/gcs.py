@@ -1,0 +1,211 @@
+"""A bucket of Google Cloud Storage for a simulated commit: the store that users have, but a wire.
+
+Requests are made and answers read as over HTTP; what answers is the JSON interface in process, over
+the model of the service. The bucket takes so many writes each second and five times as many reads,
+and gets used to more as Google documents it; the store is told the same, as users tell it theirs.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from asynccommit.emulators.gcs_app import GcsApp
+from asynccommit.emulators.gcs_inprocess import InProcess
+from asynccommit.job import TEMPORARY
+from asynccommit.sim.faults import Weather
+from asynccommit.sim.gcs.dialect import GCS as DIALECT
+from asynccommit.sim.gcs.model import BucketOptions, Content, GcsRefusal, Object, Service
+from asynccommit.sim.gcs.quotas import FLAT, HIERARCHICAL, Quotas
+from asynccommit.simulate.model import PATIENCE, Kind, Site
+from asynccommit.store import Traits
+from asynccommit.stores.gcs import GcsStore
+from asynccommit.stores.http import Transport
+from asynccommit.urls import Address
+
+BUCKET = "data"
+READS = 5
+"""How many reads a bucket takes for each write."""
+
+_TOO_MANY = 429
+
+
+class _Bytes(bytes):
+    """Bytes that nobody reads: they are said to be so many, and none is kept."""
+
+    many = 0
+
+    @classmethod
+    def of(cls, many: int) -> _Bytes:
+        made = cls()
+        made.many = many
+        return made
+
+    def __len__(self) -> int:
+        return self.many
+
+
+class Hollow(Content):
+    """What a file is said to hold."""
+
+    __slots__ = ("_said",)
+
+    def __init__(self, data: bytes, crc32c: int) -> None:
+        super().__init__(data, components=1)  # Of what is composed there is no MD5.
+        self._said = crc32c
+
+    @property
+    def crc32c(self) -> int:
+        """See ``Content.crc32c``."""
+        return self._said
+
+
+class Packed(Content):
+    """What nobody changes, compressed: the manifests of a large job are many megabytes."""
+
+    __slots__ = ("packed",)
+
+    @property
+    def data(self) -> bytes:
+        """The bytes."""
+        return zlib.decompress(self.packed)
+
+    @data.setter
+    def data(self, data: bytes) -> None:
+        self.packed = zlib.compress(data, 1)
+
+
+class _Service(Service):
+    """The service, which knows what it refused and what was written, and takes any content."""
+
+    refused = 0
+    written = 0
+
+    def admit(self, op: str, bucket: str, *names: str, user_project: str = "") -> None:
+        """See ``Service.admit``."""
+        try:
+            super().admit(op, bucket, *names, user_project=user_project)
+        except GcsRefusal as no:
+            self.refused += no.status == _TOO_MANY
+            raise
+
+    def insert(self, bucket: str, name: str, data: bytes, **options: Any) -> Object:
+        """See ``Service.insert``."""
+        made = super().insert(bucket, name, data, **options)
+        self.written += len(data)
+        return made
+
+    def place(self, bucket: str, name: str, content: Content) -> Object:
+        """Make an object of any content, whoever asks and however many."""
+        held = self._bucket(bucket)
+        return self._make(held, name, content, held.plain, self.now())
+
+
+class _Store(GcsStore):
+    """The store, for a job that may stand for a larger one."""
+
+    def __init__(self, address: Address, site: Site, transport: Transport) -> None:
+        self._site = site
+        limit = site.climate.limit
+        options: dict[str, Any] = {"token": "anon", "max_concurrency": site.in_flight}
+        if limit is None:
+            options["ramp"] = False
+        else:
+            options.update(writes=limit.rate, reads=READS * limit.rate)
+        super().__init__(address, options, environ={}, host=site.host, transport=transport)
+
+    @property
+    def traits(self) -> Traits:
+        """What this store can do."""
+        return self._told
+
+    @traits.setter
+    def traits(self, traits: Traits) -> None:
+        if traits.ramp is not None:
+            traits = replace(traits, ramp=traits.ramp._replace(doubling=self._site.doubling))
+        self._told = traits if self._site.whole else replace(traits, name_interval=0.0)
+
+
+class Gcs:
+    """One bucket; see ``Model``.
+
+    Args:
+        site: what it is made with.
+        hns: with a hierarchical namespace.
+    """
+
+    def __init__(self, site: Site, *, hns: bool) -> None:
+        host = site.host
+        fair = replace(site.climate, limit=None)
+        self.dest = Address("gs", BUCKET, "/table")
+        self.service = _Service(now=host.now, new_id=site.seeds.ids("service"))
+        self.weather = Weather(site.seeds.rng("weather"), host.clock, fair, DIALECT)
+        options = BucketOptions(hns=hns, quotas=_quotas(site))
+        self._held = self.service.create_bucket(BUCKET, options)
+        transport = InProcess(GcsApp(self.service), self.weather, patience=PATIENCE)
+        self.store = _Store(self.dest, site, transport)
+        self._contents: dict[int, _Bytes] = {}
+
+    @property
+    def refused(self) -> int:
+        """See ``Model.refused``."""
+        return self.service.refused
+
+    def put_file(self, path: str, size: int) -> str:
+        """See ``Model.put_file``."""
+        data = self._contents.get(size) or self._contents.setdefault(size, _Bytes.of(size))
+        content = Hollow(data, zlib.crc32(path.rpartition("/")[2].encode()))
+        made = self.service.place(BUCKET, path[1:], content)
+        return f"{made.generation}-{content.crc32c:08x}"
+
+    def put_data(self, path: str, data: bytes) -> None:
+        """See ``Model.put_data``."""
+        self.service.place(BUCKET, path[1:], Packed(data))
+
+    def put_directory(self, path: str) -> None:
+        """See ``Model.put_directory``."""
+        if self._held.options.hns:
+            self._held.make_folders(f"{path[1:]}/", self.service.now())
+        else:
+            self.service.insert(BUCKET, f"{path[1:]}/", b"")
+
+    def files_in(self, path: str) -> int:
+        """See ``Model.files_in``."""
+        return len(self._held.names.below(f"{path[1:]}/"))
+
+    def size(self) -> int:
+        """See ``Model.size``: what was written, and the names that files were moved to."""
+        objects = self._held.objects
+        moved = (name for name in objects if f"/{TEMPORARY}/" not in name)
+        return self.service.written + sys.getsizeof(objects) + sum(map(sys.getsizeof, moved))
+
+
+def _quotas(site: Site) -> Quotas:
+    """Return what the bucket takes; the limit counts writes."""
+    interval, limit = FLAT.name_interval if site.whole else None, site.climate.limit
+    if limit is None:
+        return Quotas(name_interval=interval)
+    burst = limit.burst / limit.rate
+    return Quotas(limit.rate, READS * limit.rate, site.doubling, burst, interval)
+
+
+def _kind(name: str, quotas: Quotas, *, hns: bool) -> Kind:
+    return Kind(
+        name,
+        partial(Gcs, hns=hns),
+        DIALECT,
+        limit=quotas.writes or 0.0,
+        counted="writes",
+        in_flight=256,
+        doubling=quotas.doubling,
+    )
+
+
+GCS = _kind("gcs", FLAT, hns=False)
+"""A bucket that nobody asked for much yet, and ``max_concurrency`` of a store there."""
+
+GCS_HNS = _kind("gcs-hns", HIERARCHICAL, hns=True)
+"""The same with a hierarchical namespace."""
