@@ -162,8 +162,10 @@ def parse_query(text: str) -> Query:
 
 def decode(segment: str) -> str:
     """Undo the percent-encoding of a name. Raises ``GcsRefusal`` for what is no UTF-8."""
-    if segment.isascii() and segment.count("%") == segment.count("%2F"):
-        return segment.replace("%2F", "/")
+    if segment.isascii():
+        text = segment.replace("%2F", "/").replace("%3D", "=")
+        if "%" not in text:
+            return text
     try:
         return unquote_to_bytes(segment.encode("latin-1")).decode()
     except UnicodeError:
