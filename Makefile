@@ -16,7 +16,7 @@ STAMP := $(VENV)/.stamp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-adls test bench lint format lock clean setup java
+.PHONY: help demo demo-adls demo-gcs test bench lint format lock clean setup java
 
 help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ demo: java $(STAMP)  ## write real data with Spark, once its way and once ours, 
 
 demo-adls: java $(STAMP)  ## the same data to an emulated ADLS Gen2: slow, strict, lossy
 	$(BIN)/asynccommit demo-adls $(ARGS)
+
+demo-gcs: java $(STAMP)  ## and to an emulated bucket of Google Cloud Storage, both ways
+	$(BIN)/asynccommit demo-gcs $(ARGS)
 
 # The quick ones first; the others start JVMs. One process for all of these, in the order of their
 # folders: a Spark session is shared, and once there is one, PySpark reads the exceptions of every

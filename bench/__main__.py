@@ -15,27 +15,37 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import adls, local, memory, overhead, table
+from bench import adls, gcs, local, memory, overhead, table
 from bench.adls import table as adls_table
+from bench.gcs import table as gcs_table
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = ("local", "overhead", "memory", "adls")
-ADLS = tuple(f"adls-{row}" for row in adls.ROWS)
+PARTS = ("local", "overhead", "memory", "adls", "gcs")
+ROWS = {
+    **{f"adls-{row}": ("adls", row) for row in adls.ROWS},
+    **{f"gcs-{row}": ("gcs", row) for row in gcs.ROWS},
+}
+"""Name of one row alone -> its part, and its name there."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the parts that are asked for; returns the exit code."""
     parser = _parser()
     asked = parser.parse_args(arguments)
-    if unknown := set(asked.parts) - {*PARTS, *ADLS}:
+    if unknown := set(asked.parts) - {*PARTS, *ROWS}:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     result: dict[str, Any] = {"machine": _machine(), "quick": asked.quick}
-    parts, rows = _split(asked.parts or PARTS)
+    parts = _split(asked.parts or PARTS)
     runs: dict[str, Callable[[], dict[str, Any]]] = {
         "local": lambda: local.run(quick=asked.quick, folder=asked.folder, say=_say),
         "overhead": lambda: overhead.run(quick=asked.quick),
         "memory": lambda: memory.run(quick=asked.quick),
-        "adls": lambda: adls.run(rows, quick=asked.quick, folder=asked.folder, say=_say),
+        "adls": lambda: adls.run(
+            parts["adls"] or adls.ROWS, quick=asked.quick, folder=asked.folder, say=_say
+        ),
+        "gcs": lambda: gcs.run(
+            parts["gcs"] or gcs.ROWS, quick=asked.quick, folder=asked.folder, say=_say
+        ),
     }
     for part in parts:
         result[part] = runs[part]()
@@ -54,14 +64,17 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "overhead": table.overhead,
     "memory": table.memory,
     "adls": adls_table.lines,
+    "gcs": gcs_table.lines,
 }
 
 
-def _split(asked: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the parts to run, each once, and the rows of the part ``adls``."""
-    rows = [name.removeprefix("adls-") for name in asked if name in ADLS]
-    parts = ["adls" if name in ADLS else name for name in asked]
-    return list(dict.fromkeys(parts)), rows if rows and "adls" not in asked else list(adls.ROWS)
+def _split(asked: Sequence[str]) -> dict[str, list[str]]:
+    """Return the parts to run, with the rows of each; none is all of them."""
+    found: dict[str, list[str]] = {}
+    for name in asked:
+        part, row = ROWS.get(name, (name, ""))
+        found.setdefault(part, []).append(row)
+    return {part: [] if "" in rows else rows for part, rows in found.items()}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         "parts",
         nargs="*",
         metavar="part",
-        help=f"some of {', '.join(PARTS)}, or of its rows {', '.join(ADLS)}; all by default",
+        help=f"some of {', '.join(PARTS)}, or of rows {', '.join(ROWS)}; all by default",
     )
     parser.add_argument("--quick", action="store_true", help="small jobs and few rounds")
     parser.add_argument("--folder", help="where the trees are made; a temporary folder by default")

@@ -8,15 +8,25 @@ and with this package. Then both tables are read back and compared, row by row b
 from asynccommit.demo.adls import run_on_adls
 from asynccommit.demo.adls_outcome import AdlsOutcome, Weather, adls_table
 from asynccommit.demo.flights import run
+from asynccommit.demo.gcs import GCS_WEATHER, MONTHS, run_on_gcs
+from asynccommit.demo.gcs_outcome import GcsOutcome, GcsSide, Killed, Overwritten, gcs_table
 from asynccommit.demo.outcome import Outcome, Side, table
 
 __all__ = [
+    "GCS_WEATHER",
+    "MONTHS",
     "AdlsOutcome",
+    "GcsOutcome",
+    "GcsSide",
+    "Killed",
     "Outcome",
+    "Overwritten",
     "Side",
     "Weather",
     "adls_table",
+    "gcs_table",
     "run",
     "run_on_adls",
+    "run_on_gcs",
     "table",
 ]

@@ -6,23 +6,18 @@ through its own store, over HTTP, at the limit of the account and not over it.
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
 import time
-import urllib.request
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from asynccommit.demo import flights, hadoop_azure
 from asynccommit.demo.adls_outcome import AdlsOutcome, Weather
+from asynccommit.demo.emulated import Emulator, serving
 from asynccommit.demo.session import printed_to, quiet_session
-from asynccommit.errors import AsyncCommitError, NotFoundError
+from asynccommit.errors import NotFoundError
 from asynccommit.results import JobReport
 
 if TYPE_CHECKING:
@@ -59,8 +54,7 @@ def run_on_adls(
     directory = flights.prepare(keep)
     log, scratch = directory / "spark.log", directory / "scratch"
     scratch.mkdir()
-    with zipfile.ZipFile(source) as packed:
-        table = Path(packed.extract("flights.csv", scratch))
+    table = flights.unpack(source, scratch, months)
     weather = weather or Weather()
     with emulator(weather, directory / "emulator.log") as account:
         say(
@@ -72,75 +66,35 @@ def run_on_adls(
             log, scratch, threads=THREADS, conf={"spark.jars": str(jar), **account.spark_conf()}
         )
         with flights.explained(log), session as spark:
-            outcome = _Road(spark, account, say, log).go(table, months, weather)
+            outcome = _Road(spark, account, say, log).go(table, weather)
     shutil.rmtree(scratch, ignore_errors=True)
     return outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Emulated:
-    """An account on an emulator that runs as a process of its own."""
-
-    endpoint: str
-    account: str
-    key: str
+class Emulated(Emulator):
+    """An account on an emulator."""
 
     @property
     def root(self) -> str:
         """The URL of its filesystem."""
-        return f"abfs://{FILESYSTEM}@{self.account}.dfs.core.windows.net"
-
-    @property
-    def host(self) -> str:
-        """Where it listens, ``HOST:PORT``."""
-        return self.endpoint.partition("://")[2]
+        return f"abfs://{FILESYSTEM}@{self.facts['account']}.dfs.core.windows.net"
 
     def spark_conf(self) -> dict[str, str]:
         """Return what a session needs to reach it."""
-        conf = hadoop_azure.client_conf(self.account, self.key, self.host)
+        pairs = [part.partition("=") for part in self.facts["connection_string"].split(";")]
+        key = next(value for name, _, value in pairs if name == "AccountKey")
+        host = self.endpoint.partition("://")[2]
+        conf = hadoop_azure.client_conf(self.facts["account"], key, host)
         return {f"spark.hadoop.{key}": value for key, value in conf.items()}
-
-    def stats(self) -> dict[str, Any]:
-        """Return what it has counted."""
-        with urllib.request.urlopen(f"{self.endpoint}/_emulator/stats", timeout=10) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
 
 
 @contextmanager
 def emulator(weather: Weather, log: Path) -> Iterator[Emulated]:
     """Run an emulator in a process of its own. Raises ``AsyncCommitError`` if it does not start."""
-    command = [sys.executable, "-m", "asynccommit", "emulate", "adls", "--json", "--port", "0"]
-    command += ["--latency", weather.latency, "--limit", str(weather.limit)]
-    command += ["--lost", weather.lost, "--filesystem", FILESYSTEM]
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file
-        )
-    assert process.stdout is not None
-    try:
-        yield _first_words(process, log)
-    finally:
-        process.terminate()
-        process.stdout.close()
-        process.wait(30)
-
-
-def _first_words(process: subprocess.Popen[bytes], log: Path) -> Emulated:
-    assert process.stdout is not None
-    text = b""
-    for line in process.stdout:
-        text += line
-        if line.rstrip() == b"}":
-            break
-    try:
-        facts = json.loads(text)
-        key = dict(
-            part.partition("=")[::2] for part in facts["connection_string"].split(";") if part
-        )["AccountKey"]
-        return Emulated(facts["endpoint"], facts["account"], key)
-    except (ValueError, KeyError) as error:
-        raise AsyncCommitError(f"the emulator did not start; its log is {log}") from error
+    arguments = ["--latency", weather.latency, "--limit", str(weather.limit)]
+    arguments += ["--lost", weather.lost, "--filesystem", FILESYSTEM]
+    with serving("adls", arguments, log) as running:
+        yield Emulated(running.facts)
 
 
 class _Road:
@@ -152,9 +106,9 @@ class _Road:
         self._say = say
         self._log = log
 
-    def go(self, source: Path, months: Sequence[int], weather: Weather) -> AdlsOutcome:
+    def go(self, source: Path, weather: Weather) -> AdlsOutcome:
         """Write, commit, read back."""
-        data = flights.read_flights(self._session, source, months).repartition(TASKS).cache()
+        data = flights.read_flights(self._session, source).repartition(TASKS).cache()
         rows, content = flights.fingerprint(data)
         self._say(f"{rows:,} flights are to be written by {TASKS} tasks, through Hadoop's client")
         url = f"{self._account.root}/table"

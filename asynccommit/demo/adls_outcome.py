@@ -23,7 +23,7 @@ class Weather:
 
     Attributes:
         latency: of each answer, as ``20ms``.
-        limit: requests a second that it takes.
+        limit: requests a second that it takes; on Google Cloud Storage those that write.
         lost: share of the renames that are done and whose answer is lost, as ``2%``.
     """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,12 +59,11 @@ def run(
     log = directory / "spark.log"
     scratch = directory / "scratch"
     scratch.mkdir()
-    with zipfile.ZipFile(source) as packed:
-        flights = packed.extract("flights.csv", scratch)
+    flights = unpack(source, scratch, months)
     say("starting Spark")
     with explained(log), quiet_session(log, scratch) as session:
         demo = _Demo(session, directory, BIG_PARTITIONS if big else PARTITIONS, say)
-        outcome = demo.compare(Path(flights), months, log)
+        outcome = demo.compare(flights, log)
     shutil.rmtree(scratch, ignore_errors=True)
     return outcome
 
@@ -113,11 +112,44 @@ def explained(log: Path) -> Iterator[None]:
         raise AsyncCommitError(f"Spark failed: {first}; its log is {log}") from error
 
 
-def read_flights(session: SparkSession, source: Path, months: Sequence[int]) -> DataFrame:
-    """Return the flights of some months, or of all if none is named."""
+@contextmanager
+def committer(
+    session: SparkSession, log: Path, *, ours: bool, conf: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Have this package commit for as long as the block, or Spark as it comes."""
+    from asynccommit.spark import configure
+
+    if not ours:
+        yield
+        return
+    with printed_to(log):
+        configure(session, progress=False, conf=conf)
+    try:
+        yield
+    finally:
+        session.conf.unset(PROTOCOL)
+
+
+def unpack(source: Path, directory: Path, months: Sequence[int]) -> Path:
+    """Unpack the flights of some months, or all if none is named; return the file."""
+    unpacked = directory / "flights.csv"
+    wanted = {str(month) for month in months}
+    with (
+        zipfile.ZipFile(source) as packed,
+        packed.open(unpacked.name) as lines,
+        unpacked.open("wb") as file,
+    ):
+        file.write(next(lines))
+        for line in lines:
+            if not wanted or line.split(b",", 2)[1].decode() in wanted:
+                file.write(line)
+    return unpacked
+
+
+def read_flights(session: SparkSession, source: Path) -> DataFrame:
+    """Return the flights of an unpacked file."""
     reader = session.read.schema(SCHEMA).option("mode", "FAILFAST")
-    flights = reader.csv(str(source), header=True, nullValue="NA")
-    return flights.where(flights.month.isin(list(months))) if months else flights
+    return reader.csv(str(source), header=True, nullValue="NA")
 
 
 class _Demo:
@@ -131,9 +163,9 @@ class _Demo:
         self._partitions = partitions
         self._say = say
 
-    def compare(self, source: Path, months: Sequence[int], log: Path) -> Outcome:
+    def compare(self, source: Path, log: Path) -> Outcome:
         """Do it all."""
-        flights = self._read_source(source, months)
+        flights = self._read_source(source)
         rows, content = fingerprint(flights)
         self._say(f"{rows:,} flights are to be written by {TASKS} tasks")
         january = flights.where("month = 1 and day <= 8")
@@ -146,8 +178,8 @@ class _Demo:
             rows, content, spark, ours, success, report.report, dict(report.stages), str(log)
         )
 
-    def _read_source(self, source: Path, months: Sequence[int]) -> DataFrame:
-        flights = read_flights(self._session, source, months)
+    def _read_source(self, source: Path) -> DataFrame:
+        flights = read_flights(self._session, source)
         if self._partitions == BIG_PARTITIONS:
             # One file a partition is enough where there are thousands.
             return flights.repartition(TASKS, *self._partitions).cache()
@@ -162,21 +194,9 @@ class _Demo:
                 flights.write.partitionBy(*self._partitions).parquet(str(path))
                 fingerprint(self._session.read.parquet(str(path)))
 
-    @contextmanager
-    def _committer(self, ours: bool) -> Iterator[None]:
-        """Have this package commit, or Spark as it comes."""
-        from asynccommit.spark import configure
-
-        if not ours:
-            yield
-            return
-        with printed_to(self._directory / "spark.log"):
-            conf = {REPORTS: (self._directory / "reports").as_uri()}
-            configure(self._session, progress=False, conf=conf)
-        try:
-            yield
-        finally:
-            self._session.conf.unset(PROTOCOL)
+    def _committer(self, ours: bool) -> AbstractContextManager[None]:
+        log, reports = self._directory / "spark.log", self._directory / "reports"
+        return committer(self._session, log, ours=ours, conf={REPORTS: reports.as_uri()})
 
     def _write(self, flights: DataFrame, name: str, *, ours: bool) -> Side:
         who = "asynccommit" if ours else "Spark's own committer"

@@ -122,15 +122,17 @@ def _comparison(outcome: Outcome) -> Table:
         ("job commit", spark.job_commit, ours.job_commit),
         ("whole write", spark.write, ours.write),
     ):
-        shown.add_row(name, _time(theirs), _time(mine), _ratio(theirs, mine))
+        shown.add_row(name, show_time(theirs), show_time(mine), show_ratio(theirs, mine))
     return shown
 
 
-def _time(seconds: float | None) -> str:
+def show_time(seconds: float | None) -> str:
+    """Return a time for people, or that it is not known."""
     return "not known" if seconds is None else show_seconds(seconds)
 
 
-def _ratio(theirs: float | None, mine: float | None) -> str:
+def show_ratio(theirs: float | None, mine: float | None) -> str:
+    """Return how many times as much theirs is; nothing where that cannot be said."""
     if not theirs or not mine:
         return ""
     ratio = theirs / mine

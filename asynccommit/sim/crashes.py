@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 WRITES = frozenset({"create", "mkdir", "append", "flush", "rename", "delete"})
 """The operations of the model that change it."""
-_LINGERS = 1.0  # seconds that a cancelled request is still on the wire
+LINGERS = 1.0  # seconds that a cancelled request is still on the wire
 
 
 class Crashed(BaseException):
@@ -202,12 +202,12 @@ class MortalStore(SimStore):
         when = await self._process.before(writes, f"{op} {path}" if writes else "")
         if when is not None:
             self._die(when, apply)
-        effect = _Once(apply)
+        effect = Once(apply)
         try:
             return await super()._ask(asked, op, path, effect)
         except asyncio.CancelledError:
             if writes:
-                self._apply_later(_LINGERS, effect)
+                self._apply_later(LINGERS, effect)
             raise
         finally:
             await self._process.after()
@@ -222,7 +222,7 @@ class MortalStore(SimStore):
         raise Crashed(self._process.name)
 
 
-class _Once:
+class Once:
     """A request's effect, which happens once however often it is called for."""
 
     __slots__ = ("_apply", "_done")
@@ -232,6 +232,7 @@ class _Once:
         self._done = False
 
     def __call__(self) -> Any:
+        """Let it happen; return what it gives, or nothing if it has happened."""
         if self._done:
             return None
         self._done = True

@@ -4,17 +4,21 @@ A tree is what one store holds at one moment, hidden files included; ``tree_of``
 model. Each check returns what it found wrong, as text, and nothing if all is well.
 
 Requests whose answer was lost can take effect when all is over. What they may leave, hidden
-temporary files and directories with nothing in them, is *rubbish*, which no reader sees.
+temporary files and directories with nothing in them, is *rubbish*, which no reader sees. Where a
+file needs no directory to come to they may also leave *words*: what owners of a commit said that
+is over.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from asynccommit.errors import ManifestError
+from asynccommit.formats.commit_record import decode_record
 from asynccommit.formats.success import SuccessData, decode_success
-from asynccommit.job import SUCCESS
+from asynccommit.job import EPOCH, PLAN, RECORD, SUCCESS
 from asynccommit.sim.client import TEMP
 from asynccommit.sim.store import Account
 
@@ -25,10 +29,13 @@ class Item(NamedTuple):
     Attributes:
         data: the content of a file; ``None`` for a directory.
         etag: of a file, as its store has it; ``None`` where it does not count.
+        version: which of all files of this name it is; ``None`` where nothing tells. Two items
+            that differ in nothing else are alike.
     """
 
     data: bytes | None = None
     etag: str | None = None
+    version: str | None = None
 
 
 Tree = Mapping[str, Item]
@@ -73,9 +80,9 @@ def concurrent(tree: Tree, serial: Tree, dest: str) -> list[str]:
     return _compare(_content(visible(serial, dest)), _content(visible(tree, dest)))
 
 
-def abortable(before: Tree, after: Tree) -> list[str]:
-    """An aborted job has left everything as it was before the job."""
-    return _compare(before, _swept(after, before))
+def abortable(before: Tree, after: Tree, *, words: bool = False) -> list[str]:
+    """An aborted job has left everything as it was before the job, but for rubbish."""
+    return _compare(before, _swept(after, before, words=words))
 
 
 def continuity(earlier: Tree, later: Tree, dest: str, failed: Collection[bytes] = ()) -> list[str]:
@@ -116,13 +123,27 @@ def untouched(before: Tree, tree: Tree, replaced: Collection[str] = ()) -> list[
     return complete(tree, kept)
 
 
-def no_leftovers(tree: Tree, job_dir: str, *, late: bool = False) -> list[str]:
-    """Nothing is left in the directory of a job that has ended; ``late`` allows rubbish there."""
-    left = _swept(tree, ()) if late else tree
+def no_leftovers(tree: Tree, job_dir: str, *, late: bool = False, words: bool = False) -> list[str]:
+    """Nothing is left in the directory of a job that has ended.
+
+    Args:
+        tree: what is there.
+        job_dir: that directory.
+        late: allow rubbish.
+        words: and words with it.
+    """
+    left = _swept(tree, (), words=words) if late else tree
     return [f"{path} is left" for path in left if within(path, (job_dir,))]
 
 
-def same(wanted: Tree, tree: Tree, apart: Collection[str] = (), *, late: bool = False) -> list[str]:
+def same(
+    wanted: Tree,
+    tree: Tree,
+    apart: Collection[str] = (),
+    *,
+    late: bool = False,
+    words: bool = False,
+) -> list[str]:
     """Resume ends as the undisturbed run: the same paths, of the same kind and content.
 
     Of ``_SUCCESS`` files only the job, the outcome and the names count.
@@ -132,19 +153,25 @@ def same(wanted: Tree, tree: Tree, apart: Collection[str] = (), *, late: bool = 
         tree: what is there.
         apart: directories that do not count.
         late: allow rubbish.
+        words: and words with it.
     """
-    there = _swept(tree, wanted) if late else tree
+    there = _swept(tree, wanted, words=words) if late else tree
     return _compare(_content(_without(wanted, apart)), _content(_without(there, apart)))
 
 
 def restored(
-    before: Tree, tree: Tree, apart: Collection[str] = (), *, late: bool = False
+    before: Tree,
+    tree: Tree,
+    apart: Collection[str] = (),
+    *,
+    late: bool = False,
+    words: bool = False,
 ) -> list[str]:
     """Rollback ends as before the job: the same paths, kinds, contents and etags.
 
     Args: see ``same``.
     """
-    there = _swept(tree, before) if late else tree
+    there = _swept(tree, before, words=words) if late else tree
     return _compare(_without(before, apart), _without(there, apart))
 
 
@@ -185,12 +212,44 @@ def is_temporary(path: str) -> bool:
     return name.startswith(TEMP) and name.endswith(".tmp")
 
 
-def _swept(tree: Tree, keep: Collection[str]) -> dict[str, Item]:
-    """Return ``tree`` without rubbish, but for what is in ``keep``."""
+_WORD = re.compile(rf"(.*/_temporary/[^/]+/\d\d+)/commit-[^/]+(/{SUCCESS}\.tmp)?").fullmatch
+
+
+def words_of(tree: Tree) -> set[str]:
+    """Return the files that say something of a commit that has not begun, or is over.
+
+    Those are what its owners write: record, plan, claims, signs of life, outcome, end, and markers
+    that have not come to their place. They mean nothing without a record and its plan.
+    """
+    found: dict[str, list[str]] = {}
+    for path, item in tree.items():
+        if item.data is not None and (match := _WORD(path)):
+            found.setdefault(match[1], []).append(path)
+    return {path for place, paths in found.items() if not _stands(tree, place) for path in paths}
+
+
+def _stands(tree: Tree, place: str) -> bool:
+    """Whether a job attempt has a record that counts: with the very plan it is of, or an end."""
+    item = tree.get(f"{place}/{RECORD}")
+    if item is None or not (item.data or b"").strip(b"\0"):
+        return False
+    try:
+        record = decode_record(item.data or b"", RECORD)
+    except ManifestError:
+        return True
+    if any(path.startswith(f"{place}/{EPOCH}") and path.endswith(".done") for path in tree):
+        return True
+    plan = tree.get(f"{place}/{PLAN}{record.plan_id}-00000.json")
+    return plan is not None and record.options.get("planVersion", plan.version) == plan.version
+
+
+def _swept(tree: Tree, keep: Collection[str], *, words: bool = False) -> dict[str, Item]:
+    """Return ``tree`` without rubbish, and without words; but for what is in ``keep``."""
+    said = words_of(tree) if words else set()
     files = [
         path
         for path, item in tree.items()
-        if path in keep or (item.data is not None and not is_temporary(path))
+        if path in keep or (item.data is not None and not is_temporary(path) and path not in said)
     ]
     held = {parent for path in files for parent in _parents(path)}
     return {path: tree[path] for path in [*files, *(held & tree.keys())]}

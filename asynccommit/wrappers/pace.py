@@ -9,13 +9,12 @@ tenth of a second; ``Pace.step`` judges one after the other and is plain arithme
 * A window with refusals takes a twentieth off the rate, or all that was refused if that is more:
   so it follows a limit that falls far within some windows. A deep fall is soon tried to be taken
   back, for it may have been a hiccup.
-* Then it rises by ``GAIN`` a second near ``MIDDLE``. Clients of one account fall together, so what
-  makes their shares equal is that those with less rise by as much as those with more, or by more:
-  above ``MIDDLE`` the gain falls with the root of the rate. Below, it grows with the root, or a
-  slow account would refuse a tenth of all.
-* The longer nothing is refused the faster it rises, by the cube of the time and whatever the rate
-  is: so a large account is used as well as a small one, and five times the limit is found within
-  a minute.
+* Then it rises by ``GAIN`` a second. Clients of one account fall together, each by its share, and
+  rise together, all by the same: that is what makes unequal shares equal. Only below ``COMMON`` the
+  gain is less, by the root of the rate, or much of a low limit would be refused.
+* The longer nothing is refused the faster it rises, by the cube of the time, and by the same for
+  all again: so a high limit is used as well as a low one, and one that has risen fivefold is found
+  within a minute.
 * Only time in which requests waited for the rate makes it rise. A rate that nobody uses is a guess.
 * Some refusals are not for the rate: one busy partition, one sick server. If falling and falling
   does not end them, the rate is lowered for a moment by so much that no limit could be the reason;
@@ -29,8 +28,8 @@ from dataclasses import dataclass
 
 START = 1000.0
 FLOOR = 10.0  # requests a second, however many are refused
-GAIN = 48.0  # requests a second, each second
-MIDDLE = 700.0
+GAIN = 43.0  # requests a second, each second
+COMMON = 700.0  # requests a second from which the gain is the same for all
 
 _DOUBLING = 0.5  # seconds in which the rate doubles at the beginning
 _CUBE = 1.5  # requests a second after a second, and eight times as much after two
@@ -45,7 +44,7 @@ _ALL = 0.9  # share of refusals after which the limit is sought anew
 _ROW = 4.0  # falls in a row that make refusals suspect; between them they are forgotten slowly
 _FORGET = 0.9
 _CHECK = 0.7  # what a check leaves of the rate
-_CHECKED = 500  # answers that a check takes, or a second's worth
+_CHECKED = 1000  # answers that a check takes, or a second's worth
 _OLD = 30.0  # seconds for which its result holds
 
 
@@ -161,7 +160,7 @@ class Pace:
     def _set(self, rate: float, back: float = 0.0) -> None:
         self._found = self._base = max(FLOOR, rate)
         self._depth = max(0.0, back - rate)
-        self._gain = GAIN * math.sqrt(min(self._found / MIDDLE, MIDDLE / self._found))
+        self._gain = GAIN * math.sqrt(min(self._found / COMMON, 1.0))
         self._risen = 0.0
 
     def _begin_check(self) -> None:

@@ -11,12 +11,21 @@ from contextlib import ExitStack
 from typing import Any
 
 from bench.adls import commit, cpu, limits
-from bench.adls.child import Child
-from bench.adls.null import Null, null_server
+from bench.child import Child
+from bench.null import Null, Says, null_server
 
 ROWS = ("cpu", "tls", "limit", "share", "latency", "commit")
 
 Say = Callable[[str], None]
+
+CREATED = Says(
+    "201 Created",
+    {
+        "x-ms-request-id": "5c4b33f1-c01f-0056-5d8a-000000000000",
+        "x-ms-version": "2024-11-04",
+    },
+)
+"""What the service says to a rename."""
 
 
 def run(rows: Sequence[str] = ROWS, *, quick: bool, folder: str | None, say: Say) -> dict[str, Any]:
@@ -52,7 +61,7 @@ class _Bench(ExitStack):
         """A server that answers 201 to everything."""
         if self._null is None:
             scratch = tempfile.TemporaryDirectory(prefix="asynccommit-bench-", dir=self._folder)
-            self._null = self.enter_context(null_server(self.enter_context(scratch)))
+            self._null = self.enter_context(null_server(self.enter_context(scratch), CREATED))
         return self._null
 
     @property

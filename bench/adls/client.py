@@ -1,4 +1,4 @@
-"""``python -m bench.adls.client``: one client process, told what to do by ``child.Child``.
+"""``python -m bench.adls.client``: one client process, told what to do by ``bench.child.Child``.
 
 Coroutines run on the loop of ``asynccommit.engine``, as those of a driver program do.
 """
@@ -21,8 +21,8 @@ from asynccommit.wrappers.stats import Stats
 from bench import trees
 from bench.adls import account, senders
 from bench.adls.account import Pair
-from bench.adls.child import serve
-from bench.adls.meter import Meter
+from bench.child import serve
+from bench.meter import Meter
 
 _SAMPLE = 0.25
 

@@ -20,8 +20,8 @@ from typing import Any
 from asynccommit.demo.hadoop_azure import client_conf, client_jar
 from bench import trees
 from bench.adls import account
-from bench.adls.child import Child
-from bench.adls.meter import cpu_of
+from bench.child import Child
+from bench.meter import cpu_of
 from tests.support import abfs
 from tests.support.hadoop import HadoopJob, jars
 

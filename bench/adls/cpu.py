@@ -10,10 +10,10 @@ from contextlib import ExitStack
 from statistics import median
 from typing import Any
 
-from bench.adls.child import Child
-from bench.adls.meter import cpu_of
-from bench.adls.null import Null
 from bench.adls.senders import SENDERS
+from bench.child import Child
+from bench.meter import cpu_of
+from bench.null import Null
 
 OURS, AIOHTTP, SDK = "ours", "ours, aiohttp", "azure sdk"
 WORKERS = 64

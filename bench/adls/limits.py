@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from bench.adls.child import Child
+from bench.child import Child
 
 WORKERS = 128
 RATES = (1_000, 5_000)

@@ -16,7 +16,7 @@ from asynccommit.sim.faults import Climate
 from asynccommit.sim.store import Account
 from bench import trees
 from bench.adls import account
-from bench.adls.child import serve
+from bench.child import serve
 
 _PLACE = trees.Place(account.URL, account.URL)
 

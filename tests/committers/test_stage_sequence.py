@@ -93,7 +93,7 @@ async def test_0400_to_0450_committing_and_validating(tmp_path: Path) -> None:
     await job.setup_job()
     commits = [await run_task(job, 0, NARROW, attempt=1), await run_task(job, 1, WIDE)]
     run = job._run()
-    with Loaded(job.options) as loaded:
+    with Loaded(job.options, job.store.traits) as loaded:
         await load_manifests(run, loaded, commits)
         report = await job.commit_job(commits)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,19 +18,17 @@ from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, OnFailure, OnUnfinished
 from asynccommit.results import AbortReport, JobReport
 from asynccommit.sim.crashes import Crash, Stop, When
-from asynccommit.sim.faults import Climate, Weather
+from asynccommit.sim.faults import LATE, Climate
 from asynccommit.sim.invariants import (
     Item,
     Tree,
     complete,
     continuity,
     exclusive,
-    is_temporary,
     no_leftovers,
     success_of,
     untouched,
     visible,
-    within,
 )
 from asynccommit.sim.latency import Latency
 from tests.crash.jobs import (
@@ -46,7 +45,8 @@ from tests.crash.jobs import (
 )
 from tests.crash.recovery import has_begun, until_death
 from tests.crash.scenarios import OLD, OTHERS
-from tests.support.crashes import DEST, SimWorld, WatchedAccount
+from tests.crash.worlds import new_world
+from tests.support.crashes import DEST, ModelWorld, Watch
 from tests.support.storms import STORM
 
 SECOND = "job_202601010000_0009"
@@ -54,6 +54,7 @@ LEASE = 300.0
 ROUNDS = 25
 FOREVER = 1e6
 ZOMBIE = b"of a zombie"
+_ZOMBIE_MANIFEST = re.compile(rb'"taskAttemptID" *: *"attempt_\w+_m_\d+_[1-9]\d*"').search
 _LATENCY = Latency("lognormal", 0.03, 0.8)
 HOSTS = ("driver-0", "driver-1")
 
@@ -72,27 +73,23 @@ class Story:
         before: the tree before it.
         second: the files of another job, which appends meanwhile; empty if there is none.
         said: what drivers were told that the end is.
+        watch: looks after every change, and knows what each job has committed.
         problems: what was found wrong on the way.
     """
 
     seed: int
     rng: random.Random
-    world: SimWorld
+    world: ModelWorld
     scenario: Scenario
     tasks: list[TaskCommit]
     files: Tree
     before: Tree
+    watch: Watch
     second: dict[str, Item] = field(default_factory=dict)
     said: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     born: int = 0
-
-    @property
-    def account(self) -> WatchedAccount:
-        """The account, which watches the marker."""
-        assert isinstance(self.world.account, WatchedAccount)
-        return self.world.account
 
     def note(self, text: str) -> None:
         """Keep what happened, to be read when a seed finds something."""
@@ -165,18 +162,29 @@ def draw_options(rng: random.Random) -> dict[str, Any]:
     return options
 
 
-async def begin(seed: int) -> Story:
+def draw_climate(rng: random.Random) -> Climate:
+    """Return a storm; in some what is late is so by more than a lease."""
+    late = Latency("uniform", 0.0, LEASE * 3) if rng.random() < 0.3 else None
+    rules = [
+        replace(rule, delay=late) if late is not None and rule.kind == LATE else rule
+        for rule in STORM.faults
+    ]
+    return Climate(tuple(rules), _LATENCY)
+
+
+async def begin(seed: int, kind: str) -> Story:
     """Return a story whose tasks have committed, in calm weather."""
     rng = random.Random(seed)
     scenario = draw_scenario(rng)
-    world = SimWorld.new(WatchedAccount, seed)
+    watch = Watch()
+    world = new_world(kind, seed, watch)
     for path, text in scenario.before.items():
         world.place(path, text)
     before = world.tree()
     tasks = await run_tasks(world, scenario)
     files = expected(world.tree(), scenario)
-    story = Story(seed, rng, world, scenario, tasks, files, before)
-    story.account.jobs[JOB] = files
+    watch.jobs[JOB] = files
+    story = Story(seed, rng, world, scenario, tasks, files, before, watch)
     world.telling = rng.random() < 0.7
     return story
 
@@ -293,7 +301,7 @@ async def add_second_job(story: Story) -> Coroutine[Any, Any, None] | None:
     scenario = Scenario("second", (names,), story.scenario.before)
     tasks = await run_tasks(story.world, scenario, "second", SECOND)
     story.second = expected(story.world.tree(), scenario, SECOND)
-    story.account.jobs[SECOND] = story.second
+    story.watch.jobs[SECOND] = story.second
     return second_job(story, tasks, scenario)
 
 
@@ -304,7 +312,7 @@ async def finish(story: Story) -> None:
     """Bring the job to an end, as its operator would: again and again, in a new process."""
     for _ in range(ROUNDS):
         tree = story.world.tree()
-        if not _is_open(tree):
+        if not _is_open(story, tree):
             return
         who = story.driver("last")
         names = ["resume"] if has_begun(tree) else []
@@ -327,12 +335,18 @@ async def _roll_back(story: Story, who: Driver) -> Any:
     return await who.job.rollback_job(force=story.rng.random() < 0.5)
 
 
-def _is_open(tree: Tree) -> bool:
+def _is_open(story: Story, tree: Tree) -> bool:
     """Whether anything is left of our job, but for what stragglers wrote."""
-    return any(
-        within(path, (JOB_DIR,)) and item.data not in (None, ZOMBIE) and not is_temporary(path)
-        for path, item in tree.items()
-    )
+    return bool(no_leftovers(_without_zombies(tree), JOB_DIR, late=True, words=story.world.words))
+
+
+def _without_zombies(tree: Tree) -> Tree:
+    """Return a tree without what attempts wrote that nobody waited for."""
+    return {path: item for path, item in tree.items() if not _is_zombie(item)}
+
+
+def _is_zombie(item: Item) -> bool:
+    return item.data == ZOMBIE or _ZOMBIE_MANIFEST(item.data or b"") is not None
 
 
 def judge(story: Story, tree: Tree) -> list[str]:
@@ -353,8 +367,8 @@ def judge(story: Story, tree: Tree) -> list[str]:
     else:
         problems += [f"{path} is there, and was taken back" for path in ours - had.keys()]
     problems += exclusive(tree, DEST, known) + _marker(story, tree, committed)
-    left = {path: item for path, item in tree.items() if item.data != ZOMBIE}
-    problems += no_leftovers(left, JOB_DIR, late=True)
+    left = _without_zombies(tree)
+    problems += no_leftovers(left, JOB_DIR, late=True, words=story.world.words)
     return problems + [f"a zombie's {path}" for path in _zombies(tree)]
 
 
@@ -375,13 +389,11 @@ def _marker(story: Story, tree: Tree, committed: bool) -> list[str]:
     return [] if found in allowed else [f"_SUCCESS is of job {found!r}, not of {sorted(allowed)}"]
 
 
-async def tell(seed: int) -> Story:
-    """Let one seed happen, to the end of every straggler and every late request."""
-    story = await begin(seed)
+async def tell(seed: int, kind: str = "adls") -> Story:
+    """Let one seed happen in a world, to the end of every straggler and every late request."""
+    story = await begin(seed, kind)
     second = await add_second_job(story)
-    climate = replace(Climate(STORM.faults), latency=_LATENCY)
-    weather_rng = random.Random(f"weather {seed}")
-    story.world.weather = Weather(weather_rng, asyncio.get_running_loop().time, climate)
+    story.world.storm(random.Random(f"weather {seed}"), draw_climate(story.rng))
     others = story.rng.randint(0, 2)
     acts = [first_driver(story, alone=not others and second is None)]
     acts += [another_driver(story) for _ in range(others)]
@@ -396,16 +408,16 @@ async def tell(seed: int) -> Story:
     ended = story.world.tree()
     await asyncio.sleep(LEASE * 5)
     later = story.world.tree()
-    story.problems += story.account.problems
+    story.problems += story.watch.problems
     story.problems += judge(story, later)
     story.problems += continuity(ended, later, DEST, [ZOMBIE])
     return story
 
 
-async def violations(seed: int) -> list[str]:
-    """Return what one seed finds wrong, each with its seed."""
+async def violations(seed: int, kind: str = "adls") -> list[str]:
+    """Return what one seed finds wrong in a world, each with its seed."""
     try:
-        story = await tell(seed)
+        story = await tell(seed, kind)
     except Exception as error:
-        return [f"seed {seed}: {type(error).__name__}: {error}"]
-    return [f"seed {seed}: {text}" for text in story.problems]
+        return [f"seed {seed} on {kind}: {type(error).__name__}: {error}"]
+    return [f"seed {seed} on {kind}: {text}" for text in story.problems]

@@ -97,6 +97,13 @@ class Job:
             there.pop(DEST, None)
         return restored(self.before, there, self.apart, late=late, words=self.words)
 
+    def neither(self, tree: Tree) -> list[str]:
+        """Return how ``tree`` differs from the more alike of both ends, rubbish allowed."""
+        undone, committed = self.undone(tree, made=True, late=True), self.committed(tree, late=True)
+        if not (undone and committed):
+            return []
+        return [f"neither whole nor undone: {min(undone, committed, key=len)[:4]}"]
+
 
 _MARKER = f"{DEST}/_SUCCESS"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -14,7 +13,6 @@ from asynccommit.committers import recovery, steps
 from asynccommit.errors import NotFoundError
 from asynccommit.formats.commit_owner import Decision, encode_decision
 from asynccommit.parallel import for_each
-from asynccommit.sim.loop import run_virtual
 from asynccommit.stages import (
     cleanup,
     directories,
@@ -29,70 +27,16 @@ from asynccommit.stages import (
 from asynccommit.stages.fingerprints import fingerprint
 from asynccommit.stages.load import identity
 from asynccommit.stages.plan import Aside, Plan
-from asynccommit.stages.plan_file import save_plan
+from asynccommit.stages.plan_file import Saved, save_plan
 from asynccommit.stages.run import Run
 from asynccommit.stages.summary import write_success
+from asynccommit.stages.take_back import Undone
 from asynccommit.wrappers.base import Op, Wrapped
 from asynccommit.wrappers.recover import Recover
-from tests.crash.chaos import violations
-from tests.crash.jobs import Scenario
-from tests.crash.recovery import Hand, ready
+from tests.crash.checks import Check, company, encounters, points, seeds
 from tests.crash.scenarios import APPEND, IN_THE_WAY, REPLACE_PARTITIONS, SMALLEST
-from tests.crash.test_points import crashed
-from tests.crash.test_zombies import meet, meetings, visits
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-Check = Callable[[], list[str]]
-MEETINGS = 800
-
-
-# --- what catches them ------------------------------------------------------------------------
-
-
-def points(scenario: Scenario, act: str) -> Check:
-    """Return the check that dies at every write, and then acts."""
-
-    async def run() -> list[str]:
-        job, world = await ready(scenario)
-        if found := job.committed(job.wanted):
-            return found
-        async for name, there in crashed(job, world):
-            try:
-                found = await Hand(job, there, "second").end(act)
-            except Exception as error:
-                found = [f"{type(error).__name__}: {error}"]
-            if found:
-                return [f"{name}: {found[0]}"]
-        return []
-
-    return lambda: run_virtual(run())
-
-
-def encounters(scenario: Scenario) -> Check:
-    """Return the check that lets a driver wake while another goes on."""
-
-    async def run() -> list[str]:
-        job, world = await ready(scenario)
-        ways = await meetings(job, world)
-        for way in random.Random(0).sample(ways, MEETINGS):
-            if found := await meet(job, world.copy(), way):
-                return found
-        return []
-
-    return lambda: run_virtual(run())
-
-
-def seeds() -> list[str]:
-    """Let seeds happen until one finds something."""
-    for seed in range(200):
-        if found := run_virtual(violations(seed)):
-            return found
-    return []
-
-
-def company() -> list[str]:
-    """Let a driver come by while another commits."""
-    return run_virtual(visits(SMALLEST))
 
 
 # --- the bugs ---------------------------------------------------------------------------------
@@ -125,7 +69,7 @@ def no_fences(patch: pytest.MonkeyPatch) -> None:
     async def beside(run: Run, held: object) -> None:
         await run.store.mkdir(run.epoch_dir)
 
-    async def nothing(run: Run, plan: Plan) -> None:
+    async def nothing(run: Run, plan: Plan, undone: object) -> None:
         """Move nothing away."""
 
     patch.setattr(owner, "_take_place", beside)
@@ -162,7 +106,7 @@ def renames_again(patch: pytest.MonkeyPatch) -> None:
 def rollback_deletes(patch: pytest.MonkeyPatch) -> None:
     """Undo by deleting whatever is at the destinations."""
 
-    async def delete(run: Run, plan: Plan, undone: rollback.Undone) -> None:
+    async def delete(run: Run, plan: Plan, undone: Undone) -> None:
         async def one(entry: Any) -> None:
             with suppress(NotFoundError):
                 await run.store.delete(entry.dest)
@@ -255,20 +199,19 @@ def strangers_lost(patch: pytest.MonkeyPatch) -> None:
 def plan_not_saved(patch: pytest.MonkeyPatch) -> None:
     """Write a record that names no part of the plan, so that a resume has none."""
 
-    async def unsaved(run: Run, plan: Plan, plan_id: str) -> tuple[str, ...]:
-        await save_plan(run, plan, plan_id)
-        return ()
+    async def unsaved(run: Run, plan: Plan, plan_id: str) -> Saved:
+        return Saved((), (await save_plan(run, plan, plan_id)).version)
 
     patch.setattr(record, "save_plan", unsaved)
 
 
 PLANTED: dict[str, tuple[Plant, Check]] = {
-    "success written early": (success_first, seeds),
+    "success written early": (success_first, seeds()),
     "record written late": (record_late, points(APPEND, "rollback")),
     "no fencing": (no_fences, encounters(IN_THE_WAY)),
     "cleanup of the shared directory": (clean_shared, points(APPEND, "resume")),
-    "recover off": (no_recovery, seeds),
-    "retry of a call that is not repeatable": (renames_again, seeds),
+    "recover off": (no_recovery, seeds()),
+    "retry of a call that is not repeatable": (renames_again, seeds()),
     "rollback that deletes by name": (rollback_deletes, points(IN_THE_WAY, "rollback")),
     "resume that renames again": (resume_renames_all, points(SMALLEST, "resume")),
     "resume that trusts names": (resume_trusts_names, points(IN_THE_WAY, "resume")),

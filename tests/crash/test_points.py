@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
 
-from asynccommit.sim.crashes import Crash
+from asynccommit.sim.crashes import Crash, When
 from asynccommit.sim.loop import run_virtual
 from tests.crash.jobs import Scenario, commit, driver, expected, run_tasks
 from tests.crash.recovery import Hand, Job, places, ready, state, until_death
@@ -24,23 +26,51 @@ from tests.crash.scenarios import (
     SMALLEST,
     UNTAGGED,
 )
-from tests.support.crashes import LocalWorld, SimWorld
+from tests.crash.worlds import GCS, KINDS
+from tests.support.crashes import LocalWorld, ModelWorld
 
 ON_DISK = (FRESH, APPEND, REPLACE_TABLE, REPLACE_PARTITIONS, IN_THE_WAY, ABSOLUTE, UNTAGGED)
+LATE_ONES = (SMALLEST, REPLACE_PARTITIONS, IN_THE_WAY)
 ACTS = ("resume", "commit", "rollback")
+LATE = 50.0
 SAMPLE = int(os.environ.get("ASYNCCOMMIT_CRASHES", "25"))
 """How many first crashes are followed by second ones, in each job but the smallest."""
+TURNS = int(os.environ.get("ASYNCCOMMIT_TURNS", "1"))
+"""How many of the ``ACTS`` follow each crash in a bucket."""
+
+
+class Draw:
+    """Draws some of many crashes.
+
+    Args:
+        seed: where they are drawn from.
+        firsts: how many crashes of the commit.
+        seconds: how many of what is done after each.
+    """
+
+    def __init__(self, seed: str, firsts: int, seconds: int = 4) -> None:
+        self._rng = random.Random(seed)
+        self._firsts, self._seconds = firsts, seconds
+
+    def firsts(self, items: list[Crash]) -> list[Crash]:
+        """Return some first crashes."""
+        return self._rng.sample(items, min(len(items), self._firsts))
+
+    def seconds(self, items: list[Crash]) -> list[Crash]:
+        """Return some second ones."""
+        return self._rng.sample(items, min(len(items), self._seconds))
 
 
 async def crashed(
-    job: Job, world: SimWorld, *, once: bool = False
-) -> AsyncIterator[tuple[str, SimWorld]]:
+    job: Job, world: ModelWorld, draw: Draw | None = None, *, once: bool = False
+) -> AsyncIterator[tuple[str, ModelWorld]]:
     """Yield every state that a crash of the commit can leave, with its name; see ``places``."""
     whole = world.copy()
     first = driver(whole, job.scenario, "first")
     await commit(job.scenario, first, job.tasks)
     seen: set[int] = set()
-    for crash in places(len(first.process.writes), once=once):
+    crashes = places(len(first.process.writes), once=once)
+    for crash in crashes if draw is None else draw.firsts(crashes):
         there = world.copy()
         who = driver(there, job.scenario, "first", crash=crash)
         await until_death(who, commit(job.scenario, who, job.tasks))
@@ -50,63 +80,95 @@ async def crashed(
             yield f"{job.scenario}: died {crash.when.value} write {crash.write}, {what}", there
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_nobody_dies(scenario: Scenario) -> None:
+def test_nobody_dies(scenario: Scenario, kind: str) -> None:
     """The undisturbed run, with which all others are compared, is itself as it must be."""
 
     async def run() -> list[str]:
-        job, _ = await ready(scenario)
+        job, _ = await ready(scenario, kind)
         return job.committed(job.wanted)
 
     assert run_virtual(run()) == []
+
+
+async def _points(
+    scenario: Scenario, kind: str, acts: Sequence[str], *, telling: bool = True
+) -> list[str]:
+    """Die at every write; then do what ``acts`` say in turn, each after another crash."""
+    job, world = await ready(scenario, kind)
+    world.telling = telling
+    problems = []
+    turns = cycle(acts)
+    async for name, there in crashed(job, world, once=kind in GCS):
+        act = next(turns)
+        found = await Hand(job, there, "second").end(act)
+        problems += [f"{name}; {act}: {text}" for text in found]
+    return problems
 
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
     """Resumed, it ends as undisturbed; rolled back, as before; twice is once."""
+    assert run_virtual(_points(scenario, "adls", [act])) == []
 
-    async def run() -> list[str]:
-        job, world = await ready(scenario)
-        problems = []
-        async for name, there in crashed(job, world):
-            found = await Hand(job, there, "second").end(act)
-            problems += [f"{name}; {act}: {text}" for text in found]
-        return problems
 
-    assert run_virtual(run()) == []
+@pytest.mark.parametrize("kind", GCS)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_a_crash_at_every_write_to_a_bucket(scenario: Scenario, kind: str) -> None:
+    """The same on Google Cloud Storage: the first crash is resumed, the second rolled back, ..."""
+    for turn in range(GCS.index(kind), GCS.index(kind) + TURNS):
+        acts = ACTS[turn % 3 :] + ACTS[: turn % 3]
+        assert run_virtual(_points(scenario, kind, acts)) == []
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_a_crash_that_no_host_tells_of(act: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_crash_that_no_host_tells_of(kind: str, act: str) -> None:
     """When the owner's host says nothing of it, the lease runs out, and the end is the same."""
+    assert run_virtual(_points(SMALLEST, kind, [act], telling=False)) == []
 
-    async def run() -> list[str]:
-        job, world = await ready(SMALLEST)
-        world.telling = False
-        problems = []
-        async for name, there in crashed(job, world):
-            found = await Hand(job, there, "second").end(act)
-            problems += [f"{name}; {act}: {text}" for text in found]
-        return problems
 
-    assert run_virtual(run()) == []
+async def late_points(scenario: Scenario, kind: str, act: str) -> list[str]:
+    """Die at every write, which comes when the job has been brought to its end."""
+    job, world = await ready(scenario, kind)
+    whole = driver(world.copy(), scenario, "first")
+    await commit(scenario, whole, job.tasks)
+    problems = []
+    for number in range(1, len(whole.process.writes) + 1):
+        there = world.copy()
+        who = driver(there, scenario, "first", crash=Crash(number, When.LATE, LATE))
+        await until_death(who, commit(scenario, who, job.tasks))
+        found = await Hand(job, there, "second").end(act)
+        await asyncio.sleep(2 * LATE)
+        found += job.neither(there.tree())
+        what = f"{scenario} on {kind}: write {number} came late, {who.process.writes[-1]}"
+        problems += [f"{what}; {act}: {text}" for text in found]
+    return problems
+
+
+@pytest.mark.parametrize("act", ["resume", "rollback"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scenario", LATE_ONES, ids=str)
+def test_a_write_that_comes_late(scenario: Scenario, kind: str, act: str) -> None:
+    """What a dead process has sent, and the store does late, changes nothing any more."""
+    assert run_virtual(late_points(scenario, kind, act)) == []
 
 
 async def crashed_twice(
-    job: Job, world: SimWorld, act: str, chosen: random.Random | None
-) -> AsyncIterator[tuple[str, SimWorld]]:
+    job: Job, world: ModelWorld, act: str, draw: Draw | None
+) -> AsyncIterator[tuple[str, ModelWorld]]:
     """Yield the states that a crash of the commit and one of ``act`` leave.
 
     Args:
         job: the job.
         world: where its tasks have committed.
         act: what is done after the first crash.
-        chosen: draws some of them; ``None`` takes all.
+        draw: draws some of them; ``None`` takes all.
     """
     seen: set[int] = set()
-    firsts = [pair async for pair in crashed(job, world, once=True)]
-    for name, there in firsts if chosen is None else _some(firsts, chosen):
+    async for name, there in crashed(job, world, draw, once=True):
         probe = Hand(job, there.copy(), "second")
         who = probe.driver()
         try:
@@ -114,7 +176,7 @@ async def crashed_twice(
         except Exception:
             continue  # the first level tells whether it may
         crashes = places(len(who.process.writes), once=True)
-        for crash in crashes if chosen is None else _few(crashes, chosen):
+        for crash in crashes if draw is None else draw.seconds(crashes):
             again = there.copy()
             hand = Hand(job, again, "second")
             dying = hand.driver(crash)
@@ -126,18 +188,10 @@ async def crashed_twice(
                 yield f"{name}; {where}", again
 
 
-def _some(items: list[tuple[str, SimWorld]], rng: random.Random) -> list[tuple[str, SimWorld]]:
-    return rng.sample(items, min(len(items), SAMPLE))
-
-
-def _few(items: list[Crash], rng: random.Random) -> list[Crash]:
-    return rng.sample(items, min(len(items), 4))
-
-
-async def _end_twice(scenario: Scenario, first: str, chosen: random.Random | None) -> list[str]:
-    job, world = await ready(scenario)
+async def _end_twice(scenario: Scenario, kind: str, first: str, draw: Draw | None) -> list[str]:
+    job, world = await ready(scenario, kind)
     problems = []
-    async for name, there in crashed_twice(job, world, first, chosen):
+    async for name, there in crashed_twice(job, world, first, draw):
         for act in ("resume", "rollback"):
             found = await Hand(job, there.copy(), "third").end(act)
             problems += [f"{name}; {act}: {text}" for text in found]
@@ -148,14 +202,22 @@ async def _end_twice(scenario: Scenario, first: str, chosen: random.Random | Non
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 def test_a_second_crash_at_every_write(first: str) -> None:
     """A crash of the resume, or of the rollback, at every write after a crash at every write."""
-    assert run_virtual(_end_twice(SMALLEST, first, None)) == []
+    assert run_virtual(_end_twice(SMALLEST, "adls", first, None)) == []
 
 
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)
 def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
     """The same for jobs with more in them, for crashes drawn with a fixed seed."""
-    assert run_virtual(_end_twice(scenario, first, random.Random(str(scenario)))) == []
+    assert run_virtual(_end_twice(scenario, "adls", first, Draw(str(scenario), SAMPLE))) == []
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_a_second_crash_at_some_writes_to_a_bucket(scenario: Scenario) -> None:
+    """The same on Google Cloud Storage."""
+    for kind, first in product(GCS, ["resume", "rollback"]):
+        draw = Draw(f"{scenario} {kind} {first}", max(1, SAMPLE // 25), 3)
+        assert run_virtual(_end_twice(scenario, kind, first, draw)) == []
 
 
 async def _ready_on_disk(scenario: Scenario, world: LocalWorld) -> tuple[Job, Path]:

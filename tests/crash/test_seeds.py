@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
-from asynccommit.sim.faults import Climate, Weather
+from asynccommit.sim.faults import Climate
 from asynccommit.sim.invariants import Tree, abortable, concurrent
 from asynccommit.sim.latency import Latency
 from asynccommit.sim.loop import run_virtual
 from tests.crash.chaos import violations
 from tests.crash.jobs import JOB, Scenario, commit, driver, run_task, run_tasks
 from tests.crash.scenarios import APPEND
-from tests.support.crashes import DEST, SimWorld
+from tests.crash.worlds import GCS, KINDS, new_world
+from tests.support.crashes import DEST, ModelWorld
 from tests.support.storms import STORM
 
 SEEDS = int(os.environ.get("ASYNCCOMMIT_CRASH_SEEDS", "200"))
@@ -30,15 +31,16 @@ SAY = """
 import asyncio, hashlib
 from asynccommit.sim.loop import run_virtual
 from tests.crash.chaos import tell
+from tests.crash.worlds import KINDS
 
-async def said(seed):
-    story = await tell(seed)
+async def said(seed, kind):
+    story = await tell(seed, kind)
     asked = [(who.name, who.requests, who.writes) for who in story.world.processes.values()]
     told = (asked, story.log, sorted(story.world.tree().items()), story.rng.random())
     return asyncio.get_running_loop().time(), hashlib.sha256(repr(told).encode()).hexdigest()
 
 for seed in range(12):
-    print(*run_virtual(said(seed)))
+    print(*run_virtual(said(seed, KINDS[seed % len(KINDS)])))
 """
 
 
@@ -49,6 +51,16 @@ def test_no_seed_finds_anything(first: int) -> None:
     seeds = range(first, min(first + GROUP, SEEDS))
 
     assert [text for seed in seeds for text in run_virtual(violations(seed))] == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_no_seed_finds_anything_in_buckets(first: int) -> None:
+    """The same on Google Cloud Storage: on each kind of bucket a third of the seeds."""
+    seeds = range(first, min(first + GROUP, SEEDS))
+    found = [run_virtual(violations(seed, GCS[seed % len(GCS)])) for seed in seeds]
+
+    assert [text for texts in found for text in texts] == []
 
 
 def test_a_seed_is_the_same_everywhere() -> None:
@@ -63,10 +75,9 @@ def test_a_seed_is_the_same_everywhere() -> None:
     assert len(set(told[0].splitlines())) == 12
 
 
-def _storm(world: SimWorld, seed: int) -> None:
+def _storm(world: ModelWorld, seed: int) -> None:
     climate = Climate(STORM.faults, Latency("lognormal", 0.03, 0.8))
-    clock = asyncio.get_running_loop().time
-    world.weather = Weather(random.Random(f"weather {seed}"), clock, climate)
+    world.storm(random.Random(f"weather {seed}"), climate)
 
 
 MANY = Scenario(
@@ -75,9 +86,9 @@ MANY = Scenario(
 )
 
 
-async def _committed(seed: int | None) -> Tree:
+async def _committed(kind: str, seed: int | None) -> Tree:
     """Return what a job ends with, whose tasks run one after the other or, in a storm, at once."""
-    world = SimWorld.new()
+    world = new_world(kind)
     if seed is None:
         tasks = await run_tasks(world, MANY)
     else:
@@ -92,16 +103,17 @@ async def _committed(seed: int | None) -> Tree:
     return world.tree()
 
 
-def test_tasks_commit_at_once() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_tasks_commit_at_once(kind: str) -> None:
     """Tasks that commit at once in a storm give what they give one after the other."""
-    serial = run_virtual(_committed(None))
+    serial = run_virtual(_committed(kind, None))
 
     for seed in range(10):
-        assert concurrent(run_virtual(_committed(seed)), serial, DEST) == []
+        assert concurrent(run_virtual(_committed(kind, seed)), serial, DEST) == []
 
 
-async def _aborted(seed: int) -> list[str]:
-    world = SimWorld.new()
+async def _aborted(kind: str, seed: int) -> list[str]:
+    world = new_world(kind)
     for path, text in APPEND.before.items():
         world.place(path, text)
     before = world.tree()
@@ -109,10 +121,11 @@ async def _aborted(seed: int) -> list[str]:
     _storm(world, seed)
     await driver(world, APPEND, "driver", job_id=JOB).job.abort_job("enough")
     await asyncio.sleep(60)
-    return abortable(before, world.tree())
+    return abortable(before, world.tree(), words=world.words)
 
 
-def test_a_job_is_aborted() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_is_aborted(kind: str) -> None:
     """An aborted job leaves everything as it was, in a storm too."""
     for seed in range(20):
-        assert run_virtual(_aborted(seed)) == []
+        assert run_virtual(_aborted(kind, seed)) == []

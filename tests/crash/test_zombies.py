@@ -18,7 +18,8 @@ from asynccommit.sim.loop import run_virtual
 from tests.crash.jobs import Driver, Scenario, commit, driver
 from tests.crash.recovery import Hand, Job, has_begun, ready, until_death
 from tests.crash.scenarios import SCENARIOS, SMALLEST
-from tests.support.crashes import SimWorld
+from tests.crash.worlds import KINDS
+from tests.support.crashes import ModelWorld
 
 LEASE = 300.0
 WAKES = int(os.environ.get("ASYNCCOMMIT_WAKES", "100"))
@@ -66,7 +67,7 @@ class Sleeper:
         self._running = asyncio.create_task(self._run(job, meeting))
 
     async def _run(self, job: Job, meeting: Meeting) -> None:
-        self.answer = await _act(job, self._who, meeting.first, force=False)
+        self.answer = await act_as(job, self._who, meeting.first, force=False)
 
     async def _hold(self) -> None:
         if self._alone:
@@ -88,7 +89,7 @@ class Sleeper:
         return self.answer
 
 
-async def _act(job: Job, who: Driver, act: str, *, force: bool) -> object:
+async def act_as(job: Job, who: Driver, act: str, *, force: bool) -> object:
     """Return what a driver is told."""
     try:
         if act == "commit":
@@ -100,7 +101,7 @@ async def _act(job: Job, who: Driver, act: str, *, force: bool) -> object:
         return error
 
 
-async def meet(job: Job, world: SimWorld, meeting: Meeting) -> list[str]:
+async def meet(job: Job, world: ModelWorld, meeting: Meeting) -> list[str]:
     """Let two drivers meet, bring the job to its end, and return what is wrong then."""
     if meeting.first != "commit":
         zero = driver(world, job.scenario, "zero", crash=Crash(meeting.died))
@@ -117,14 +118,14 @@ async def meet(job: Job, world: SimWorld, meeting: Meeting) -> list[str]:
         who.process.hooks[meeting.wakes] = sleeper.wake
     if meeting.expired:
         await asyncio.sleep(LEASE + 5)
-    second = await until_death(who, _act(job, who, meeting.second, force=not meeting.expired))
+    second = await until_death(who, act_as(job, who, meeting.second, force=not meeting.expired))
     first = await sleeper.end()
-    last = await _finish(job, world)
+    last = await finish(job, world)
     await asyncio.sleep(LEASE)
-    return _judge(job, world, [first, second, last])
+    return judge(job, world, [first, second, last])
 
 
-async def _finish(job: Job, world: SimWorld) -> object:
+async def finish(job: Job, world: ModelWorld) -> object:
     """Bring the job to its end, whatever that is."""
     hand = Hand(job, world, "third")
     report: object = None
@@ -136,16 +137,14 @@ async def _finish(job: Job, world: SimWorld) -> object:
     return report
 
 
-def _judge(job: Job, world: SimWorld, told: list[object]) -> list[str]:
+def judge(job: Job, world: ModelWorld, told: list[object]) -> list[str]:
+    """Return what is wrong in the end, given what drivers were told."""
     tree = world.tree()
-    undone = job.undone(tree, made=True, late=True)
-    committed = job.committed(tree, late=True)
     answers = "; ".join(f"{answer!r:.150}" for answer in told)
-    if undone and committed:
-        fewer = min(undone, committed, key=len)
-        return [f"neither whole nor undone: {fewer[:4]} (told: {answers})"]
+    if found := job.neither(tree):
+        return [f"{text} (told: {answers})" for text in found]
     said = {_said(answer) for answer in told} - {""}
-    end = "committed" if undone else "rolled back"
+    end = "committed" if job.undone(tree, made=True, late=True) else "rolled back"
     return [f"it is {end}, and {said} was said (told: {answers})"] if said - {end} else []
 
 
@@ -155,7 +154,7 @@ def _said(answer: object) -> str:
     return "rolled back" if isinstance(answer, AbortReport) and answer.rolled_back else ""
 
 
-async def meetings(job: Job, world: SimWorld) -> list[Meeting]:
+async def meetings(job: Job, world: ModelWorld) -> list[Meeting]:
     """Return every way in which two drivers can meet.
 
     Whoever resumes or rolls back does so after a crash in the middle of the commit.
@@ -182,7 +181,7 @@ def _ways(writes: int) -> Iterator[tuple[int, bool, str, int, bool, bool]]:
                 yield held, alone, second, wakes, expired, dies
 
 
-async def visit(job: Job, world: SimWorld, held: int, act: str) -> list[str]:
+async def visit(job: Job, world: ModelWorld, held: int, act: str) -> list[str]:
     """Let a second driver come by, without force, while the first is held for a moment."""
     who = driver(world, job.scenario, "first")
     way = Meeting("commit", 0, held, alone=False, second=act, wakes=0, expired=False, dies=False)
@@ -190,7 +189,7 @@ async def visit(job: Job, world: SimWorld, held: int, act: str) -> list[str]:
     await asyncio.sleep(1)
     begun = has_begun(world.tree())
     second = driver(world, job.scenario, "second")
-    answer = await _act(job, second, act, force=False) if begun else None
+    answer = await act_as(job, second, act, force=False) if begun else None
     first = await sleeper.end()
     if not begun:
         return []
@@ -201,9 +200,9 @@ async def visit(job: Job, world: SimWorld, held: int, act: str) -> list[str]:
     return problems
 
 
-async def visits(scenario: Scenario) -> list[str]:
+async def visits(scenario: Scenario, kind: str = "adls") -> list[str]:
     """Let a second driver come by at every write of the first."""
-    job, world = await ready(scenario)
+    job, world = await ready(scenario, kind)
     whole = driver(world.copy(), scenario, "first")
     await commit(scenario, whole, job.tasks)
     # The last ones are of the clean-up: the job is committed then.
@@ -215,40 +214,43 @@ async def visits(scenario: Scenario) -> list[str]:
     return problems
 
 
-def test_a_living_owner_is_left_alone() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_living_owner_is_left_alone(kind: str) -> None:
     """Whoever comes by while the owner lives is told so, and writes nothing."""
-    assert run_virtual(visits(SMALLEST)) == []
+    assert run_virtual(visits(SMALLEST, kind)) == []
 
 
-async def _drawn(scenario: Scenario, count: int) -> list[Meeting]:
-    job, world = await ready(scenario)
+async def _drawn(scenario: Scenario, kind: str, count: int) -> list[Meeting]:
+    job, world = await ready(scenario, kind)
     found = await meetings(job, world)
-    return random.Random(str(scenario)).sample(found, min(count, len(found)))
+    return random.Random(f"{scenario}").sample(found, min(count, len(found)))
 
 
-async def _meet_all(scenario: Scenario, ways: list[Meeting]) -> list[str]:
-    job, world = await ready(scenario)
+async def _meet_all(scenario: Scenario, kind: str, ways: list[Meeting]) -> list[str]:
+    job, world = await ready(scenario, kind)
     problems = []
     for way in ways:
-        problems += [f"{way}: {text}" for text in await meet(job, world.copy(), way)]
+        problems += [f"{kind}, {way}: {text}" for text in await meet(job, world.copy(), way)]
     return problems
 
 
-def some(scenario: Scenario, count: int) -> list[str]:
+def some(scenario: Scenario, kind: str, count: int) -> list[str]:
     """Let two drivers meet in so many ways, each hundred of them on a clock of its own."""
-    ways = run_virtual(_drawn(scenario, count))
+    ways = run_virtual(_drawn(scenario, kind, count))
     parts = [ways[start : start + 100] for start in range(0, len(ways), 100)]
-    return [text for part in parts for text in run_virtual(_meet_all(scenario, part))]
+    return [text for part in parts for text in run_virtual(_meet_all(scenario, kind, part))]
 
 
 @pytest.mark.timeout(300)
-def test_the_smallest_meetings() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_smallest_meetings(kind: str) -> None:
     """Whenever the first one sleeps and wakes, the job ends whole or undone, as was said."""
-    assert some(SMALLEST, EVERY) == []
+    assert some(SMALLEST, kind, EVERY if kind == "adls" else EVERY // 10) == []
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)
-def test_some_meetings(scenario: Scenario) -> None:
+def test_some_meetings(scenario: Scenario, kind: str) -> None:
     """The same for jobs that have more in them, and replace what is there."""
-    assert some(scenario, WAKES) == []
+    assert some(scenario, kind, WAKES if kind == "adls" else WAKES // 10) == []

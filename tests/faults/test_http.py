@@ -20,6 +20,7 @@ from tests.support.storms import (
     Size,
     check,
     etags_of,
+    files_of,
     place,
     run_job,
 )
@@ -55,7 +56,7 @@ async def test_every_job_ends_committed(seed: int) -> None:
         struck = emulator.weather.struck
 
         assert report.files == SIZE.tasks * SIZE.files
-        check(emulator.model, "/table", SIZE)
+        check(files_of(emulator.model, "/table"), SIZE)
         there = names_of(emulator.model, "/table")
         assert {name: there[name] for name in written} == written
         recover = next(policy for policy in store.policies if isinstance(policy, Recover))

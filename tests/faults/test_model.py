@@ -16,7 +16,7 @@ from asynccommit.sim.store import Account
 from asynccommit.stores import StoreSettings, wrap
 from asynccommit.urls import parse_url
 from asynccommit.wrappers.recover import Recover
-from tests.support.storms import FILESYSTEM, ROOT, STORM, Size, check, fill, run_job
+from tests.support.storms import FILESYSTEM, ROOT, STORM, Size, check, files_of, fill, run_job
 
 SIZE = Size(tasks=10, files=100)
 SEEDS = 200
@@ -41,7 +41,7 @@ async def storm(seed: int) -> int:
         await store.aclose()
 
     assert report.files == SIZE.tasks * SIZE.files
-    check(account, "/table", SIZE)
+    check(files_of(account, "/table"), SIZE)
     recover = next(policy for policy in store.policies if isinstance(policy, Recover))
     return recover.recovered.total()
 
@@ -68,7 +68,7 @@ async def flat() -> None:
     await store.aclose()
 
     assert report.files == SIZE.tasks * SIZE.files
-    check(account, "/table", SIZE)
+    check(files_of(account, "/table"), SIZE)
 
 
 def test_a_flat_account() -> None:

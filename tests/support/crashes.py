@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
+import random
 import shutil
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from asynccommit.sim.crashes import Mortal, MortalStore, Process
-from asynccommit.sim.faults import Weather
+from asynccommit.sim.faults import Climate, Weather
 from asynccommit.sim.invariants import Item, Tree, marked, tree_of
 from asynccommit.sim.store import Account, Node
 from asynccommit.store import Store
@@ -24,6 +26,7 @@ FILESYSTEM = "data"
 AUTHORITY = f"{FILESYSTEM}@devstoreaccount1.dfs.core.windows.net"
 EPOCH = 1_795_000_000.0
 DEST = "/table"
+_ENOUGH = 10  # problems
 
 
 class World(Protocol):
@@ -33,11 +36,13 @@ class World(Protocol):
         processes: by name.
         telling: whether a process's host says if another one of it is running.
         seed: what ids and waits are drawn from.
+        words: whether late requests may leave words, see ``asynccommit.sim.invariants``.
     """
 
     processes: dict[str, Process]
     telling: bool
     seed: int
+    words: bool
 
     def store(self, process: Process) -> Store:
         """Return the store as ``process`` reaches it, without any wrapper."""
@@ -60,8 +65,44 @@ class World(Protocol):
         ...
 
 
+class ModelWorld(World, Protocol):
+    """A world in memory, whose requests can meet weather.
+
+    Attributes:
+        weather: what becomes of requests; fair if ``None``.
+    """
+
+    weather: Weather | None
+
+    def copy(self) -> Self:
+        """Return one with the same content, whose processes are the same."""
+        ...
+
+    def storm(self, rng: random.Random, climate: Climate) -> None:
+        """Let requests meet bad weather from now on."""
+        ...
+
+
+class Watch:
+    """Looks after every change whether ``_SUCCESS`` tells the truth.
+
+    ``problems`` collects what was found wrong, ``jobs`` says what each job has committed.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Tree] = {}
+        self.problems: list[str] = []
+
+    def look(self, tree: Tree) -> None:
+        """Check the tree as it is now; of it only single paths are looked up."""
+        if self.jobs and len(self.problems) < _ENOUGH:
+            self.problems += marked(tree, DEST, self.jobs)
+
+
 class SimWorld:
-    """An account of the model. See ``World``."""
+    """An account of the model. See ``ModelWorld``."""
+
+    words = False
 
     def __init__(self, account: Account, weather: Weather | None = None, seed: int = 0) -> None:
         self.account = account
@@ -71,9 +112,10 @@ class SimWorld:
         self.seed = seed
 
     @classmethod
-    def new(cls, kind: type[Account] = Account, seed: int = 0) -> SimWorld:
+    def new(cls, seed: int = 0, watch: Watch | None = None) -> SimWorld:
         """Return an empty one, on the running loop's clock."""
-        account = kind("sim", now=clock, new_id=_Ids())
+        kind = Account if watch is None else partial(WatchedAccount, watch)
+        account = kind("sim", now=clock, new_id=Ids())
         account.create_filesystem(FILESYSTEM)
         return cls(account, seed=seed)
 
@@ -88,6 +130,10 @@ class SimWorld:
         made.processes = dict(self.processes)
         made.telling = self.telling
         return made
+
+    def storm(self, rng: random.Random, climate: Climate) -> None:
+        """See ``ModelWorld.storm``."""
+        self.weather = Weather(rng, asyncio.get_running_loop().time, climate)
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""
@@ -117,13 +163,14 @@ class SimWorld:
         return tree_of(self.account, FILESYSTEM)
 
 
-class _Ids:
+class Ids:
     """Makes ids; a copy goes on as this one would, so that equal runs have equal files."""
 
     def __init__(self) -> None:
         self._next = 0
 
     def __call__(self) -> str:
+        """Return the next one."""
         self._next += 1
         return f"id-{self._next}"
 
@@ -146,6 +193,8 @@ class LocalWorld:
     Args:
         root: where ``/`` of the scenarios is.
     """
+
+    words = False
 
     def __init__(self, root: Path, seed: int = 0) -> None:
         self.root = root
@@ -205,15 +254,11 @@ class LocalWorld:
 
 
 class WatchedAccount(Account):
-    """An account that checks after every change that ``_SUCCESS`` tells the truth.
+    """An account that is looked at after every change."""
 
-    ``problems`` collects what was found wrong, ``jobs`` says what each job has committed.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, watch: Watch, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.jobs: dict[str, Tree] = {}
-        self.problems: list[str] = []
+        self._watch = watch
 
     def create(self, *args: Any, **kwargs: Any) -> Node:
         """See ``Account.create``."""
@@ -232,8 +277,7 @@ class WatchedAccount(Account):
         return self._checked(super().delete(*args, **kwargs))
 
     def _checked(self, answer: T) -> T:
-        if self.jobs and len(self.problems) < 10:
-            self.problems += marked(_Lazy(self), DEST, self.jobs)
+        self._watch.look(_Lazy(self))
         return answer
 
 

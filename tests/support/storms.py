@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.host import Host
-from asynccommit.job import Layout
+from asynccommit.job import SUCCESS, Layout
 from asynccommit.options import Options
 from asynccommit.parallel import for_each
 from asynccommit.results import JobReport
 from asynccommit.sim.climates import STORM as STORM
+from asynccommit.sim.gcs.model import Service
+from asynccommit.sim.gcs.tree import tree_of as bucket_tree
+from asynccommit.sim.invariants import Item, is_temporary, words_of
 from asynccommit.sim.store import Account
 from asynccommit.urls import parse_url
 from asynccommit.wrappers.base import Wrapped
@@ -22,6 +25,8 @@ Write = Callable[[str, Mapping[str, bytes]], Awaitable[object]]
 
 FILESYSTEM = "data"
 ROOT = f"abfs://{FILESYSTEM}@devstoreaccount1.dfs.core.windows.net"
+BUCKET = "data"
+GCS_ROOT = f"gs://{BUCKET}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,11 @@ def host(seed: int) -> Host:
     )
 
 
-async def run_job(store: Wrapped, path: str, size: Size, seed: int, write: Write) -> JobReport:
+async def run_job(
+    store: Wrapped, path: str, size: Size, seed: int, write: Write, *, root: str = ROOT
+) -> JobReport:
     """Set a job up, have its tasks write and commit, and commit it, all through ``store``."""
-    layout = Layout(parse_url(ROOT + path), f"job_202601010000_{seed:04}")
+    layout = Layout(parse_url(root + path), f"job_202601010000_{seed:04}")
     job = ManifestCommitter(store, layout, Options(), host(seed))
     await job.setup_job()
     commits = []
@@ -100,20 +107,33 @@ def etags_of(account: Account, path: str) -> dict[str, str]:
             return found
 
 
-def check(account: Account, path: str, size: Size) -> None:
+def files_of(account: Account, path: str) -> dict[str, bytes]:
+    """Return the files below a directory of an account, by their names in it."""
+    base = path.strip("/")
+    names = etags_of(account, path)
+    return {name.removeprefix(f"{base}/"): account.read(FILESYSTEM, name)[1] for name in names}
+
+
+def objects_of(service: Service, path: str) -> dict[str, bytes]:
+    """Return the files below a directory of the bucket, by their names in it."""
+    start = f"{path}/"
+    return {
+        name.removeprefix(start): item.data
+        for name, item in bucket_tree(service, BUCKET).items()
+        if item.data is not None and name.startswith(start)
+    }
+
+
+def check(files: Mapping[str, bytes], size: Size) -> None:
     """Assert that every file of a job is there, whole, and nothing else but its marker.
 
-    A temporary file whose creation took effect when all was over makes the job's directory again;
-    nobody reads it.
+    What took effect when all was over is rubbish below ``_temporary``: a temporary file, or what an
+    owner said of the commit. Nobody reads it.
     """
-    base = path.strip("/")
-    names = {name.removeprefix(f"{base}/") for name in etags_of(account, path)}
-    hidden = {name for name in names if name.startswith("_temporary/")}
-    there = names - hidden
-    wanted = {name for task in range(size.tasks) for name in size.names(task)}
+    words = words_of({f"/{name}": Item(data) for name, data in files.items()})
+    rubbish = {name for name in files if is_temporary(name) or f"/{name}" in words}
+    wanted = {name: name.encode() for task in range(size.tasks) for name in size.names(task)}
+    there = {name: data for name, data in files.items() if name not in {*rubbish, SUCCESS}}
 
-    assert there == wanted | {"_SUCCESS"}
-    assert all("/.asynccommit-" in name for name in hidden)
-    for name in wanted:
-        _, data = account.read(FILESYSTEM, f"{base}/{name}")
-        assert data == name.encode()
+    assert there == wanted
+    assert SUCCESS in files

@@ -1,4 +1,4 @@
-"""``asynccommit demo`` and ``asynccommit demo-adls``."""
+"""``asynccommit demo``, ``asynccommit demo-adls`` and ``asynccommit demo-gcs``."""
 
 from __future__ import annotations
 
@@ -61,5 +61,40 @@ def demo_adls(
         weather = Weather(latency, limit, lost)
         outcome = run_on_adls(keep, months=month or (), weather=weather, say=output.note)
         output.result(outcome.to_json(), adls_table(outcome))
+        if not outcome.proven:
+            raise typer.Exit(int(Exit.FAILED))
+
+
+def demo_gcs(
+    latency: Annotated[str, typer.Option(metavar="TIME", help="Of each answer.")] = "10ms",
+    limit: Annotated[int, typer.Option(min=50, help="Writes a second.")] = 300,
+    lost: Annotated[
+        str, typer.Option(metavar="SHARE", help="Of our moves: done, and the answer lost.")
+    ] = "2%",
+    month: Annotated[
+        list[int] | None,
+        typer.Option(min=1, max=12, help="Only this month; the first two otherwise."),
+    ] = None,
+    hns: Annotated[
+        bool, typer.Option("--hns", help="A bucket with a hierarchical namespace.")
+    ] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="Put logs into this new directory; otherwise into demo-out."),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write flights with PySpark to an emulated bucket, committed by Spark and by asynccommit."""
+    output = Output(json, quiet, debug)
+    with handled(output):
+        from asynccommit.demo import MONTHS, Weather, gcs_table, run_on_gcs
+
+        weather = Weather(latency, limit, lost)
+        outcome = run_on_gcs(
+            keep, months=month or MONTHS, weather=weather, hns=hns, say=output.note
+        )
+        output.result(outcome.to_json(), gcs_table(outcome))
         if not outcome.proven:
             raise typer.Exit(int(Exit.FAILED))

@@ -1,23 +1,25 @@
-"""Servers that answer 201 to everything, in a process of their own: what is left is the client.
+"""Servers with one answer to everything, in a process of their own: what is left is the client.
 
 nginx where it is installed, else a small responder in Python; whoever prints a figure says which.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import trustme
 
-from bench.adls.child import Child
+from bench.child import Child
 
 _START = 10.0
 _TRIES = 5
@@ -28,6 +30,7 @@ pid {folder}/nginx.pid;
 error_log stderr;
 events {{ worker_connections 4096; }}
 http {{
+    default_type application/json;
     access_log off;
     server_tokens off;
     keepalive_requests 1000000000;
@@ -42,12 +45,25 @@ http {{
         listen 127.0.0.1:{https} ssl;
         ssl_certificate {folder}/server.pem;
         ssl_certificate_key {folder}/server.pem;
-        add_header x-ms-request-id 5c4b33f1-c01f-0056-5d8a-000000000000;
-        add_header x-ms-version 2024-11-04;
-        location / {{ return 201; }}
+{headers}
+        location / {{ return {status}{body}; }}
     }}
 }}
 """
+
+
+class Says(NamedTuple):
+    """The one answer.
+
+    Attributes:
+        status: and its words, as ``201 Created``.
+        headers: as they stand on the wire, its type and length aside.
+        body: without single quotes.
+    """
+
+    status: str
+    headers: Mapping[str, str]
+    body: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +91,8 @@ def nginx() -> str | None:
 
 
 @contextmanager
-def null_server(folder: str) -> Iterator[Null]:
-    """Run a null server with its files in ``folder``; stop it at the end."""
+def null_server(folder: str, says: Says) -> Iterator[Null]:
+    """Run a null server that says this, with its files in ``folder``; stop it at the end."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(f"{folder}/ca.pem")
     issued = authority.issue_cert("127.0.0.1", "localhost")
@@ -84,27 +100,34 @@ def null_server(folder: str) -> Iterator[Null]:
     command = nginx()
     with ExitStack() as running:
         if command is None:
-            child = running.enter_context(Child("bench.adls.responder", f"{folder}/server.pem"))
+            certificate = f"{folder}/server.pem"
+            child = running.enter_context(Child("bench.responder", certificate, json.dumps(says)))
             http, https = child.answer()
             name, pid = "a responder in Python (there is no nginx)", child.pid
         else:
-            process, http, https = _nginx(command, folder)
+            process, http, https = _nginx(command, folder, says)
             running.callback(_stop, process)
             name, pid = "nginx", process.pid
         yield Null(name, pid, f"127.0.0.1:{http}", f"127.0.0.1:{https}", f"{folder}/ca.pem")
 
 
-def _nginx(command: str, folder: str) -> tuple[subprocess.Popen[bytes], int, int]:
+def _nginx(command: str, folder: str, says: Says) -> tuple[subprocess.Popen[bytes], int, int]:
     """Start it; again if somebody else took one of its ports in between."""
     conf = Path(folder, "nginx.conf")
     for _ in range(_TRIES):
         http, https = _free_ports(2)
-        conf.write_text(_CONF.format(folder=folder, http=http, https=https))
+        conf.write_text(_conf(says, folder=folder, http=http, https=https))
         process = subprocess.Popen([command, "-p", folder, "-c", str(conf), "-e", "stderr"])
         if _listens(process, https):
             return process, http, https
         _stop(process)
     raise RuntimeError(f"{command} did not start; its error is above")
+
+
+def _conf(says: Says, **places: object) -> str:
+    headers = "\n".join(f"        add_header {key} {value};" for key, value in says.headers.items())
+    body = f" '{says.body}'" if says.body else ""
+    return _CONF.format(headers=headers, status=says.status[:3], body=body, **places)
 
 
 def _free_ports(count: int) -> list[int]:

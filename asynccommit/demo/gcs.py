@@ -1,0 +1,280 @@
+"""The flights once more, on an emulated bucket that is slow, strict and loses answers.
+
+Spark's tasks write ``gs://`` through Google's connector. First the job is committed as Spark comes,
+by directory renames, which are many requests there; then by this package.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from asynccommit.demo import flights, hadoop_gcs
+from asynccommit.demo.adls_outcome import Weather
+from asynccommit.demo.emulated import Emulator, serving
+from asynccommit.demo.gcs_killed import Job, kill_half_way
+from asynccommit.demo.gcs_outcome import GcsOutcome, GcsSide, Killed, Overwritten
+from asynccommit.demo.session import TASKS, commit_times, printed_to, quiet_session
+from asynccommit.errors import NotFoundError
+from asynccommit.job import TEMPORARY
+from asynccommit.results import JobReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BUCKET = "flights"
+MONTHS = (1, 2)
+"""What is written unless other months are named: Spark's own commit of a year takes minutes."""
+
+GCS_WEATHER = Weather(latency="10ms", limit=300, lost="2%")
+THREADS = 8  # more than there are tasks: reading back is nothing but waiting for answers
+Say = Callable[[str], object]
+
+
+def run_on_gcs(
+    keep: Path | None = None,
+    *,
+    months: Sequence[int] = MONTHS,
+    weather: Weather = GCS_WEATHER,
+    hns: bool = False,
+    say: Say = print,
+) -> GcsOutcome:
+    """Write the flights to an emulated bucket with both committers and compare.
+
+    Args:
+        keep: where logs go, a directory that is new or empty; ``demo-out`` by default.
+        months: write these months only.
+        weather: how the store behaves; answers are lost to our commits only.
+        hns: whether the bucket has a hierarchical namespace.
+        say: is told what is going on.
+
+    Raises:
+        UnsupportedError: something that the demo needs is not installed; says what to install.
+        OptionError: the directory holds something already.
+        AsyncCommitError: Spark or the emulator failed; says where the log is.
+    """
+    source = flights.find_flights()
+    jar = hadoop_gcs.client_jar()
+    directory = flights.prepare(keep)
+    log, scratch = directory / "spark.log", directory / "scratch"
+    scratch.mkdir()
+    table = flights.unpack(source, scratch, months)
+    with emulated(weather, hns, directory) as emulator:
+        say(
+            f"an emulator serves {emulator.endpoint}: {weather.latency} an answer, "
+            f"{weather.limit:,} writes/s at most"
+        )
+        say("starting Spark")
+        hadoop = hadoop_gcs.client_conf(emulator.endpoint).items()
+        conf = {"spark.jars": str(jar), **{f"spark.hadoop.{key}": value for key, value in hadoop}}
+        job = Job(str(table), _url("killed"), conf, THREADS, str(log), str(scratch))
+        with (
+            flights.explained(log),
+            quiet_session(log, scratch, threads=THREADS, conf=conf) as session,
+        ):
+            outcome = _Road(session, emulator, job, weather, say).go(months[0])
+    shutil.rmtree(scratch, ignore_errors=True)
+    return outcome
+
+
+@contextmanager
+def emulated(weather: Weather, hns: bool, directory: Path) -> Iterator[Emulator]:
+    """Run an emulator with the bucket. Raises ``AsyncCommitError`` if it does not start."""
+    quotas = {"writes": weather.limit, "name_interval": 1.0}
+    config = directory / "emulator.json"
+    config.write_text(json.dumps({"buckets": {BUCKET: {"hns": hns, "quotas": quotas}}}))
+    arguments = ["--config", str(config), "--latency", weather.latency]
+    with serving("gcs", arguments, directory / "emulator.log") as emulator:
+        yield emulator
+
+
+def _url(table: str) -> str:
+    return f"gs://{BUCKET}/{table}"
+
+
+class _Road:
+    """From Spark's tasks through Google's connector to the bucket, and both commits of it."""
+
+    def __init__(
+        self, session: SparkSession, emulator: Emulator, job: Job, weather: Weather, say: Say
+    ) -> None:
+        self._session = session
+        self._emulator = emulator
+        self._job = job
+        self._weather = weather
+        self._say = say
+        self._log = Path(job.log)
+
+    def go(self, month: int) -> GcsOutcome:
+        """Do it all; the first day of ``month`` is overwritten."""
+        data = flights.read_flights(self._session, Path(self._job.source))
+        data = data.repartition(TASKS).cache()
+        rows, content = flights.fingerprint(data)
+        self._say(
+            f"{rows:,} flights are to be written by {TASKS} tasks, through Google's connector"
+        )
+        self._warm_up(data.where("day = 1"))
+        spark = self._write(data, "spark", ours=False)
+        self._say(f"from now on {self._weather.lost} of the moves lose their answers")
+        self._lose(self._weather.lost)
+        ours = self._write(data, "ours", ours=True)
+        report = _report(ours.url)
+        overwritten = self._overwrite(data, month)
+        killed = self._kill(ours.files, (rows, content))
+        trial = self._try_spark(data.where("day = 1"))
+        left = sum(len(self._left(name)) for name in ("ours", "killed"))
+        return GcsOutcome(
+            rows=rows,
+            content=content,
+            spark=spark,
+            ours=ours,
+            report=report,
+            trial=trial,
+            overwritten=overwritten,
+            killed=killed,
+            left=left,
+            weather=self._weather,
+            log=str(self._log),
+        )
+
+    def _warm_up(self, data: DataFrame) -> None:
+        self._say("warming up the JVM with both committers")
+        for ours in (True, False):
+            with flights.committer(self._session, self._log, ours=ours):
+                url = _url(f"warm-up-{ours}")
+                data.write.partitionBy(*flights.PARTITIONS).parquet(url)
+                flights.fingerprint(self._session.read.parquet(url))
+
+    def _write(self, data: DataFrame, name: str, *, ours: bool) -> GcsSide:
+        who = "asynccommit" if ours else "Spark's own committer"
+        self._say(f"writing them by {', '.join(flights.PARTITIONS)}, committed by {who}")
+        self._emulator.forget_stats()
+        with flights.committer(self._session, self._log, ours=ours):
+            begin = time.perf_counter()
+            data.write.partitionBy(*flights.PARTITIONS).parquet(_url(name))
+            took = time.perf_counter() - begin
+            task_commit, job_commit = commit_times(self._session)
+        stats = self._emulator.stats()
+        self._say(f"that took {took:.1f} s; reading them back")
+        rows, content = flights.fingerprint(self._session.read.parquet(_url(name)))
+        return GcsSide(
+            url=_url(name),
+            files=len(self._files(name)),
+            task_commit=task_commit,
+            job_commit=job_commit,
+            write=took,
+            requests=stats["requests"],
+            refused=stats["statuses"].get("429", 0),
+            lost=stats["struck"].get("cut move", 0),
+            left=len(self._left(name)),
+            rows=rows,
+            content=content,
+        )
+
+    def _overwrite(self, data: DataFrame, month: int) -> Overwritten:
+        """Keep one airport's flights of one day only, and all other days as they are."""
+        partition = f"month={month}/day=1"
+        self._say(f"overwriting {partition} of it dynamically")
+        before = self._files("ours")
+        day, kept = f"month = {month} and day = 1", "origin = 'JFK'"
+        with flights.committer(self._session, self._log, ours=True):
+            begin = time.perf_counter()
+            writer = data.where(f"{day} and {kept}").write.mode("overwrite")
+            writer = writer.option("partitionOverwriteMode", "dynamic")
+            writer.partitionBy(*flights.PARTITIONS).parquet(_url("ours"))
+            took = time.perf_counter() - begin
+        expected = flights.fingerprint(data.where(f"not ({day}) or {kept}"))
+        others = dict(_others(before, partition))
+        return Overwritten(
+            partition=partition,
+            seconds=took,
+            replaced=len(before) - len(others),
+            right=flights.fingerprint(self._session.read.parquet(_url("ours"))) == expected,
+            untouched=dict(_others(self._files("ours"), partition)) == others,
+        )
+
+    def _kill(self, files: int, expected: tuple[int, str]) -> Killed:
+        """Have another driver write the same, kill it half-way, and finish its job here."""
+        from asynccommit.spark import resume
+
+        self._say("another driver writes the same, and is killed half-way")
+        self._emulator.forget_stats()
+        kill_half_way(self._job, lambda: self._moved() >= files // 2)
+        visible = len(self._files("killed"))
+        self._say(f"killed with {visible} files moved; its job is resumed")
+        begin = time.perf_counter()
+        with printed_to(self._log):
+            report = resume(self._job.url, spark=self._session)
+        took = time.perf_counter() - begin
+        read = flights.fingerprint(self._session.read.parquet(self._job.url))
+        return Killed(self._job.url, visible, took, report, read == expected)
+
+    def _moved(self) -> int:
+        """Return how many moves were let through, or nearly."""
+        stats = self._emulator.stats()
+        moved: int = stats["requests"].get("move", 0) - stats["statuses"].get("429", 0)
+        return moved
+
+    def _try_spark(self, data: DataFrame) -> str | None:
+        """Return how Spark's committer fails when the answer to every other move is lost."""
+        self._say("a small job once more, committed by Spark, and every other answer is lost")
+        self._lose("100%", every=2)
+        try:
+            data.write.partitionBy(*flights.PARTITIONS).parquet(_url("trial"))
+        except Exception as error:
+            return _last_words(error)
+        return None
+
+    def _lose(self, share: str, every: int = 1) -> None:
+        probability = float(share.rstrip("%")) / 100
+        rule = {"kind": "cut", "op": "move", "probability": probability, "every": every}
+        self._emulator.strike(rule)
+
+    def _files(self, table: str) -> dict[str, str]:
+        """Return the data files that a reader of a table sees, each with its generation."""
+        found = self._objects(table)
+        return {
+            name: generation
+            for name, generation in found.items()
+            if name.endswith(".parquet") and f"/{TEMPORARY}/" not in name
+        }
+
+    def _left(self, table: str) -> list[str]:
+        return [name for name in self._objects(table) if f"/{TEMPORARY}/" in name]
+
+    def _objects(self, table: str) -> Mapping[str, str]:
+        """Return name -> generation of all objects of a table."""
+        found: dict[str, str] = {}
+        token = ""
+        while True:
+            query = f"prefix={table}/&fields=items(name,generation),nextPageToken{token}"
+            page = self._emulator.ask(f"/storage/v1/b/{BUCKET}/o?{query}")
+            found.update((item["name"], item["generation"]) for item in page.get("items", ()))
+            if "nextPageToken" not in page:
+                return found
+            token = f"&pageToken={page['nextPageToken']}"
+
+
+def _report(url: str) -> JobReport:
+    from asynccommit.spark import last_report
+
+    report = last_report()
+    if report is None or report.dest != url:
+        raise NotFoundError("get", url, "Spark did not ask this package to commit")
+    return report
+
+
+def _others(files: Mapping[str, str], partition: str) -> Iterator[tuple[str, str]]:
+    return ((name, one) for name, one in files.items() if f"/{partition}/" not in name)
+
+
+def _last_words(error: Exception) -> str:
+    """Return what Java says to be the first cause of an exception, on one line."""
+    causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
+    words = causes[-1].removeprefix("Caused by: ") if causes else str(error).partition("\n")[0]
+    return words[:120]

@@ -1,0 +1,80 @@
+"""``python -m asynccommit.demo.gcs_killed JOB``: a driver that writes a table, and is not spared.
+
+``JOB`` is a ``Job`` in JSON. Whoever starts it kills it when enough of its files are moved.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from asynccommit.demo import flights
+from asynccommit.demo.session import TASKS, quiet_session
+from asynccommit.errors import AsyncCommitError
+
+_LOOK = 0.01
+_PATIENCE = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the driver does.
+
+    Attributes:
+        source: the table of flights.
+        url: where to.
+        conf: of its session.
+        threads: of its session.
+        log: where all that is printed goes.
+        scratch: where its session may keep files.
+    """
+
+    source: str
+    url: str
+    conf: Mapping[str, str]
+    threads: int
+    log: str
+    scratch: str
+
+
+def write(job: Job) -> None:
+    """Write the table as a user's program does."""
+    log, scratch = Path(job.log), Path(job.scratch)
+    with quiet_session(log, scratch, threads=job.threads, conf=job.conf) as session:
+        data = flights.read_flights(session, Path(job.source)).repartition(TASKS)
+        with flights.committer(session, log, ours=True):
+            data.write.partitionBy(*flights.PARTITIONS).parquet(job.url)
+
+
+def kill_half_way(job: Job, half_way: Callable[[], bool]) -> None:
+    """Have a process run the job, and kill it and all that it started once ``half_way`` says so.
+
+    Raises ``AsyncCommitError`` if it ended before, or does not get there.
+    """
+    command = [sys.executable, "-m", __spec__.name, json.dumps(asdict(job))]
+    end = time.monotonic() + _PATIENCE
+    with Path(job.log).open("ab") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    with process:
+        try:
+            while not half_way():
+                if process.poll() is not None or time.monotonic() > end:
+                    raise AsyncCommitError(f"the driver was not half-way; its log is {job.log}")
+                time.sleep(_LOOK)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    write(Job(**json.loads(sys.argv[1])))

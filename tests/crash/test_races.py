@@ -1,0 +1,58 @@
+"""Two drivers act on one job at the same time, over a network that takes its time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+
+import pytest
+
+from asynccommit.sim.faults import Climate
+from asynccommit.sim.latency import Latency
+from asynccommit.sim.loop import run_virtual
+from tests.crash.jobs import Scenario, driver
+from tests.crash.recovery import Job, ready
+from tests.crash.scenarios import IN_THE_WAY, REPLACE_PARTITIONS, SMALLEST
+from tests.crash.test_zombies import LEASE, act_as, finish, judge
+from tests.crash.worlds import KINDS
+from tests.support.crashes import ModelWorld
+
+RACES = int(os.environ.get("ASYNCCOMMIT_RACES", "10"))
+WITHIN = 2.5  # about what a commit takes
+SLOW = Climate((), Latency("lognormal", 0.05, 0.8))
+
+
+async def race(job: Job, world: ModelWorld, rng: random.Random, act: str) -> list[str]:
+    """Let a driver act while another commits; bring the job to its end; return what is wrong."""
+    first, second = (driver(world, job.scenario, name) for name in ("first", "second"))
+    start, force = rng.uniform(0, WITHIN), rng.random() < 0.5
+
+    async def other() -> object:
+        await asyncio.sleep(start)
+        return await act_as(job, second, act, force=force)
+
+    told = await asyncio.gather(act_as(job, first, "commit", force=False), other())
+    last = await finish(job, world)
+    await asyncio.sleep(LEASE)
+    return [f"{act} at {start:.3f}: {text}" for text in judge(job, world, [*told, last])]
+
+
+async def races(scenario: Scenario, kind: str, act: str, count: int, seed: int = 0) -> list[str]:
+    """Let so many races happen."""
+    job, world = await ready(scenario, kind)
+    problems = []
+    for number in range(count):
+        rng, there = random.Random(f"{seed} {number}"), world.copy()
+        there.storm(rng, SLOW)
+        found = await race(job, there, rng, act)
+        problems += [f"{scenario} on {kind}, race {number}: {text}" for text in found]
+    return problems
+
+
+@pytest.mark.parametrize("act", ["rollback", "resume", "commit"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scenario", [SMALLEST, IN_THE_WAY, REPLACE_PARTITIONS], ids=str)
+def test_two_at_once(scenario: Scenario, kind: str, act: str) -> None:
+    """The job ends whole or undone, as was said."""
+    assert run_virtual(races(scenario, kind, act, RACES)) == []

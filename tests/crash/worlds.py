@@ -1,0 +1,17 @@
+"""The stores on which jobs die in memory, by name."""
+
+from __future__ import annotations
+
+from tests.support.crashes import ModelWorld, SimWorld, Watch
+from tests.support.gcs_crashes import GcsWorld
+
+GCS = ("flat", "hns", "steps")
+"""Buckets: flat, with folders, and on a server that knows no moves."""
+KINDS = ("adls", *GCS)
+
+
+def new_world(kind: str = "adls", seed: int = 0, watch: Watch | None = None) -> ModelWorld:
+    """Return an empty world of one of ``KINDS``, which ``watch`` looks at after every change."""
+    if kind == "adls":
+        return SimWorld.new(seed, watch)
+    return GcsWorld.new(kind, seed, watch)

@@ -1,0 +1,156 @@
+"""Where jobs run whose driver dies, on Google Cloud Storage: the real store over the model."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any
+
+from asynccommit.emulators.gcs_app import GcsApp
+from asynccommit.emulators.gcs_call import Call
+from asynccommit.emulators.gcs_inprocess import InProcess
+from asynccommit.emulators.gcs_wire import Answer
+from asynccommit.sim.crashes import LINGERS, Crashed, Once, Process, When
+from asynccommit.sim.faults import Climate, Weather
+from asynccommit.sim.gcs.dialect import GCS
+from asynccommit.sim.gcs.model import BucketOptions, Service
+from asynccommit.sim.gcs.tree import item_of, tree_of
+from asynccommit.sim.invariants import Item
+from asynccommit.store import Store
+from asynccommit.stores.gcs import GcsStore
+from asynccommit.urls import Address
+from tests.support.crashes import Ids, Watch, clock
+
+BUCKET = "data"
+OPTIONS = {"endpoint_url": "http://gcs.test", "token": "anon", "max_concurrency": 6}
+
+
+class GcsWorld:
+    """A bucket of the model, reached by the store that users have. See ``ModelWorld``."""
+
+    words = True
+
+    def __init__(
+        self, service: Service, kind: str, seed: int = 0, watch: Watch | None = None
+    ) -> None:
+        self.service = service
+        self.weather: Weather | None = None
+        self.kind = kind
+        self.processes: dict[str, Process] = {}
+        self.telling = True
+        self.seed = seed
+        self._watch = watch
+
+    @classmethod
+    def new(cls, kind: str = "flat", seed: int = 0, watch: Watch | None = None) -> GcsWorld:
+        """Return an empty one: ``flat``, ``hns``, or ``steps`` whose server knows no moves."""
+        service = Service(now=clock, new_id=Ids())
+        options = BucketOptions(hns=kind == "hns", moves=kind != "steps")
+        service.create_bucket(BUCKET, options)
+        return cls(service, kind, seed, watch)
+
+    def copy(self) -> GcsWorld:
+        """Return one with the same content, whose processes are the same."""
+        made = GcsWorld(self.service.copy(), self.kind, self.seed)
+        made.processes = dict(self.processes)
+        made.telling = self.telling
+        return made
+
+    def storm(self, rng: random.Random, climate: Climate) -> None:
+        """See ``ModelWorld.storm``."""
+        self.weather = Weather(rng, asyncio.get_running_loop().time, climate, GCS)
+
+    def store(self, process: Process) -> Store:
+        """See ``World.store``."""
+        app = GcsApp(self.service) if self._watch is None else WatchedApp(self.service, self._watch)
+        transport = MortalTransport(app, self.weather, process)
+        return GcsStore(self.address("/"), OPTIONS, environ={}, transport=transport)
+
+    def address(self, path: str) -> Address:
+        """See ``World.address``."""
+        return Address("gs", BUCKET, path)
+
+    def time(self) -> float:
+        """See ``World.time``."""
+        return asyncio.get_running_loop().time()
+
+    def place(self, path: str, text: str) -> None:
+        """See ``World.place``."""
+        self.service.insert(BUCKET, path[1:], text.encode())
+
+    def tree(self) -> dict[str, Item]:
+        """See ``World.tree``; what something is below of is a directory."""
+        found = tree_of(self.service, BUCKET)
+        objects = self.service.storage_layout(BUCKET).objects
+        for path, item in found.items():
+            if item.data is not None:
+                version = f"{objects[path[1:]].generation}-{item.etag}"
+                found[path] = item._replace(version=version)
+        for path in list(found):
+            while (path := path.rpartition("/")[0]) and path not in found:
+                found[path] = Item()
+        return found
+
+
+class WatchedApp(GcsApp):
+    """The service as one that looks after every change, those of a batch one by one."""
+
+    def __init__(self, service: Service, watch: Watch) -> None:
+        super().__init__(service)
+        self._watch = watch
+
+    def perform(self, call: Call) -> Answer:
+        """See ``GcsApp.perform``."""
+        answer = super().perform(call)
+        if call.writes:
+            self._watch.look(_Lazy(self.service))
+        return answer
+
+
+class _Lazy(dict[str, Item]):
+    """The tree of the bucket, looked up path by path."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__()
+        self._service = service
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """Return what is at ``path``."""
+        found = item_of(self._service, BUCKET, path)
+        return default if found is None else found
+
+
+class MortalTransport(InProcess):
+    """The requests of one process, each of which it can die at.
+
+    What is cancelled while it is on the wire takes effect.
+    """
+
+    def __init__(self, app: GcsApp, weather: Weather | None, process: Process) -> None:
+        super().__init__(app, weather, patience=0.5)
+        self._process = process
+
+    async def exchange(self, call: Call, apply: Callable[[], Answer]) -> Answer:
+        """See ``InProcess.exchange``."""
+        what = f"{call.route.op} {call.place.removeprefix(BUCKET)}" if call.writes else ""
+        when = await self._process.before(call.writes, what)
+        if when is not None:
+            self._die(when, apply)
+        effect = Once(apply)
+        try:
+            return await super().exchange(call, effect)
+        except asyncio.CancelledError:
+            if call.writes:
+                self.later(LINGERS, effect)
+            raise
+        finally:
+            await self._process.after()
+
+    def _die(self, when: When, apply: Callable[[], Answer]) -> None:
+        crash = self._process.crash
+        if when is When.LATE and crash is not None:
+            self.later(crash.late, apply)
+        if when is When.AFTER:
+            apply()
+        raise Crashed(self._process.name)
