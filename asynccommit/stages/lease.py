@@ -15,6 +15,7 @@ import anyio
 
 from asynccommit.errors import (
     CommitError,
+    ExistsError,
     LeaseLostError,
     NotFoundError,
     StoreError,
@@ -226,11 +227,15 @@ async def close_place(run: Run, outcome: Outcome) -> None:
 
 
 async def write_held(run: Run, path: str, data: bytes) -> Info:
-    """Write a file, and return only if the commit was this owner's when it was there.
+    """Write a file of this owner's, and return only if the commit was its own when it was there.
 
-    Raises ``LeaseLostError``; what nobody reads any more is deleted again.
+    A sending that comes late must not make another version of it: so it replaces nothing. Raises
+    ``LeaseLostError``; what nobody reads any more is deleted again.
     """
-    info = await run.store.put(path, data)
+    try:
+        info = await run.store.put(path, data, overwrite=False)
+    except ExistsError:
+        info = await run.store.head(path)
     try:
         await require_place(run)
     except LeaseLostError:
