@@ -77,6 +77,9 @@ async def delete_attempt(run: Run, record: Info | None = None) -> bool:
         if data:
             await _require_record(run, record)
             await _delete_files(run, data)
+    # An empty folder of manifests would look like that of a job that has just been set up.
+    place = run.layout.manifests_dir
+    await remove_directories(run.store, [info for info in folders if info.path == place])
     await _delete_words(run, record, words, folders)
     with suppress(NotFoundError, ExistsError):
         await remove_directory(run.store, run.layout.attempt_dir)
