@@ -69,7 +69,7 @@ async def _delete_job_dir(run: Run) -> None:
     except NotFoundError:
         return
     except ExistsError:
-        if not run.store.traits.fences:
+        if run.store.traits.bulk_delete:
             await _delete_other_attempts(run)
             return
         with suppress(NotFoundError):
@@ -99,10 +99,12 @@ async def clean_up_aborted(run: Run) -> Outcome:
         return Outcome.KEPT
     if run.options.cleanup_skipped:
         return Outcome.DISABLED
-    if not run.store.traits.fences:
+    if run.store.traits.bulk_delete:
         return await _delete_unfenced(run)
     await delete_ended(run)
-    place = await _set_aside(run, "aborted")
+    place = run.layout.attempt_dir
+    if run.store.traits.fences:
+        place = await _set_aside(run, "aborted")
     if place != run.layout.attempt_dir and await _has_record(run, place):
         await _put_back(run, place)
         return Outcome.KEPT
@@ -190,6 +192,8 @@ async def _has_record(run: Run, attempt_dir: str) -> bool:
 async def _delete_ended_attempt(run: Run, how: str) -> Outcome:
     if run.store.traits.fences:
         return await _delete_attempt(run, await _set_aside(run, how))
+    if not run.store.traits.bulk_delete:
+        return await _delete_attempt(run, run.layout.attempt_dir)
     return Outcome.DELETED if await delete_attempt(run) else Outcome.NOTHING
 
 

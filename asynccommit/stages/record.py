@@ -120,7 +120,7 @@ async def _make_place(run: Run, plan: Plan) -> None:
     places = {path.rpartition("/")[0] for path in asides}
     places.update(staged_path(run.layout, 1, path) for path in plan.unit_directories())
     places.add(run.layout.epoch_dir(1))
-    if not run.store.traits.fences:
+    if not run.store.traits.directories:
         return
     await make_all(run, leaves(ancestors(run.layout.attempt_dir, places)))
 

@@ -140,7 +140,8 @@ async def write_success(run: Run, plan: Plan) -> None:
 async def _move_marker(run: Run, temp: Info) -> None:
     """Rename the marker, unless another owner has ended the commit and deleted it."""
     try:
-        await run.store.rename(temp.path, run.layout.success, replace=True, etag=temp.etag)
+        etag = temp.etag if run.store.traits.content_etags else None
+        await run.store.rename(temp.path, run.layout.success, replace=True, etag=etag)
     except NotFoundError:
         raise lease_lost(run) from None
 
