@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from asynccommit.errors import OutcomeUnknownError, StoreError, ThrottledError
@@ -46,6 +46,7 @@ class Adaptive:
         traits: of the store: its account, its ramp, and what its calls cost.
         ceilings: rates that are not exceeded; the lowest of all stores on the account holds.
         ramp: says what the store knows of the ramp by now; ``None`` for what ``traits`` says.
+        costs: the same of what its calls cost.
     """
 
     def __init__(
@@ -53,12 +54,15 @@ class Adaptive:
         traits: Traits,
         ceilings: Ceilings | None = None,
         ramp: Callable[[], Ramp | None] | None = None,
+        costs: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         self.ceilings = ceilings or Ceilings()
         self.waited = {"rate": 0.0, "retry-after": 0.0}
         self.refused = 0
         self._traits = traits
-        self._ask = ramp or (lambda: traits.ramp)
+        self._ask_ramp = ramp or (lambda: traits.ramp)
+        self._ask_costs = costs or (lambda: traits.costs)
+        self._costs = traits.costs
         self._ramp: Ramp | None = None
         self._limiter: Limiter | None = None
 
@@ -75,13 +79,12 @@ class Adaptive:
 
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
-        costs = self._traits.costs
 
         async def paced(op: Op) -> Any:
             limiter = self._limiter or self._join()
             if op.name == "delete_many":
                 return await self._many(limiter, call, op)
-            kind, cost = _KINDS.get(op.name, WRITES), costs.get(op.name, 1)
+            kind, cost = _KINDS.get(op.name, WRITES), self._costs.get(op.name, 1)
             if not limiter.take(kind, cost):
                 await self._turn(limiter, kind, cost)
             quota = limiter.quotas[kind]
@@ -117,7 +120,7 @@ class Adaptive:
 
     def _join(self) -> Limiter:
         loop = asyncio.get_running_loop()
-        name, self._ramp = self._traits.account, self._ask()
+        name, self._ramp = self._traits.account, self._ask_ramp()
         limiter = shared(Limiter, name, lambda: Limiter(loop, kept(Growths, name, Growths)))
         limiter.join(self, self.ceilings, self._ramp)
         self._limiter = limiter
@@ -137,8 +140,9 @@ class Adaptive:
             self._learn(limiter)
 
     def _learn(self, limiter: Limiter) -> None:
-        """Ask the store again for its ramp: it matters to requests that wait alone."""
-        ramp = self._ask()
+        """Ask the store what it has learned of itself: it matters to requests that wait alone."""
+        self._costs = self._ask_costs()
+        ramp = self._ask_ramp()
         if ramp is not self._ramp:
             self._ramp = ramp
             limiter.join(self, self.ceilings, ramp)

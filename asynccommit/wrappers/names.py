@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any
 
 from asynccommit.errors import OutcomeUnknownError, StoreError, ThrottledError
@@ -36,11 +36,9 @@ class Changes:
     def __repr__(self) -> str:
         return f"Changes({len(self.late) + len(self.before)} names)"
 
-    def rest(self, names: Iterable[str]) -> float:
-        """Return the seconds until all of these may be changed."""
-        last = -math.inf
-        for name in names:
-            last = max(last, self.late.get(name, last), self.before.get(name, last))
+    def rest(self, name: str) -> float:
+        """Return the seconds until this may be changed again."""
+        last = self.late.get(name, self.before.get(name, -math.inf))
         return last + self.interval - self._loop.time()
 
     def mark(self, names: Iterable[str]) -> None:
@@ -108,18 +106,19 @@ class Names:
             return call
 
         def spaced(op: Op) -> Any:
-            names = _names(op)
-            if not names:
+            kind = op.name
+            if kind == "rename" or kind == "copy":
+                written = op.args[1]
+            elif kind == "put":
+                written = op.args[0]
+            elif kind == "delete" or kind == "delete_many":
+                written = None
+            else:
                 return call(op)
             changes = self._changes or self._join()
-            late, before = changes.late, changes.before
-            for name in _written(op):
-                if name in late or name in before:
-                    return self._wait(call, op, names, changes)
-            if changes.full:
-                return call(op)
-            changes.mark(names)
-            return _change(call, op, names, changes)
+            if written in changes.late or written in changes.before:
+                return self._wait(call, op, written, changes)
+            return call(op) if changes.full else _change(call, op, changes)
 
         return spaced
 
@@ -129,37 +128,34 @@ class Names:
         self._changes = changes
         return changes
 
-    async def _wait(self, call: Call, op: Op, names: Sequence[str], changes: Changes) -> Any:
-        while (rest := changes.rest(_written(op))) > 0:
+    async def _wait(self, call: Call, op: Op, written: str, changes: Changes) -> Any:
+        while (rest := changes.rest(written)) > 0:
             self.waited["name"] += rest
             await asyncio.sleep(rest)
-        changes.mark(names)
-        return await _change(call, op, names, changes)
-
-
-def _written(op: Op) -> Sequence[str]:
-    """Return the name that ``op`` writes to, if any."""
-    if op.name == "put":
-        return op.args[:1]
-    return op.args[1:2] if op.name in ("rename", "copy") else ()
+        return await _change(call, op, changes)
 
 
 def _names(op: Op) -> Sequence[str]:
     """Return the names that ``op`` changes."""
-    kind = op.name
-    if kind == "rename":
+    if op.name == "rename":
         return op.args
-    if kind == "put" or kind == "delete":
-        return op.args[:1]
-    if kind == "delete_many":
+    if op.name == "copy":
+        return op.args[1:]
+    if op.name == "delete_many":
         return [info.path for info in op.args[0]]
-    return op.args[1:] if kind == "copy" else ()
+    return op.args[:1]
 
 
-async def _change(call: Call, op: Op, names: Sequence[str], changes: Changes) -> Any:
-    """Do what was marked when it was begun, and mark it again: who knows when it took effect."""
+def _change(call: Call, op: Op, changes: Changes) -> Awaitable[Any]:
+    """Do it and mark it: now, and again when it is answered, for who knows when it took effect."""
+    names = _names(op)
+    changes.mark(names)
+    return _marked(call(op), names, changes)
+
+
+async def _marked(answer: Awaitable[Any], names: Sequence[str], changes: Changes) -> Any:
     try:
-        answer = await call(op)
+        answered = await answer
     except _CHANGED:
         changes.mark(names)
         raise
@@ -167,4 +163,4 @@ async def _change(call: Call, op: Op, names: Sequence[str], changes: Changes) ->
         changes.forget(names)
         raise
     changes.mark(names)
-    return answer
+    return answered

@@ -6,9 +6,9 @@ tenth of a second; ``Pace.step`` judges one after the other and is plain arithme
 
 * It begins at ``START``, which Hadoop asks of every account, and doubles twice a second up to the
   first window with many refusals.
-* A window with refusals takes a twentieth off the rate, or all that was refused if that is more:
-  so it follows a limit that falls far within some windows. A deep fall is soon tried to be taken
-  back, for it may have been a hiccup.
+* A window with refusals takes a twentieth off the rate, or all that was refused if that is more
+  and no accident: so it follows a limit that falls far within some windows. A deep fall is soon
+  tried to be taken back, for it may have been a hiccup.
 * Then it rises by ``GAIN`` a second. Clients of one account fall together, each by its share, and
   rise together, all by the same: that is what makes unequal shares equal. Only below ``COMMON`` the
   gain is less, by the root of the rate, or much of a low limit would be refused.
@@ -39,6 +39,7 @@ _RETURN = 2.0  # seconds in which most of a deep fall is taken back, if nothing 
 _ENOUGH = 20  # requests from which it can be told how much of a rate was used
 _MANY = 0.05  # share of refusals that is never expected
 _FEW = 0.0005  # share that is always expected
+_DOUBT = 1.5  # of the root of the refusals: that many might as well not have been
 _ALL = 0.9  # share of refusals after which the limit is sought anew
 
 _ROW = 4.0  # falls in a row that make refusals suspect; between them they are forgotten slowly
@@ -75,6 +76,11 @@ class Window:
     def share(self) -> float:
         """The share of refusals in the answers."""
         return self.bad / self.answers if self.answers else 0.0
+
+    @property
+    def sure(self) -> float:
+        """The share of refusals that is no accident: of ten half, of a hundred most."""
+        return self.share * max(0.0, 1 - _DOUBT / math.sqrt(self.bad)) if self.bad else 0.0
 
     def is_over(self, share: float) -> bool:
         """Whether more were refused than a true share of ``share`` explains."""
@@ -153,7 +159,7 @@ class Pace:
         if window.sent >= _ENOUGH and window.bound < window.seconds / 2:
             factor = min(1.0, window.sent / (window.seconds * self.rate))
         if window.is_over(_MANY):
-            factor *= 1 - window.share
+            factor *= 1 - window.sure
         self._starting = window.share > _ALL
         self._set(self.rate * min(_FALL, max(_DEEPEST, factor)), self.rate * _FALL)
 

@@ -11,6 +11,7 @@ _BURST = 0.01  # seconds' worth of requests that may leave at once after a pause
 _CATCH_UP = 0.05  # the same while requests wait, for a loop that came late
 _WINDOW = 0.1  # seconds after which what was answered is judged
 _ENOUGH = 20  # answers that this takes, or else
+_CLEAR = 10  # refusals that are enough whatever time has passed
 _LONGEST = 1.0  # seconds
 _DOWN = 0.5  # share of refusals from which a pause is everybody's
 _PAUSE = 30.0  # seconds of such a pause at most, whatever the store asks for
@@ -147,7 +148,11 @@ class Quota:
             self._fresh = False
             self._begin(now)
             return False
-        over = (passed >= _WINDOW and answers >= _ENOUGH) or (passed >= _LONGEST and answers > 0)
+        over = (
+            (passed >= _WINDOW and answers >= _ENOUGH)
+            or (passed >= _LONGEST and answers > 0)
+            or self._bad >= _CLEAR
+        )
         if over:
             self._judge(now, passed)
         return over

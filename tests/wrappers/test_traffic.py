@@ -61,7 +61,7 @@ def test_the_wait_for_a_name_is_counted() -> None:
         address = parse_url("abfs://data@sim.dfs.core.windows.net/")
         store = Wrapped(SimStore(address, {"account": account}), Names(1.0), Stats("sent"))
         await store.put("/f", b"x")
-        await store.delete("/f")
+        await store.put("/f", b"y")
         return traffic_of(store)
 
     traffic = run_virtual(run())
