@@ -12,7 +12,7 @@ from tests.crash.recovery import Hand, ready
 from tests.crash.scenarios import SMALLEST
 from tests.crash.test_points import crashed, late_points
 from tests.crash.test_races import races
-from tests.crash.test_zombies import meet, meetings, visits
+from tests.crash.test_zombies import Meeting, meet, meetings, visits
 
 Check = Callable[[], list[str]]
 MEETINGS = 800
@@ -43,13 +43,15 @@ def late(scenario: Scenario, act: str, kind: str = "adls") -> Check:
     return lambda: run_virtual(late_points(scenario, kind, act))
 
 
-def encounters(scenario: Scenario, kind: str = "adls", count: int = MEETINGS) -> Check:
-    """Return the check that lets a driver wake while another goes on."""
+def encounters(
+    scenario: Scenario, kind: str = "adls", which: Callable[[Meeting], bool] = lambda _: True
+) -> Check:
+    """Return the check that lets a driver wake while another goes on, in such ways."""
 
     async def run() -> list[str]:
         job, world = await ready(scenario, kind)
-        ways = await meetings(job, world)
-        for way in random.Random(0).sample(ways, min(count, len(ways))):
+        ways = [way for way in await meetings(job, world) if which(way)]
+        for way in random.Random(0).sample(ways, min(MEETINGS, len(ways))):
             if found := await meet(job, world.copy(), way):
                 return [f"{way}: {text}" for text in found]
         return []

@@ -224,15 +224,20 @@ PLANTED: dict[str, tuple[Plant, Check]] = {
 }
 
 
+def bites(plant: Plant, check: Check, patch: pytest.MonkeyPatch) -> None:
+    """Assert that a bug is caught, and that it is the bug, and no mistake in how it was planted."""
+    plant(patch)
+
+    found = check()
+
+    assert found != []
+    assert not [text for text in found if "TypeError" in text or "AttributeError" in text]
+
+
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_caught(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some run ends in a way in which it must not."""
     plant, check = PLANTED[bug]
-    plant(monkeypatch)
 
-    found = check()
-
-    assert found != []
-    # What is caught must be the bug, and no mistake in how it was planted.
-    assert not [text for text in found if "TypeError" in text or "AttributeError" in text]
+    bites(plant, check, monkeypatch)

@@ -96,6 +96,8 @@ async def act_as(job: Job, who: Driver, act: str, *, force: bool) -> object:
             return await commit(job.scenario, who, job.tasks)
         if act == "resume":
             return await who.job.resume_job(force=force)
+        if act == "abort":
+            return await who.job.abort_job("enough")
         return await who.job.rollback_job(force=force)
     except CommitError as error:
         return error

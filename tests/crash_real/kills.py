@@ -16,8 +16,7 @@ from asynccommit.options import Mode
 from tests.crash_real.places import (
     JOB,
     OLD_SUCCESS,
-    AdlsPlace,
-    LocalPlace,
+    Place,
     digest,
     prepare,
     table_after,
@@ -42,7 +41,7 @@ class Harness:
         hits: where in the commit the kills fell, counted.
     """
 
-    place: LocalPlace | AdlsPlace
+    place: Place
     rng: random.Random
     hits: Counter[str] = field(default_factory=Counter)
     _written: dict[int, dict[str, bytes]] = field(default_factory=dict)
@@ -136,6 +135,6 @@ def where(tree: Mapping[str, str]) -> str:
         return "after"
     if f"{ATTEMPT}/commit-record.json" in tree:
         return "inside"
-    if ATTEMPT in tree:
+    if f"{ATTEMPT}/manifests" in tree:
         return "before"
     return "cleaning" if "_temporary" in tree else "gone"

@@ -13,7 +13,10 @@ from typing import Protocol
 
 from asynccommit.api import Job, open_committer
 from asynccommit.emulators.adls import AdlsEmulator, EmulatorThread
+from asynccommit.emulators.gcs import GcsEmulator, GcsEmulatorThread
 from asynccommit.options import Mode
+from asynccommit.sim.gcs.model import Service
+from asynccommit.sim.gcs.tree import tree_of as bucket_tree
 from asynccommit.sim.nodes import Node, find
 
 JOB = "killed-0001"
@@ -92,6 +95,10 @@ class Place(Protocol):
     @property
     def storage(self) -> dict[str, str]:
         """Options of the store."""
+        ...
+
+    def fill(self, files: Mapping[str, bytes]) -> None:
+        """Write files with their directories."""
         ...
 
     def save(self) -> None:
@@ -204,6 +211,57 @@ class AdlsPlace:
         return [path for path, said in self.tree().items() if said != "/"]
 
 
+class GcsPlace:
+    """A table in an emulated bucket.
+
+    What something is below of is a directory, as is a placeholder or a folder.
+    """
+
+    def __init__(self, emulator: GcsEmulatorThread, rate: int = 1500) -> None:
+        self._emulator = emulator
+        self.url = "gs://data/table"
+        self.rate = rate
+        self._saved: Service | None = None
+        self.storage = {"endpoint_url": emulator.endpoint, "token": "anon"}
+        self.arguments = tuple(
+            word for key, value in self.storage.items() for word in ("-s", f"{key}={value}")
+        )
+
+    def fill(self, files: Mapping[str, bytes]) -> None:
+        """Write files."""
+
+        def write(it: GcsEmulator) -> None:
+            for name, data in files.items():
+                it.service.insert("data", f"table/{name}", data)
+
+        self._emulator.do(write)
+
+    def save(self) -> None:
+        """Remember the bucket as it is."""
+        self._saved = self._emulator.do(lambda it: it.service.copy())
+
+    def restore(self) -> None:
+        """Make it so again; objects keep their generations."""
+        assert self._saved is not None
+        buckets = self._saved.copy()._buckets
+        self._emulator.do(lambda it: setattr(it.service, "_buckets", buckets))
+
+    def tree(self) -> dict[str, str]:
+        """Return all that is there."""
+        found = self._emulator.do(lambda it: bucket_tree(it.service, "data"))
+        below = {
+            path.removeprefix("/table/"): item.data
+            for path, item in found.items()
+            if path.startswith("/table/")
+        }
+        files = {path: data for path, data in below.items() if data is not None}
+        return {**dict.fromkeys(below, "/"), **tree_of(files)}
+
+    def names(self) -> list[str]:
+        """Return the paths of all files, also while they move."""
+        return [path for path, said in self.tree().items() if said != "/"]
+
+
 def _filesystem(emulator: AdlsEmulator) -> Node:
     return emulator.model.head_filesystem("data").root
 
@@ -233,9 +291,7 @@ async def _commit_tasks(place: Place, written: Mapping[int, Mapping[str, bytes]]
         await asyncio.gather(*map(run, written))
 
 
-def prepare(
-    place: LocalPlace | AdlsPlace, tasks: int = 40, files: int = 25
-) -> dict[int, dict[str, bytes]]:
+def prepare(place: Place, tasks: int = 40, files: int = 25) -> dict[int, dict[str, bytes]]:
     """Fill the table, commit the tasks of a job, save all that; return what the tasks wrote."""
     place.fill(OLD)
     written = new_files(tasks, files)

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from asynccommit.emulators.adls import running_emulator
+from asynccommit.emulators.gcs import running_gcs_emulator
+from asynccommit.sim.gcs.model import BucketOptions
 from tests.crash_real.kills import Harness
-from tests.crash_real.places import AdlsPlace, LocalPlace
+from tests.crash_real.places import AdlsPlace, GcsPlace, LocalPlace
 
 KILLS = int(os.environ.get("ASYNCCOMMIT_KILLS", "20"))
 SEED = int(os.environ.get("ASYNCCOMMIT_KILL_SEED", "1"))
@@ -43,3 +45,11 @@ def test_kills_on_an_account(tmp_path: Path) -> None:
     """The same on the emulator of ADLS Gen2, where what was sent may still take effect."""
     with running_emulator() as emulator:
         kill_all(Harness(AdlsPlace(emulator), random.Random(SEED)))
+
+
+@pytest.mark.parametrize("kind", ["flat", "hns"])
+def test_kills_on_a_bucket(kind: str) -> None:
+    """The same on the emulator of Google Cloud Storage."""
+    buckets = {"data": BucketOptions(hns=kind == "hns")}
+    with running_gcs_emulator(buckets=buckets) as emulator:
+        kill_all(Harness(GcsPlace(emulator), random.Random(SEED)))

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from asynccommit.emulators.adls import running_emulator
+from asynccommit.emulators.gcs import running_gcs_emulator
 from asynccommit.options import Mode
 from tests.crash_real.places import (
     AdlsPlace,
+    GcsPlace,
     LocalPlace,
+    Place,
     prepare,
     table_after,
     table_before,
@@ -27,18 +30,22 @@ pytestmark = pytest.mark.timeout(180)
 SOME = 20
 
 
-@pytest.fixture(params=["local", "adls"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalPlace | AdlsPlace]:
+@pytest.fixture(params=["local", "adls", "gcs"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A table on each store."""
     if request.param == "local":
         yield LocalPlace(tmp_path, rate=300)
+        return
+    if request.param == "gcs":
+        with running_gcs_emulator(buckets=["data"]) as bucket:
+            yield GcsPlace(bucket, rate=300)
         return
     with running_emulator() as emulator:
         yield AdlsPlace(emulator, rate=300)
 
 
 @contextmanager
-def asleep(place: LocalPlace | AdlsPlace, *options: str) -> Iterator[subprocess.Popen[str]]:
+def asleep(place: Place, *options: str) -> Iterator[subprocess.Popen[str]]:
     """Start a commit and suspend it when some of its files have left their tasks' directories."""
     with committing(place, "-o", f"asynccommit.rate={place.rate}", *options) as child:
         wait_until(lambda: _moved(place) >= SOME)
@@ -46,11 +53,11 @@ def asleep(place: LocalPlace | AdlsPlace, *options: str) -> Iterator[subprocess.
         yield child
 
 
-def _moved(place: LocalPlace | AdlsPlace) -> int:
+def _moved(place: Place) -> int:
     return sum("/part-" in path and "/tasks/" not in path for path in place.names())
 
 
-def check(place: LocalPlace | AdlsPlace, wanted: dict[str, str], *, marker: bool) -> None:
+def check(place: Place, wanted: dict[str, str], *, marker: bool) -> None:
     """Compare what readers see."""
     tree = visible(place.tree())
     if marker:
@@ -60,7 +67,7 @@ def check(place: LocalPlace | AdlsPlace, wanted: dict[str, str], *, marker: bool
 
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_PARTITIONS])
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
-def test_a_takeover(place: LocalPlace | AdlsPlace, mode: Mode, ending: str) -> None:
+def test_a_takeover(place: Place, mode: Mode, ending: str) -> None:
     """Whoever was taken over fails when it wakes, and the table stays as it is."""
     written = prepare(place, tasks=8, files=25)
     undo = ending == "rollback"
@@ -76,7 +83,7 @@ def test_a_takeover(place: LocalPlace | AdlsPlace, mode: Mode, ending: str) -> N
     check(place, wanted, marker=not undo)
 
 
-def test_a_lease_that_is_over(place: LocalPlace | AdlsPlace) -> None:
+def test_a_lease_that_is_over(place: Place) -> None:
     """A process that sleeps longer than its lease has lost its commit, without any force."""
     written = prepare(place, tasks=8, files=25)
     with asleep(place, "-o", "asynccommit.lease=2") as child:

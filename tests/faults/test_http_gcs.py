@@ -21,6 +21,7 @@ from tests.support.storms import (
     check,
     objects_of,
     run_job,
+    upload,
 )
 
 SIZE = Size(tasks=20, files=500)
@@ -38,8 +39,7 @@ async def test_every_job_ends_committed(seed: int) -> None:
         store = open_store(parse_url(GCS_ROOT + "/"), settings)
 
         async def write(base: str, files: Mapping[str, bytes]) -> None:
-            for name, data in files.items():
-                emulator.service.insert(BUCKET, f"{base[1:]}/{name}", data)
+            upload(emulator.service, base, files)
 
         try:
             report = await run_job(store, "/table", SIZE, seed, write, root=GCS_ROOT)

@@ -8,8 +8,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 
@@ -34,9 +33,9 @@ from tests.support.storms import (
     STORM,
     Size,
     check,
-    fill,
     objects_of,
     run_job,
+    upload,
 )
 
 SIZE = Size(tasks=10, files=100)
@@ -77,8 +76,11 @@ async def storm(seed: int, say: Callable[[str], object] = lambda text: None) -> 
     options = {"endpoint_url": "http://gcs.test", "token": "anon"}
     made = GcsStore(parse_url(GCS_ROOT + "/"), options, environ={}, transport=transport)
     store = wrap(made, StoreSettings(random.Random(seed), attempts=20))
+
+    async def write(base: str, files: Mapping[str, bytes]) -> None:
+        upload(service, base, files)
+
     try:
-        write = partial(fill, store)
         report = await run_job(store, "/table", SIZE, seed, write, root=GCS_ROOT)
     finally:
         await store.aclose()

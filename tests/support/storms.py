@@ -95,6 +95,12 @@ def place(account: Account, base: str, files: Mapping[str, bytes]) -> None:
         account.append(FILESYSTEM, path, 0, data, flush=True)
 
 
+def upload(service: Service, base: str, files: Mapping[str, bytes]) -> None:
+    """Put files below a directory of the bucket, without any request."""
+    for name, data in files.items():
+        service.insert(BUCKET, f"{base[1:]}/{name}", data)
+
+
 def etags_of(account: Account, path: str) -> dict[str, str]:
     """Return the etag of each file below a directory, by its name without the directories."""
     found: dict[str, str] = {}

@@ -1,0 +1,312 @@
+"""What a bucket can refuse, do in parts, or keep; and jobs that meet it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec
+
+import pytest
+
+from asynccommit.errors import CommitError
+from asynccommit.sim.faults import Climate, Fault
+from asynccommit.sim.gcs.bucket import WEEK
+from asynccommit.sim.gcs.model import Limits, Retention
+from asynccommit.sim.gcs.quotas import FLAT
+from asynccommit.sim.loop import run_virtual
+from tests.crash.jobs import Driver, Scenario, commit, driver
+from tests.crash.recovery import Hand, Job, places, ready, until_death
+from tests.crash.scenarios import IN_THE_WAY, REPLACE_PARTITIONS
+from tests.crash.worlds import GCS
+from tests.support.crashes import DEST, clock
+from tests.support.gcs_crashes import BUCKET, GcsWorld
+
+OLD = f"{DEST}/day=1/part-old-0"[1:]
+"""The name of a file that both jobs here replace."""
+JOBS = (IN_THE_WAY, REPLACE_PARTITIONS)
+
+P = ParamSpec("P")
+
+
+def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Return a test whose waiting takes no time."""
+
+    @wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        run_virtual(test(*args, **kwargs))
+
+    return run
+
+
+async def opened(scenario: Scenario, kind: str) -> tuple[Job, GcsWorld]:
+    """Return a job whose tasks have committed, in a bucket."""
+    job, world = await ready(scenario, kind)
+    assert isinstance(world, GcsWorld)
+    return job, world
+
+
+async def refused(job: Job, who: Driver) -> str:
+    """Commit a job, and return why that fails."""
+    with pytest.raises(CommitError) as caught:
+        await commit(job.scenario, who, job.tasks)
+    who.process.kill()
+    return str(caught.value)
+
+
+def source(world: GcsWorld) -> str:
+    """Return the name of a file that a task has written."""
+    return next(path[1:] for path in world.tree() if "/tasks/" in path and "/part-" in path)
+
+
+# --- in parts ---------------------------------------------------------------------------------
+
+
+LARGE = Scenario(
+    "large",
+    ({"day=1/part-old-0": "a" * 1000}, {"loose/part-0": "b" * 1000}),
+    {f"/{OLD}": "old" * 400, f"{DEST}/loose": "loose" * 200},
+    options={"delete_target_files": True},
+)
+
+
+@pytest.mark.parametrize("act", ["resume", "rollback"])
+@in_virtual_time
+async def test_copies_in_several_calls(act: str) -> None:
+    """A process may die between two calls of one copy as well."""
+    job, world = await opened(LARGE, "steps")
+    world.service.limits = Limits(rewrite_bytes=300)
+    whole = driver(world.copy(), LARGE, "whole")
+    await commit(LARGE, whole, job.tasks)
+    calls = [what for what in whole.process.writes if what.startswith("rewrite")]
+    assert len(calls) >= 4 * len({*calls})
+
+    for crash in places(len(whole.process.writes), once=True)[::2]:
+        there = world.copy()
+        first = driver(there, LARGE, "first", crash=crash)
+        await until_death(first, commit(LARGE, first, job.tasks))
+        assert await Hand(job, there, "second").end(act) == []
+
+
+# --- too many ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", GCS)
+@in_virtual_time
+async def test_one_hot_object(kind: str) -> None:
+    """A name that is refused again and again is waited for, and nothing else fails for it."""
+    job, world = await opened(IN_THE_WAY, kind)
+    rules = (
+        Fault("before", path="part-old-0", times=12),
+        Fault("before", path="_SUCCESS", times=6),
+    )
+    world.storm(random.Random(0), Climate(rules))
+    await commit(IN_THE_WAY, driver(world, IN_THE_WAY, "first"), job.tasks)
+
+    assert world.weather is not None
+    assert world.weather.struck.total() == 18
+    assert job.committed(world.tree()) == []
+
+
+@pytest.mark.parametrize("kind", GCS)
+@in_virtual_time
+async def test_one_change_of_a_name_a_second(kind: str) -> None:
+    """The quotas of a real bucket are kept, or waited for."""
+    job, world = await opened(IN_THE_WAY, kind)
+    world.service.patch_bucket(BUCKET, {"quotas": FLAT})
+    await commit(IN_THE_WAY, driver(world, IN_THE_WAY, "first"), job.tasks)
+
+    assert job.committed(world.tree()) == []
+
+
+# --- strangers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", GCS)
+@in_virtual_time
+async def test_a_task_file_that_a_stranger_wrote_again(kind: str) -> None:
+    """The commit names the object with both generations, publishes it not, and is rolled back."""
+    job, world = await opened(IN_THE_WAY, kind)
+    name = source(world)
+    was = world.service.get(BUCKET, name).generation
+    now = world.service.insert(BUCKET, name, b"of a stranger").generation
+
+    said = await refused(job, driver(world, IN_THE_WAY, "first"))
+
+    assert name in said
+    assert str(was) in said
+    assert str(now) in said
+    assert world.service.get(BUCKET, name).generation == now
+    assert await Hand(job, world, "second").end("rollback") == []
+
+
+@pytest.mark.parametrize("scenario", JOBS, ids=str)
+@pytest.mark.parametrize("kind", GCS)
+@in_virtual_time
+async def test_an_old_file_that_a_stranger_wrote_again(scenario: Scenario, kind: str) -> None:
+    """The commit names the object with both generations, and what the stranger wrote stays."""
+    job, world = await opened(scenario, kind)
+    was = world.service.get(BUCKET, OLD).generation
+    first = driver(world, scenario, "first")
+    number = await begun(job, world)
+
+    async def intrude() -> None:
+        world.service.insert(BUCKET, OLD, b"of a stranger")
+
+    first.process.hooks[number + 1] = intrude
+    said = await refused(job, first)
+    now = world.service.get(BUCKET, OLD)
+
+    assert f"/{OLD}" in said
+    assert str(was) in said
+    assert str(now.generation) in said
+    assert now.content.data == b"of a stranger"
+    await Hand(job, world, "second").act("rollback")
+    assert world.service.get(BUCKET, OLD).content.data == b"of a stranger"
+
+
+async def begun(job: Job, world: GcsWorld) -> int:
+    """Return the number of the write with which a commit begins."""
+    whole = driver(world.copy(), job.scenario, "whole")
+    await commit(job.scenario, whole, job.tasks)
+    named = enumerate(whole.process.writes, 1)
+    return next(number for number, what in named if what.endswith("commit-record.json"))
+
+
+# --- what is kept -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("act", ["resume", "rollback"])
+@pytest.mark.parametrize("versioning", [False, True], ids=["soft delete", "versioning"])
+@in_virtual_time
+async def test_versions_that_are_kept(versioning: bool, act: str) -> None:
+    """What was deleted or moved, and can be brought back, is not taken for being there."""
+    job, world = await opened(IN_THE_WAY, "flat")
+    world.service.patch_bucket(BUCKET, {"versioning": versioning, "soft_delete": WEEK})
+    whole = driver(world.copy(), IN_THE_WAY, "whole")
+    await commit(IN_THE_WAY, whole, job.tasks)
+
+    for crash in places(len(whole.process.writes), once=True)[::2]:
+        there = world.copy()
+        first = driver(there, IN_THE_WAY, "first", crash=crash)
+        await until_death(first, commit(IN_THE_WAY, first, job.tasks))
+        assert await Hand(job, there, "second").end(act) == []
+
+
+# --- what is held -----------------------------------------------------------------------------
+
+
+def hold(world: GcsWorld, name: str, held: bool) -> None:
+    """Put an object under a hold, or release it."""
+    world.service.patch(BUCKET, name, {"temporary_hold": held})
+
+
+@pytest.mark.parametrize("act", ["resume", "rollback", "commit"])
+@pytest.mark.parametrize("kind", GCS)
+@in_virtual_time
+async def test_an_object_under_a_hold(kind: str, act: str) -> None:
+    """The commit says so, and can be finished or undone as soon as it is released."""
+    job, world = await opened(IN_THE_WAY, kind)
+    hold(world, OLD, held=True)
+
+    said = await refused(job, driver(world, IN_THE_WAY, "first"))
+    hold(world, OLD, held=False)
+
+    assert f"/{OLD}" in said
+    assert "hold" in said
+    assert await Hand(job, world, "second").end(act) == []
+
+
+@pytest.mark.parametrize("act", ["resume", "rollback"])
+@pytest.mark.parametrize("kind", GCS)
+@in_virtual_time
+async def test_an_object_under_retention(kind: str, act: str) -> None:
+    """The commit says until when, and can be finished or undone afterwards."""
+    job, world = await opened(IN_THE_WAY, kind)
+    until = clock() + 3600
+    world.service.patch(BUCKET, OLD, {"retention": Retention("Unlocked", until)})
+
+    said = await refused(job, driver(world, IN_THE_WAY, "first"))
+    await asyncio.sleep(3700)
+    world.service.patch(BUCKET, OLD, {"retention": None})
+
+    assert f"/{OLD}" in said
+    assert "until 20" in said
+    assert await Hand(job, world, "second").end(act) == []
+
+
+@pytest.mark.parametrize("act", ["resume", "rollback"])
+@in_virtual_time
+async def test_a_task_file_under_a_hold(act: str) -> None:
+    """The same for what a task has written."""
+    job, world = await opened(REPLACE_PARTITIONS, "flat")
+    name = source(world)
+    hold(world, name, held=True)
+
+    said = await refused(job, driver(world, REPLACE_PARTITIONS, "first"))
+    hold(world, name, held=False)
+
+    assert f"/{name}" in said
+    assert "hold" in said
+    assert await Hand(job, world, "second").end(act) == []
+
+
+# --- what is not allowed ----------------------------------------------------------------------
+
+
+NEEDED = [
+    *((kind, verb) for kind in GCS for verb in ("create", "get", "list")),
+    *(("flat", "move"), ("hns", "move"), ("steps", "delete")),
+]
+
+
+@pytest.mark.parametrize("kind, verb", NEEDED)
+@in_virtual_time
+async def test_a_permission_that_is_missing(kind: str, verb: str) -> None:
+    """The commit names it, loses nothing, and is done once it is granted."""
+    job, world = await opened(IN_THE_WAY, kind)
+    permission = f"storage.objects.{verb}"
+    world.service.denied.add(permission)
+
+    said = await refused(job, driver(world, IN_THE_WAY, "first"))
+    world.service.denied.clear()
+
+    assert permission in said
+    assert await Hand(job, world, "second").end("commit") == []
+
+
+@pytest.mark.parametrize("act", ["resume", "rollback"])
+@pytest.mark.parametrize("kind, verb", NEEDED)
+@in_virtual_time
+async def test_a_permission_that_is_lost(kind: str, verb: str, act: str) -> None:
+    """The same when a commit had begun; and while it is missing nothing can be undone either."""
+    job, world = await opened(IN_THE_WAY, kind)
+    permission = f"storage.objects.{verb}"
+    first = driver(world, IN_THE_WAY, "first")
+
+    async def lose() -> None:
+        world.service.denied.add(permission)
+
+    first.process.hooks[await begun(job, world) + 2] = lose
+    said = await refused(job, first)
+    assert permission in said
+    with pytest.raises(CommitError, match=permission):
+        await Hand(job, world, "second").act(act)
+    world.service.denied.clear()
+
+    assert await Hand(job, world, "third").end(act) == []
+
+
+@pytest.mark.parametrize("kind", ["flat", "hns"])
+@in_virtual_time
+async def test_whoever_may_not_delete(kind: str) -> None:
+    """Such a one may move: the job is committed, says that it is not cleaned up, and is later."""
+    job, world = await opened(IN_THE_WAY, kind)
+    world.service.denied.add("storage.objects.delete")
+
+    report = await commit(IN_THE_WAY, driver(world, IN_THE_WAY, "first"), job.tasks)
+    world.service.denied.clear()
+
+    assert ["storage.objects.delete" in text for text in report.warnings] == [True]
+    assert await Hand(job, world, "second").end("commit") == []
