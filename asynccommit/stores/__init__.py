@@ -93,8 +93,13 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
     pace: Policy = Throttle(settings.rate)
     if traits.account:
         total = Ceilings(math.inf if settings.rate is None else settings.rate)
-        # A store may learn of its bucket, and so of its ramp, by its first request.
-        pace = Adaptive(traits, settings.ceilings.lower(total), lambda: store.traits.ramp)
+        # A store may learn by its first requests what its bucket takes, and what a rename costs.
+        pace = Adaptive(
+            traits,
+            settings.ceilings.lower(total),
+            lambda: store.traits.ramp,
+            lambda: store.traits.costs,
+        )
     attempts = settings.attempts
     if attempts is None:
         attempts = _FAR if traits.account else _NEAR
