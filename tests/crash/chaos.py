@@ -10,15 +10,14 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from asynccommit.errors import CommitError
 from asynccommit.job import TaskCommit
-from asynccommit.options import Mode, OnFailure, OnUnfinished
+from asynccommit.options import Mode, OnUnfinished
 from asynccommit.results import AbortReport, JobReport
 from asynccommit.sim.crashes import Crash, Stop, When
-from asynccommit.sim.faults import LATE, Climate
 from asynccommit.sim.invariants import (
     Item,
     Tree,
@@ -30,12 +29,10 @@ from asynccommit.sim.invariants import (
     untouched,
     visible,
 )
-from asynccommit.sim.latency import Latency
+from tests.crash.draws import LEASE, draw_climate, draw_scenario
 from tests.crash.jobs import (
-    DIAGNOSTICS,
     JOB,
     JOB_DIR,
-    REPORTS,
     Driver,
     Scenario,
     commit,
@@ -44,18 +41,14 @@ from tests.crash.jobs import (
     run_tasks,
 )
 from tests.crash.recovery import has_begun, until_death
-from tests.crash.scenarios import OLD, OTHERS
 from tests.crash.worlds import new_world
 from tests.support.crashes import DEST, ModelWorld, Watch
-from tests.support.storms import STORM
 
 SECOND = "job_202601010000_0009"
-LEASE = 300.0
 ROUNDS = 25
 FOREVER = 1e6
 ZOMBIE = b"of a zombie"
 _ZOMBIE_MANIFEST = re.compile(rb'"taskAttemptID" *: *"attempt_\w+_m_\d+_[1-9]\d*"').search
-_LATENCY = Latency("lognormal", 0.03, 0.8)
 HOSTS = ("driver-0", "driver-1")
 
 
@@ -109,7 +102,8 @@ class Story:
         draw = self.rng.random()
         if draw < 0.45:
             when = self.rng.choice([When.BEFORE, When.AFTER, When.LATE])
-            return {"crash": Crash(self.rng.randint(1, 70), when, self.rng.uniform(0, 20))}
+            late = self.rng.uniform(0, self.rng.choice([20, LEASE * 2]))
+            return {"crash": Crash(self.rng.randint(1, 70), when, late)}
         if draw < 0.75:
             seconds = self.rng.choice([2.0, LEASE / 2, LEASE * 0.8, LEASE * 1.5, LEASE * 4])
             asked = self.rng.randint(1, 120)
@@ -118,58 +112,6 @@ class Story:
 
 
 # --- the job ----------------------------------------------------------------------------------
-
-
-def draw_scenario(rng: random.Random) -> Scenario:
-    """Return a job with a few tasks, files and directories, in one of the modes."""
-    mode = rng.choice([Mode.APPEND, Mode.APPEND, Mode.REPLACE_TABLE, Mode.REPLACE_PARTITIONS])
-    places = ["day=1/", "day=2/", "day=3/hour=1/", "new/deep/"]
-    places += [""] if mode is not Mode.REPLACE_PARTITIONS else []
-    tasks = [
-        {
-            f"{rng.choice(places)}part-{task}-{number}": f"content {task} {number}"
-            for number in range(rng.randint(1, 5))
-        }
-        for task in range(rng.randint(1, 4))
-    ]
-    options = draw_options(rng)
-    if options["delete_target_files"] and mode is Mode.APPEND:
-        tasks[0] |= {"day=1/part-old-0": "in the place of a file", "loose/part-0": "of another"}
-    absolute = {0: {"0-away": "/elsewhere/new/part-0"}} if rng.random() < 0.15 else {}
-    return Scenario(
-        "drawn",
-        tuple(tasks),
-        rng.choice([{}, OTHERS, {**OLD, **OTHERS}, OLD]),
-        mode,
-        options=options,
-        absolute=absolute,
-        etags=rng.random() < 0.85,
-        messages=bool(absolute) or rng.random() < 0.8,
-    )
-
-
-def draw_options(rng: random.Random) -> dict[str, Any]:
-    """Return how the job is committed."""
-    options: dict[str, Any] = {"outside": True, "delete_target_files": rng.random() < 0.3}
-    if rng.random() < 0.15:
-        options["on_failure"] = OnFailure.ROLLBACK
-    if rng.random() < 0.1:
-        options["mark_success"] = False
-    if rng.random() < 0.1:
-        options["validate"] = False
-    if rng.random() < 0.2:
-        options |= {"report_directory": REPORTS, "diagnostics_directory": DIAGNOSTICS}
-    return options
-
-
-def draw_climate(rng: random.Random) -> Climate:
-    """Return a storm; in some what is late is so by more than a lease."""
-    late = Latency("uniform", 0.0, LEASE * 3) if rng.random() < 0.3 else None
-    rules = [
-        replace(rule, delay=late) if late is not None and rule.kind == LATE else rule
-        for rule in STORM.faults
-    ]
-    return Climate(tuple(rules), _LATENCY)
 
 
 async def begin(seed: int, kind: str) -> Story:

@@ -18,7 +18,7 @@ from tests.crash.test_zombies import LEASE, act_as, finish, judge
 from tests.crash.worlds import KINDS
 from tests.support.crashes import ModelWorld
 
-RACES = int(os.environ.get("ASYNCCOMMIT_RACES", "10"))
+RACES = int(os.environ.get("ASYNCCOMMIT_RACES", "6"))
 WITHIN = 2.5  # about what a commit takes
 SLOW = Climate((), Latency("lognormal", 0.05, 0.8))
 

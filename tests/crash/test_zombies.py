@@ -255,4 +255,4 @@ def test_the_smallest_meetings(kind: str) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)
 def test_some_meetings(scenario: Scenario, kind: str) -> None:
     """The same for jobs that have more in them, and replace what is there."""
-    assert some(scenario, kind, WAKES if kind == "adls" else WAKES // 10) == []
+    assert some(scenario, kind, WAKES if kind == "adls" else WAKES // 16) == []

@@ -48,7 +48,7 @@ async def test_every_job_ends_committed(seed: int) -> None:
         struck = emulator.weather.struck
 
         assert report.files == SIZE.tasks * SIZE.files
-        check(objects_of(emulator.service, "/table"), SIZE)
+        check(objects_of(emulator.service, "/table"), SIZE, late=True)
         recover = next(policy for policy in store.policies if isinstance(policy, Recover))
         assert recover.recovered["rename"] > 0
         assert struck["cut move"] > 0

@@ -86,7 +86,7 @@ async def storm(seed: int, say: Callable[[str], object] = lambda text: None) -> 
         await store.aclose()
 
     assert report.files == SIZE.tasks * SIZE.files
-    check(objects_of(service, "/table"), SIZE)
+    check(objects_of(service, "/table"), SIZE, late=True)
     recover = next(policy for policy in store.policies if isinstance(policy, Recover))
     say(f"{transport.requests} {transport.trace.hexdigest()} {time()} {rng.random()}")
     return recover.recovered.total()

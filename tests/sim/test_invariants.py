@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
+from asynccommit.formats.commit_record import CommitRecord, Owner, encode_record
 from asynccommit.sim.invariants import (
     Item,
     Tree,
@@ -24,6 +25,7 @@ from asynccommit.sim.invariants import (
     untouched,
     visible,
     within,
+    words_of,
 )
 from asynccommit.sim.store import Account, Limits
 
@@ -156,6 +158,77 @@ def test_no_leftovers() -> None:
     left = tree(**empty, **{f"{JOB_DIR}/00/commit-record.json": Item(b"{}")})
     assert f"{JOB_DIR}/00/commit-record.json is left" in no_leftovers(left, JOB_DIR, late=True)
     assert no_leftovers(tree(**{f"{JOB_DIR}2": Item()}), JOB_DIR) == []
+
+
+RECORD = CommitRecord(
+    job_id="job",
+    attempt=0,
+    started_ms=0,
+    owner=Owner("owner", "host", "alice"),
+    lease=300.0,
+    files=1,
+    bytes=1,
+    manifests="sha256:all",
+    tasks={},
+    mode="append",
+    options={"planVersion": "7"},
+    plan_id="plan",
+)
+PLACE = f"{JOB_DIR}/00"
+SAID = {
+    f"{PLACE}/{name}": Item(b"x", version="7")
+    for name in (
+        *("commit-plan-plan-00000.json", "commit-owner-000002.json", "commit-outcome.json"),
+        *("commit-alive-000001-000001.json", "commit-epoch-000001/_SUCCESS.tmp"),
+    )
+}
+OTHER = {
+    "_temporary/job/00/manifests/m": Item(b"x"),
+    "_temporary/job/00/tasks/a/f": Item(b"x"),
+    "_temporary/job/00/commit-epoch-000001/aside/in/f": Item(b"x"),
+}
+"""No words, wherever they are."""
+
+
+def with_record(data: bytes, **changed: Item | None) -> dict[str, Item]:
+    """Return a tree in which a job's owner has said something."""
+    return tree(**{**SAID, f"{PLACE}/commit-record.json": Item(data), **changed})
+
+
+def test_words_of_nothing() -> None:
+    """What owners say is rubbish without a record, with one of an abort, and without its plan."""
+    record = encode_record(RECORD)
+    place = {f"{PLACE}/commit-record.json"}
+    plan = f"{PLACE}/commit-plan-plan-00000.json"
+
+    assert words_of(tree(**SAID, **OTHER)) == SAID.keys()
+    assert words_of(with_record(b"\0", **OTHER)) == SAID.keys() | place
+    assert words_of(with_record(record, **{plan: None})) == (SAID.keys() | place) - {plan}
+    assert words_of(with_record(record, **{plan: Item(b"x", version="8")})) == SAID.keys() | place
+
+
+def test_words_of_a_commit() -> None:
+    """With a record and its plan, with an end, or with what nobody can read, it is none."""
+    record = encode_record(RECORD)
+    plan = f"{PLACE}/commit-plan-plan-00000.json"
+    end = {f"{PLACE}/commit-epoch-000001.done": Item(b"x")}
+
+    assert words_of(with_record(record)) == set()
+    assert words_of(with_record(record, **{plan: None}, **end)) == set()
+    assert words_of(with_record(b"no record", **{plan: None})) == set()
+
+
+def test_words_are_allowed_where_it_is_said() -> None:
+    """And nothing else with them."""
+    said = tree(**SAID)
+
+    assert len(no_leftovers(said, JOB_DIR, late=True)) == len(SAID)
+    assert no_leftovers(said, JOB_DIR, late=True, words=True) == []
+    assert same(tree(), said, late=True, words=True) == []
+    assert restored(tree(), said, late=True, words=True) == []
+    assert abortable(tree(), said, words=True) == []
+    for path, item in OTHER.items():
+        assert len(no_leftovers(tree(**SAID, **{path: item}), JOB_DIR, late=True, words=True)) == 1
 
 
 def test_resume_equals_undisturbed() -> None:

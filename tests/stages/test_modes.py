@@ -152,7 +152,7 @@ async def test_a_store_that_cannot_rename_directories() -> None:
     run = Run(store, Layout(Address("abfs", "data@x", DEST), "job"), Options(), HOST)
     plan = Plan(Loaded(run.options, run.store.traits))
     await plan_replacement(run, plan, (), Mode.APPEND)
-    with pytest.raises(UnsupportedError, match="cannot rename directories"):
+    with pytest.raises(UnsupportedError, match="can neither rename directories nor"):
         await plan_replacement(run, plan, (), Mode.REPLACE_TABLE)
 
 
