@@ -19,6 +19,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from asynccommit.errors import StoreError
+from asynccommit.parts import Part
 
 
 class Kind(Enum):
@@ -85,6 +86,52 @@ class Ramp(NamedTuple):
     doubling: float
 
 
+class Upload(NamedTuple):
+    """An upload that has been begun, and neither completed nor aborted.
+
+    Attributes:
+        path: where the file appears when it is completed.
+        upload_id: the service's name for it.
+        initiated: seconds since the epoch, or 0.0 if unknown.
+    """
+
+    path: str
+    upload_id: str
+    initiated: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPage:
+    """One page of uploads; ``token`` asks for the next one and is ``None`` at the end."""
+
+    entries: tuple[Upload, ...]
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartPage:
+    """One page of the parts of an upload, by number, with their bytes."""
+
+    entries: tuple[tuple[int, Part, int], ...]
+    token: str | None = None
+
+
+class Multipart(NamedTuple):
+    """What the parts of an upload may be.
+
+    Attributes:
+        smallest: bytes of every part but the last.
+        largest: bytes of a part.
+        parts: of one upload at most.
+        conditional: ``complete_upload(overwrite=False)`` is atomic against other writers.
+    """
+
+    smallest: int = 5 << 20
+    largest: int = 5 << 30
+    parts: int = 10_000
+    conditional: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What a store can do, as data: ask here, never for the store's class or name.
@@ -104,6 +151,8 @@ class Traits:
         atomic_put: ``put`` makes the whole file visible in one moment, and nothing before.
         recursive_delete: ``delete_tree`` can be asked; else ``list_tree`` and ``delete_many``.
         bulk_delete: how many files one ``delete_many`` takes; 0 where there is none.
+        conditional_delete: ``delete_many`` deletes nothing whose etag is another.
+        multipart: files can be uploaded in parts and completed later; ``None`` where they cannot.
         consistent_listing: a listing shows every change that was acknowledged before it.
         tokens: the store remembers the ``token`` of a rename or put, and ``head`` returns it.
         put_tokens: it remembers those of puts only.
@@ -130,6 +179,8 @@ class Traits:
     atomic_put: bool = False
     recursive_delete: bool = True
     bulk_delete: int = 0
+    conditional_delete: bool = True
+    multipart: Multipart | None = None
     consistent_listing: bool = True
     tokens: bool = False
     put_tokens: bool = False
@@ -280,4 +331,53 @@ class BulkStore(Store, Protocol):
         Returns what became of each, ``None`` for deleted. Of a single entry, an error that may
         pass is raised and not returned, so that it is sent again like any other request.
         """
+        ...
+
+
+class MultipartStore(BulkStore, Protocol):
+    """A store that takes files in parts: nothing of one is visible until it is completed.
+
+    ``Traits.multipart`` is what the parts may be. An upload can be completed once, and not after
+    it was aborted: whichever comes first ends it, and from then on it is not there.
+    """
+
+    async def create_upload(self, path: str) -> str:
+        """Begin an upload of the file ``path``, and return the service's name for it."""
+        ...
+
+    async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
+        """Send the part ``number``, from 1, again if need be: the last one sent counts.
+
+        Raises ``NotFoundError`` if there is no such upload.
+        """
+        ...
+
+    async def complete_upload(
+        self, path: str, upload_id: str, parts: Sequence[Part], *, overwrite: bool = True
+    ) -> Info:
+        """Make the file ``path`` of ``parts``, in one moment, and return what is there now.
+
+        Raises ``NotFoundError`` if there is no such upload (any more), ``ExistsError`` if something
+        is at ``path`` and ``overwrite`` is false: the upload is still there then. Raises
+        ``PreconditionError`` if ``parts`` are not what was sent, or too small.
+        """
+        ...
+
+    async def completed(self, path: str, parts: Sequence[Part]) -> Info | None:
+        """Return what is at ``path`` if completing ``parts`` made it; ``None`` if it did not.
+
+        Raises ``OutcomeUnknownError`` if something is there of which the service does not tell.
+        """
+        ...
+
+    async def abort_upload(self, path: str, upload_id: str) -> None:
+        """Delete an upload and its parts. Raises ``NotFoundError`` if there is none (any more)."""
+        ...
+
+    async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
+        """Return one page of the uploads of files below ``path``; none is an empty page."""
+        ...
+
+    async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:
+        """Return one page of the parts that were sent. Raises ``NotFoundError``."""
         ...

@@ -13,12 +13,17 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from asynccommit.errors import StoreError
-from asynccommit.store import Info, Page, Store, Traits
+from asynccommit.parts import Part
+from asynccommit.store import Info, Page, PartPage, Store, Traits, UploadPage
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
 _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
-_BULK = ("list_tree", "delete_many")  # of stores that have them
+_SOME = (  # of stores that have them
+    *("list_tree", "delete_many"),
+    *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
+    *("list_uploads", "list_parts"),
+)
 
 
 class Op:
@@ -78,7 +83,7 @@ class Policy(Protocol):
 class Wrapped:
     """A store whose every call goes through ``policies``, the outermost first.
 
-    It is a ``Store`` itself, and a ``BulkStore`` where ``store`` is one.
+    It is a ``Store`` itself, and a ``BulkStore`` or ``MultipartStore`` where ``store`` is one.
     """
 
     def __init__(self, store: Store, *policies: Policy) -> None:
@@ -136,6 +141,45 @@ class Wrapped:
         said = await self._call(Op("delete_many", (entries,), True, True))
         return said
 
+    async def create_upload(self, path: str) -> str:
+        """See ``MultipartStore.create_upload``."""
+        upload_id: str = await self._call(Op("create_upload", (path,), True, True))
+        return upload_id
+
+    async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
+        """See ``MultipartStore.put_part``."""
+        part: Part
+        part = await self._call(Op("put_part", (path, upload_id, number, data), True, True))
+        return part
+
+    async def complete_upload(
+        self, path: str, upload_id: str, parts: Sequence[Part], *, overwrite: bool = True
+    ) -> Info:
+        """See ``MultipartStore.complete_upload``."""
+        args, options = (path, upload_id, parts), {"overwrite": overwrite}
+        info: Info = await self._call(Op("complete_upload", args, True, False, options))
+        return info
+
+    async def completed(self, path: str, parts: Sequence[Part]) -> Info | None:
+        """See ``MultipartStore.completed``."""
+        info: Info | None = await self._call(Op("completed", (path, parts), False, True))
+        return info
+
+    async def abort_upload(self, path: str, upload_id: str) -> None:
+        """See ``MultipartStore.abort_upload``."""
+        await self._call(Op("abort_upload", (path, upload_id), True, True))
+
+    async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
+        """See ``MultipartStore.list_uploads``."""
+        page: UploadPage = await self._call(Op("list_uploads", (path, token), False, True))
+        return page
+
+    async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:
+        """See ``MultipartStore.list_parts``."""
+        page: PartPage
+        page = await self._call(Op("list_parts", (path, upload_id, token), False, True))
+        return page
+
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         """See ``Store.copy``."""
         await self._call(Op("copy", (source, dest), True, overwrite, {"overwrite": overwrite}))
@@ -170,7 +214,7 @@ def _sender(store: Store) -> Call:
     """Return the innermost call: the store's own method, looked up once."""
     table: dict[str, Callable[..., Awaitable[Any]]]
     table = {name: getattr(store, name) for name in (*_READS, *_WRITES)}
-    table |= {name: getattr(store, name) for name in _BULK if hasattr(store, name)}
+    table |= {name: getattr(store, name) for name in _SOME if hasattr(store, name)}
 
     def send(op: Op) -> Awaitable[Any]:
         return table[op.name](*op.args, **op.options)

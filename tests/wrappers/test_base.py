@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import NotFoundError
-from asynccommit.store import Info, Kind, Page, Store, Traits
+from asynccommit.store import BulkStore, Info, Kind, MultipartStore, Page, Store, Traits
 from asynccommit.wrappers.base import Call, Op, Wrapped
 
 METHODS = [
     name
-    for name, member in vars(Store).items()
+    for contract in (Store, BulkStore, MultipartStore)
+    for name, member in vars(contract).items()
     if inspect.iscoroutinefunction(member) and name != "aclose"
 ]
 
@@ -31,7 +32,7 @@ class Echo:
     def __getattr__(self, name: str) -> Callable[..., Awaitable[None]]:
         if name not in METHODS:
             raise AttributeError(name)
-        signature = inspect.signature(getattr(Store, name))
+        signature = inspect.signature(getattr(MultipartStore, name))
 
         async def echo(*args: object, **options: object) -> None:
             self.asked.append({"method": name, **signature.bind(None, *args, **options).arguments})
@@ -64,7 +65,7 @@ class Note:
 @pytest.mark.parametrize("defaults", [True, False])
 async def test_every_method_is_forwarded_with_all_its_arguments(name: str, defaults: bool) -> None:
     """Each argument of each method of the contract, given or defaulted, reaches the store."""
-    parameters = list(inspect.signature(getattr(Store, name)).parameters.values())[1:]
+    parameters = list(inspect.signature(getattr(MultipartStore, name)).parameters.values())[1:]
     given: dict[str, object] = {}
     for parameter in parameters:
         if parameter.default is inspect.Parameter.empty:
@@ -87,7 +88,7 @@ async def test_every_method_is_forwarded_with_all_its_arguments(name: str, defau
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_has_the_signature_of_the_contract(name: str) -> None:
     """Names, kinds and defaults of parameters are those of the protocol."""
-    expected = inspect.signature(getattr(Store, name))
+    expected = inspect.signature(getattr(MultipartStore, name))
     assert inspect.signature(getattr(Wrapped, name)) == expected
 
 
