@@ -47,6 +47,8 @@ class Info(NamedTuple):
         writable: false if the store knows that the caller may not make files in this directory.
         token: what the request that brought this object here was marked with, where the store
             remembers it (``Traits.tokens``); listings leave it out.
+        held: until when the store lets nobody move or delete it, in seconds since the epoch, and
+            ``math.inf`` for until somebody releases it; 0.0 if it is free.
     """
 
     path: str
@@ -57,6 +59,7 @@ class Info(NamedTuple):
     volume: int = 0
     writable: bool = True
     token: str | None = None
+    held: float = 0.0
 
     @property
     def is_dir(self) -> bool:
@@ -372,6 +375,10 @@ class MultipartStore(BulkStore, Protocol):
 
     async def abort_upload(self, path: str, upload_id: str) -> None:
         """Delete an upload and its parts. Raises ``NotFoundError`` if there is none (any more)."""
+        ...
+
+    async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
+        """Write the empty file ``path``, with what is to be said of it; one there is replaced."""
         ...
 
     async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:

@@ -22,7 +22,7 @@ _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
     *("list_tree", "delete_many"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
-    *("list_uploads", "list_parts"),
+    *("list_uploads", "list_parts", "put_marker"),
 )
 
 
@@ -168,6 +168,11 @@ class Wrapped:
     async def abort_upload(self, path: str, upload_id: str) -> None:
         """See ``MultipartStore.abort_upload``."""
         await self._call(Op("abort_upload", (path, upload_id), True, True))
+
+    async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
+        """See ``MultipartStore.put_marker``."""
+        info: Info = await self._call(Op("put_marker", (path, metadata), True, True))
+        return info
 
     async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
         """See ``MultipartStore.list_uploads``."""
