@@ -7,13 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.demo import hadoop_gcs
-from asynccommit.demo.hadoop_jars import cached_jar
+from asynccommit.demo import hadoop_gcs, hadoop_s3
+from asynccommit.demo.hadoop_jars import Dependency, cached_jar, cached_jars
 from asynccommit.errors import UnsupportedError
 
 FETCHES = """#!/bin/sh
 for word in "$@"; do
   case "$word" in -DoutputDirectory=*) printf jar > "${word#*=}/a-1.jar" ;; esac
+done
+"""
+FETCHES_ALL = """#!/bin/sh
+cp pom.xml "$XDG_CACHE_HOME/seen.xml"
+echo "$@" > "$XDG_CACHE_HOME/said"
+for word in "$@"; do
+  case "$word" in
+    -DoutputDirectory=*) mkdir "${word#*=}"; touch "${word#*=}/b-1.jar" "${word#*=}/a-1.jar" ;;
+  esac
 done
 """
 FAILS = "#!/bin/sh\necho '[ERROR] no such artifact'\nexit 1\n"
@@ -79,3 +88,35 @@ def test_connector_is_pinned(bin_: Path) -> None:
     maven(bin_, FETCHES.replace("a-1.jar", f"gcs-connector-{hadoop_gcs.VERSION}-shaded.jar"))
     with pytest.raises(UnsupportedError, match=f"another .*gcs-connector.*{DIGEST}"):
         hadoop_gcs.client_jar()
+
+
+def test_jars_are_fetched_once_with_what_they_need(bin_: Path) -> None:
+    """Maven reads what is wanted and what is not; then the jars are there, in order."""
+    maven(bin_, FETCHES_ALL)
+    wanted = [Dependency("g", "a", "1", without=(("big", "bundle"),)), Dependency("g", "b", "1")]
+    jars = cached_jars("set", wanted, without_groups=("x", "y"))
+    maven(bin_, FAILS)
+    cache = bin_.parent / "cache"
+    pom = (cache / "seen.xml").read_text()
+
+    assert cached_jars("set", wanted) == jars
+    assert [jar.name for jar in jars] == ["a-1.jar", "b-1.jar"]
+    assert [path.name for path in jars[0].parent.parent.iterdir()] == ["set"]
+    assert pom.count("<artifactId>bundle</artifactId></exclusion>") == 1
+    assert "-DexcludeGroupIds=x,y" in (cache / "said").read_text()
+
+
+def test_jars_that_are_not_to_be_had(bin_: Path) -> None:
+    """Maven's own word is in the message, and nothing is kept."""
+    maven(bin_, FAILS)
+    with pytest.raises(UnsupportedError, match=r"did not fetch set: \[ERROR\] no such artifact"):
+        cached_jars("set", [Dependency("g", "a", "1")])
+
+    assert list((bin_.parent / "cache" / "asynccommit" / "jars").iterdir()) == []
+
+
+def test_client_of_s3_needs_a_known_hadoop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a Hadoop of which the SDK is not known nothing is fetched."""
+    monkeypatch.setattr(hadoop_s3, "hadoop_version", lambda: "2.7.3")
+    with pytest.raises(UnsupportedError, match=r"which SDK Hadoop 2\.7\.3 wants"):
+        hadoop_s3.client_jars()

@@ -7,14 +7,39 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import file_digest
 from importlib.util import find_spec
 from pathlib import Path
 
 from asynccommit.errors import UnsupportedError
 
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 _TIMEOUT = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """What Maven is to bring, with all that it needs but for ``without``, by group and artifact."""
+
+    group: str
+    artifact: str
+    version: str
+    without: Sequence[tuple[str, str]] = ()
+
+    def to_xml(self) -> str:
+        """Return it as a pom says it."""
+        names = f"<groupId>{self.group}</groupId><artifactId>{self.artifact}</artifactId>"
+        leave = "".join(
+            f"<exclusion><groupId>{group}</groupId><artifactId>{artifact}</artifactId></exclusion>"
+            for group, artifact in self.without
+        )
+        return (
+            f"<dependency>{names}<version>{self.version}</version>"
+            f"<exclusions>{leave}</exclusions></dependency>"
+        )
 
 
 def cached_jar(artifact: str, name: str, digest: str | None = None) -> Path:
@@ -28,11 +53,29 @@ def cached_jar(artifact: str, name: str, digest: str | None = None) -> Path:
     Raises:
         UnsupportedError: it cannot be had; says what is missing.
     """
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    jar = Path(base, "asynccommit", "jars", name)
+    jar = _cache() / name
     if not jar.is_file():
         _fetch(artifact, jar, digest)
     return jar
+
+
+def cached_jars(
+    name: str, wanted: Sequence[Dependency], *, without_groups: Sequence[str] = ()
+) -> Sequence[Path]:
+    """Return the jars of ``wanted`` and of all they need, fetched if they are not in the cache.
+
+    Args:
+        name: of the directory in the cache.
+        wanted: what to bring.
+        without_groups: groups of which nothing is brought.
+
+    Raises:
+        UnsupportedError: they cannot be had; says what is missing.
+    """
+    folder = _cache() / name
+    if not folder.is_dir():
+        _fetch_all(folder, wanted, without_groups)
+    return sorted(folder.glob("*.jar"))
 
 
 def hadoop_version() -> str:
@@ -49,14 +92,51 @@ def hadoop_version() -> str:
     raise UnsupportedError(f"there is no Hadoop in {jars}: install pyspark, or set SPARK_HOME")
 
 
-def _fetch(artifact: str, jar: Path, digest: str | None) -> None:
-    """Have Maven copy ``artifact`` to ``jar``. Raises ``UnsupportedError``."""
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base, "asynccommit", "jars")
+
+
+def _fetch_all(folder: Path, wanted: Sequence[Dependency], without_groups: Sequence[str]) -> None:
+    """Have Maven copy what is wanted to ``folder``. Raises ``UnsupportedError``."""
+    _need_maven(folder.name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        Path(scratch, "pom.xml").write_text(_pom(wanted), "utf-8")
+        jars = Path(scratch, "jars")
+        groups = ",".join(without_groups)
+        goal = f"{_PLUGIN}:copy-dependencies"
+        said = _run_maven(goal, scratch, f"-DoutputDirectory={jars}", f"-DexcludeGroupIds={groups}")
+        if not jars.is_dir():
+            raise UnsupportedError(f"mvn did not fetch {folder.name}: {said}")
+        with suppress(OSError):  # another was quicker
+            os.rename(jars, folder)
+    if not folder.is_dir():
+        raise UnsupportedError(f"{folder} cannot be written")
+
+
+def _pom(wanted: Sequence[Dependency]) -> str:
+    needs = "".join(dependency.to_xml() for dependency in wanted)
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>asynccommit</groupId><artifactId>jars</artifactId><version>1</version>"
+        f"<dependencies>{needs}</dependencies></project>"
+    )
+
+
+def _need_maven(artifact: str) -> None:
     if shutil.which("mvn") is None:
         raise UnsupportedError(f"{artifact} is fetched by Maven, and there is no mvn: install it")
+
+
+def _fetch(artifact: str, jar: Path, digest: str | None) -> None:
+    """Have Maven copy ``artifact`` to ``jar``. Raises ``UnsupportedError``."""
+    _need_maven(artifact)
     jar.parent.mkdir(parents=True, exist_ok=True)
     # Copied beside its name and then renamed: others may look for it now.
     with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
-        said = _run_maven(artifact, scratch)
+        goal, what = f"{_PLUGIN}:copy", f"-Dartifact={artifact}"
+        said = _run_maven(goal, scratch, what, f"-DoutputDirectory={scratch}")
         fetched = Path(scratch, jar.name)
         if not fetched.is_file():
             raise UnsupportedError(f"mvn did not fetch {artifact}: {said}")
@@ -70,12 +150,11 @@ def _digest(file: Path) -> str:
         return file_digest(opened, "sha256").hexdigest()
 
 
-def _run_maven(artifact: str, folder: str) -> str:
-    """Have Maven copy ``artifact`` into ``folder``; return the error that it names, if any."""
-    arguments = [f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+def _run_maven(goal: str, folder: str, *arguments: str) -> str:
+    """Have Maven do ``goal`` in ``folder``; return the error that it names, if any."""
     try:
         done = subprocess.run(
-            ["mvn", "-B", "-q", "-C", _COPY, *arguments],
+            ["mvn", "-B", "-q", "-C", goal, *arguments],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -21,7 +21,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Spark's commit protocol with tasks that write manifests and a job commit in the Python driver.
+ * Spark's commit protocol with tasks that write manifests, or upload where nothing can be renamed,
+ * and a job commit in the Python driver.
  *
  * <p>Set by {@code spark.sql.sources.commitProtocolClass}. One instance lives in the driver, copies
  * of it in the tasks. For a scheme that Python has no store for it is Spark's own protocol.
@@ -57,8 +58,11 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
       conf.set(Keys.JOB_UUID, jobId);
       FileSystem fs = new Path(path).getFileSystem(conf);
       int attempt = conf.getInt("mapreduce.job.application.attempt.id", 0);
-      Layout layout = new Layout(fs.makeQualified(new Path(path)), jobId, attempt);
-      taskSide = new TaskSide(layout, fs, conf);
+      Path dest = fs.makeQualified(new Path(path));
+      taskSide =
+          isUploads(dest)
+              ? (TaskSide) UploadTask.of(dest, jobId, attempt, context)
+              : (TaskSide) new ManifestTask(new Layout(dest, jobId, attempt), fs, conf);
     } catch (IOException e) {
       Platform.throwException(e);
     }
@@ -71,7 +75,11 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
       super.setupJob(context);
       if (isOurs()) {
         Configuration conf = context.getConfiguration();
-        jobSide = new JobSide(taskSide.layout, new Path(path).getFileSystem(conf), conf);
+        FileSystem fs = new Path(path).getFileSystem(conf);
+        jobSide =
+            taskSide instanceof UploadTask
+                ? (JobSide) new UploadJob((UploadTask) taskSide, fs, conf)
+                : (JobSide) new ManifestJob(taskSide.layout, fs, conf);
         jobSide.setup(overwritten(), dynamic, conf);
       }
     } catch (IOException e) {
@@ -151,7 +159,10 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
     List tasks = new ArrayList();
     scala.collection.Iterator each = messages.iterator();
     while (each.hasNext()) {
-      tasks.add(((TaskCommitMessage) each.next()).obj());
+      Object message = ((TaskCommitMessage) each.next()).obj();
+      if (message != null) {
+        tasks.add(message);
+      }
     }
     try {
       jobSide.commit(tasks, overwritten(), dynamic, context.getConfiguration());
@@ -170,6 +181,12 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
         LOG.warn("Aborting job {} left something behind", jobId, e);
       }
     }
+  }
+
+  /** Whether nothing can be renamed there, so that tasks upload and the job completes. */
+  private static boolean isUploads(Path dest) {
+    String scheme = dest.toUri().getScheme();
+    return "s3a".equals(scheme) || "s3".equals(scheme);
   }
 
   private boolean isOurs() {

@@ -22,21 +22,28 @@ import org.slf4j.LoggerFactory;
  * in both cases. A Python that answers has done by then what {@code asynccommit.on.failure} says; for
  * one that does not, {@link Undo} does it.
  */
-final class JobSide {
+abstract class JobSide {
   private static final Logger LOG = LoggerFactory.getLogger(JobSide.class);
 
-  private final Layout layout;
-  private final Disk disk;
-  private boolean madeDest = false;
-  private boolean committed = false;
-  private boolean unanswered = false;
+  final Layout layout;
+
+  /** Where the destination is. */
+  final Disk disk;
+
+  /** Where the job's own directory is; the same, but for uploads that are staged elsewhere. */
+  final Disk working;
+
+  boolean madeDest = false;
+  boolean committed = false;
+  boolean unanswered = false;
   private boolean rollsBack = false;
   private Undo undo = null;
   private String settled = null;
 
-  JobSide(Layout layout, FileSystem fs, Configuration conf) {
+  JobSide(Layout layout, FileSystem fs, FileSystem working, Configuration conf) {
     this.layout = layout;
     this.disk = new Disk(fs, conf);
+    this.working = new Disk(working, conf);
   }
 
   /**
@@ -45,38 +52,12 @@ final class JobSide {
    * @param overwrite directories to replace
    * @param dynamic whether each partition with new files replaces the old one
    */
-  void setup(Set overwrite, boolean dynamic, Configuration conf) throws Exception {
-    if (disk.exists(layout.attemptDir)) {
-      throw new IOException("it has begun already, in " + layout.attemptDir);
-    }
-    madeDest = !disk.exists(layout.dest);
-    conf.setBoolean(Keys.MADE_DESTINATION, madeDest);
-    try {
-      disk.mkdirs(layout.manifests);
-      disk.mkdirs(layout.alive);
-      disk.settle(layout.attemptDir, madeDest ? layout.dest.getParent() : layout.dest);
-      Driver.ask(request("check", overwrite, dynamic, conf));
-    } catch (Driver.NoAnswer e) {
-      throw refused(
-          Driver.refusal(
-              "asynccommit: no answer from the Python driver, so job " + layout.jobId
-                  + " was not begun: " + e.getMessage()));
-    } catch (Exception e) {
-      throw refused(e);
-    }
-  }
+  abstract void setup(Set overwrite, boolean dynamic, Configuration conf) throws Exception;
 
-  /** Deletes what setup has made, because Spark calls no abort for a job whose setup failed. */
-  private Exception refused(Exception why) {
-    try {
-      delete(layout.jobDir);
-    } catch (IOException e) {
-      LOG.warn("Job {} was refused and left {} behind", layout.jobId, layout.jobDir, e);
-    }
-    return why;
-  }
+  /** Undoes setup, unless a commit has begun: then nothing is touched. */
+  abstract void abort() throws IOException;
 
-  private Map request(String what, Configuration conf) throws IOException {
+  Map request(String what, Configuration conf) throws IOException {
     Map request = new LinkedHashMap();
     request.put("version", Integer.valueOf(1));
     request.put("what", what);
@@ -88,7 +69,7 @@ final class JobSide {
     return request;
   }
 
-  private Map request(String what, Set overwrite, boolean dynamic, Configuration conf)
+  Map request(String what, Set overwrite, boolean dynamic, Configuration conf)
       throws IOException {
     Map request = request(what, conf);
     request.put("overwrite", new ArrayList(overwrite));
@@ -157,7 +138,7 @@ final class JobSide {
    * <p>Python may be alive though it did not answer, and begin at any moment. So nothing is deleted
    * here: a process of its own does that, with the cares of every abort.
    */
-  private String settle() {
+  String settle() {
     if (settled == null) {
       if (mayBe(layout.record) && !rollsBack) {
         settled = "its commit has begun and is kept; say asynccommit status '" + layout.dest + "'";
@@ -170,34 +151,12 @@ final class JobSide {
     return settled;
   }
 
-  private boolean mayBe(Path path) {
+  boolean mayBe(Path path) {
     try {
-      return disk.exists(path);
+      return working.exists(path);
     } catch (IOException e) { // also of a filesystem that the end of the JVM has closed
       return true;
     }
-  }
-
-  /** Undoes setup, unless a commit has begun: then nothing is touched. */
-  void abort() throws IOException {
-    if (committed) {
-      LOG.info("Job {} is committed, so there is nothing to abort", layout.jobId);
-    } else if (unanswered) {
-      LOG.warn("Job {} was not answered for: {}", layout.jobId, settle());
-      if (!mayBe(layout.attemptDir)) {
-        disk.removeEmpty(layout, madeDest);
-      }
-    } else if (disk.exists(layout.record)) {
-      LOG.warn("The commit of job {} has begun: nothing is deleted", layout.jobId);
-    } else {
-      disk.fs.delete(layout.alive, true); // first: from now on stragglers clean up as well
-      delete(layout.jobDir);
-    }
-  }
-
-  private void delete(Path jobDir) throws IOException {
-    disk.deleteTree(jobDir);
-    disk.removeEmpty(layout, madeDest);
   }
 
   private boolean namesThisJob(Path success) {
@@ -214,7 +173,7 @@ final class JobSide {
     }
   }
 
-  private String text(Path path) {
+  String text(Path path) {
     return disk.fs.makeQualified(path).toUri().toString();
   }
 }

@@ -35,7 +35,7 @@ final class Keys {
     "spark.asynccommit."
   };
 
-  private static final String[] STORAGE = {"fs.azure.", "fs.gs.", "google.cloud."};
+  private static final String[] STORAGE = {"fs.azure.", "fs.gs.", "fs.s3a.", "google.cloud."};
 
   /** Whether a commit that another process continues may lead out of its destination. */
   static final String OUTSIDE = "spark.asynccommit.resume.outside";

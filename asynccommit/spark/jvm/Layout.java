@@ -23,17 +23,37 @@ final class Layout {
 
   /** @param dest the destination, qualified by its filesystem */
   Layout(Path dest, String jobId, int attempt) {
+    this(dest, jobId, attempt, new Path(new Path(dest, "_temporary"), jobId), "");
+  }
+
+  private Layout(Path dest, String jobId, int attempt, Path jobDir, String hidden) {
+    this(
+        dest, jobId, attempt, jobDir, new Path(jobDir, (attempt < 10 ? "0" : "") + attempt), hidden);
+  }
+
+  private Layout(
+      Path dest, String jobId, int attempt, Path jobDir, Path attemptDir, String hidden) {
     this.jobId = jobId;
     this.attempt = attempt;
     this.dest = dest;
+    this.jobDir = jobDir;
+    this.attemptDir = attemptDir;
     temporary = new Path(dest, "_temporary");
-    jobDir = new Path(temporary, jobId);
-    attemptDir = new Path(jobDir, (attempt < 10 ? "0" : "") + attempt);
     alive = new Path(attemptDir, "alive");
     manifests = new Path(attemptDir, "manifests");
     tasks = new Path(attemptDir, "tasks");
     absolute = new Path(attemptDir, "absolute");
-    record = new Path(attemptDir, "commit-record.json");
+    record = new Path(attemptDir, hidden + "commit-record.json");
+  }
+
+  /**
+   * Returns the layout of a job whose tasks leave sets of uploads.
+   *
+   * @param sets the directory of the sets
+   * @param hidden what stands before names that are no sets
+   */
+  static Layout ofUploads(Path dest, String jobId, int attempt, Path sets, String hidden) {
+    return new Layout(dest, jobId, attempt, sets, sets, hidden);
   }
 
   Path taskAttempt(String attemptId) {
