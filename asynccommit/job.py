@@ -25,7 +25,7 @@ from asynccommit.urls import Address
 TEMPORARY = "_temporary"
 SUCCESS = "_SUCCESS"
 RECORD = "commit-record.json"
-OUTCOME = "commit-outcome.json"
+OUTCOME = "commit-outcome"
 EPOCH = "commit-epoch-"
 OWNER = "commit-owner-"
 STOPPED = "commit-stopped-"
@@ -54,12 +54,14 @@ class Layout:
         attempt: the job attempt number, from 0.
         prefix: what stands before the job id in the directory's name; Hadoop before 3.4.1 had
             ``manifest_``, which is read and never written.
+        commit: the id of the commit that what is said of it shall name; empty for none.
     """
 
     dest: Address
     job_id: str
     attempt: int = 0
     prefix: str = ""
+    commit: str = ""
 
     def __post_init__(self) -> None:
         check_name("the job id", self.job_id)
@@ -69,6 +71,11 @@ class Layout:
     def older(self) -> Layout:
         """Return the layout that Hadoop before 3.4.1 has for this job."""
         return replace(self, prefix="manifest_")
+
+    @property
+    def tag(self) -> str:
+        """What names the commit in the names of the files that say something of it."""
+        return f"{self.commit[:12]}-" if self.commit else ""
 
     def reserves(self, path: str) -> bool:
         """Whether ``path`` is the marker's or in ``_temporary``, where no task may write."""
@@ -114,7 +121,8 @@ class Layout:
     @property
     def outcome(self) -> str:
         """There from the moment in which it is decided how the commit ends."""
-        return f"{self.attempt_dir}/{OUTCOME}"
+        name = f"{OUTCOME}-{self.tag}".removesuffix("-")
+        return f"{self.attempt_dir}/{name}.json"
 
     def plan(self, plan_id: str, index: int) -> str:
         """Where one chunk of the accepted plan is."""
@@ -122,15 +130,16 @@ class Layout:
 
     def owner(self, epoch: int) -> str:
         """The claim of the owner of ``epoch``; the first one's is the commit record."""
-        return self.record if epoch == 1 else f"{self.attempt_dir}/{OWNER}{epoch:06d}.json"
+        claim = f"{self.attempt_dir}/{OWNER}{self.tag}{epoch:06d}.json"
+        return self.record if epoch == 1 else claim
 
     def alive(self, epoch: int, number: int) -> str:
         """One of the owner's signs of life."""
-        return f"{self.attempt_dir}/{ALIVE}{epoch:06d}-{number:06d}.json"
+        return f"{self.attempt_dir}/{ALIVE}{self.tag}{epoch:06d}-{number:06d}.json"
 
     def stopped(self, epoch: int) -> str:
         """The owner's word that it has ended."""
-        return f"{self.attempt_dir}/{STOPPED}{epoch:06d}.json"
+        return f"{self.attempt_dir}/{STOPPED}{self.tag}{epoch:06d}.json"
 
     def epoch_dir(self, epoch: int) -> str:
         """Where the owner of ``epoch`` works; a new owner renames it to its own number."""
@@ -138,7 +147,7 @@ class Layout:
 
     def closed(self, epoch: int) -> str:
         """The place of the owner of ``epoch`` when all is done but the clean-up."""
-        return f"{self.epoch_dir(epoch)}.done"
+        return f"{self.attempt_dir}/{EPOCH}{self.tag}{epoch:06d}.done"
 
     def ended(self, how: str) -> str:
         """The job attempt's directory while it is deleted."""
@@ -177,7 +186,8 @@ class Layout:
 
     def success_temp(self, epoch: int) -> str:
         """Where the owner of ``epoch`` writes the marker before it is renamed."""
-        return f"{self.epoch_dir(epoch)}/{SUCCESS}.tmp"
+        name = f"{SUCCESS}-{self.tag}".removesuffix("-")
+        return f"{self.epoch_dir(epoch)}/{name}.tmp"
 
     def task_attempt_dir(self, attempt_id: str) -> str:
         """Where one task attempt writes."""

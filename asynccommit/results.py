@@ -81,6 +81,7 @@ class AbortReport:
         rolled_back: a commit that had begun was undone.
         files: how many files were taken back.
         restored: how many files or directories were put back in their place.
+        uploads: how many uploads were aborted that no commit was to complete.
         warnings: what the caller should know.
     """
 
@@ -91,6 +92,7 @@ class AbortReport:
     rolled_back: bool = False
     files: int = 0
     restored: int = 0
+    uploads: int = 0
     warnings: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -149,6 +149,7 @@ class Traits:
         etag_survives_rename: the etag of a file is the same after a rename.
         content_etags: an etag is ``<version>-<checksum>``: a rename gives another version, and the
             checksum of the content stays.
+        whole_listings: listings show whole etags; without this, ``head`` may say more of one.
         conditional_rename: a rename with an etag moves nothing whose etag is another.
         conditional_put: ``put(overwrite=False)`` is atomic against other writers.
         atomic_put: ``put`` makes the whole file visible in one moment, and nothing before.
@@ -177,6 +178,7 @@ class Traits:
     rename_replaces: bool = True
     etag_survives_rename: bool = True
     content_etags: bool = False
+    whole_listings: bool = True
     conditional_rename: bool = True
     conditional_put: bool = True
     atomic_put: bool = False
@@ -206,6 +208,12 @@ class Traits:
         if etag is None or self.etag_survives_rename:
             return etag
         return etag.partition("-")[2] or None if self.content_etags else None
+
+    def same(self, one: str | None, other: str | None) -> bool:
+        """Whether two etags name one version of a file, whatever else they say."""
+        if one is None or other is None or not self.content_etags:
+            return one == other
+        return one.partition("-")[0] == other.partition("-")[0]
 
 
 class Store(Protocol):
@@ -370,6 +378,14 @@ class MultipartStore(BulkStore, Protocol):
         """Return what is at ``path`` if completing ``parts`` made it; ``None`` if it did not.
 
         Raises ``OutcomeUnknownError`` if something is there of which the service does not tell.
+        """
+        ...
+
+    async def copy_if(self, source: str, dest: str, etag: str) -> None:
+        """Copy the file ``source`` while it has this etag; what is at ``dest`` is replaced.
+
+        Raises ``NotFoundError``, ``PreconditionError`` for another etag, ``RejectedError`` for a
+        file that one request cannot copy.
         """
         ...
 

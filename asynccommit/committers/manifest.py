@@ -18,6 +18,7 @@ from asynccommit.errors import (
     CommitError,
     CommittedError,
     LeaseLostError,
+    ManifestError,
     NotFoundError,
     OwnedError,
     PreconditionError,
@@ -125,7 +126,7 @@ class ManifestCommitter(TaskSide):
                         text = "it was being rolled back, which is done now: run it again"
                         raise CommitError(run.layout.job_id, "job_stage_abort", (), text)
                 elif standing or await is_committed(run, tasks, trusting=tasks is None):
-                    return await self._already(run)
+                    return await self._already(run, standing)
                 else:
                     if made_destination is not None:
                         self._made_destination = made_destination
@@ -183,8 +184,11 @@ class ManifestCommitter(TaskSide):
             check_messages(run, standing.record, tasks, overwrite)
         return await resume(run, standing, force=force)
 
-    async def _already(self, run: Run) -> JobReport:
+    async def _already(self, run: Run, standing: Standing | None) -> JobReport:
         """Clean up after a job that is committed, and report on it if nobody has."""
+        run.phase = Phase.COMMITTED
+        if standing is not None and not run.store.traits.fences:
+            run.act_for(standing.commit_id)
         if await has_work(run):
             run.warn(f"{run.layout.attempt_dir} is left alone: tasks have written there since")
             await delete_ended(run)
@@ -237,7 +241,7 @@ class ManifestCommitter(TaskSide):
             if standing is not None and not is_over(standing):
                 report = await self._resume(run, standing, force=force)
             elif standing or await is_committed(run):
-                return await self._already(run)
+                return await self._already(run, standing)
             elif adopt:
                 report = await self._commit(run, None, Mode.APPEND, (), adopt=True)
             else:
@@ -335,7 +339,8 @@ class ManifestCommitter(TaskSide):
     async def cleanup(self) -> str:
         """Delete this job's directory whatever its state; return what was done.
 
-        Raises ``CommitError`` if that fails.
+        Raises ``CommitError`` if that fails; also where directories keep nothing out, if a commit
+        has begun.
         """
         run = self._run()
         async with commit_failures(run):
@@ -344,10 +349,16 @@ class ManifestCommitter(TaskSide):
 
     async def _standing(self, run: Run) -> Standing | None:
         await find_layout(run)
-        standing = await look(run.store, run.layout)
-        if standing is None:
-            await restore_begun(run)
+        try:
             standing = await look(run.store, run.layout)
+            if standing is None:
+                await restore_begun(run)
+                standing = await look(run.store, run.layout)
+        except ManifestError:
+            run.phase = Phase.BEGUN
+            raise
+        if standing is not None:
+            run.phase = Phase.BEGUN
         return standing
 
     async def _settle_other(self, run: Run, other: Other) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from asynccommit.committers.steps import change, clean, conclude, job_report
-from asynccommit.errors import CommitError, CommittedError
+from asynccommit.errors import CommitError, CommittedError, UnsupportedError
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.job import TaskCommit
@@ -34,7 +34,12 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
     Raises ``OwnedError`` if its owner lives.
     """
     refuse_other_attempts(run, await begun_attempts(run, others=True))
-    async with await take_over(run, standing, force=force) as lease:
+    try:
+        taken = await take_over(run, standing, force=force)
+    except UnsupportedError as error:  # not of a commit of which nothing is done yet
+        text = f"{error}. What was done stays as it is, and all the rest is kept"
+        raise CommitError(run.layout.job_id, run.stage, (error,), text) from error
+    async with taken as lease:
         run.options = recorded_options(run, standing.record)
         decision = await find_decision(run)
         if decision is not None and decision.outcome is Ending.ROLLBACK:

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import anyio
 
-from asynccommit.errors import LeaseLostError, OwnedError, StoreError
+from asynccommit.errors import LeaseLostError, OwnedError, PreconditionError, StoreError
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.parallel import is_there
 from asynccommit.results import JobReport
 from asynccommit.stages.cleanup import Outcome, clean_up
-from asynccommit.stages.directories import make_directories, move_aside
+from asynccommit.stages.directories import make_directories, move_aside, remove_emptied
 from asynccommit.stages.failing import job_commit_error
 from asynccommit.stages.lease import close_place, say_stopped
 from asynccommit.stages.outcome import decide
@@ -42,6 +42,7 @@ async def conclude(run: Run, plan: Plan) -> None:
     """Tell readers that the job is committed, and delete what it needs no more."""
     await keep_manifests(run)
     await write_success(run, plan)
+    await remove_emptied(run, plan)
     await close_place(run, Ending.COMMITTED)
     if not await clean(run) and await is_there(run.store, run.layout.record):
         await say_stopped(run)
@@ -58,7 +59,9 @@ async def clean(run: Run) -> bool:
             raise
         run.stage = stage
         if ignored is None:
-            run.warn(f"{run.layout.job_dir} could not be deleted, delete it by hand: {error}")
+            kept = isinstance(error, PreconditionError)
+            how = "is kept" if kept else "could not be deleted, delete it by hand"
+            run.warn(f"{run.layout.job_dir} {how}: {error}")
         return False
 
 

@@ -10,7 +10,7 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from asynccommit.emulators.gcs_fields import Mask, select
@@ -70,22 +70,45 @@ _MEMBERS: Mapping[str, Callable[[Object], object]] = {
     "updated": lambda _: rfc3339(_.updated),
     "timeCreated": lambda _: rfc3339(_.created),
     "contentType": lambda _: _.details.content_type,
+    "temporaryHold": lambda _: _.details.temporary_hold or "",
+    "eventBasedHold": lambda _: _.details.event_based_hold or "",
 }
 
+_RETAINED = "retentionExpirationTime"
+Retained: TypeAlias = Callable[[Object], float | None]
+"""Returns when the retention of an object ends, if it has one."""
 
-def viewer(mask: Mask | None, origin: str) -> Callable[[Object], Json]:
-    """Return what shows of each object what ``mask`` wants."""
+
+def viewer(
+    mask: Mask | None, origin: str, retained: Retained | None = None
+) -> Callable[[Object], Json]:
+    """Return what shows of each object what ``mask`` wants.
+
+    Args:
+        mask: what is wanted; ``None`` for all.
+        origin: of the URLs in it.
+        retained: tells the retention, where the bucket's may be seen.
+    """
     if mask is None or "*" in mask:
-        return lambda found: show_object(found, origin)
-    if mask.keys() <= _MEMBERS.keys() and not any(mask.values()):
-        members = [(name, _MEMBERS[name]) for name in mask]
+        return lambda found: show_object(found, origin, retained)
+    if mask.keys() <= _MEMBERS.keys() | {_RETAINED} and not any(mask.values()):
+        rare = {_RETAINED: lambda found: _retention(found, retained)}
+        members = [(name, _MEMBERS.get(name) or rare[name]) for name in mask]
+        if retained is None:
+            members = [(name, member) for name, member in members if name != _RETAINED]
         return lambda found: {
             name: value for name, member in members if (value := member(found)) != ""
         }
-    return lambda found: select(show_object(found, origin), mask)
+    return lambda found: select(show_object(found, origin, retained), mask)
 
 
-def show_object(found: Object, origin: str) -> Json:
+def _retention(found: Object, retained: Retained | None) -> str:
+    """Return when a retention ends; nobody knows under an event-based hold (documented)."""
+    until = None if retained is None or found.details.event_based_hold else retained(found)
+    return "" if until is None else rfc3339(until)
+
+
+def show_object(found: Object, origin: str, retained: Retained | None = None) -> Json:
     """Return an object's resource."""
     bucket, name, details, content = found.bucket, found.name, found.details, found.content
     path = f"b/{bucket}/o/{quoted(name)}"
@@ -115,6 +138,8 @@ def show_object(found: Object, origin: str) -> Json:
         shown["contentType"] = details.content_type
     if details.metadata:
         shown["metadata"] = dict(details.metadata)
+    if until := _retention(found, retained):
+        shown[_RETAINED] = until
     return _add_rare(shown, found)
 
 

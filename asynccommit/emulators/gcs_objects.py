@@ -7,16 +7,17 @@ from contextlib import suppress
 from typing import Any
 
 from asynccommit.emulators.gcs_call import Call, flag, number
-from asynccommit.emulators.gcs_fields import read_mask, select
+from asynccommit.emulators.gcs_fields import read_mask
 from asynccommit.emulators.gcs_object_json import (
     Json,
+    Retained,
     b64,
     read_details,
     show_object,
     viewer,
     wrong,
 )
-from asynccommit.emulators.gcs_wire import NO_CONTENT, Answer, http_date, json_answer, rfc3339
+from asynccommit.emulators.gcs_wire import NO_CONTENT, Answer, http_date, json_answer
 from asynccommit.sim.gcs.checksums import encode_crc32c
 from asynccommit.sim.gcs.model import (
     Details,
@@ -40,16 +41,18 @@ class Objects:
         self._service = service
         self._scheme = scheme
 
-    def _shown(self, call: Call, found: Object, retained: float | None = None) -> Answer:
+    def _shown(self, call: Call, found: Object) -> Answer:
         """Return the answer that has an object's resource."""
-        origin = call.origin(self._scheme)
         fields = call.query.get("fields")
-        if fields is not None and retained is None:
-            return json_answer(viewer(read_mask(fields), origin)(found))
-        shown = show_object(found, origin)
-        if retained is not None:
-            shown["retentionExpirationTime"] = rfc3339(retained)
-        return json_answer(shown if fields is None else select(shown, read_mask(fields)))
+        mask = None if fields is None else read_mask(fields)
+        show = viewer(mask, call.origin(self._scheme), self._retained(found.bucket))
+        return json_answer(show(found))
+
+    def _retained(self, bucket: str) -> Retained | None:
+        """Return what tells the retention of a bucket's objects."""
+        with suppress(GcsRefusal):  # whoever may see the objects may not see the bucket
+            return self._service.get_bucket(bucket).retained_until
+        return None
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -64,13 +67,7 @@ class Objects:
             soft_deleted=flag(query, "softDeleted"),
         )
         check_etag(call, found)
-        return self._shown(call, found, self._retained(found))
-
-    def _retained(self, found: Object) -> float | None:
-        """Return when the retention of an object ends, if it has one."""
-        with suppress(GcsRefusal):  # whoever may see the object may not see the bucket
-            return self._service.get_bucket(found.bucket).retained_until(found)
-        return None
+        return self._shown(call, found)
 
     def read(self, call: Call) -> Answer:
         """Return an object's bytes, or a range of them."""
@@ -107,7 +104,7 @@ class Objects:
                 return json_answer(shown)
         inner = None if mask is None else mask.get("items")
         if found.items:
-            show = viewer(inner, call.origin(self._scheme))
+            show = viewer(inner, call.origin(self._scheme), self._retained(call.bucket))
             shown["items"] = [show(item) for item in found.items]
         return json_answer(shown)
 
@@ -130,7 +127,7 @@ class Objects:
             preconditions=call.conditions(),
             replace=replace,
         )
-        return self._shown(call, found, self._retained(found))
+        return self._shown(call, found)
 
     def delete(self, call: Call) -> Answer:
         """Delete an object, or one generation."""

@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from asynccommit.api import OptionsLike, StorageOptions, open_committer
+from asynccommit.committers import Committer
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.errors import AsyncCommitError, NotFoundError, PreconditionError
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.host import this_host
 from asynccommit.job import ENDED, MANIFEST_SUFFIX, RECORD, TEMPORARY, Layout
 from asynccommit.parallel import list_all
-from asynccommit.stages.standing import is_blank
+from asynccommit.stages.standing import is_blank, is_end
 from asynccommit.store import Info, Store
 from asynccommit.stores import StoreSettings, open_store
 from asynccommit.urls import Address
@@ -53,6 +54,7 @@ class FoundJob:
         present: whether its directory is there.
         manifests: how many tasks have committed.
         begun: whether a job commit has begun.
+        ended: whether a commit or rollback of it has ended, and its clean-up died half-way.
         modified: when its directory changed last, seconds since the epoch; 0.0 if unknown.
         staged: whether tasks staged files for places outside of the destination.
         classic: it is a job of Hadoop's classic FileOutputCommitter, which has no manifests.
@@ -62,6 +64,7 @@ class FoundJob:
     present: bool = False
     manifests: int = 0
     begun: bool = False
+    ended: bool = False
     modified: float = 0.0
     staged: bool = False
     classic: bool = False
@@ -86,7 +89,7 @@ async def open_place(place: Address, storage: StorageOptions = None) -> AsyncIte
 @asynccontextmanager
 async def open_layout(
     layout: Layout, options: OptionsLike, storage: StorageOptions = None
-) -> AsyncIterator[ManifestCommitter]:
+) -> AsyncIterator[Committer]:
     """Open the committer of a job that was found, in the layout that it was found in."""
     opened = open_committer(
         str(layout.dest),
@@ -96,7 +99,8 @@ async def open_layout(
         storage_options=storage,
     )
     async with opened as committer:
-        committer.layout = layout
+        if isinstance(committer, ManifestCommitter):
+            committer.layout = layout
         yield committer
 
 
@@ -185,7 +189,8 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         layout: its paths.
         modified: what the store says of its directory.
     """
-    names = {info.path.rpartition("/")[2] for info in await children(store, layout.attempt_dir)}
+    paths = [info.path for info in await children(store, layout.attempt_dir)]
+    names = {path.rpartition("/")[2] for path in paths}
     if not names & {"manifests", "tasks", RECORD}:
         return None
     manifests = await children(store, layout.manifests_dir)
@@ -194,6 +199,7 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         present=True,
         manifests=sum(info.path.endswith(MANIFEST_SUFFIX) for info in manifests),
         begun=RECORD in names and await _has_begun(store, layout),
+        ended=any(is_end(layout, path) for path in paths),
         modified=modified,
         staged=bool(await children(store, layout.absolute_dir)),
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from hashlib import sha256
 from typing import NamedTuple
 
 from asynccommit.errors import ManifestError
@@ -212,14 +213,15 @@ def is_temporary(path: str) -> bool:
     return name.startswith(TEMP) and name.endswith(".tmp")
 
 
-_WORD = re.compile(rf"(.*/_temporary/[^/]+/\d\d+)/commit-[^/]+(/{SUCCESS}\.tmp)?").fullmatch
+_WORD = re.compile(rf"(.*/_temporary/[^/]+/\d\d+)/commit-[^/]+(/{SUCCESS}[^/]*\.tmp)?").fullmatch
 
 
 def words_of(tree: Tree) -> set[str]:
     """Return the files that say something of a commit that has not begun, or is over.
 
     Those are what its owners write: record, plan, claims, signs of life, outcome, end, and markers
-    that have not come to their place. They mean nothing without a record and its plan.
+    that have not come to their place. They mean nothing without a record and its plan, and those
+    that name the commit nothing without its record.
     """
     found: dict[str, list[str]] = {}
     for path, item in tree.items():
@@ -237,7 +239,8 @@ def _stands(tree: Tree, place: str) -> bool:
         record = decode_record(item.data or b"", RECORD)
     except ManifestError:
         return True
-    if any(path.startswith(f"{place}/{EPOCH}") and path.endswith(".done") for path in tree):
+    end = f"{place}/{EPOCH}{sha256(item.data or b'').hexdigest()[:12]}-"
+    if any(path.startswith(end) and path.endswith(".done") for path in tree):
         return True
     plan = tree.get(f"{place}/{PLAN}{record.plan_id}-00000.json")
     return plan is not None and record.options.get("planVersion", plan.version) == plan.version

@@ -12,6 +12,7 @@ from dataclasses import replace
 from enum import Enum
 from hashlib import sha256
 
+from asynccommit.commands import job_command
 from asynccommit.errors import (
     ExistsError,
     ManifestError,
@@ -51,11 +52,14 @@ class Outcome(Enum):
 async def clean_up(run: Run) -> Outcome:
     """Delete what a committed job has below ``_temporary``; and that, if no other job is in it.
 
-    Raises ``StoreError`` if the job's directory cannot be deleted.
+    What other attempts of the job have goes first: one that begins to commit late finds nothing to
+    move there, or this one's record. Raises ``StoreError`` if the job's directory cannot be
+    deleted, or a commit of another attempt has begun: then the record stays as well.
     """
     if run.options.cleanup_skipped:
         return Outcome.DISABLED
     with run.timed("job_stage_cleanup"):
+        await _delete_attempts(run, but=run.layout.attempt_dir)
         outcome = await _delete_ended_attempt(run, "committed")
         await _delete_job_dir(run)
         await _delete_parents(run)
@@ -63,30 +67,39 @@ async def clean_up(run: Run) -> Outcome:
 
 
 async def _delete_job_dir(run: Run) -> None:
-    """Delete the job's directory, and what earlier attempts of it left there."""
+    """Delete the job's directory, and what came to it late."""
     try:
         await remove_directory(run.store, run.layout.job_dir)
     except NotFoundError:
         return
     except ExistsError:
+        try:
+            await _delete_attempts(run)
+        except PreconditionError:
+            return  # of the next job with this id, which has begun to commit
         if run.store.traits.bulk_delete:
-            await _delete_other_attempts(run)
+            with suppress(NotFoundError, ExistsError):
+                await remove_directory(run.store, run.layout.job_dir)
             return
         with suppress(NotFoundError):
             await remove_tree(run.store, run.layout.job_dir)
 
 
-async def _delete_other_attempts(run: Run) -> None:
-    """Delete what earlier attempts of the job have left, but for one that is being committed."""
+async def _delete_attempts(run: Run, but: str = "") -> None:
+    """Delete what attempts of the job have left, all ``but`` the one in this directory.
+
+    Raises ``PreconditionError`` if a commit of one has begun.
+    """
     for info in await list_if_there(run.store, run.layout.job_dir):
         name = info.path.rpartition("/")[2]
-        if info.is_dir and name.isascii() and name.isdigit():
-            other = replace(run, layout=replace(run.layout, attempt=int(name)), commit_id="")
-            await _refuse_asides(other, other.layout.attempt_dir)
-            if record := await close_record(other):
-                await delete_attempt(other, record)
-    with suppress(NotFoundError, ExistsError):
-        await remove_directory(run.store, run.layout.job_dir)
+        if info.path == but or not (info.is_dir and name.isascii() and name.isdigit()):
+            continue
+        layout = replace(run.layout, attempt=int(name), commit="")
+        other = replace(run, layout=layout, commit_id="")
+        await restore_begun(other)
+        if await _abort(other) is Outcome.KEPT:
+            text = f"a commit of this attempt has begun too: {job_command('status', layout)}"
+            raise PreconditionError("delete", layout.attempt_dir, text)
 
 
 async def clean_up_aborted(run: Run) -> Outcome:
@@ -99,6 +112,16 @@ async def clean_up_aborted(run: Run) -> Outcome:
         return Outcome.KEPT
     if run.options.cleanup_skipped:
         return Outcome.DISABLED
+    outcome = await _abort(run)
+    nothing = run.store.traits.bulk_delete and outcome is Outcome.NOTHING
+    if outcome is not Outcome.KEPT and not nothing:
+        await _delete_bare_job_dir(run)
+        await _delete_parents(run)
+    return outcome
+
+
+async def _abort(run: Run) -> Outcome:
+    """Delete what a job attempt has, unless a commit of it has begun; no other attempt counts."""
     if run.store.traits.bulk_delete:
         return await _delete_unfenced(run)
     await delete_ended(run)
@@ -113,10 +136,7 @@ async def clean_up_aborted(run: Run) -> Outcome:
     except PreconditionError:
         await _put_back(run, place)
         raise
-    outcome = await _delete_attempt(run, place)
-    await _delete_bare_job_dir(run)
-    await _delete_parents(run)
-    return outcome
+    return await _delete_attempt(run, place)
 
 
 async def _refuse_asides(run: Run, place: str) -> None:
@@ -143,8 +163,6 @@ async def _delete_unfenced(run: Run) -> Outcome:
     if record is None:
         return Outcome.KEPT
     await delete_attempt(run, record)
-    await _delete_bare_job_dir(run)
-    await _delete_parents(run)
     return Outcome.DELETED
 
 

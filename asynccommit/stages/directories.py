@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
     OutcomeUnknownError,
     PreconditionError,
+    StoreError,
 )
-from asynccommit.parallel import for_each, is_there
+from asynccommit.parallel import for_each, is_there, remove_directory
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import (
     Aside,
     Plan,
+    ancestors,
     aside_path,
 )
 from asynccommit.stages.run import Run
@@ -72,7 +75,8 @@ async def _is_anothers(run: Run, aside: Aside) -> bool:
     if aside.path != run.layout.success:
         return False
     try:
-        return (await run.store.head(aside.path)).etag != aside.etag
+        there = (await run.store.head(aside.path)).etag
+        return not run.store.traits.same(there, aside.etag)
     except NotFoundError:
         return True
 
@@ -99,9 +103,10 @@ async def _is_to_move(run: Run, aside: Aside, place: str) -> bool:
         info = await run.store.head(aside.path)
     except NotFoundError:
         return not moved  # the rename says so once more, and what it means
+    same = run.store.traits.same(info.etag, aside.etag)
     if moved:
-        return info.etag == aside.etag
-    if (info.kind, info.etag) != (aside.kind, aside.etag) and aside.kind is not Kind.DIRECTORY:
+        return same
+    if not (info.kind is aside.kind and same) and aside.kind is not Kind.DIRECTORY:
         if aside.path == run.layout.success:
             return False
         raise PreconditionError("rename", aside.path, "is not what was to be replaced any more")
@@ -123,3 +128,35 @@ async def make_all(run: Run, paths: Sequence[str]) -> None:
         run.step()
 
     await for_each(paths, make, workers=run.workers)
+
+
+async def remove_emptied(run: Run, plan: Plan) -> None:
+    """Remove directories that held nothing but files that were replaced, the innermost first.
+
+    Where directories are moved aside whole, they are gone with what they held. The job is
+    committed: that one of them stays is worth a warning and no more.
+    """
+    depths: dict[int, list[str]] = {}
+    for path in sorted(_emptied(run, plan)):
+        depths.setdefault(path.count("/"), []).append(path)
+
+    async def remove(path: str) -> None:
+        run.check_lease()
+        with suppress(NotFoundError, ExistsError):
+            await remove_directory(run.store, path)
+
+    try:
+        for depth in sorted(depths, reverse=True):
+            await for_each(depths[depth], remove, workers=run.workers)
+    except StoreError as error:
+        run.warn(f"an empty directory of what was replaced is left: {error}")
+
+
+def _emptied(run: Run, plan: Plan) -> set[str]:
+    if run.store.traits.fences:
+        return set()
+    root, loaded = run.layout.root, plan.loaded
+    held = {aside.path.rpartition("/")[0] for aside in plan.replaced}
+    inside = {path for path in held if path.startswith(f"{root}/")}
+    needed = ancestors("", loaded.parents | loaded.directories) | {root, run.layout.dest.path}
+    return (ancestors(root, inside) | held) - needed - {""}

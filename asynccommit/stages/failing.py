@@ -50,6 +50,12 @@ def _explained(run: Run, error: Exception) -> CommitError:
     if run.phase is Phase.COMMITTED:
         text = f"the job is committed, but its marker or clean-up failed: {why}. {finish(run)}"
         return CommitError(job_id, stage, (error,), text)
+    if run.phase is Phase.BEGUN:
+        text = (
+            f"{why}. A commit of this job has begun, and what it has changed so far stays as it "
+            f"is; all that is needed to go on is in {run.layout.attempt_dir}. {finish(run)}"
+        )
+        return CommitError(job_id, stage, (error,), text)
     if run.phase is Phase.PLANNING:
         text = (
             f"{why}. Nothing under {run.layout.dest} was changed, and what the tasks wrote stays "

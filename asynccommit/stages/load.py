@@ -17,9 +17,11 @@ from asynccommit.job import MANIFEST_SUFFIX, Layout, TaskCommit
 from asynccommit.options import Options
 from asynccommit.parallel import for_each, list_all, tree_pages
 from asynccommit.stages.fingerprints import Fingerprints
+from asynccommit.stages.held import refuse_held
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import scan_task_attempt
 from asynccommit.stages.spill import Entry, Spill
+from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind, Traits
 from asynccommit.urls import Under, decode_uri
 
@@ -176,6 +178,7 @@ def _window(run: Run) -> int:
 
 async def _manifests(run: Run) -> dict[str, Info]:
     listing = await list_all(run.store, run.layout.manifests_dir)
+    refuse_held(run, listing)  # as these are, so is whatever the tasks have written
     return {info.path: info for info in listing if info.path.endswith(MANIFEST_SUFFIX)}
 
 
@@ -274,7 +277,9 @@ class _Load:
         base = self.run.layout.task_attempt_dir(manifest.task_attempt_id)
         there: dict[tuple[str, int], str | None] = {}
         async for page in tree_pages(self.run.store, base):
-            there.update({(info.path, info.size): info.etag for info in page})
+            refuse_held(self.run, page)
+            whole = await with_etags(self.run, page)
+            there.update({(info.path, info.size): info.etag for info in whole})
         return [
             entry
             if lasting(entry.etag)

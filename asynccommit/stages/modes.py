@@ -21,10 +21,12 @@ from asynccommit.job import TEMPORARY, Layout
 from asynccommit.options import Mode
 from asynccommit.parallel import for_each, list_if_there, tree_pages, walk
 from asynccommit.results import JobStatus, State
+from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.plan import Aside, Plan, old_entry, outermost, stays, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 
 STAGING = ".spark-staging"
@@ -114,11 +116,11 @@ def _targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode) -> 
 
 async def _replaced(run: Run, path: str) -> list[Aside]:
     if path == run.layout.dest.path:
-        return [
-            Aside.of(info)
-            for info in await list_if_there(run.store, path)
-            if _is_replaced(run, info)
-        ]
+        listing = await list_if_there(run.store, path)
+        found = [info for info in listing if _is_replaced(run, info)]
+        refuse_held(run, found)
+        found = list(await with_etags(run, found))
+        return [Aside.of(info) for info in found]
     above = "/" if path == "/" else f"{path}/"
     if run.layout.reserves(path) or run.layout.dest.path.startswith(above):
         raise PreconditionError("rename", path, "holds the job itself: it cannot be replaced")
@@ -145,7 +147,7 @@ async def as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
 
     async def look(aside: Aside) -> None:
         async for page in tree_pages(run.store, aside.path):
-            for info in page:
+            for info in await with_etags(run, page):
                 names = info.path[len(aside.path) + 1 :].split("/")
                 if info.is_dir:
                     continue
@@ -153,6 +155,7 @@ async def as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
                     raise PreconditionError("rename", info.path, _OTHERS)
                 if not any(stays(name) for name in names):
                     _refuse_odd([info.path])
+                    refuse_held(run, [info])
                     found.append(Aside.of(info))
 
     await for_each(
@@ -227,6 +230,7 @@ async def _move_marker(run: Run, plan: Plan, *, always: bool = False) -> None:
     except NotFoundError:
         return
     if info.kind is Kind.FILE:
+        refuse_held(run, [info])
         plan.aside.append(Aside.of(info))
 
 

@@ -7,7 +7,6 @@ from asynccommit.errors import (
     CommittedError,
     ExistsError,
     LeaseLostError,
-    NotFoundError,
     OutcomeUnknownError,
 )
 from asynccommit.formats.commit_owner import (
@@ -20,8 +19,8 @@ from asynccommit.stages.durable import make_durable
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.owner import set_aside_blank
 from asynccommit.stages.run import Phase, Run
-from asynccommit.stages.standing import is_blank, read_decision
-from asynccommit.stages.unfenced import take_back_word
+from asynccommit.stages.standing import is_blank, read_decision, read_if_there
+from asynccommit.stages.unfenced import find_end, take_back_word
 
 _TRIES = 3
 
@@ -29,10 +28,9 @@ _TRIES = 3
 async def find_decision(run: Run) -> Decision | None:
     """Return how the commit of this job attempt ends, ``None`` while that is open."""
     path = run.layout.outcome
-    try:
-        data = await run.store.get(path, MAX_OWNER_BYTES)
-    except NotFoundError:
-        return None
+    data = await read_if_there(run.store, path, MAX_OWNER_BYTES)
+    if data is None:
+        return None if run.store.traits.fences else await find_end(run)
     if not is_blank(data):
         return read_decision(data, run.layout, run.commit_id)
     await set_aside_blank(run, path)  # of a power cut: nobody has acted upon it

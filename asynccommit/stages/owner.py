@@ -161,7 +161,8 @@ async def take_over(run: Run, standing: Standing, *, force: bool = False) -> Lea
     if epoch > MAX_EPOCH:
         raise ManifestError(run.layout.url(run.layout.record), "has had too many owners")
     owner = owner_of(run)
-    run.owner_id, run.commit_id = owner.id, standing.commit_id
+    run.owner_id = owner.id
+    run.act_for(standing.commit_id)
     run.manifests = standing.record.manifests
     lease = Lease(run)
     try:

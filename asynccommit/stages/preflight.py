@@ -16,21 +16,21 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
     RejectedError,
-    StoreError,
 )
 from asynccommit.options import Mode
 from asynccommit.parallel import for_each, pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
-from asynccommit.stages.load import Loaded, identity
+from asynccommit.stages.held import refuse_held
+from asynccommit.stages.load import Loaded
 from asynccommit.stages.modes import as_files, plan_replacement, refuse_mode
 from asynccommit.stages.plan import Aside, Plan, ancestors, aside_path, undone_path, within
 from asynccommit.stages.run import Run
+from asynccommit.stages.sources import NAMED, check_sources, named
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 
 _LETTER = 4  # bytes of a letter at most
-NAMED = 20
-"""How many conflicts an error names; it says how many more there are."""
 
 
 @dataclass(slots=True)
@@ -83,8 +83,10 @@ async def preflight(
             await _refuse_links(run, loaded)
         if run.store.traits.longest_path:
             await _refuse_long(run, plan)
-        if run.options.check_sources and not adopt:
-            await _check_sources(run, loaded)
+        # What is moved aside is not to be missed for files that are not there.
+        replaces = bool(plan.replaced) and not run.store.traits.fences
+        if (run.options.check_sources or replaces) and not adopt:
+            await check_sources(run, loaded)
     return plan
 
 
@@ -109,14 +111,16 @@ async def _refuse_duplicates(run: Run, loaded: Loaded) -> None:
             problems.append(f"{entry.dest} is a file of one task and a directory of another")
         seen[entry.dest] = entry.source
     if problems:
-        raise ExistsError("rename", problems[0].split(" ", 1)[0], _named(problems))
+        raise ExistsError("rename", problems[0].split(" ", 1)[0], named(problems))
 
 
-async def _if_there(run: Run, path: str) -> list[Aside]:
+async def _if_there(run: Run, path: str, *, moving: bool = False) -> list[Aside]:
     try:
-        return [Aside.of(await run.store.head(path))]
+        info = await run.store.head(path)
     except NotFoundError:
         return []
+    refuse_held(run, [info] if moving else [])
+    return [Aside.of(info)]
 
 
 async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
@@ -169,7 +173,9 @@ async def _look(run: Run, path: str, survey: _Survey) -> None:
             infos = [info for info in page if info.path not in survey.gone]
             directories = [info for info in infos if info.path in survey.needed]
             survey.below += [info.path for info in directories if info.is_dir]
-            survey.blocked += [Aside.of(info) for info in directories if not info.is_dir]
+            blocked = [info for info in directories if not info.is_dir]
+            refuse_held(run, blocked if run.options.delete_target_files else [])
+            survey.blocked += [Aside.of(info) for info in await with_etags(run, blocked)]
             marker = [info for info in infos if info.path == run.layout.success]
             survey.blocked += [Aside.of(info) for info in marker if info.is_dir]
             for info in directories:
@@ -201,7 +207,7 @@ async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey, *, adopt: bool)
         if adopt and await _was_moved(run, entry):
             return
         if allowed or len(taken) <= NAMED:
-            taken.extend(await _if_there(run, entry.dest))
+            taken.extend(await _if_there(run, entry.dest, moving=allowed))
 
     suspects = loaded.dests.common(survey.existing)
     await for_each(_with_dest(loaded, suspects), ask, workers=run.workers)
@@ -232,7 +238,7 @@ async def _was_moved(run: Run, entry: Entry) -> bool:
 
 
 def _remedy(paths: Sequence[str]) -> str:
-    others = f" (as at {_named(paths[1:])})" if paths[1:] else ""
+    others = f" (as at {named(paths[1:])})" if paths[1:] else ""
     return f"{others}: move it, or set mapreduce.manifest.committer.delete.target.files"
 
 
@@ -290,79 +296,6 @@ def _refuse_over(path: str, place: str, most: int) -> None:
         raise RejectedError("rename", path, text)
 
 
-async def _check_sources(run: Run, loaded: Loaded) -> None:
-    """See that every source is there with its size and etag, one listing a directory."""
-    directory = run.options.spill_directory
-    with Fingerprints(directory) as found, Fingerprints(directory) as wanted:
-        batch: list[object] = []
-        async for entry in loaded.spill.each():
-            batch.append(identity(entry._replace(dest=entry.source)))
-            if len(batch) == 4_096:
-                wanted.add(batch)
-                batch.clear()
-        wanted.add(batch)
-        await for_each(
-            sorted(loaded.sources),
-            lambda path: gather(run, path, found, whole=True),
-            workers=run.workers,
-        )
-        lost = wanted.missing(found)
-    if lost:
-        await _name_lost(loaded, lost)
-
-
-async def _name_lost(loaded: Loaded, lost: set[int]) -> None:
-    problems = [
-        entry.source
-        async for entry in loaded.spill.each()
-        if fingerprint(identity(entry._replace(dest=entry.source))) in lost
-    ]
-    raise NotFoundError(
-        "rename", problems[0], "missing, or not what its task committed: " + _named(problems)
-    )
-
-
-async def gather(
-    run: Run,
-    path: str,
-    found: Fingerprints,
-    etags: bool | None = None,
-    shown_in: str | None = None,
-    *,
-    since: float = 0.0,
-    whole: bool = False,
-) -> None:
-    """Add what is in the directory ``path`` to ``found``, as ``identity`` says it.
-
-    Args:
-        run: the commit under way.
-        path: a directory; one that is missing, or is a file, adds nothing.
-        found: where to.
-        etags: whether the entries to compare with all have an etag, none has, or some.
-        shown_in: the directory that ``path`` stands for, if it is another.
-        since: files that have not changed since then, in seconds of the store's time, are left out.
-        whole: compare etags as a file has them that was not renamed.
-    """
-    lasting = None if whole or run.store.traits.etag_survives_rename else run.store.traits.lasting
-    try:
-        async for page in pages(run.store, path):
-            files = [info for info in page if info.kind is Kind.FILE and info.modified >= since]
-            if lasting is not None:
-                files = [info._replace(etag=lasting(info.etag)) for info in files]
-            if shown_in is not None:
-                cut = len(path)
-                files = [info._replace(path=shown_in + info.path[cut:]) for info in files]
-            if etags is not False:
-                found.add([(info.path, info.size, info.etag) for info in files])
-            if etags is not True:
-                found.add([(info.path, info.size) for info in files])
-    except NotFoundError:
-        return
-    except StoreError as error:
-        if not isinstance(error, PreconditionError):
-            raise
-
-
 async def _with_dest(loaded: Loaded, prints: set[int]) -> AsyncIterator[Entry]:
     """Return the entries whose destination has one of these fingerprints."""
     if not prints:
@@ -370,8 +303,3 @@ async def _with_dest(loaded: Loaded, prints: set[int]) -> AsyncIterator[Entry]:
     async for entry in loaded.spill.each():
         if fingerprint(entry.dest) in prints:
             yield entry
-
-
-def _named(problems: Sequence[str]) -> str:
-    more = len(problems) - NAMED
-    return ", ".join(problems[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -33,7 +33,7 @@ from asynccommit.formats.commit_record import (
     encode_record,
 )
 from asynccommit.options import Mode, Options
-from asynccommit.parallel import is_there, list_if_there, remove_file
+from asynccommit.parallel import is_there, list_if_there, remove_files
 from asynccommit.stages.cleanup import Outcome, begun_attempts, clean_up_aborted
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.durable import make_durable
@@ -51,7 +51,9 @@ from asynccommit.stages.plan import (
 from asynccommit.stages.plan_file import Saved, drop_plan, save_plan
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import source_print, sources_there
-from asynccommit.stages.standing import PLAN_VERSION, is_blank, look
+from asynccommit.stages.standing import PLAN_VERSION, is_blank
+from asynccommit.stages.unfenced import find_record
+from asynccommit.store import Info
 
 KEPT: dict[str, type] = {
     "mark_success": bool,
@@ -88,8 +90,11 @@ async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) ->
         await _require_driver(run)
         await make_durable(run, run.layout.attempt_dir)
         return await _become_owner(run, record, plan)
-    except (OwnedError, PreflightError):
-        await drop_plan(run, plan_id, len(saved.digests))
+    except Exception as error:
+        # Not when nobody can tell whether the record was written: then the plan is needed.
+        refused = isinstance(error, OwnedError | PreflightError)
+        if refused or (run.phase is Phase.PLANNING and not run.store.traits.fences):
+            await drop_plan(run, plan_id, len(saved.digests))
         raise
 
 
@@ -97,12 +102,15 @@ async def _become_owner(run: Run, record: CommitRecord, plan: Plan) -> Lease:
     run.owner_id = record.owner.id
     lease = Lease(run)
     try:
-        await _write(run, encode_record(record))
+        info = await _write(run, encode_record(record))
         run.epoch, run.manifests = 1, record.manifests
         if not await take_manifests(run) or not await _is_whole(run, plan):
-            await _withdraw(run)
+            if await _withdraw(run, info):
+                await clean_up_aborted(run)
             raise _aborted(run)
-        refuse_other_attempts(run, await begun_attempts(run, others=True))
+        if others := await begun_attempts(run, others=True):
+            await _withdraw(run, info)
+            refuse_other_attempts(run, others)
     except BaseException:
         lease.forget()
         raise
@@ -166,13 +174,20 @@ async def _require_driver(run: Run) -> None:
         raise PreflightError(run.layout.job_id, run.stage, (), text)
 
 
-async def _withdraw(run: Run) -> None:
-    """Take the record back: nothing was moved, and an abort has taken what there was to move."""
-    if not await is_there(run.store, run.layout.owner(2)):
+async def _withdraw(run: Run, record: Info) -> bool:
+    """Take the record back, since nothing was moved, unless another has taken the commit over.
+
+    Returns whether it is not there any more.
+    """
+    if await is_there(run.store, run.layout.owner(2)):
+        return False
+    if run.store.traits.bulk_delete:
+        await remove_files(run.store, [record])
+    else:
         with suppress(NotFoundError):
-            await remove_file(run.store, run.layout.record)
-            run.epoch = 0
-        await clean_up_aborted(run)
+            await run.store.delete(run.layout.record)
+    run.epoch, run.phase = 0, Phase.PLANNING
+    return True
 
 
 def _owned(run: Run) -> OwnedError:
@@ -227,11 +242,11 @@ def _outside(run: Run, plan: Plan) -> tuple[str, ...]:
     return tuple(outermost([p for p in touched - dest if not p.startswith(inside)]))
 
 
-async def _write(run: Run, data: bytes) -> None:
-    run.commit_id = sha256(data).hexdigest()
+async def _write(run: Run, data: bytes) -> Info:
+    run.act_for(sha256(data).hexdigest())
     run.phase = Phase.CHANGING
     try:
-        await _put(run, data)
+        info = await _put(run, data)
     except ExistsError as error:
         run.phase = Phase.PLANNING
         raise _owned(run) from error
@@ -239,39 +254,53 @@ async def _write(run: Run, data: bytes) -> None:
         run.phase = Phase.PLANNING
         raise
     except OutcomeUnknownError:
-        if not await _is_in_place(run, data):
+        found = await _in_place(run, data)
+        if found is None:
             raise
+        info = found
     except StoreError:
         run.phase = Phase.PLANNING
         raise
     await make_durable(run, run.layout.record, run.layout.attempt_dir)
+    return info
 
 
-async def _put(run: Run, data: bytes) -> None:
+async def _put(run: Run, data: bytes) -> Info:
     """Write the record where there is none, or one that a power cut left without content."""
     path = run.layout.record
     try:
-        await run.store.put(path, data, overwrite=False)
+        return await run.store.put(path, data, overwrite=False)
     except ExistsError:
-        if not is_blank(await run.store.get(path, MAX_RECORD_BYTES)):
-            if run.store.traits.fences or await look(run.store, run.layout) is not None:
-                raise
-            await remove_file(run.store, path)  # it came late, and is of a commit that has ended
-            await run.store.put(path, data, overwrite=False)
-            return
         if not run.store.traits.fences:
-            raise _aborted(run) from None
-        await set_aside_blank(run, path)
-        await run.store.put(path, data, overwrite=False)
+            await _make_way(run)
+        elif is_blank(await run.store.get(path, MAX_RECORD_BYTES)):
+            await set_aside_blank(run, path)
+        else:
+            raise
+    return await run.store.put(path, data, overwrite=False)
 
 
-async def _is_in_place(run: Run, data: bytes) -> bool:
-    """Whether a write whose answer was lost has happened; what is there is this very record."""
+async def _make_way(run: Run) -> None:
+    """Delete what is in the record's place if it came late, of a commit that has ended.
+
+    Raises ``CommitError`` if an abort has taken the place, ``ExistsError`` if a commit has begun.
+    """
+    found = await find_record(run)
+    if found is None or found.blank:
+        raise _aborted(run) from None
+    if found.stands:
+        raise ExistsError("put", run.layout.record, "a commit has begun")
+    await remove_files(run.store, [found.info])
+
+
+async def _in_place(run: Run, data: bytes) -> Info | None:
+    """Return what is there if a write whose answer was lost has happened: this very record."""
     try:
+        info = await run.store.head(run.layout.record)
         there = await run.store.get(run.layout.record, MAX_RECORD_BYTES)
     except NotFoundError:
-        return False
-    return there == data
+        return None
+    return info if there == data else None
 
 
 def recorded_options(run: Run, record: CommitRecord) -> Options:

@@ -31,9 +31,9 @@ from asynccommit.stages.plan import (
     untagged,
     within,
 )
-from asynccommit.stages.preflight import gather
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import source_print, sources_there
+from asynccommit.stages.sources import gather
 from asynccommit.stages.spill import Entry
 from asynccommit.stages.swap import merge
 from asynccommit.stages.take_back import REFUSED, Undone, take_sources, take_versions

@@ -10,9 +10,11 @@ from enum import Enum
 from typing import Protocol
 
 from asynccommit.formats.statistics import Statistics
+from asynccommit.formats.success import COMMITTER
 from asynccommit.host import Host
 from asynccommit.job import Layout
 from asynccommit.options import Options
+from asynccommit.stages.standing import of_commit
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.stats import Count
@@ -58,6 +60,7 @@ class Phase(Enum):
     """What the caller of a commit that ends now can rely on."""
 
     PLANNING = "nothing under the destination has changed"
+    BEGUN = "a commit has begun, and this process has changed nothing"
     CHANGING = "something may have changed"
     COMMITTED = "the job is committed"
 
@@ -102,10 +105,24 @@ class Run:
     started: float = field(default_factory=lambda: _now())
     _told: float = 0.0
 
+    def act_for(self, commit_id: str) -> None:
+        """Let what this run reads and says be of the commit of this id, and of no other."""
+        self.commit_id = commit_id
+        self.layout = of_commit(self.store, self.layout, commit_id)
+
     def check_lease(self) -> None:
         """Raise ``LeaseLostError`` if this owner may not go on."""
         if self.lease is not None:
             self.lease.check()
+
+    @property
+    def committer(self) -> str:
+        """What reports call the committer."""
+        return COMMITTER
+
+    def shown(self, path: str) -> str:
+        """Return a path as reports name a file."""
+        return self.layout.url(path)
 
     @property
     def place(self) -> int:

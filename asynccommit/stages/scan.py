@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from asynccommit.errors import NotFoundError, PreconditionError, RejectedError
 from asynccommit.parallel import for_each, list_all
+from asynccommit.stages.held import refuse_held
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 
 UNKNOWN, NOT_FOUND, FILE, DIRECTORY, CREATED = 0, 1, 2, 3, 4
@@ -44,7 +46,8 @@ async def scan_task_attempt(run: Run, base: str, *, look: bool = True) -> Found:
             for Hadoop's job commit, ours looks for itself.
 
     Raises ``NotFoundError`` if ``base`` is missing, ``PreconditionError`` for anything that is
-    neither file nor directory, as a symbolic link, which could lead out of the directory.
+    neither file nor directory, as a symbolic link, which could lead out of the directory, and
+    ``RejectedError`` for what the store would not move.
     """
     found = Found()
     status = {run.layout.root: DIRECTORY}
@@ -60,7 +63,8 @@ async def scan_task_attempt(run: Run, base: str, *, look: bool = True) -> Found:
             await for_each(dests, lambda dest: _look(run, dest, status), workers=run.workers)
         for dest in dests:
             found.directories[dest] = (status.get(dest, UNKNOWN), level)
-        found.files.extend(_entry(run, base, info) for info in children if not info.is_dir)
+        files = await with_etags(run, [info for info in children if not info.is_dir])
+        found.files.extend(_entry(run, base, info) for info in files)
     found.files.sort()
     return found
 
@@ -73,7 +77,9 @@ async def _children(run: Run, directories: list[str]) -> list[Info]:
     children: list[Info] = []
 
     async def collect(directory: str) -> None:
-        for info in await list_all(run.store, directory):
+        listing = await list_all(run.store, directory)
+        refuse_held(run, listing)
+        for info in listing:
             if info.kind is Kind.OTHER:
                 raise PreconditionError(
                     "list",

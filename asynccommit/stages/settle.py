@@ -12,9 +12,10 @@ from asynccommit.errors import NotFoundError
 from asynccommit.parallel import for_each, pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.plan import Plan, staged_path, untagged
-from asynccommit.stages.preflight import gather
 from asynccommit.stages.run import Run
+from asynccommit.stages.sources import gather
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.whole import with_etags
 from asynccommit.store import Kind
 
 _SLACK = 2.0
@@ -120,7 +121,7 @@ async def sources_there(run: Run, plan: Plan, base: str | None = None) -> set[in
             place = path if base is None else base + path[cut:]
             with suppress(NotFoundError):
                 async for page in pages(run.store, place):
-                    for info in page:
+                    for info in await with_etags(run, page):
                         source = path + info.path[len(place) :]
                         found.add([(source,), (source, info.etag)])
 

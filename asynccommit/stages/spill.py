@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Generic, NamedTuple, Self, TypeVar
 
 import orjson
 
@@ -19,6 +19,8 @@ from asynccommit.errors import RejectedError
 IN_MEMORY = 32_768
 """Entries held before the file is begun: some 20 MB."""
 CHUNK = 2_048
+
+R = TypeVar("R", bound=tuple[object, ...])
 
 
 class Entry(NamedTuple):
@@ -30,37 +32,49 @@ class Entry(NamedTuple):
     etag: str | None
 
 
-class Spill:
-    """Keeps entries in the order in which they came, in flat memory.
+class Rows(Generic[R]):
+    """Keeps rows in the order in which they came, in flat memory.
 
     Args:
+        make: makes a row of the list that JSON has for one.
         directory: where the file goes when one is needed; ``None`` for the system's.
-        in_memory: how many entries to hold before.
+        in_memory: how many rows to hold before.
+        weigh: as how many rows some count, where not every one is as large as the next.
     """
 
-    def __init__(self, directory: str | None = None, in_memory: int = IN_MEMORY) -> None:
+    def __init__(
+        self,
+        make: Callable[[list[Any]], R],
+        directory: str | None = None,
+        in_memory: int = IN_MEMORY,
+        weigh: Callable[[Sequence[R]], int] = len,
+    ) -> None:
         self.count = 0
+        self._make = make
         self._directory = directory
         self._limit = in_memory
-        self._held: list[Entry] = []
+        self._weigh = weigh
+        self._weight = 0
+        self._held: list[R] = []
         self._file: IO[bytes] | None = None
         self._lock = asyncio.Lock()
 
-    async def append(self, entries: Sequence[Entry]) -> None:
-        """Add entries. Raises ``RejectedError`` if the local disk is full."""
+    async def append(self, entries: Sequence[R]) -> None:
+        """Add rows. Raises ``RejectedError`` if the local disk is full."""
         self.count += len(entries)
         self._held.extend(entries)
-        if len(self._held) >= self._limit:
+        self._weight += self._weigh(entries)
+        if self._weight >= self._limit:
             async with self._lock:
-                held, self._held = self._held, []
+                held, self._held, self._weight = self._held, [], 0
                 await asyncio.to_thread(self._write, held)
 
-    def entries(self) -> AsyncIterable[Entry] | Iterable[Entry]:
-        """Return every entry, for ``for_each``; nothing may be added any more."""
+    def entries(self) -> AsyncIterable[R] | Iterable[R]:
+        """Return every row, for ``for_each``; nothing may be added any more."""
         return self._held if self._file is None else self.each()
 
-    async def each(self) -> AsyncIterator[Entry]:
-        """Yield every entry; nothing may be added any more."""
+    async def each(self) -> AsyncIterator[R]:
+        """Yield every row; nothing may be added any more."""
         if self._file is not None:
             position = 0
             while True:
@@ -72,7 +86,7 @@ class Spill:
         for entry in self._held:
             yield entry
 
-    def _write(self, entries: Sequence[Entry]) -> None:
+    def _write(self, entries: Sequence[R]) -> None:
         try:
             if self._file is None:
                 self._file = unnamed_file(self._directory)
@@ -84,7 +98,7 @@ class Spill:
         except OSError as error:
             raise spill_error(self._directory, error) from error
 
-    def _read(self, position: int) -> tuple[list[Entry], int]:
+    def _read(self, position: int) -> tuple[list[R], int]:
         file = self._file
         if file is None:
             return [], position
@@ -93,7 +107,7 @@ class Spill:
         if not length:
             return [], position
         rows = _loads(file.read(length))
-        return [Entry._make(row) for row in rows], position + 8 + length
+        return [self._make(row) for row in rows], position + 8 + length
 
     def close(self) -> None:
         """Forget everything."""
@@ -101,11 +115,23 @@ class Spill:
         file, self._file = self._file, None
         discard(file)
 
-    def __enter__(self) -> Spill:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Spill(Rows[Entry]):
+    """Keeps entries in the order in which they came, in flat memory.
+
+    Args:
+        directory: where the file goes when one is needed; ``None`` for the system's.
+        in_memory: how many entries to hold before.
+    """
+
+    def __init__(self, directory: str | None = None, in_memory: int = IN_MEMORY) -> None:
+        super().__init__(Entry._make, directory, in_memory)
 
 
 def _dumps(rows: Sequence[tuple[object, ...]]) -> bytes:

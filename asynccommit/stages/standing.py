@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from asynccommit.errors import ManifestError, NotFoundError
@@ -23,7 +24,7 @@ from asynccommit.formats.commit_record import (
     Owner,
     decode_record,
 )
-from asynccommit.job import ALIVE, EPOCH, OWNER, STOPPED, Layout
+from asynccommit.job import ALIVE, EPOCH, OUTCOME, OWNER, STOPPED, Layout
 from asynccommit.parallel import list_if_there
 from asynccommit.store import Info, Store
 
@@ -59,6 +60,15 @@ class Standing:
         return self.claim.epoch
 
 
+def of_commit(store: Store, layout: Layout, commit_id: str) -> Layout:
+    """Return the layout in which the files that say something of a commit are named by its id.
+
+    One that comes late, to the next commit under the same job id, is then none of that one.
+    Where a directory that is renamed away keeps it out, there is no need.
+    """
+    return layout if store.traits.fences else replace(layout, commit=commit_id)
+
+
 async def look(store: Store, layout: Layout) -> Standing | None:
     """Return what is known of the commit of a job attempt, ``None`` if it has not begun.
 
@@ -71,8 +81,13 @@ async def look(store: Store, layout: Layout) -> Standing | None:
         record = await read_if_there(store, layout.record, MAX_RECORD_BYTES)
         if record is None or is_blank(record):
             return None
-        standing = await _standing(store, layout, record, found)
-        return None if is_void(store, layout, standing.record, found) else standing
+        named = of_commit(store, layout, sha256(record).hexdigest())
+        standing = await _standing(store, named, record, found)
+        void = is_void(store, named, standing.record, found)
+        if void:  # a page of the listing may be older than the record, and than its plan
+            found = {info.path: info for info in await list_if_there(store, layout.attempt_dir)}
+            void = is_void(store, named, standing.record, found)
+        return None if void else standing
     except NotFoundError:
         return None  # it ended while it was looked at
 
@@ -86,7 +101,7 @@ async def _standing(
     store: Store, layout: Layout, record: bytes, found: Mapping[str, Info]
 ) -> Standing:
     names = [path.rpartition("/")[2] for path in found]
-    epoch = max([1, *(number_in(name, OWNER, ".json") for name in names)])
+    epoch = max([1, *(number_in(name, OWNER + layout.tag, ".json") for name in names)])
     first = decode_record(record, layout.url(layout.record))
     if (first.job_id, first.attempt) != (layout.job_id, layout.attempt):
         raise ManifestError(layout.url(layout.record), f"is of another job, {first.job_id!r}")
@@ -103,6 +118,8 @@ async def _standing(
         data = await read_if_there(store, layout.outcome, MAX_OWNER_BYTES)
         if data is not None and not is_blank(data):
             standing.decision = read_decision(data, layout, standing.commit_id)
+    if standing.decision is None and not store.traits.fences:
+        standing.decision = await read_end(store, layout, found, standing.commit_id)
     return standing
 
 
@@ -115,9 +132,11 @@ def is_void(store: Store, layout: Layout, record: CommitRecord, found: Mapping[s
     if store.traits.fences:
         return False
     plan = found.get(layout.plan(record.plan_id, 0))
-    if plan is not None and plan.etag == record.options.get(PLAN_VERSION, plan.etag):
-        return False
-    return not any(is_end(layout, path) for path in found)
+    if plan is not None:
+        version = record.options.get(PLAN_VERSION, plan.etag)
+        if store.traits.same(plan.etag, str(version) if version else None):
+            return False
+    return not _ends(layout, found)
 
 
 def is_control(layout: Layout, path: str) -> bool:
@@ -126,14 +145,39 @@ def is_control(layout: Layout, path: str) -> bool:
     if parent != layout.attempt_dir:
         return False
     signs = (OWNER, ALIVE, STOPPED)
-    known = path in (layout.record, layout.outcome) or name.startswith(signs)
+    known = path == layout.record or name.startswith((OUTCOME, *signs))
     return known or is_end(layout, path)
 
 
 def is_end(layout: Layout, path: str) -> bool:
-    """Whether ``path`` says that all of a commit is done but its clean-up."""
+    """Whether ``path`` says that all of a commit is done but its clean-up, whichever commit's."""
     parent, _, name = path.rpartition("/")
-    return parent == layout.attempt_dir and number_in(name, EPOCH, ".done") > 0
+    last = name.rpartition("-")[2]
+    mine = parent == layout.attempt_dir and name.startswith(EPOCH)
+    return mine and number_in(last, "", ".done") > 0
+
+
+def _ends(layout: Layout, paths: Collection[str]) -> list[str]:
+    """Return which of ``paths`` say that the commit of ``layout`` is done but for its clean-up."""
+    names = [path for path in paths if path.rpartition("/")[0] == layout.attempt_dir]
+    prefix = EPOCH + layout.tag
+    return [path for path in names if number_in(path.rpartition("/")[2], prefix, ".done") > 0]
+
+
+async def read_end(
+    store: Store, layout: Layout, paths: Collection[str], commit_id: str
+) -> Decision | None:
+    """Return how a commit has ended, as the end says that is among ``paths``; ``None`` for none.
+
+    It outlives the outcome, which the clean-up deletes before.
+    """
+    for path in _ends(layout, paths):
+        data = await read_if_there(store, path, MAX_OWNER_BYTES)
+        with suppress(ManifestError):
+            decision = decode_decision(data or b"", path)
+            if decision.commit == commit_id:
+                return decision
+    return None
 
 
 def _directories(found: Mapping[str, Info]) -> list[str]:

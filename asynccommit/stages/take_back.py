@@ -23,10 +23,11 @@ from asynccommit.parallel import for_each, pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import Plan, undone_path, within
-from asynccommit.stages.preflight import gather
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import begun_at, source_print, sources_there
+from asynccommit.stages.sources import gather
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 
 REFUSED = (RejectedError, DeniedError)
@@ -86,7 +87,7 @@ async def take_versions(run: Run, plan: Plan, undone: Undone) -> None:
     lasting = run.store.traits.lasting
 
     def is_alike(info: Info) -> bool:
-        if info.kind is not Kind.FILE or info.modified < since:
+        if info.kind is not Kind.FILE:
             return False
         whole = (info.path, info.size, lasting(info.etag))
         return fingerprint(whole) in there or fingerprint(whole[:2]) in there
@@ -94,7 +95,8 @@ async def take_versions(run: Run, plan: Plan, undone: Undone) -> None:
     async def take_from(path: str) -> None:
         with suppress(NotFoundError):
             async for page in pages(run.store, path):
-                alike = [info for info in page if is_alike(info)]
+                recent = [info for info in page if info.modified >= since]
+                alike = [info for info in await with_etags(run, recent) if is_alike(info)]
                 doubtful = [info for info in alike if fingerprint(info.path) in kept]
                 others = [info for info in doubtful if not await _is_copy(run, info)]
                 await _take_all(run, [info for info in alike if info not in others], undone)

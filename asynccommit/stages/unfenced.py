@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from hashlib import sha256
+from typing import NamedTuple
 
 from asynccommit.errors import (
     ExistsError,
-    ManifestError,
     NotFoundError,
     OutcomeUnknownError,
     PreconditionError,
     StoreError,
 )
-from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, decode_decision
+from asynccommit.formats.commit_owner import Decision
 from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES
 from asynccommit.parallel import (
     for_each,
@@ -31,7 +31,7 @@ from asynccommit.parallel import (
     tree_pages,
 )
 from asynccommit.stages.run import Run
-from asynccommit.stages.standing import is_blank, is_control, is_end, look, read_if_there
+from asynccommit.stages.standing import is_blank, is_control, is_end, look, read_end
 from asynccommit.store import Info
 
 
@@ -39,16 +39,49 @@ async def close_record(run: Run) -> Info | None:
     """Take the commit record's place, so that no commit begins while an abort deletes.
 
     Returns what is there then, to be deleted as nothing else; ``None`` if a commit has begun. A
-    record that counts for nothing is as good.
+    record that counts for nothing is deleted: it would make way for a commit.
     """
     with suppress(ExistsError, OutcomeUnknownError):
         return await run.store.put(run.layout.record, ABORTED, overwrite=False)
+    found = await find_record(run)
+    if found is None or found.stands:
+        return None
+    if found.blank:
+        return found.info
+    await remove_files(run.store, [found.info])
+    with suppress(ExistsError, OutcomeUnknownError):
+        return await run.store.put(run.layout.record, ABORTED, overwrite=False)
+    return None
+
+
+class Found(NamedTuple):
+    """What is in the record's place, as the version that it is.
+
+    Attributes:
+        info: the version: what was judged, so that nothing else is deleted.
+        blank: it has no content: an abort has taken the place.
+        stands: it is the record of a commit that has begun; else it came late.
+    """
+
+    info: Info
+    blank: bool
+    stands: bool
+
+
+async def find_record(run: Run) -> Found | None:
+    """Return what is in the record's place, ``None`` for nothing.
+
+    The version is asked for first. If another comes before the rest is read, that may be judged by
+    the other's content, but a deletion of the first one then finds nothing.
+    """
     try:
         info = await run.store.head(run.layout.record)
-        data = await run.store.get(run.layout.record, MAX_RECORD_BYTES)
+        if is_blank(await run.store.get(run.layout.record, MAX_RECORD_BYTES)):
+            return Found(info, blank=True, stands=False)
     except NotFoundError:
         return None
-    return info if is_blank(data) or await look(run.store, run.layout) is None else None
+    stands = await look(run.store, run.layout) is not None
+    return Found(info, blank=False, stands=stands)
 
 
 async def delete_attempt(run: Run, record: Info | None = None) -> bool:
@@ -111,38 +144,40 @@ async def _require_record(run: Run, record: Info | None) -> None:
         there = (await run.store.head(run.layout.record)).etag
     except NotFoundError:
         there = None
-    if there != (record.etag if record is not None else None):
+    if not run.store.traits.same(there, record.etag if record is not None else None):
         text = "another goes on with this job attempt, or has ended it"
         raise PreconditionError("delete", run.layout.record, text)
 
 
 async def _own_record(run: Run) -> Info | None:
     """Return the record as it is there, to be deleted as nothing else."""
+    if not run.commit_id:
+        found = await find_record(run)
+        if found is not None and found.stands:
+            raise PreconditionError("delete", run.layout.record, "is of a commit that has begun")
+        return found and found.info
     try:
         info = await run.store.head(run.layout.record)
         record = await run.store.get(run.layout.record, MAX_RECORD_BYTES)
     except NotFoundError:
         return None
-    if run.commit_id and sha256(record).hexdigest() != run.commit_id:
+    if sha256(record).hexdigest() != run.commit_id:
         raise PreconditionError("delete", run.layout.record, "is of another commit by now")
     return info
 
 
 async def is_closed(run: Run) -> bool | None:
-    """Whether all of the commit is done but the clean-up; ``None`` if it is gone altogether.
-
-    An end of another commit under the same id, which has come late, is none of this one.
-    """
+    """Whether all of the commit is done but the clean-up; ``None`` if it is gone altogether."""
     listing = {info.path for info in await list_if_there(run.store, run.layout.attempt_dir)}
     if run.layout.record not in listing:
         return None
-    for path in listing:
-        if is_end(run.layout, path):
-            data = await read_if_there(run.store, path, MAX_OWNER_BYTES)
-            with suppress(ManifestError):
-                if data and decode_decision(data, path).commit == run.commit_id:
-                    return True
-    return False
+    return await read_end(run.store, run.layout, listing, run.commit_id) is not None
+
+
+async def find_end(run: Run) -> Decision | None:
+    """Return how the commit has ended, ``None`` if it has not."""
+    listing = {info.path for info in await list_if_there(run.store, run.layout.attempt_dir)}
+    return await read_end(run.store, run.layout, listing, run.commit_id)
 
 
 async def take_back_word(run: Run, path: str) -> None:

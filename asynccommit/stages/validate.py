@@ -6,8 +6,9 @@ from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.parallel import for_each
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.plan import Plan
-from asynccommit.stages.preflight import NAMED, gather
 from asynccommit.stages.run import Run
+from asynccommit.stages.settle import begun_at
+from asynccommit.stages.sources import NAMED, gather
 from asynccommit.stages.spill import Entry
 from asynccommit.store import Kind
 
@@ -28,9 +29,11 @@ async def validate_output(run: Run, plan: Plan) -> None:
     loaded = plan.loaded
     found = Fingerprints(run.options.spill_directory)
     with run.timed("job_stage_optional_validate_output", len(loaded.parents)):
+        # Where each etag is one more request, those of files that were there before are not asked.
+        since = 0.0 if run.store.traits.whole_listings else await begun_at(run)
 
         async def look(path: str) -> None:
-            await gather(run, path, found, loaded.etags)
+            await gather(run, path, found, loaded.etags, since=since)
             run.step()
 
         try:

@@ -103,7 +103,7 @@ def _info(path: str, stat: os.stat_result) -> Info:
         size = stat.st_size
         etag = "%x-%x-%x" % (stat.st_ino, stat.st_mtime_ns, size)  # noqa: UP031  quicker
         # Half the time of Info(...), once for every file of a listing.
-        return _new(Info, (path, _FILE, size, etag, stat.st_mtime, stat.st_dev, True, None))
+        return _new(Info, (path, _FILE, size, etag, stat.st_mtime, stat.st_dev, True, None, 0.0))
     if S_ISDIR(stat.st_mode):
         writable = os.access(path, os.W_OK | os.X_OK)
         return Info(path, Kind.DIRECTORY, 0, None, stat.st_mtime, stat.st_dev, writable)

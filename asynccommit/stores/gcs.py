@@ -49,9 +49,9 @@ class GcsStore:
     their folders along, and a folder is renamed as a whole.
 
     An etag is ``<generation>-<crc32c>``. The generation names this very object, which a rename
-    replaces by one of another generation; the checksum stays. Where an object has no checksum, or
-    it is encrypted with a key of the caller's, the etag is the generation alone. Wherever an etag
-    is given, the JSON interface's own is taken too.
+    replaces by one of another generation; the checksum stays. Where the service shows no checksum,
+    as in listings of what a key of the caller's encrypts, the etag is the generation alone.
+    Wherever an etag is given, the JSON interface's own is taken too.
 
     A file and a directory of the same name can both be there, as the service has it.
 
@@ -92,7 +92,8 @@ class GcsStore:
             directories=False,
             atomic_directory_rename=hierarchical,
             etag_survives_rename=False,
-            content_etags=self._files.checked,
+            content_etags=True,
+            whole_listings=not settings.write_headers,
             atomic_put=True,
             recursive_delete=False,
             bulk_delete=settings.batch,
@@ -247,7 +248,7 @@ class GcsStore:
         answer = await client.ask(request, "GET", client.place.objects, asked, limit=_LISTING)
         client.need(request, answer, 200)
         try:
-            return listed(answer.body, path, tree=tree, checked=self._files.checked)
+            return listed(answer.body, path, tree=tree)
         except ValueError as error:
             raise client.unread(request, error) from None
 

@@ -40,6 +40,8 @@ _FOUND = f"fields=name{PLAIN}"
 _DATA = "application/octet-stream"
 _JSON = "application/json; charset=UTF-8"
 _GO_ON = 308
+# What is said of an object that is encrypted with another key of a caller's, or with none.
+_ANOTHER_KEY = re.compile(rb"WithCustomerEncryptionKey|customerEncryptionKeyIsIncorrect")
 _RANGE = re.compile(r"bytes=0-(\d+)")
 
 
@@ -58,9 +60,6 @@ class Files:
         )
         self._keys = dict(settings.write_headers)
         self._rewrite_keys = {**settings.write_headers, **settings.source_headers}
-        # The checksum of what is encrypted with a key of the caller's is not in listings, so that
-        # etags go without it everywhere.
-        self.checked = not settings.write_headers
         key = quote(settings.kms_key_name, safe="")
         self._insert_tail = f"&kmsKeyName={key}" if key else ""
         self._rewrite_tail = f"&destinationKmsKeyName={key}" if key else ""
@@ -69,23 +68,21 @@ class Files:
 
     # --- what is there -----------------------------------------------------------------------
 
-    async def find(
-        self, request: Request, path: str, *, checked: bool | None = None
-    ) -> Info | None:
-        """Return the object at ``path``, if there is one.
-
-        Args:
-            request: what it is for.
-            path: of the object.
-            checked: whether its checksum counts; ``None`` for as everywhere.
-        """
+    async def find(self, request: Request, path: str) -> Info | None:
+        """Return the object at ``path``, if there is one."""
         client = self._client
         url = client.objects + client.encode(request, path)
         answer = await client.ask(request, "GET", url, OBJECT, dict(self._keys))
+        if self._has_another_key(answer):
+            answer = await client.ask(request, "GET", url, OBJECT)
         if answer.status == 404 and explain(answer)[0] and not says_no_bucket(answer):
             return None
         client.need(request, answer, 200)
-        return self._info(request, path, answer, checked)
+        return self._info(request, path, answer)
+
+    def _has_another_key(self, answer: Response) -> bool:
+        """Whether an object is not to be read with the caller's key: another client wrote it."""
+        return bool(self._keys and answer.status == 400 and _ANOTHER_KEY.search(answer.body))
 
     async def is_directory(self, request: Request, path: str) -> bool:
         """Whether ``path`` is a folder, or the start of the name of any object."""
@@ -109,7 +106,7 @@ class Files:
             answer = await client.ask(request, "GET", client.place.objects, asked, limit=1 << 20)
             client.need(request, answer, 200)
             try:
-                found = listed(answer.body, path, tree=True, checked=self.checked)
+                found = listed(answer.body, path, tree=True)
             except ValueError as error:
                 raise client.unread(request, error) from None
             itself = [Info(start, Kind.DIRECTORY)] if found.itself else []
@@ -133,6 +130,8 @@ class Files:
         # The most for an answer that says no is there too, so that it can be read.
         most = max(limit, SMALL)
         answer = await client.ask(request, "GET", url, "alt=media", dict(self._keys), limit=most)
+        if self._has_another_key(answer):
+            answer = await client.ask(request, "GET", url, "alt=media", limit=most)
         if answer.status == 404 and not says_no_bucket(answer):
             # Downloads say no in bare text; whether that is the service's word, metadata tell.
             if await self.find(request, path) is None:
@@ -246,11 +245,9 @@ class Files:
         except ValueError as error:
             raise self._client.unread(request, error) from None
 
-    def _info(
-        self, request: Request, path: str, answer: Response, checked: bool | None = None
-    ) -> Info:
+    def _info(self, request: Request, path: str, answer: Response) -> Info:
         try:
-            return info_of(path, answer.body, checked=self.checked if checked is None else checked)
+            return info_of(path, answer.body)
         except ValueError as error:
             raise self._client.unread(request, error) from None
 

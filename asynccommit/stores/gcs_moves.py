@@ -186,8 +186,8 @@ class Moves:
         if answer.status != 412:
             raise error
         look = request.look
-        here = await self._files.find(look, request.path, checked=True)
-        there = await self._files.find(look, request.dest, checked=True) if request.new else None
+        here = await self._files.find(look, request.path)
+        there = await self._files.find(look, request.dest) if request.new else None
         if here is not None and there is not None and _is_copy(there, here, request.generation):
             return
         raise await self._unmet(request, error)

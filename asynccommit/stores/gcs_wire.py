@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
@@ -18,7 +19,10 @@ from asynccommit.store import Info, Kind
 TOKEN = "asynccommit-token"  # the key of custom metadata that a put leaves its token under
 SOURCE = "asynccommit-source"  # and that a copy leaves under which its source was, and which one
 PLAIN = "&prettyPrint=false"  # answers without white space: a quarter less
-_OF_FILE = "name,size,generation,crc32c,updated"
+_KNOWN = ("name", "size", "generation", "crc32c", "updated")
+_HOLDS = ("temporaryHold", "eventBasedHold")
+_RETAINED = "retentionExpirationTime"
+_OF_FILE = ",".join((*_KNOWN, *_HOLDS, _RETAINED))
 OBJECT = f"fields={_OF_FILE},metadata{PLAIN}"
 _KEPT: tuple[str, ...] = (
     "cacheControl",
@@ -133,20 +137,19 @@ def _varint(data: bytes, key: int) -> tuple[int, bytes]:
 # --- objects ---------------------------------------------------------------------------------
 
 
-def info_of(path: str, body: bytes, *, checked: bool = True) -> Info:
+def info_of(path: str, body: bytes) -> Info:
     """Return what the metadata of an object say of ``path``.
 
     Args:
         path: of the object.
         body: of the answer.
-        checked: whether its checksum counts; it does not where only some answers have one.
 
     Raises:
         ValueError: it is no such answer.
     """
     item = json_of(body)
     try:
-        info = _entry(item, checked)
+        info = _entry(item)
     except (TypeError, KeyError, AttributeError, Base64Error, ValueError) as error:
         raise ValueError(f"the answer is no object's ({type(error).__name__}: {error})") from None
     if info.path != path:
@@ -168,15 +171,23 @@ def json_of(body: bytes) -> dict[str, Any]:
     return found
 
 
-def _entry(item: dict[str, Any], checked: bool) -> Info:
+def _entry(item: dict[str, Any]) -> Info:
     generation, size = item["generation"], int(item["size"])
     if size < 0 or not generation.isdecimal():
         raise ValueError("size or generation is no number")
-    crc = item.get("crc32c") if checked else None
+    crc = item.get("crc32c")
     etag = f"{generation}-{a2b_base64(crc).hex()}" if crc else generation
     # A third of the time of Info(...), once for every file of a listing.
     seconds = parse_date(item.get("updated"))
-    return _new(Info, ("/" + item["name"], _FILE, size, etag, seconds, 0, True, None))
+    held = _held(item) if len(item) > len(_KNOWN) else 0.0
+    return _new(Info, ("/" + item["name"], _FILE, size, etag, seconds, 0, True, None, held))
+
+
+def _held(item: dict[str, Any]) -> float:
+    """Return until when an object is kept as it is."""
+    if any(item.get(name) is True for name in _HOLDS):
+        return math.inf
+    return parse_date(item.get(_RETAINED))
 
 
 def parse_date(text: str | None) -> float:
@@ -220,7 +231,7 @@ def folder_query(path: str, most: int, token: str | None) -> str:
     return f"{text}&pageToken={quote(token, safe='')}" if token else text
 
 
-def listed(body: bytes, path: str, *, tree: bool = False, checked: bool = True) -> Listed:
+def listed(body: bytes, path: str, *, tree: bool = False) -> Listed:
     """Return what a page of a listing of the directory ``path`` says.
 
     Objects whose names end in a slash are placeholders of directories, which have the etag of
@@ -236,7 +247,7 @@ def listed(body: bytes, path: str, *, tree: bool = False, checked: bool = True) 
         raise ValueError("the answer is no listing")
     start = "/" + prefix_of(path)
     try:
-        entries = [_entry(item, checked) for item in found.get("items", ())]
+        entries = [_entry(item) for item in found.get("items", ())]
         names = ["/" + prefix for prefix in found.get("prefixes", ())]
     except (TypeError, KeyError, AttributeError, Base64Error, ValueError) as error:
         raise ValueError(f"the answer is no listing ({type(error).__name__}: {error})") from None

@@ -19,8 +19,12 @@ _KINDS = {
     "list": READS,
     "list_tree": READS,
     "get": READS,
+    "completed": READS,
+    "list_uploads": READS,
+    "list_parts": READS,
     "delete": DELETES,
     "delete_tree": DELETES,
+    "abort_upload": DELETES,
 }
 
 

@@ -22,7 +22,7 @@ _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
     *("list_tree", "delete_many"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
-    *("list_uploads", "list_parts", "put_marker"),
+    *("list_uploads", "list_parts", "put_marker", "copy_if"),
 )
 
 
@@ -164,6 +164,10 @@ class Wrapped:
         """See ``MultipartStore.completed``."""
         info: Info | None = await self._call(Op("completed", (path, parts), False, True))
         return info
+
+    async def copy_if(self, source: str, dest: str, etag: str) -> None:
+        """See ``MultipartStore.copy_if``."""
+        await self._call(Op("copy_if", (source, dest, etag), True, True))
 
     async def abort_upload(self, path: str, upload_id: str) -> None:
         """See ``MultipartStore.abort_upload``."""

@@ -12,6 +12,8 @@ from asynccommit.wrappers.base import Call, Op
 from asynccommit.wrappers.shared import shared
 
 _MOST = 4096  # names that are remembered in one interval: beyond, none is likely to come again
+_MOVES = frozenset({"rename", "copy", "copy_if"})
+_WRITES = frozenset({"put", "put_marker", "complete_upload"})
 _CHANGED = (ThrottledError, OutcomeUnknownError)  # A refusal counts: the name is hot.
 
 
@@ -72,11 +74,11 @@ class Names:
 
     Google takes about one change of a name each second and refuses more with 429, which says
     nothing of the rate that the bucket takes. What changes a name is ``put``, ``rename`` (both
-    names), ``copy`` and ``delete``; what waits is what writes to it: who moves or deletes what was
-    just written need not, and a 429 is sent again. All stores that one event loop opened on an
-    account share what they know; what other processes change is not known, so 429 may come all the
-    same, and then the second try has its distance too. ``waited`` has the seconds that requests
-    waited for their ``name``.
+    names), ``copy``, ``delete`` and what completes an upload; what waits is what writes to it: who
+    moves or deletes what was just written need not, and a 429 is sent again. All stores that one
+    event loop opened on an account share what they know; what other processes change is not known,
+    so 429 may come all the same, and then the second try has its distance too. ``waited`` has the
+    seconds that requests waited for their ``name``.
 
     The time of a change is when it was answered, so a request waits here before it waits for the
     rate or for a slot. An answer that says no is no change.
@@ -107,9 +109,9 @@ class Names:
 
         def spaced(op: Op) -> Any:
             kind = op.name
-            if kind == "rename" or kind == "copy":
+            if kind in _MOVES:
                 written = op.args[1]
-            elif kind == "put":
+            elif kind in _WRITES:
                 written = op.args[0]
             elif kind == "delete" or kind == "delete_many":
                 written = None
@@ -139,8 +141,8 @@ def _names(op: Op) -> Sequence[str]:
     """Return the names that ``op`` changes."""
     if op.name == "rename":
         return op.args
-    if op.name == "copy":
-        return op.args[1:]
+    if op.name in _MOVES:
+        return op.args[1:2]
     if op.name == "delete_many":
         return [info.path for info in op.args[0]]
     return op.args[:1]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
+from asynccommit.parts import Part
 from asynccommit.store import Info, Kind
 from asynccommit.wrappers.base import Call, Op
 
@@ -30,8 +32,21 @@ class Record:
             if op.name == "sync":
                 return None
             self.ops.append(op)
-            if op.name == "put":
-                return Info(op.path, Kind.FILE, len(op.args[1]))
-            return None
+            return self._answer(op)
 
         return recorded
+
+    def _answer(self, op: Op) -> Any:
+        """Return what the caller of a store goes on with."""
+        match op.name:
+            case "put":
+                return Info(op.path, Kind.FILE, len(op.args[1]))
+            case "put_marker" | "complete_upload":
+                return Info(op.path, Kind.FILE)
+            case "create_upload":
+                return f"dry-run-{len(self.ops)}"
+            case "put_part":
+                return Part(hashlib.md5(op.args[3], usedforsecurity=False).hexdigest())
+            case "delete_many":
+                return [None] * len(op.args[0])
+        return None

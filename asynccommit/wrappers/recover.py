@@ -13,40 +13,16 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
-from asynccommit.errors import (
-    ExistsError,
-    NotFoundError,
-    OutcomeUnknownError,
-    PreconditionError,
-    StoreError,
-)
+from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError, StoreError
 from asynccommit.store import Info, Traits
 from asynccommit.wrappers.base import Call, Op
 from asynccommit.wrappers.budget import Backoff, is_throttled
+from asynccommit.wrappers.settling import TO_SETTLE, Case, Seen, Verdict
+from asynccommit.wrappers.uploads import Completion
 
-_TO_SETTLE = (OutcomeUnknownError, NotFoundError, ExistsError, PreconditionError)
-
-
-class Verdict(Enum):
-    """What became of a request that was not answered with yes."""
-
-    DONE = "it was done"
-    AGAIN = "it was not done and may be sent again"
-    TAKEN = "it does not stand: something else is in its place"
-    NO = "the answer that came is the truth"
-    UNKNOWN = "nobody can tell"
-
-
-class Seen(Enum):
-    """What is at the destination."""
-
-    NOTHING = "nothing"
-    MINE = "what this request brings, by its token or etag"
-    OTHER = "what another one brought, by its token or etag"
-    UNMARKED = "something that nothing is known of"
+__all__ = ["Recover", "Seen", "Sight", "Verdict", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +91,10 @@ def judge(sight: Sight) -> Verdict:
 
 
 class Recover:
-    """Settle renames, and writes that must not replace, by token and etag; stands around ``Retry``.
+    """Settle what is not simply sent again, by looking; stands around ``Retry``.
+
+    That is renames and writes that must not replace, by token and etag, and the completion of
+    uploads, by the upload and its parts (see ``asynccommit.wrappers.uploads``).
 
     Where the store remembers tokens (``Traits.tokens``) each such request gets one, unless the
     caller gave it, the same for every sending. The etag that the caller gave counts where it, or
@@ -159,13 +138,15 @@ class Recover:
 
     def around(self, call: Call) -> Call:
         """See ``Policy.around``."""
-        traits = self._traits
+        traits, completes = self._traits, self._traits.multipart is not None
         etags, contents = traits.etag_survives_rename, traits.content_etags
         marks = {"rename": traits.tokens, "put": traits.tokens or traits.put_tokens}
-        if not (marks["put"] or etags or contents):
+        if not (marks["put"] or etags or contents or completes):
             return call
 
         def recovered(op: Op) -> Awaitable[Any]:
+            if op.name == "complete_upload":
+                return self._sent(call, op)
             if op.repeatable or op.name not in marks:
                 return call(op)
             if marks[op.name]:
@@ -195,11 +176,13 @@ class Recover:
     async def _sent(self, call: Call, op: Op) -> Any:
         try:
             return await call(op)
-        except _TO_SETTLE as error:
+        except TO_SETTLE as error:
             first: StoreError = error
+        if op.name == "complete_upload":
+            return await self._settle(Completion(call, op), first)
         return await self._settle(_Case(self._traits, call, op), first)
 
-    async def _settle(self, case: _Case, error: StoreError) -> Any:
+    async def _settle(self, case: Case, error: StoreError) -> Any:
         start = self._backoff.now()
         sent, spent = 1, 0
         while True:
@@ -208,9 +191,9 @@ class Recover:
             info, verdict = await case.look(error)
             if verdict is Verdict.DONE:
                 self.recovered[case.op.name] += 1
-                return info if case.op.name == "put" else None
+                return None if case.op.name == "rename" else info
             most = self._attempts if case.lost else 2
-            may = verdict is Verdict.AGAIN and spent < most and isinstance(error, _TO_SETTLE)
+            may = verdict is Verdict.AGAIN and spent < most and isinstance(error, TO_SETTLE)
             if not (may and await self._backoff.wait(error, sent, start)):
                 raise case.answer(error, verdict, sent)
             sent += 1
@@ -220,34 +203,34 @@ class Recover:
                 error = again
 
 
-class _Case:
-    """One request under suspicion."""
+class _Case(Case):
+    """A rename or a write, under suspicion."""
 
     def __init__(self, traits: Traits, call: Call, op: Op) -> None:
-        self.call = call
-        self.op = op
-        self.lost = False
         self._is_rename = op.name == "rename"
-        self._dest: str = op.args[1] if self._is_rename else op.path
+        super().__init__(call, op, op.args[1] if self._is_rename else op.path)
         tokens = traits.tokens or (traits.put_tokens and not self._is_rename)
         self._token: str | None = op.options.get("token") if tokens else None
         self._etag: str | None = op.options.get("etag")
         self._contents = traits.content_etags
         self._lasting = traits.lasting
+        self._same = traits.same
 
     async def look(self, error: StoreError) -> tuple[Info | None, Verdict]:
         """Return what is at the destination, and what that means."""
         missing = isinstance(error, NotFoundError)
-        info = await self._head(self._dest, error)
+        info = await self._head(self.dest, error)
         seen, source = self._recognise(info), None
         doubtful = self.lost or (missing and seen is Seen.NOTHING)
         if self._contents and self._has_content(info):
             return info, await self._told_by_source(error)
         if self._is_rename and doubtful and seen is not Seen.MINE:
             found = await self._head(self.op.path, error)
-            source = found is not None and self._etag in (None, found.etag)
+            source = found is not None
+            if found is not None and self._etag is not None:
+                source = self._same(self._etag, found.etag)
             if not source:  # A late sending may have moved it between the two looks.
-                info = await self._head(self._dest, error)
+                info = await self._head(self.dest, error)
                 if self._contents and self._has_content(info):
                     return info, Verdict.DONE
                 seen = self._recognise(info)
@@ -266,29 +249,11 @@ class _Case:
         a copy and a delete: the store knows which when it is asked again.
         """
         found = await self._head(self.op.path, error)
-        if found is None or found.etag != self._etag:
+        if found is None or not self._same(found.etag, self._etag):
             return Verdict.DONE
         if not self.lost:
             return Verdict.NO
         return Verdict.TAKEN if isinstance(error, ExistsError) else Verdict.AGAIN
-
-    def answer(self, error: StoreError, verdict: Verdict, sent: int) -> StoreError:
-        """Return what the caller is told."""
-        if not self.lost:
-            return error
-        if verdict is Verdict.TAKEN and isinstance(error, _TO_SETTLE):
-            if isinstance(error, ExistsError):
-                return error
-            return self._error(ExistsError, f"something else is at {self._dest}", error)
-        if isinstance(error, OutcomeUnknownError):
-            error.add_note(f"sent {sent} times; {self._dest} and its source do not tell")
-            return error
-        return self._error(OutcomeUnknownError, f"one answer was lost, then: {error}", error)
-
-    def _error(self, kind: type[StoreError], detail: str, cause: StoreError) -> StoreError:
-        made = kind(self.op.name, self.op.path, detail)
-        made.__cause__ = cause
-        return made
 
     def _recognise(self, info: Info | None) -> Seen:
         if info is None:
@@ -309,9 +274,5 @@ class _Case:
         except NotFoundError:
             return None
         except StoreError as failed:
-            if not self.lost:
-                error.add_note(f"{path} could not be looked at: {failed}")
-                raise error from failed
-            detail = f"{error.detail}; then {path} could not be looked at: {failed}"
-            raise self._error(OutcomeUnknownError, detail, failed) from failed
+            raise self.blind(path, error, failed) from failed
         return found

@@ -19,6 +19,8 @@ from asynccommit.wrappers.budget import Backoff, is_throttled
 
 _AGAIN = (ThrottledError, UnavailableError, OutcomeUnknownError)
 _DELETES = frozenset({"delete", "delete_tree"})
+# There is no such upload any more, by whomever: aborted or completed, which the caller has to tell.
+_UPLOADS = frozenset({"abort_upload", "put_part"})
 
 
 class Retry:
@@ -28,7 +30,9 @@ class Retry:
     again. A lost answer (``OutcomeUnknownError``) may have been a success: only what is
     ``Op.repeatable`` is sent again, the rest is ``Recover``'s. Then the second answer is read in
     that light: a delete that finds nothing has done its work, and a write that fails for any other
-    reason stays unknown, because its first sending may yet have happened.
+    reason stays unknown, because its first sending may yet have happened. That there is no such
+    upload is the truth, whatever its abort or a part of it was answered before; and that nobody
+    knows what an object was ``completed`` of is an answer, which comes no better by asking again.
 
     ``Backoff`` waits in between, and bounds by a budget what is sent again. Throttled answers wait
     but use up neither the budget nor ``attempts``: a busy store, like an empty budget, delays a
@@ -81,6 +85,8 @@ class Retry:
             try:
                 answer = await call(op)
             except _AGAIN as error:
+                if _is_told(op, error):
+                    raise
                 first = error
             except StoreError:
                 self._answered = True
@@ -103,12 +109,17 @@ class Retry:
             try:
                 answered = await call(op)
             except _AGAIN as again:
+                if _is_told(op, again):
+                    raise
                 error = again
                 continue
             except StoreError as answer:
                 self._answered = True
-                if lost and op.name in _DELETES and isinstance(answer, NotFoundError):
-                    return None
+                if lost and isinstance(answer, NotFoundError):
+                    if op.name in _DELETES:
+                        return None
+                    if op.name in _UPLOADS:
+                        raise
                 error = answer
                 break
             self._answered = True
@@ -130,3 +141,8 @@ class Retry:
         seconds = self._backoff.now() - start
         error.add_note(f"given up after being sent {sent} times in {seconds:.1f} s")
         return False
+
+
+def _is_told(op: Op, error: StoreError) -> bool:
+    """Whether the outcome that nobody knows is what was asked for, and not lost on the way."""
+    return op.name == "completed" and isinstance(error, OutcomeUnknownError)

@@ -11,11 +11,18 @@ import pytest
 
 from asynccommit.cli import main
 from asynccommit.cli.output import Exit
+from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.emulators.gcs import GcsEmulator, running_gcs_emulator
 from asynccommit.errors import CommitError, DeniedError
-from asynccommit.options import Mode
+from asynccommit.job import Layout
+from asynccommit.options import Mode, Options
+from asynccommit.sim.gcs.model import BucketOptions
+from asynccommit.stores.gcs import GcsStore
+from asynccommit.urls import Address
+from asynccommit.wrappers.base import Wrapped
 from tests.cli.support import TASKS, Command, cut, cut_short, let_live, prepare
 from tests.support.faults import Fault, Faults
-from tests.support.jobs import JOB, committer, left, run_task, visible, write
+from tests.support.jobs import HOST, JOB, committer, ids, left, run_task, visible, write
 
 WHOLE = {**TASKS[0], **TASKS[1]}
 
@@ -206,6 +213,42 @@ def test_rollback_of_a_committed_job_is_refused(command: Command, tmp_path: Path
     assert (error["code"], error["error"]) == (Exit.REFUSED, "refused")
     assert "committed" in error["message"]
     assert visible(tmp_path) == WHOLE
+
+
+def test_a_committed_job_whose_clean_up_was_cut_short(command: Command) -> None:
+    """On a bucket its record goes before the rest: it is said to be committed all the same."""
+    with running_gcs_emulator(buckets={"data": BucketOptions(hns=True)}) as emulator:
+        storage = {"endpoint_url": emulator.endpoint, "token": "anon"}
+        asyncio.run(half_deleted(storage))
+        words = ("gs://data/table", *(f"-s{key}={value}" for key, value in storage.items()))
+
+        error = command.json("abort", *words, "--rollback")
+
+        assert (error["code"], error["error"]) == (Exit.REFUSED, "refused")
+        assert "it is committed, and cannot be rolled back" in error["message"]
+        assert command.json("resume", *words)["already"] is True
+        left = [f"{path.rpartition('/')[2]}" for path in emulator.do(objects)]
+        assert left == ["_SUCCESS", "part-0"]
+
+
+def objects(emulator: GcsEmulator) -> list[str]:
+    """Return the names of all objects and folders but the table's own."""
+    bucket = emulator.service.storage_layout("data")
+    folders = [name for name in bucket.folders if name not in ("table/", "table/day=1/")]
+    return sorted([*bucket.objects, *folders])
+
+
+async def half_deleted(storage: dict[str, str]) -> None:
+    """Commit a job, and let its clean-up be refused the first folder, after the record."""
+    refusal = Fault("delete_many", lambda op, path: DeniedError(op, path, "not today"), "/tasks/")
+    store = Wrapped(GcsStore(Address("gs", "data", "/"), storage), Faults(refusal))
+    job = ManifestCommitter(store, Layout(Address("gs", "data", "/table"), JOB), Options(), HOST)
+    await job.setup_job()
+    task_id, attempt_id = ids(0)
+    await store.put(f"{await job.setup_task(attempt_id)}/day=1/part-0", b"x")
+    report = await job.commit_job([await job.commit_task(task_id, attempt_id)])
+    assert "not today" in report.warnings[0]
+    await store.aclose()
 
 
 def test_rollback_of_nothing(command: Command, tmp_path: Path) -> None:

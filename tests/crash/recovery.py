@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,6 +14,7 @@ from asynccommit.errors import CommitError, CommittedError, OwnedError
 from asynccommit.job import TaskCommit
 from asynccommit.sim.crashes import Crash, When
 from asynccommit.sim.invariants import (
+    Item,
     Tree,
     complete,
     exclusive,
@@ -128,8 +130,11 @@ def has_begun(tree: Tree) -> bool:
 
 def decision(tree: Tree) -> str:
     """Return what was decided for the job, ``""`` if nothing was."""
-    item = tree.get(f"{ATTEMPT_DIR}/commit-outcome.json")
-    return "" if item is None or not item.data else str(json.loads(item.data)["outcome"])
+    record = tree.get(f"{ATTEMPT_DIR}/commit-record.json", Item())
+    commit_id = hashlib.sha256(record.data or b"").hexdigest()
+    names = ("commit-outcome.json", f"commit-outcome-{commit_id[:12]}.json")
+    said = [item.data for name in names if (item := tree.get(f"{ATTEMPT_DIR}/{name}")) is not None]
+    return str(json.loads(said[0])["outcome"]) if said and said[0] else ""
 
 
 async def patiently(world: World, act: Callable[[], Awaitable[T]]) -> T:

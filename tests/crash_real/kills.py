@@ -131,7 +131,7 @@ class Harness:
 
 def where(tree: Mapping[str, str]) -> str:
     """Return where in a commit a kill fell, by what is left."""
-    if f"{ATTEMPT}/commit-outcome.json" in tree:
+    if any(path.startswith(f"{ATTEMPT}/commit-outcome") for path in tree):
         return "after"
     if f"{ATTEMPT}/commit-record.json" in tree:
         return "inside"

@@ -47,7 +47,7 @@ def test_kills_on_an_account(tmp_path: Path) -> None:
         kill_all(Harness(AdlsPlace(emulator), random.Random(SEED)))
 
 
-@pytest.mark.parametrize("kind", ["flat"])
+@pytest.mark.parametrize("kind", ["flat", "hns"])
 def test_kills_on_a_bucket(kind: str) -> None:
     """The same on the emulator of Google Cloud Storage, half as often in each kind of bucket."""
     buckets = {"data": BucketOptions(hns=kind == "hns")}

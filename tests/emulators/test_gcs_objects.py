@@ -343,14 +343,34 @@ async def test_retention_is_told(gcs: GcsClient) -> None:
     gcs.emulator.service.patch_bucket(BUCKET, {"retention": 3600.0})
     kept = (await gcs.get("a")).json
     alone = (await gcs.get("a", fields="retentionExpirationTime")).json
+    listed = (await gcs.page(fields="items(name,retentionExpirationTime)")).json["items"]
+    whole = (await gcs.page()).json["items"]
     refused = await gcs.delete("a")
     gcs.emulator.service.denied = {"storage.buckets.get"}
 
     assert "retentionExpirationTime" not in plain
     assert kept["retentionExpirationTime"] > plain["timeCreated"]
     assert alone == {"retentionExpirationTime": kept["retentionExpirationTime"]}
+    assert listed == [{"name": "a", **alone}]
+    assert whole == [kept]
     assert refused.brief == (403, "retentionPolicyNotMet")
     assert (await gcs.get("a")).json == plain
+
+
+async def test_holds_are_listed(gcs: GcsClient) -> None:
+    """With what else is asked for; nobody knows when a retention ends under an event-based one."""
+    gcs.emulator.service.patch_bucket(BUCKET, {"retention": 3600.0})
+    for name, hold in (("a", "temporary_hold"), ("b", "event_based_hold")):
+        await gcs.make(name)
+        gcs.emulator.service.patch(BUCKET, name, {hold: True})
+    fields = "items(name,temporaryHold,eventBasedHold,retentionExpirationTime)"
+    a, b = (await gcs.page(fields=fields)).json["items"]
+
+    assert a.pop("retentionExpirationTime")
+    assert (a, b) == (
+        {"name": "a", "temporaryHold": True},
+        {"name": "b", "eventBasedHold": True},
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -10,17 +9,19 @@ from typing import Any, ParamSpec
 
 import pytest
 
-from asynccommit.errors import CommitError
+from asynccommit.errors import CommitError, PreflightError
+from asynccommit.options import Mode
+from asynccommit.sim.crashes import Crash, When
 from asynccommit.sim.faults import Climate, Fault
 from asynccommit.sim.gcs.bucket import WEEK
 from asynccommit.sim.gcs.model import Limits, Retention
 from asynccommit.sim.gcs.quotas import FLAT
 from asynccommit.sim.loop import run_virtual
-from tests.crash.jobs import Driver, Scenario, commit, driver
+from tests.crash.jobs import Driver, Scenario, commit, driver, run_tasks
 from tests.crash.recovery import Hand, Job, places, ready, until_death
 from tests.crash.scenarios import IN_THE_WAY, REPLACE_PARTITIONS
 from tests.crash.worlds import GCS
-from tests.support.crashes import DEST, clock
+from tests.support.crashes import DEST, EPOCH
 from tests.support.gcs_crashes import BUCKET, GcsWorld
 
 OLD = f"{DEST}/day=1/part-old-0"[1:]
@@ -197,59 +198,167 @@ async def test_versions_that_are_kept(versioning: bool, act: str) -> None:
 # --- what is held -----------------------------------------------------------------------------
 
 
-def hold(world: GcsWorld, name: str, held: bool) -> None:
-    """Put an object under a hold, or release it."""
-    world.service.patch(BUCKET, name, {"temporary_hold": held})
+KEPT: dict[str, dict[str, object]] = {
+    "hold": {"temporary_hold": True},
+    "retention": {"retention": Retention("Unlocked", EPOCH + 3600)},
+}
+FREE: dict[str, object] = {"temporary_hold": False, "retention": None}
+
+
+@pytest.mark.parametrize("why", KEPT)
+@pytest.mark.parametrize("scenario", JOBS, ids=str)
+@pytest.mark.parametrize("kind", GCS)
+@in_virtual_time
+async def test_what_is_kept_is_refused_in_time(scenario: Scenario, kind: str, why: str) -> None:
+    """An old file that cannot be moved aside is named before the commit begins."""
+    job, world = await opened(scenario, kind)
+    world.service.patch(BUCKET, OLD, KEPT[why])
+    before = world.tree()
+
+    first = driver(world, scenario, "first")
+    with pytest.raises(PreflightError, match=f"/{OLD}: is under {why}|under a {why}") as caught:
+        await commit(scenario, first, job.tasks)
+    first.process.kill()
+    after = world.tree()
+    world.service.patch(BUCKET, OLD, FREE)
+
+    assert ("2026-" in str(caught.value)) is (why == "retention")
+    assert after == before
+    assert await Hand(job, world, "second").end("commit") == []
+
+
+@pytest.mark.parametrize("why", KEPT)
+@in_virtual_time
+async def test_a_task_file_that_is_kept_is_refused_in_time(why: str) -> None:
+    """Where something is replaced, what a task has written is looked at as well."""
+    job, world = await opened(REPLACE_PARTITIONS, "flat")
+    name = source(world)
+    world.service.patch(BUCKET, name, KEPT[why])
+    before = world.tree()
+
+    said = await refused(job, driver(world, REPLACE_PARTITIONS, "first"))
+    after = world.tree()
+    world.service.patch(BUCKET, name, FREE)
+
+    assert f"/{name}" in said
+    assert why in said
+    assert after == before
+    assert await Hand(job, world, "second").end("commit") == []
+
+
+BUCKETS: list[dict[str, object]] = [{"retention": 86400.0}, {"default_event_based_hold": True}]
+
+
+@pytest.mark.parametrize("options", BUCKETS, ids=["retention", "hold"])
+@pytest.mark.parametrize("kind", GCS)
+@in_virtual_time
+async def test_a_bucket_that_keeps_everything(kind: str, options: dict[str, object]) -> None:
+    """No task commits there: what it has written could not be moved; bucket and remedy are said."""
+    world = GcsWorld.new(kind)
+    world.service.patch_bucket(BUCKET, options)
+    with pytest.raises(CommitError, match=r"written to gs://data/ is .*write elsewhere") as caught:
+        await run_tasks(world, IN_THE_WAY)
+
+    assert caught.value.stage == "task_stage_scan_directory"
+    assert not any("manifest.json" in path for path in world.tree())
+
+
+@pytest.mark.parametrize("options", BUCKETS, ids=["retention", "hold"])
+@in_virtual_time
+async def test_a_bucket_that_keeps_everything_is_seen_by_manifests(
+    options: dict[str, object],
+) -> None:
+    """The job commit refuses what tasks of other hands have committed there, at no further cost."""
+    world = GcsWorld.new()
+    world.service.patch_bucket(BUCKET, options)
+    job = driver(world, IN_THE_WAY, "first").job
+    await job.setup_job()
+    for path in (job.layout.manifest(job.layout.ids(0)[0]), f"{DEST}/day=1/part-old-0"):
+        world.place(path, "{}")
+    with pytest.raises(PreflightError, match="no job can be committed there"):
+        await job.commit_job()
 
 
 @pytest.mark.parametrize("act", ["resume", "rollback", "commit"])
+@pytest.mark.parametrize("why", KEPT)
 @pytest.mark.parametrize("kind", GCS)
 @in_virtual_time
-async def test_an_object_under_a_hold(kind: str, act: str) -> None:
+async def test_what_is_kept_since_the_commit_began(kind: str, why: str, act: str) -> None:
     """The commit says so, and can be finished or undone as soon as it is released."""
     job, world = await opened(IN_THE_WAY, kind)
-    hold(world, OLD, held=True)
+    first = driver(world, IN_THE_WAY, "first")
 
-    said = await refused(job, driver(world, IN_THE_WAY, "first"))
-    hold(world, OLD, held=False)
+    async def keep() -> None:
+        world.service.patch(BUCKET, OLD, KEPT[why])
+
+    first.process.hooks[await begun(job, world) + 1] = keep
+    said = await refused(job, first)
+    world.service.patch(BUCKET, OLD, FREE)
 
     assert f"/{OLD}" in said
-    assert "hold" in said
+    assert ("until 20" in said) is (why == "retention")
     assert await Hand(job, world, "second").end(act) == []
 
 
-@pytest.mark.parametrize("act", ["resume", "rollback"])
+# --- what is emptied --------------------------------------------------------------------------
+
+
+EMPTIED = Scenario(
+    "emptied",
+    ({"day=2/part-0": "a"},),
+    {
+        f"{DEST}/day=1/part-0": "x",
+        f"{DEST}/day=1/hour=2/part-0": "y",
+        f"{DEST}/day=2/hour=3/part-0": "z",
+        f"{DEST}/day=9/_log/kept": "hidden",
+        f"{DEST}/day=9/part-0": "z",
+    },
+    Mode.REPLACE_TABLE,
+)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("kind", ["flat", "hns"])
+@in_virtual_time
+async def test_partitions_that_are_no_more(kind: str, late: bool) -> None:
+    """Neither folders nor placeholders are left of them, also if another ends the commit."""
+    job, world = await opened(EMPTIED, kind)
+    for name in ("day=1/", "day=1/hour=2/", "day=9/"):
+        world.service.insert(BUCKET, f"{DEST}/{name}"[1:], b"")
+    whole = driver(world.copy(), EMPTIED, "whole")
+    await commit(EMPTIED, whole, job.tasks)
+    decided = [n for n, what in enumerate(whole.process.writes, 1) if "commit-outcome" in what]
+    crash = Crash(decided[0], When.AFTER) if late else None
+    first = driver(world, EMPTIED, "first", crash=crash)
+    await until_death(first, commit(EMPTIED, first, job.tasks))
+    if late:
+        await Hand(job, world, "second").act("resume")
+
+    left = {path.removeprefix(DEST) for path in world.tree() if path.startswith(f"{DEST}/")}
+    kept = {"/day=9", "/day=9/_log", "/day=9/_log/kept"}
+    assert left == {"/_SUCCESS", "/day=2", "/day=2/part-0", *kept}
+
+
+# --- what is gone -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", JOBS, ids=str)
 @pytest.mark.parametrize("kind", GCS)
 @in_virtual_time
-async def test_an_object_under_retention(kind: str, act: str) -> None:
-    """The commit says until when, and can be finished or undone afterwards."""
-    job, world = await opened(IN_THE_WAY, kind)
-    until = clock() + 3600
-    world.service.patch(BUCKET, OLD, {"retention": Retention("Unlocked", until)})
-
-    said = await refused(job, driver(world, IN_THE_WAY, "first"))
-    await asyncio.sleep(3700)
-    world.service.patch(BUCKET, OLD, {"retention": None})
-
-    assert f"/{OLD}" in said
-    assert "until 20" in said
-    assert await Hand(job, world, "second").end(act) == []
-
-
-@pytest.mark.parametrize("act", ["resume", "rollback"])
-@in_virtual_time
-async def test_a_task_file_under_a_hold(act: str) -> None:
-    """The same for what a task has written."""
-    job, world = await opened(REPLACE_PARTITIONS, "flat")
+async def test_a_task_file_that_is_gone(scenario: Scenario, kind: str) -> None:
+    """Nothing is moved aside for files that are not there to take its place."""
+    job, world = await opened(scenario, kind)
     name = source(world)
-    hold(world, name, held=True)
+    world.service.delete(BUCKET, name)
+    before = world.tree()
+    whole = driver(world, scenario, "first")
+    with pytest.raises(CommitError, match=name) as caught:
+        await commit(scenario, whole, job.tasks)
+    whole.process.kill()
 
-    said = await refused(job, driver(world, REPLACE_PARTITIONS, "first"))
-    hold(world, name, held=False)
-
-    assert f"/{name}" in said
-    assert "hold" in said
-    assert await Hand(job, world, "second").end(act) == []
+    replaces = scenario is REPLACE_PARTITIONS
+    assert isinstance(caught.value, PreflightError) is replaces
+    assert (world.tree() == before) is replaces
 
 
 # --- what is not allowed ----------------------------------------------------------------------

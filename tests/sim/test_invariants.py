@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 
 import pytest
 
@@ -178,8 +179,9 @@ PLACE = f"{JOB_DIR}/00"
 SAID = {
     f"{PLACE}/{name}": Item(b"x", version="7")
     for name in (
-        *("commit-plan-plan-00000.json", "commit-owner-000002.json", "commit-outcome.json"),
-        *("commit-alive-000001-000001.json", "commit-epoch-000001/_SUCCESS.tmp"),
+        *("commit-plan-plan-00000.json", "commit-owner-0a1b-000002.json"),
+        *("commit-outcome-0a1b.json", "commit-alive-0a1b-000001-000001.json"),
+        *("commit-epoch-0a1b-000001.done", "commit-epoch-000001/_SUCCESS-0a1b.tmp"),
     )
 }
 OTHER = {
@@ -211,7 +213,8 @@ def test_words_of_a_commit() -> None:
     """With a record and its plan, with an end, or with what nobody can read, it is none."""
     record = encode_record(RECORD)
     plan = f"{PLACE}/commit-plan-plan-00000.json"
-    end = {f"{PLACE}/commit-epoch-000001.done": Item(b"x")}
+    tag = sha256(record).hexdigest()[:12]
+    end = {f"{PLACE}/commit-epoch-{tag}-000001.done": Item(b"x")}
 
     assert words_of(with_record(record)) == set()
     assert words_of(with_record(record, **{plan: None}, **end)) == set()

@@ -7,6 +7,7 @@ import hashlib
 from typing import Any
 from urllib.parse import parse_qs
 
+import orjson
 import pytest
 
 from asynccommit.emulators.gcs_app import GcsApp
@@ -383,7 +384,7 @@ async def test_a_copy_token_that_is_gone_leaves_nothing_done(
 
 
 async def test_a_key_of_the_caller_goes_with_what_holds_content(direct: Direct) -> None:
-    """And with the source of a copy; etags are then generations, as listings have them."""
+    """And with the source of a copy; listings are known to say less of such objects."""
     store = new_store(direct, hns=False, encryption_key=KEY)
     sha = base64.b64encode(hashlib.sha256(bytes(range(32))).digest()).decode()
     info = await store.put("/a", b"data", overwrite=False)
@@ -397,9 +398,27 @@ async def test_a_key_of_the_caller_goes_with_what_holds_content(direct: Direct) 
         assert sent.headers["x-goog-encryption-key"] == KEY
         assert sent.headers["x-goog-encryption-key-sha256"] == sha
     assert copy.headers["x-goog-copy-source-encryption-key"] == KEY
-    assert (info.etag or "").isdecimal()
-    assert not store.traits.content_etags
+    assert store.traits.lasting(info.etag)
+    assert not store.traits.whole_listings
     assert KEY not in repr(store)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    ["resourceNotEncryptedWithCustomerEncryptionKey", "customerEncryptionKeyIsIncorrect"],
+)
+async def test_what_others_wrote_is_seen_without_the_key(direct: Direct, reason: str) -> None:
+    """An object that is encrypted otherwise is looked at, and read, as if there were none."""
+    store = new_store(direct, hns=False, encryption_key=KEY)
+    info = await store.put("/a", b"data")
+    said = orjson.dumps({"error": {"message": "no", "errors": [{"reason": reason}]}})
+    refused = Response(400, {}, said)
+    direct.before = lambda sent: refused if "x-goog-encryption-key" in sent.headers else None
+
+    assert await store.head("/a") == info
+    assert await store.get("/a", LIMIT) == b"data"
+    with pytest.raises(RejectedError, match=reason):
+        await store.put("/a", b"data")
 
 
 async def test_a_key_of_the_service_is_named_where_objects_are_made(direct: Direct) -> None:

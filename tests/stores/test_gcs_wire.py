@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from contextlib import suppress
 from email.parser import BytesParser
 from email.policy import HTTP
@@ -181,7 +182,25 @@ def test_metadata_are_what_is_at_a_path() -> None:
 
     expected = Info("/t/f", Kind.FILE, 4, etag, 1709658548.25, token="1-2-3")
     assert info_of("/t/f", body) == expected
-    assert info_of("/t/f", body, checked=False).etag == GENERATION
+
+
+@pytest.mark.parametrize(
+    "said, held",
+    [
+        ({}, 0.0),
+        ({"temporaryHold": False, "eventBasedHold": False}, 0.0),
+        ({"temporaryHold": True}, math.inf),
+        ({"eventBasedHold": True, "retentionExpirationTime": "2024-03-05T17:09:08Z"}, math.inf),
+        ({"retentionExpirationTime": "2024-03-05T17:09:08.250Z"}, 1709658548.25),
+    ],
+)
+def test_an_object_says_until_when_it_is_held(said: dict[str, Any], held: float) -> None:
+    """In listings too, which ask for it."""
+    page = json.dumps({"kind": "storage#objects", "items": [{**ITEM, **said}]}).encode()
+    assert info_of("/t/f", json.dumps({**ITEM, **said}).encode()).held == held
+    assert [info.held for info in listed(page, "/t").entries] == [held]
+    for name in ("temporaryHold", "eventBasedHold", "retentionExpirationTime"):
+        assert name in list_query("/t", 10, None, tree=True, hierarchical=False)
 
 
 def test_an_object_without_checksum_has_its_generation_for_an_etag() -> None:

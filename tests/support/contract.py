@@ -65,6 +65,21 @@ def name_of(function: Rule) -> str:
     return getattr(function, "__name__", "rule")
 
 
+def can_rename(store: Store) -> bool:
+    """Whether the store knows renames at all."""
+    traits = store.traits
+    return traits.atomic_rename or traits.rename_no_replace or traits.rename_replaces
+
+
+async def move(store: Store, source: str, dest: str) -> None:
+    """Rename a file, or copy and delete it where there are no renames."""
+    if can_rename(store):
+        await store.rename(source, dest)
+        return
+    await store.copy(source, dest)
+    await store.delete(source)
+
+
 async def names_in(store: Store, path: str) -> list[str]:
     """Return the sorted names in a directory."""
     return sorted(info.path.rpartition("/")[2] for info in await list_all(store, path))
@@ -101,9 +116,10 @@ async def nothing_is_found_where_nothing_is(store: Store, root: str) -> None:
         lambda: store.delete(gone),
         lambda: remove_tree(store, gone),
         lambda: store.copy(gone, f"{root}/x"),
-        lambda: store.rename(gone, f"{root}/x"),
-        lambda: store.rename(gone, f"{root}/x", replace=True),
     ]
+    if can_rename(store):
+        requests.append(lambda: store.rename(gone, f"{root}/x"))
+        requests.append(lambda: store.rename(gone, f"{root}/x", replace=True))
     for request in requests:
         with pytest.raises(NotFoundError, match="gone") as caught:
             await request()
@@ -175,7 +191,7 @@ async def list_shows_what_was_acknowledged(store: Store, root: str) -> None:
     for number in range(5):
         await store.put(f"{root}/{number}", b"")
         assert f"{number}" in await names_in(store, root)
-        await store.rename(f"{root}/{number}", f"{root}/{number}b")
+        await move(store, f"{root}/{number}", f"{root}/{number}b")
         assert await names_in(store, root) == [f"{number}b"]
         await store.delete(f"{root}/{number}b")
         assert await names_in(store, root) == []
@@ -204,7 +220,9 @@ async def get_returns_what_was_put(store: Store, root: str) -> None:
     for data in (b"", b"x", bytes(range(256)) * 2048):
         info = await store.put(f"{root}/f", data)
         assert await store.get(f"{root}/f", LIMIT) == data
-        assert info == await store.head(f"{root}/f")
+        found = await store.head(f"{root}/f")
+        # Not every service says in its answer to a put when that was.
+        assert info in (found, found._replace(modified=0.0))
 
 
 @rule
@@ -288,11 +306,16 @@ async def readers_see_whole_files(store: Store, root: str) -> None:
 
 @rule
 async def etag_changes_with_the_content(store: Store, root: str) -> None:
-    """Two contents of the same size have two etags, and two files have two as well."""
+    """Two contents of the same size have two etags, and two files have two as well.
+
+    Where files come in parts, etags are of the content alone.
+    """
     first = await store.put(f"{root}/f", b"one")
     second = await store.put(f"{root}/f", b"two")
     other = await store.put(f"{root}/g", b"two")
-    assert len({first.etag, second.etag, other.etag}) == 3
+    assert first.etag != second.etag
+    if store.traits.multipart is None:
+        assert len({first.etag, second.etag, other.etag}) == 3
 
 
 # --- delete ----------------------------------------------------------------------------------
@@ -366,13 +389,13 @@ async def a_tree_is_listed_and_deleted_in_bulk(store: Store, root: str) -> None:
     await store.put(f"{root}/a/g", b"another")
     gone = files[f"{root}/a/h"]._replace(path=f"{root}/a/gone")
     said = await bulk.delete_many([*files.values(), gone])
-    assert [type(error) for error in said] == [
-        type(None),
-        PreconditionError,
-        type(None),
-        NotFoundError,
-    ]
-    assert await store.get(f"{root}/a/g", LIMIT) == b"another"
+    kinds = [type(error) for error in said]
+    assert (kinds[0], kinds[2]) == (type(None), type(None))
+    # S3 has deleted what is not there.
+    assert kinds[3] is NotFoundError or (store.traits.multipart and kinds[3] is type(None))
+    if store.traits.conditional_delete:
+        assert kinds[1] is PreconditionError
+        assert await store.get(f"{root}/a/g", LIMIT) == b"another"
     await remove_tree(store, f"{root}/a")
     assert await names_in(store, root) == ["ab"]
 
@@ -638,7 +661,7 @@ async def names_are_kept_as_they_are(store: Store, root: str) -> None:
             assert name == "new\nline"
             continue
         kept.append(name)
-        await store.rename(f"{root}/{name}", f"{root}/in/{name}")
+        await move(store, f"{root}/{name}", f"{root}/in/{name}")
         await store.copy(f"{root}/in/{name}", f"{root}/in/c{name}")
         await store.delete(f"{root}/in/c{name}")
         assert (await store.head(f"{root}/in/{name}")).path == f"{root}/in/{name}"
@@ -655,5 +678,9 @@ async def a_name_that_is_too_long_is_refused(store: Store, root: str) -> None:
     with pytest.raises(RejectedError):
         await store.put(f"{root}/{name}", b"")
     with pytest.raises(RejectedError):
-        await store.rename(f"{root}/f", f"{root}/{name}")
+        await move(store, f"{root}/f", f"{root}/{name}")
     assert await names_in(store, root) == ["f"]
+
+
+FLAT_RULES = [function for function in RULES if not name_of(function).startswith("rename_")]
+"""What a store without renames keeps."""

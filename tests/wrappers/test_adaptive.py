@@ -212,11 +212,16 @@ def test_a_cost_may_become_known_later() -> None:
         (Op("list_tree", ("/a", None), False, True), Ceilings(reads=100)),
         (Op("delete_many", ([None] * 10,), True, True), Ceilings(deletes=1000)),
         (Op("sync", ("/a",), True, True), Ceilings(writes=100)),
+        (Op("completed", ("/a", ()), False, True), Ceilings(reads=100)),
+        (Op("list_uploads", ("/a", None), False, True), Ceilings(reads=100)),
+        (Op("list_parts", ("/a", "id", None), False, True), Ceilings(reads=100)),
+        (Op("abort_upload", ("/a", "id"), True, True), Ceilings(deletes=100)),
+        (Op("complete_upload", ("/a", "id", ()), True, False), Ceilings(writes=100)),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_each_method_is_of_a_kind(op: Op, ceilings: Ceilings) -> None:
-    """A tree is read page by page, and each file of a batch is a delete."""
+    """A tree is read page by page; each file of a batch is a delete, an aborted upload as well."""
 
     async def main() -> None:
         policy = Adaptive(Traits("store", account="a"), ceilings)

@@ -118,6 +118,9 @@ PAIRS = [
     (rename("/a", "/b"), rename("/b", "/a")),
     (delete("/a"), put("/a")),
     (delete_many("/a", "/b"), rename("/x", "/b")),
+    (Op("complete_upload", ("/a", "id", ()), True, False), put("/a")),
+    (put("/a"), Op("put_marker", ("/a", {}), True, True)),
+    (put("/a"), Op("copy_if", ("/x", "/a", "e"), True, True)),
 ]
 
 
@@ -149,6 +152,8 @@ APART = [
     (put("/a"), head()),
     (Op("mkdir", ("/a",), True, True), Op("mkdir", ("/a",), True, True)),
     (rename("/a", "/b"), rename("/c", "/d")),
+    (Op("copy_if", ("/a", "/b", "e"), True, True), put("/a")),
+    (put("/a"), Op("put_part", ("/a", "id", 1, b""), True, True)),
 ]
 
 

@@ -6,11 +6,13 @@ import os
 import random
 from pathlib import Path
 
+from asynccommit.parts import composite_etag
 from asynccommit.store import Info, Kind
 from asynccommit.stores import StoreSettings, open_store
 from asynccommit.urls import parse_url
-from asynccommit.wrappers.base import Op
+from asynccommit.wrappers.base import Op, Wrapped
 from asynccommit.wrappers.record import Record
+from tests.sim.s3.bench import open_store as open_bucket
 from tests.support.stack import Answers, head, put, rename
 
 
@@ -62,3 +64,23 @@ async def test_a_sync_is_neither_done_nor_noted() -> None:
     answers, record = Answers(), Record()
     assert await record.around(answers)(Op("sync", ("/a",), True, True)) is None
     assert (answers.ops, record.ops) == ([], [])
+
+
+async def test_a_file_in_parts_is_noted_and_not_uploaded() -> None:
+    """Whoever uploads goes on with what looks like an answer, up to the file that is not made."""
+    store, record = open_bucket(), Record()
+    dry = Wrapped(store, record)
+    upload_id = await dry.create_upload("/f")
+    part = await dry.put_part("/f", upload_id, 1, b"data")
+    assert composite_etag([part]) is not None
+    assert (await dry.complete_upload("/f", upload_id, [part])).path == "/f"
+    await dry.abort_upload("/f", upload_id)
+    await dry.put_marker("/m", {})
+    assert await dry.delete_many([Info("/g", Kind.FILE), Info("/h", Kind.FILE)]) == [None, None]
+    assert await dry.completed("/f", [part]) is None
+    assert (await dry.list_uploads("/")).entries == ()
+    assert [op.name for op in record.ops] == [
+        *("create_upload", "put_part", "complete_upload", "abort_upload"),
+        *("put_marker", "delete_many"),
+    ]
+    assert repr(store.bucket) == "Bucket(data: 0 objects, 0 uploads)"

@@ -93,6 +93,20 @@ async def test_a_repeated_delete_that_finds_nothing_is_done(
     assert await timed(clock, 1.0).around(answers)(op()) is None
 
 
+@pytest.mark.parametrize(
+    "op",
+    [
+        Op("abort_upload", ("/a", "id"), True, True),
+        Op("put_part", ("/a", "id", 1, b"data"), True, True),
+    ],
+    ids=lambda op: str(op.name),
+)
+async def test_that_an_upload_is_gone_is_the_truth(clock: Clock, op: Op) -> None:
+    """After a lost answer too: an upload may have been completed, which its abort must not hide."""
+    with pytest.raises(NotFoundError):
+        await timed(clock, 1.0).around(Answers(LOST, THROTTLED, NOT_FOUND))(op)
+
+
 async def test_a_delete_that_was_only_refused_reports_nothing_there(clock: Clock) -> None:
     """A refusal deleted nothing, so nothing there is the true answer."""
     call = timed(clock, 1.0).around(Answers(UNAVAILABLE, NOT_FOUND))

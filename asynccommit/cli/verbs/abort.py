@@ -58,14 +58,12 @@ def abort(
         dest, storage = destination(url), pairs("-s", storage_option)
         meant = Meant("abort", dest, job_id, attempt, ("--rollback",) * rollback)
         job = find(meant, output, storage, lambda job: job.begun or not rollback)
-        if rollback and (job.begun or not job.present):
+        if rollback:  # of what seems not to have begun, too: it may be committed and half deleted
             roll_back(job, options, storage, output)
             return
         with stoppable(job.layout, storage):
             report = submit(_abort(job, options, storage))
-        output.result(report.to_json(), abort_report(report))
-        if report.kept:
-            raise typer.Exit(int(Exit.REFUSED))
+        _say(report, output)
 
 
 def roll_back(
@@ -82,7 +80,13 @@ def roll_back(
         report = submit(_roll_back(job, options, storage, on_progress, force=force))
     for warning in report.warnings:
         output.warn(warning)
+    _say(report, output)
+
+
+def _say(report: AbortReport, output: Output) -> None:
     output.result(report.to_json(), abort_report(report))
+    if report.kept:
+        raise typer.Exit(int(Exit.REFUSED))
 
 
 async def _roll_back(

@@ -122,7 +122,7 @@ def go_on(job: FoundJob, call: Call) -> None:
 
 def refuse_not_begun(job: FoundJob) -> None:
     """Raise ``PreflightError`` for a job whose commit has not begun."""
-    if not job.present or job.begun:
+    if not job.present or job.begun or job.ended:
         return
     text = (
         "its commit has not begun, so there is nothing to resume or undo (a commit of Hadoop's "

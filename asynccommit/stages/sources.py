@@ -1,0 +1,125 @@
+"""What is in directories, as far as it tells a job's files; and whether all sources are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from asynccommit.errors import NotFoundError, PreconditionError, StoreError
+from asynccommit.parallel import for_each, pages, tree_pages
+from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.held import refuse_held
+from asynccommit.stages.load import Loaded, identity
+from asynccommit.stages.run import Run
+from asynccommit.stages.whole import with_etags
+from asynccommit.store import Info, Kind
+
+NAMED = 20
+"""How many conflicts an error names; it says how many more there are."""
+_BATCH = 4_096
+
+
+async def check_sources(run: Run, loaded: Loaded) -> None:
+    """See that every source is there with its size and etag, and can be moved.
+
+    One listing of each directory, or of each task attempt where the store lists whole trees.
+
+    Raises ``NotFoundError`` for a missing one, ``RejectedError`` for one that is held.
+    """
+    directory, held = run.options.spill_directory, list[Info]()
+    tree = run.store.traits.bulk_delete > 0
+    places = _attempts(run, loaded.sources) if tree else loaded.sources
+    with Fingerprints(directory) as found, Fingerprints(directory) as wanted:
+        await _add_sources(loaded, wanted)
+        await for_each(
+            sorted(places),
+            lambda path: gather(run, path, found, whole=True, tree=tree, held=held),
+            workers=run.workers,
+        )
+        lost = wanted.missing(found)
+    if lost:
+        await _name_lost(loaded, lost)
+    if held:
+        kept = {info.path: info for info in held}
+        async for entry in loaded.spill.each():
+            refuse_held(run, [kept[entry.source]] if entry.source in kept else [])
+
+
+def _attempts(run: Run, sources: Iterable[str]) -> set[str]:
+    """Return the directories of the task attempts that ``sources`` are in."""
+    depth = run.layout.tasks_dir.count("/") + 2
+    return {"/".join(path.split("/")[:depth]) for path in sources}
+
+
+async def _add_sources(loaded: Loaded, wanted: Fingerprints) -> None:
+    batch: list[object] = []
+    async for entry in loaded.spill.each():
+        batch.append(identity(entry._replace(dest=entry.source)))
+        if len(batch) == _BATCH:
+            wanted.add(batch)
+            batch.clear()
+    wanted.add(batch)
+
+
+async def _name_lost(loaded: Loaded, lost: set[int]) -> None:
+    problems = [
+        entry.source
+        async for entry in loaded.spill.each()
+        if fingerprint(identity(entry._replace(dest=entry.source))) in lost
+    ]
+    raise NotFoundError(
+        "rename", problems[0], "missing, or not what its task committed: " + named(problems)
+    )
+
+
+async def gather(
+    run: Run,
+    path: str,
+    found: Fingerprints,
+    etags: bool | None = None,
+    shown_in: str | None = None,
+    *,
+    since: float = 0.0,
+    whole: bool = False,
+    tree: bool = False,
+    held: list[Info] | None = None,
+) -> None:
+    """Add what is in the directory ``path`` to ``found``, as ``identity`` says it.
+
+    Args:
+        run: the commit under way.
+        path: a directory; one that is missing, or is a file, adds nothing.
+        found: where to.
+        etags: whether the entries to compare with all have an etag, none has, or some.
+        shown_in: the directory that ``path`` stands for, if it is another.
+        since: files that have not changed since then, in seconds of the store's time, are left out.
+        whole: compare etags as a file has them that was not renamed.
+        tree: take in what is further below, too.
+        held: takes what can neither be moved nor deleted for now.
+    """
+    lasting = None if whole or run.store.traits.etag_survives_rename else run.store.traits.lasting
+    try:
+        async for page in (tree_pages if tree else pages)(run.store, path):
+            files = [info for info in page if info.kind is Kind.FILE and info.modified >= since]
+            files = list(await with_etags(run, files)) if etags is not False else files
+            if held is not None:
+                held += [info for info in files if info.held]
+            if lasting is not None:
+                files = [info._replace(etag=lasting(info.etag)) for info in files]
+            if shown_in is not None:
+                cut = len(path)
+                files = [info._replace(path=shown_in + info.path[cut:]) for info in files]
+            if etags is not False:
+                found.add([(info.path, info.size, info.etag) for info in files])
+            if etags is not True:
+                found.add([(info.path, info.size) for info in files])
+    except NotFoundError:
+        return
+    except StoreError as error:
+        if not isinstance(error, PreconditionError):
+            raise
+
+
+def named(problems: Sequence[str]) -> str:
+    """Return the first of ``problems`` as one text, and how many more there are."""
+    more = len(problems) - NAMED
+    return ", ".join(problems[:NAMED]) + (f" and {more} more" if more > 0 else "")
