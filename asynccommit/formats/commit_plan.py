@@ -9,19 +9,12 @@ surrogates, which are escaped. Readers ignore fields that they do not know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from asynccommit.errors import ManifestError
-from asynccommit.formats.fields import (
-    MAX_LONG,
-    Fields,
-    are_paths,
-    dump_object,
-    kind_of,
-    load_object,
-)
+from asynccommit.formats.fields import Fields, are_paths, check_size, dump_object, load_object
+from asynccommit.formats.tables import Column, are_etags, are_sizes, check_head, check_table
 
 TYPE = "asynccommit.CommitPlan/1"
 CHUNK_ROWS = 20_000
@@ -80,12 +73,12 @@ def encode_chunk(chunk: PlanChunk, *, files_checked: bool = False) -> bytes:
         **{name: list(getattr(chunk, name)) for name in _TABLES},
     }
     fields = Fields(value, path)
-    _check_head(fields, chunk.plan_id, chunk.index)
+    check_head(fields, TYPE, chunk.plan_id, chunk.index)
     for name in _TABLES:
         if name != "files" or not files_checked:
-            _check(fields, name, tuple)
+            check_table(fields, name, _TABLES[name], tuple)
     data = dump_object(value, path, indent=False)
-    _check_size(data, path)
+    check_size(data, path, MAX_CHUNK_BYTES)
     return data
 
 
@@ -101,40 +94,14 @@ def decode_chunk(data: bytes, path: str, plan_id: str, index: int) -> PlanChunk:
     Raises:
         ManifestError: with the row and the field that is wrong.
     """
-    _check_size(data, path)
+    check_size(data, path, MAX_CHUNK_BYTES)
     fields = load_object(data, path, surrogates=True)
-    _check_head(fields, plan_id, index)
-    return PlanChunk(plan_id, index, **{name: _check(fields, name, list) for name in _TABLES})
-
-
-def _check_size(data: bytes, path: str) -> None:
-    if len(data) > MAX_CHUNK_BYTES:
-        raise ManifestError(path, f"holds {len(data)} bytes, more than {MAX_CHUNK_BYTES}")
-
-
-def _check_head(fields: Fields, plan_id: str, index: int) -> None:
-    fields.is_type(TYPE)
-    if (found := fields.name("plan")) != plan_id:
-        raise fields.wrong("plan", f"is {found[:100]!r}, not {plan_id!r}")
-    if (number := fields.count("index")) != index:
-        raise fields.wrong("index", f"is {number}, not {index}")
+    check_head(fields, TYPE, plan_id, index)
+    tables = {name: check_table(fields, name, columns) for name, columns in _TABLES.items()}
+    return PlanChunk(plan_id, index, **tables)
 
 
 # --- rows ------------------------------------------------------------------------------------
-
-
-class _Column(NamedTuple):
-    """One field of the rows of a table.
-
-    Attributes:
-        name: for messages.
-        good: whether all of some values are as they must be.
-        what: what a good value is, for messages.
-    """
-
-    name: str
-    good: Callable[[Sequence[Any]], bool]
-    what: str
 
 
 def _sources(values: Sequence[Any]) -> bool:
@@ -145,26 +112,18 @@ def _places(values: Sequence[Any]) -> bool:
     return are_paths(values, absolute=True)
 
 
-def _sizes(values: Sequence[Any]) -> bool:
-    return {*map(type, values)} <= {int} and min(values) >= 0 and max(values) <= MAX_LONG
-
-
-def _etags(values: Sequence[Any]) -> bool:
-    return {*map(type, values)} <= {str, type(None)} and "" not in values
-
-
 def _kinds(values: Sequence[Any]) -> bool:
     return {*map(type, values)} <= {str} and {*values} <= KINDS
 
 
-_SOURCE = _Column("s", _sources, "a path below tasks/ or absolute/")
-_PLACE = _Column("d", _places, "a path")
-_SIZE = _Column("size", _sizes, "a size")
-_ETAG = _Column("etag", _etags, "an etag or null")
-_KIND = _Column("kind", _kinds, "file, directory or other")
+_SOURCE = Column("s", _sources, "a path below tasks/ or absolute/")
+_PLACE = Column("d", _places, "a path")
+_SIZE = Column("size", are_sizes, "a size")
+_ETAG = Column("etag", are_etags, "an etag or null")
+_KIND = Column("kind", _kinds, "file, directory or other")
 
 # A table of one column holds its values themselves.
-_TABLES: dict[str, tuple[_Column, ...]] = {
+_TABLES: dict[str, tuple[Column, ...]] = {
     "directories": (_PLACE,),
     "aside": (_PLACE, _KIND, _ETAG),
     "replaced": (_PLACE, _KIND, _ETAG),
@@ -172,38 +131,3 @@ _TABLES: dict[str, tuple[_Column, ...]] = {
     "old": (_PLACE, _SIZE, _ETAG),
     "files": (_SOURCE, _PLACE, _SIZE, _ETAG),
 }
-
-
-def _check(fields: Fields, name: str, row: type[Any]) -> list[Any]:
-    """Return a table whose rows are as they must be; of several columns, as tuples.
-
-    Column by column, and only what is wrong is looked for row by row: there are millions of rows.
-    """
-    rows, columns = fields.rows(name), _TABLES[name]
-    if not rows:
-        return rows
-    if len(columns) == 1:
-        if not columns[0].good(rows):
-            raise _wrong_value(fields, name, columns[0], rows)
-        return rows
-    if {*map(type, rows)} != {row} or {*map(len, rows)} != {len(columns)}:
-        raise _wrong_row(fields, name, row, rows)
-    table = list(zip(*rows, strict=True))
-    for column, values in zip(columns, table, strict=True):
-        if not column.good(values):
-            raise _wrong_value(fields, name, column, values)
-    return rows if row is tuple else list(zip(*table, strict=True))
-
-
-def _wrong_row(fields: Fields, name: str, row: type[Any], rows: Sequence[Any]) -> ManifestError:
-    width = len(_TABLES[name])
-    good = [type(value) is row and len(value) == width for value in rows]
-    return fields.wrong(f"{name}[{good.index(False)}]", f"is not a row of {width} fields")
-
-
-def _wrong_value(
-    fields: Fields, name: str, column: _Column, values: Sequence[Any]
-) -> ManifestError:
-    index = next(index for index, value in enumerate(values) if not column.good([value]))
-    where = f"{name}[{index}]" if len(_TABLES[name]) == 1 else f"{name}[{index}].{column.name}"
-    return fields.wrong(where, f"is {kind_of(values[index])}, not {column.what}")

@@ -157,15 +157,16 @@ def decode_record(data: bytes, path: str) -> CommitRecord:
         tasks=fields.names("tasks"),
         mode=fields.text("mode"),
         key=fields.optional("key"),
-        options=_options(fields),
+        options=options_of(fields),
         made_destination=fields.boolean("madeDestination"),
         plan_id=fields.name("planId"),
-        plan=_digests(fields),
+        plan=digests_of(fields, "plan"),
         outside=_outside(fields),
     )
 
 
-def _options(fields: Fields) -> dict[str, Option]:
+def options_of(fields: Fields) -> dict[str, Option]:
+    """Read the field ``options``. Raises ``ManifestError``."""
     values = fields.object("options")
     for name, value in values.items():
         known = isinstance(value, str | bool | None) or as_integer(value) is not None
@@ -174,11 +175,17 @@ def _options(fields: Fields) -> dict[str, Option]:
     return values
 
 
-def _digests(fields: Fields) -> tuple[str, ...]:
-    values = fields.rows("plan")
+def is_digest(text: str) -> bool:
+    """Whether a text is a digest as the records have it: ``sha256:`` and hexadecimal digits."""
+    return _DIGEST.fullmatch(text) is not None
+
+
+def digests_of(fields: Fields, key: str) -> tuple[str, ...]:
+    """Read a list of digests, which must be there. Raises ``ManifestError``."""
+    values = fields.rows(key)
     for index, value in enumerate(values):
-        if not isinstance(value, str) or not _DIGEST.fullmatch(value):
-            raise fields.wrong(f"plan[{index}]", f"is {kind_of(value)}, not a digest")
+        if not isinstance(value, str) or not is_digest(value):
+            raise fields.wrong(f"{key}[{index}]", f"is {kind_of(value)}, not a digest")
     return tuple(values)
 
 

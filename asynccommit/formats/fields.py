@@ -99,6 +99,12 @@ def load_object(data: bytes, path: str, *, surrogates: bool = False) -> Fields:
     return Fields(value, path)
 
 
+def check_size(data: bytes, path: str, limit: int) -> None:
+    """Raise ``ManifestError`` for a file of more than ``limit`` bytes."""
+    if len(data) > limit:
+        raise ManifestError(path, f"holds {len(data)} bytes, more than {limit}")
+
+
 def _load_surrogates(data: bytes, path: str) -> Any:
     try:
         return json.loads(data.decode(), parse_constant=_no_constant)

@@ -1,0 +1,79 @@
+"""Where files go that are written below a magic directory of Hadoop's S3A committer.
+
+``$out/__magic_job-<uuid>/job-<uuid>/NN/tasks/<attempt>/__base/a/b`` is ``$out/a/b``: its upload
+goes there, and at the magic path there are an empty marker, which says in a header how long the
+file will be, and ``<path>.pending``. All is about names alone; paths may be absolute or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from asynccommit.errors import UrlError
+from asynccommit.formats import pending, pending_set
+
+MAGIC = "__magic_job-"
+"""How the name of a magic directory begins."""
+ANY_MAGIC = "__magic"
+"""How it began in Hadoop before 3.4, too: for those who look for what is left."""
+BASE = "__base"
+"""The directory of a task attempt whose tree is that of the destination."""
+LENGTH_HEADER = "x-hadoop-s3a-magic-data-length"
+"""The user metadata of a marker: the bytes that its file will have."""
+
+
+def is_magic(path: str, *, old: bool = False) -> bool:
+    """Whether a path has a magic element.
+
+    Args:
+        path: with slashes.
+        old: one as Hadoop before 3.4 named it counts, too.
+    """
+    return _place(path.split("/"), ANY_MAGIC if old else MAGIC) is not None
+
+
+def is_magic_file(path: str) -> bool:
+    """Whether a file written there goes elsewhere: the committer's own files do not."""
+    return is_magic(path) and not path.endswith((pending.SUFFIX, pending_set.SUFFIX))
+
+
+def final_path(path: str) -> str:
+    """Return where a file written at ``path`` appears; a path that is not magic is itself.
+
+    Raises:
+        UrlError: there is nothing below the magic element, or nothing below ``__base``.
+    """
+    names = path.rstrip("/").split("/")
+    at = _place(names, MAGIC)
+    if at is None:
+        return path
+    below = names[at + 1 :]
+    if not below:
+        raise UrlError(f"{path[:300]!r} has no file below {names[at][:100]!r}")
+    if BASE not in below:
+        return "/".join((*names[:at], below[-1]))
+    inside = below[below.index(BASE) + 1 :]
+    if not inside:
+        raise UrlError(f"{path[:300]!r} has no file below {BASE!r}")
+    return "/".join((*names[:at], *inside))
+
+
+def pending_path(path: str) -> str:
+    """Return where the upload of a file written at ``path`` is recorded."""
+    return path + pending.SUFFIX
+
+
+def marker_metadata(length: int) -> dict[str, str]:
+    """Return the user metadata of a marker for a file of ``length`` bytes."""
+    return {LENGTH_HEADER: str(length)}
+
+
+def marker_length(metadata: Mapping[str, str]) -> int | None:
+    """Return the bytes that a marker speaks of; ``None`` for none, or nothing that is a length."""
+    text = metadata.get(LENGTH_HEADER, "")
+    return int(text) if len(text) < 20 and text.isascii() and text.isdigit() else None
+
+
+def _place(names: Sequence[str], prefix: str) -> int | None:
+    """Return which element is the magic one: the first."""
+    return next((at for at, name in enumerate(names) if name.startswith(prefix)), None)

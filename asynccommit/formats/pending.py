@@ -1,0 +1,268 @@
+"""The ``.pending`` file of Hadoop's S3A committers: one upload that waits to be completed.
+
+It is ``SinglePendingCommit`` of version 2, JSON. Etags are strings in Hadoop up to 3.4.1, and
+objects that hold a checksum as well from 3.4.2 on. The version is 2 in both forms and each release
+refuses the other's, so readers here take both, and who writes for an older Hadoop says so. Parts
+have no number: the first is 1. Readers ignore fields that they do not know, and of a key that is
+there twice they take the last value, as Jackson does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from asynccommit.errors import ManifestError, UrlError
+from asynccommit.formats.fields import (
+    MAX_TIME,
+    Fields,
+    are_paths,
+    check_size,
+    dump_object,
+    kind_of,
+    load_object,
+)
+from asynccommit.formats.statistics import Statistics
+from asynccommit.formats.tables import are_words
+from asynccommit.parts import Part
+from asynccommit.urls import decode_uri
+
+VERSION = 2
+SUFFIX = ".pending"
+MAX_PENDING_BYTES = 16 * 1024 * 1024
+"""The most that a reader should ask the store for."""
+MAX_PARTS = 10_000
+"""How many parts an upload may have, as S3 has it."""
+MAX_KEY_BYTES = 1024
+"""How long a key may be in UTF-8, as S3 has it."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+class EtagForm(StrEnum):
+    """How the parts are written: each release of Hadoop reads one form and no other.
+
+    ``STRINGS`` is for Hadoop up to 3.4.1, ``OBJECTS`` for 3.4.2 and later, which completes with
+    every kind of checksum but CRC64NVME, and without that where it is given.
+    """
+
+    STRINGS = "strings"
+    OBJECTS = "objects"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCommit:
+    """One file of a task: all that completing its upload takes.
+
+    Attributes:
+        bucket: where.
+        key: where in the bucket the file appears; a plain relative path.
+        upload_id: the service's name for the upload.
+        parts: all of them, in order; at least one.
+        length: bytes of the file.
+        uri: of the file, percent-encoded; the magic committer of Hadoop has the marker's here.
+        job_id: the job's unique id, or empty.
+        task_id: the task attempt's id, or empty.
+        text: for people.
+        created: milliseconds since the epoch.
+        filename: the file that this was read from; not what somebody wrote there.
+        extra: what else the writer had to say.
+    """
+
+    bucket: str
+    key: str
+    upload_id: str
+    parts: tuple[Part, ...]
+    length: int
+    uri: str
+    job_id: str = ""
+    task_id: str = ""
+    text: str = ""
+    created: int = 0
+    filename: str | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def encode_pending(commit: PendingCommit, form: EtagForm = EtagForm.OBJECTS) -> bytes:
+    """Return the JSON of a ``.pending`` file.
+
+    Args:
+        commit: what to write.
+        form: of the etags; as strings they leave the checksums out.
+
+    Raises:
+        ManifestError: it could not be read, by Hadoop or by us.
+    """
+    path = commit.key + SUFFIX
+    check_uri(commit, path)
+    data = dump_object(commit_to_json(commit, form), path, indent=False)
+    decode_pending(data, path)
+    return data
+
+
+def decode_pending(data: bytes, path: str) -> PendingCommit:
+    """Read a ``.pending`` file, and trust nothing in it.
+
+    Args:
+        data: the content.
+        path: the file, for messages; it becomes the ``filename``, as in Hadoop.
+
+    Raises:
+        ManifestError: with the field that is wrong.
+    """
+    check_size(data, path, MAX_PENDING_BYTES)
+    return commit_of(load_object(data, path), filename=path)
+
+
+def commit_to_json(commit: PendingCommit, form: EtagForm) -> dict[str, Any]:
+    """Return the JSON object of one commit, with the fields in Hadoop's order."""
+    if form is EtagForm.STRINGS:
+        etags: list[Any] = [part.etag for part in commit.parts]
+    else:
+        etags = [_etag_object(part) for part in commit.parts]
+    return {
+        "version": VERSION,
+        "filename": commit.filename,
+        "uri": commit.uri,
+        "uploadId": commit.upload_id,
+        "bucket": commit.bucket,
+        "destinationKey": commit.key,
+        "created": commit.created,
+        "saved": commit.created,
+        "date": _java_date(commit.created),
+        "jobId": commit.job_id,
+        "taskId": commit.task_id,
+        "text": commit.text,
+        "etags": etags,
+        "extraData": dict(commit.extra),
+        "length": commit.length,
+        "iostatistics": Statistics().to_json(full=False),
+        "partCount": len(commit.parts),
+    }
+
+
+def commit_of(fields: Fields, filename: str | None = None) -> PendingCommit:
+    """Read one commit from its JSON object.
+
+    Args:
+        fields: the object.
+        filename: the file of its own that it is in, if it has one.
+
+    Raises:
+        ManifestError: with the field that is wrong.
+    """
+    check_version(fields, VERSION)
+    return PendingCommit(
+        bucket=fields.text("bucket"),
+        key=_key(fields),
+        upload_id=_upload_id(fields),
+        parts=_parts(fields),
+        length=fields.integer("length", minimum=0),
+        uri=fields.text("uri"),
+        job_id=fields.optional("jobId") or "",
+        task_id=fields.optional("taskId") or "",
+        text=fields.optional("text") or "",
+        created=_created(fields),
+        filename=filename or fields.optional("filename"),
+        extra={} if fields.get("extraData") is None else fields.texts("extraData"),
+    )
+
+
+def check_uri(commit: PendingCommit, path: str) -> None:
+    """Refuse a ``uri`` that Java could not read. Raises ``ManifestError``."""
+    try:
+        decode_uri(commit.uri)
+    except UrlError as error:
+        raise Fields({}, path).wrong("uri", f"cannot be written: {error}") from None
+
+
+def check_version(fields: Fields, version: int) -> None:
+    """Refuse another version; a file without one is of this one, as in Hadoop."""
+    found = fields.integer("version", version)
+    if found != version:
+        raise fields.wrong("version", f"is {found}, not {version}: another release wrote it")
+
+
+def _upload_id(fields: Fields) -> str:
+    upload_id = fields.text("uploadId")
+    if not are_words([upload_id]):
+        raise fields.wrong("uploadId", "holds a control character")
+    return upload_id
+
+
+def _key(fields: Fields) -> str:
+    key = fields.text("destinationKey")
+    if not are_paths([key]):
+        raise fields.wrong("destinationKey", f"is {key[:200]!r}, not a plain relative path")
+    if len(key.encode()) > MAX_KEY_BYTES:
+        raise fields.wrong("destinationKey", f"is longer than {MAX_KEY_BYTES} bytes")
+    return key
+
+
+def _created(fields: Fields) -> int:
+    created = fields.integer("created", minimum=0)
+    if created > MAX_TIME:
+        raise fields.wrong("created", f"is {created}, later than the year 9999")
+    return created
+
+
+def _parts(fields: Fields) -> tuple[Part, ...]:
+    etags = fields.rows("etags")
+    if not etags:
+        raise fields.wrong("etags", "is empty: an upload without parts cannot be completed")
+    if len(etags) > MAX_PARTS:
+        raise fields.wrong("etags", f"holds {len(etags)} parts, more than {MAX_PARTS}")
+    parts = tuple(map(_part, etags))
+    if not _are_parts(parts):
+        raise _wrong_part(fields, etags)
+    return parts
+
+
+def _part(value: Any) -> Part:
+    if not isinstance(value, dict):
+        return Part(value)
+    algorithm, checksum = value.get("checksumAlgorithm"), value.get("checksum")
+    return Part(value.get("etag", ""), algorithm or "", checksum or "")
+
+
+def _are_parts(parts: Sequence[Part]) -> bool:
+    """Whether all are as they must be: all at once, a set has many."""
+    etags, algorithms, checksums = zip(*parts, strict=True)
+    if not are_words(etags) or not all(etag.strip('"') for etag in etags):
+        return False
+    if not any(algorithms) and not any(checksums):
+        return True
+    with_one = [part for part in parts if part.algorithm or part.checksum]
+    return are_words([text for part in with_one for text in part])
+
+
+def _wrong_part(fields: Fields, etags: Sequence[Any]) -> ManifestError:
+    index = next(index for index, etag in enumerate(etags) if not _are_parts([_part(etag)]))
+    etag: Any = _part(etags[index]).etag
+    where = f"etags[{index}]"
+    if not isinstance(etag, str):
+        return fields.wrong(where, f"is {kind_of(etags[index])}, not an etag")
+    if not etag.strip('"'):
+        return fields.wrong(where, "is empty")
+    if not are_words([etag]):
+        return fields.wrong(where, "holds a control character")
+    return fields.wrong(where, "has not both a checksum and its algorithm, as plain text")
+
+
+def _etag_object(part: Part) -> dict[str, str | None]:
+    return {
+        "etag": part.etag,
+        "checksumAlgorithm": part.algorithm or None,
+        "checksum": part.checksum or None,
+    }
+
+
+def _java_date(millis: int) -> str:
+    """Return a time as Java's ``Date`` shows it, in UTC and English wherever this runs."""
+    when = _EPOCH + timedelta(milliseconds=max(0, min(millis, MAX_TIME)))
+    day, month = _DAYS[when.weekday()], _MONTHS[when.month - 1]
+    return f"{day} {month} {when:%d %H:%M:%S} UTC {when.year}"

@@ -1,0 +1,102 @@
+"""The ``.pendingset`` file of Hadoop's S3A committers: the uploads of one task.
+
+It is ``PendingSet`` of version 3, JSON: ``version``, ``jobId``, ``commits`` (as in ``.pending``
+files) and ``iostatistics``. It does not say which attempt wrote it; the commits of the magic
+committer do. The staging committers write the same under the task's id, without the suffix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from asynccommit.formats.fields import Fields, check_size, dump_object, load_object
+from asynccommit.formats.pending import (
+    EtagForm,
+    PendingCommit,
+    check_uri,
+    check_version,
+    commit_of,
+    commit_to_json,
+)
+from asynccommit.formats.statistics import Statistics
+
+VERSION = 3
+SUFFIX = ".pendingset"
+MAX_PENDING_SET_BYTES = 256 * 1024 * 1024
+"""The most that a reader should ask the store for; a larger one is not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSet:
+    """What one task has to have completed.
+
+    Attributes:
+        job_id: the job's unique id, or empty.
+        commits: one for each file; none is fine. No two have one key.
+        statistics: what the task counted.
+    """
+
+    job_id: str
+    commits: tuple[PendingCommit, ...] = ()
+    statistics: Statistics = field(default_factory=Statistics)
+
+
+def encode_pending_set(pending: PendingSet, form: EtagForm = EtagForm.OBJECTS) -> bytes:
+    """Return the JSON of a pending set.
+
+    Args:
+        pending: what to write.
+        form: of the etags; as strings they leave the checksums out.
+
+    Raises:
+        ManifestError: it could not be read, by Hadoop or by us.
+    """
+    path = f"{pending.job_id or 'job'}{SUFFIX}"
+    for commit in pending.commits:
+        check_uri(commit, path)
+    value = {
+        "version": VERSION,
+        "jobId": pending.job_id,
+        "commits": [commit_to_json(commit, form) for commit in pending.commits],
+        "iostatistics": pending.statistics.to_json(full=False),
+    }
+    data = dump_object(value, path, indent=False)
+    decode_pending_set(data, path)
+    return data
+
+
+def decode_pending_set(data: bytes, path: str) -> PendingSet:
+    """Read a pending set, and trust nothing in it.
+
+    Whether its keys are the job's to write, and no other task's, is for the caller to see.
+
+    Args:
+        data: the content.
+        path: the file, for messages.
+
+    Raises:
+        ManifestError: with the field that is wrong.
+    """
+    check_size(data, path, MAX_PENDING_SET_BYTES)
+    fields = load_object(data, path)
+    check_version(fields, VERSION)
+    rows = enumerate(fields.items("commits"))
+    commits = tuple(commit_of(Fields(row, path, f"commits[{i}].")) for i, row in rows)
+    _refuse_twice(fields, commits)
+    return PendingSet(
+        job_id=fields.optional("jobId") or "",
+        commits=commits,
+        statistics=Statistics.from_json(fields.get("iostatistics")),
+    )
+
+
+def _refuse_twice(fields: Fields, commits: Sequence[PendingCommit]) -> None:
+    seen: dict[str, int] = {}
+    for index, commit in enumerate(commits):
+        first = seen.setdefault(commit.key, index)
+        if first != index:
+            key = commit.key[:200]
+            raise fields.wrong(
+                f"commits[{index}].destinationKey", f"is {key!r}, as in commits[{first}]"
+            )

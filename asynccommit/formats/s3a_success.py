@@ -1,0 +1,33 @@
+"""The ``_SUCCESS`` marker of a job whose files were uploads, as Hadoop's S3A committers write it.
+
+The format is that of ``success.py``, where it is read, too. What differs: ``committer`` is the
+name under which ``fs.s3a.committer.name`` knows it, and ``filenames`` are keys with a slash before
+them, not URIs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from asynccommit.errors import ManifestError
+from asynccommit.formats.success import MAX_FILENAMES, SuccessData, encode_success
+
+COMMITTERS = frozenset({"magic", "directory", "partitioned"})
+"""The names that tools compare with."""
+
+
+def encode_s3a_success(data: SuccessData) -> bytes:
+    """Return the bytes of the marker.
+
+    Args:
+        data: what to write; its file names are keys or absolute paths, of which the first
+            ``success.MAX_FILENAMES`` are written.
+
+    Raises:
+        ManifestError: the committer is none of S3A's, or some text cannot be written.
+    """
+    if data.committer not in COMMITTERS:
+        known = ", ".join(sorted(COMMITTERS))
+        raise ManifestError("_SUCCESS", f"committer {data.committer[:100]!r} is none of {known}")
+    names = [f"/{name.lstrip('/')}" for name in data.filenames[:MAX_FILENAMES]]
+    return encode_success(replace(data, filenames=names), full=False)

@@ -1,0 +1,113 @@
+"""Tables in JSON, of which there may be millions of rows: checked column by column.
+
+A table is a list of rows, a row a list of fields; a table of one column is a list of its values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from asynccommit.errors import ManifestError
+from asynccommit.formats.fields import MAX_LONG, Fields, are_paths, kind_of
+
+_NO_WORD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+class Column(NamedTuple):
+    """One field of the rows of a table.
+
+    Attributes:
+        name: for messages.
+        good: whether all of some values are as they must be.
+        what: what a good value is, for messages.
+    """
+
+    name: str
+    good: Callable[[Sequence[Any]], bool]
+    what: str
+
+
+def are_sizes(values: Sequence[Any]) -> bool:
+    """Whether all are integers from 0 that a Java ``long`` can hold."""
+    return {*map(type, values)} <= {int} and min(values) >= 0 and max(values) <= MAX_LONG
+
+
+def are_etags(values: Sequence[Any]) -> bool:
+    """Whether all are strings that are not empty, or ``None``."""
+    return {*map(type, values)} <= {str, type(None)} and "" not in values
+
+
+def are_words(values: Sequence[Any]) -> bool:
+    """Whether all are strings that are not empty and hold no control character."""
+    plain = {*map(type, values)} <= {str} and "" not in values
+    return plain and not _NO_WORD.search("".join(values))
+
+
+def are_names(values: Sequence[Any]) -> bool:
+    """Whether all can be names of files."""
+    return are_words(values) and are_paths(values) and "/" not in "".join(values)
+
+
+def check_head(fields: Fields, kind: str, plan_id: str, index: int) -> None:
+    """Refuse another file than one chunk of one plan.
+
+    Args:
+        fields: the chunk.
+        kind: its type.
+        plan_id: the plan that it must belong to.
+        index: which part of it this must be.
+    """
+    fields.is_type(kind)
+    if (found := fields.name("plan")) != plan_id:
+        raise fields.wrong("plan", f"is {found[:100]!r}, not {plan_id!r}")
+    if (number := fields.count("index")) != index:
+        raise fields.wrong("index", f"is {number}, not {index}")
+
+
+def check_table(
+    fields: Fields, name: str, columns: Sequence[Column], row: type[Any] = list
+) -> list[Any]:
+    """Return a table whose rows are as they must be; of several columns, as tuples.
+
+    Only what is wrong is looked for row by row.
+
+    Args:
+        fields: the object that it is in.
+        name: of its field, which must be there.
+        columns: what its rows are.
+        row: what a row is made of: ``list`` as read, ``tuple`` as to be written.
+
+    Raises ``ManifestError`` with the row and the field that is wrong.
+    """
+    rows = fields.rows(name)
+    if not rows:
+        return rows
+    if len(columns) == 1:
+        if not columns[0].good(rows):
+            raise _wrong_value(fields, name, columns, 0, rows)
+        return rows
+    if {*map(type, rows)} != {row} or {*map(len, rows)} != {len(columns)}:
+        raise _wrong_row(fields, name, len(columns), row, rows)
+    table = list(zip(*rows, strict=True))
+    for at, values in enumerate(table):
+        if not columns[at].good(values):
+            raise _wrong_value(fields, name, columns, at, values)
+    return rows if row is tuple else list(zip(*table, strict=True))
+
+
+def _wrong_row(
+    fields: Fields, name: str, width: int, row: type[Any], rows: Sequence[Any]
+) -> ManifestError:
+    good = [type(value) is row and len(value) == width for value in rows]
+    return fields.wrong(f"{name}[{good.index(False)}]", f"is not a row of {width} fields")
+
+
+def _wrong_value(
+    fields: Fields, name: str, columns: Sequence[Column], at: int, values: Sequence[Any]
+) -> ManifestError:
+    column = columns[at]
+    index = next(index for index, value in enumerate(values) if not column.good([value]))
+    where = f"{name}[{index}]" if len(columns) == 1 else f"{name}[{index}].{column.name}"
+    return fields.wrong(where, f"is {kind_of(values[index])}, not {column.what}")

@@ -1,0 +1,28 @@
+"""Names of files that no other job writes, as Hadoop's staging committers make them."""
+
+from __future__ import annotations
+
+from asynccommit.errors import OptionError
+
+
+def add_uuid(path: str, uuid: str) -> str:
+    """Return a path with the job's id in the name of the file, before its first dot.
+
+    A path that holds the id anywhere stays as it is: Spark puts it into names by itself.
+
+    Args:
+        path: of the file, with slashes; relative to the destination.
+        uuid: the job's id.
+
+    Raises:
+        OptionError: the path names no file, or there is no id.
+    """
+    if not uuid:
+        raise OptionError("names of files cannot be made unique without the job's id")
+    folder, slash, name = path.rpartition("/")
+    if not name:
+        raise OptionError(f"{path[:300]!r} names no file: nothing can be added to its name")
+    if uuid in path:
+        return path
+    stem, dot, extension = name.partition(".")
+    return f"{folder}{slash}{stem}-{uuid}{dot}{extension}"
