@@ -6,11 +6,10 @@ errors as over a wire, so that a commit can be run against thousands of them in 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from asynccommit.errors import (
     NotFoundError,
@@ -21,15 +20,12 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.sim.answers import Asked, LostError, translate
-from asynccommit.sim.faults import CLEAR, Decision, Effect, Reply, Weather
-from asynccommit.sim.loop import pause
+from asynccommit.sim.answers import Asked, translate
 from asynccommit.sim.renames import LEGACY
+from asynccommit.sim.sending import Sender
 from asynccommit.sim.store import IF_ABSENT, NO_CONDITIONS, Account, Conditions, Node, Refusal
 from asynccommit.store import Info, Kind, Page, Traits
 from asynccommit.urls import Address
-
-T = TypeVar("T")
 
 TEMP = ".asynccommit-"
 _WORKERS = 64
@@ -37,7 +33,7 @@ _FENCES = 5  # how often it is asked what became of a file
 _COSTS = {"put": 4, "copy": 5}
 
 
-class SimStore:
+class SimStore(Sender):
     """One filesystem of an account of the model, as a store.
 
     ``put`` writes to a hidden temporary name in the same directory, new for every sending, and
@@ -61,10 +57,8 @@ class SimStore:
             raise OptionError(f"account is {account!r}: give an Account of the model")
         self._account = account
         self._fs = address.authority.partition("@")[0]
-        self._weather: Weather | None = options.get("weather")
-        self._patience = float(options.get("patience", 0.0))
+        super().__init__(options, translate)
         self._page: int | None = options.get("page")
-        self._late: set[asyncio.Future[None]] = set()
         self._serial = 0
         self._traits = Traits(
             "simulated ADLS",
@@ -164,11 +158,6 @@ class SimStore:
     async def sync(self, path: str) -> None:
         """See ``Store.sync``: there is nothing to do."""
 
-    async def aclose(self) -> None:
-        """Wait until every late effect has happened."""
-        while self._late:
-            await asyncio.wait(self._late)
-
     # --- several requests ----------------------------------------------------------------------
 
     async def _read(self, asked: Asked, limit: int | None) -> bytes:
@@ -259,54 +248,6 @@ class SimStore:
             source_conditions=Conditions(if_match=etag) if etag else NO_CONDITIONS,
             token=token,
         )
-
-    # --- one request ---------------------------------------------------------------------------
-
-    async def _ask(self, asked: Asked, op: str, path: str, apply: Callable[[], T]) -> T:
-        """Send one request through the weather."""
-        decision = CLEAR if self._weather is None else self._weather.decide(op, path)
-        try:
-            if decision.before:
-                await pause(decision.before)
-            if not decision.kind:  # nothing strikes
-                return apply()
-            return await self._carry_out(decision, apply)
-        except (Refusal, LostError) as error:
-            raise translate(asked, error) from error
-
-    async def _carry_out(self, decision: Decision, apply: Callable[[], T]) -> T:
-        answer: T | Refusal | None = None
-        if decision.effect is Effect.NOW:
-            try:
-                answer = apply()
-            except Refusal as no:
-                answer = no
-        elif decision.effect is Effect.LATE:
-            self._apply_later(decision.late, apply)
-        if decision.after:
-            await pause(decision.after)
-        if decision.reply is Reply.NEVER and self._patience:
-            await pause(self._patience)
-        if decision.reply in (Reply.CUT, Reply.NEVER):
-            raise LostError
-        if decision.refusal is not None:
-            raise decision.refusal
-        if isinstance(answer, Refusal):
-            raise answer
-        return answer  # type: ignore[return-value]  # the effect was now
-
-    def _apply_later(self, seconds: float, apply: Callable[[], object]) -> None:
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        self._late.add(done)
-
-        def act() -> None:
-            self._late.discard(done)
-            with suppress(Refusal):  # nobody hears it
-                apply()
-            done.set_result(None)
-
-        loop.call_later(seconds, act)
 
 
 def _info(path: str, node: Node) -> Info:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from asynccommit.sim.answers import Asked
 from asynccommit.sim.client import SimStore
 from asynccommit.sim.refusals import Refusal
+from asynccommit.sim.sending import Sender
 from asynccommit.urls import Address
 from asynccommit.wrappers.base import Call, Op
 
@@ -181,24 +182,18 @@ def _paths(op: Op) -> str:
     return " -> ".join(arg for arg in op.args[:2] if isinstance(arg, str))
 
 
-class MortalStore(SimStore):
-    """The simulated store, as one process reaches it.
+class MortalSender(Sender):
+    """The requests of one process to a model, to stand before a store's class among the bases.
 
-    Every single request of the model is counted, so that a process can die between making a
-    temporary file and renaming it. What is cancelled while it is on the wire takes effect.
-
-    Args:
-        address: see ``SimStore``.
-        options: see ``SimStore``.
-        process: whose requests these are.
+    Every single one is counted, so that a process can die between making a temporary file and
+    renaming it. What is cancelled while it is on the wire takes effect.
     """
 
-    def __init__(self, address: Address, options: Mapping[str, Any], process: Process) -> None:
-        super().__init__(address, options)
-        self._process = process
+    _process: Process
+    _writes: frozenset[str]
 
     async def _ask(self, asked: Asked, op: str, path: str, apply: Callable[[], T]) -> T:
-        writes = op in WRITES
+        writes = op in self._writes
         when = await self._process.before(writes, f"{op} {path}" if writes else "")
         if when is not None:
             self._die(when, apply)
@@ -220,6 +215,22 @@ class MortalStore(SimStore):
             with suppress(Refusal):  # nobody hears it
                 apply()
         raise Crashed(self._process.name)
+
+
+class MortalStore(MortalSender, SimStore):
+    """The simulated store, as one process reaches it.
+
+    Args:
+        address: see ``SimStore``.
+        options: see ``SimStore``.
+        process: whose requests these are.
+    """
+
+    _writes = WRITES
+
+    def __init__(self, address: Address, options: Mapping[str, Any], process: Process) -> None:
+        super().__init__(address, options)
+        self._process = process
 
 
 class Once:

@@ -1,0 +1,1 @@
+"""A model of buckets as S3 has them, and stores upon it."""
