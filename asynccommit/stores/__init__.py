@@ -33,6 +33,9 @@ from asynccommit.wrappers.throttle import Throttle
 _NEAR, _FAR = 5, 12  # attempts
 _ADLS = "asynccommit.stores.adls.AdlsStore"
 _GCS = "asynccommit.stores.gcs.GcsStore"
+_S3 = "asynccommit.stores.s3.S3Store"
+
+_GONE = {"s3n": "Hadoop has removed this connector; the same objects are at s3a://BUCKET/PATH"}
 
 STORES: Mapping[str, str] = MappingProxyType(
     {
@@ -42,6 +45,8 @@ STORES: Mapping[str, str] = MappingProxyType(
         "az": _ADLS,
         "gs": _GCS,
         "gcs": _GCS,
+        "s3": _S3,
+        "s3a": _S3,
     }
 )
 """Scheme -> dotted name of the class, which is imported when a store of it is opened."""
@@ -125,6 +130,8 @@ def _store_class(scheme: str) -> Callable[[Address, Mapping[str, Any]], Store]:
     try:
         module, _, name = STORES[scheme].rpartition(".")
     except KeyError:
+        if scheme in _GONE:
+            raise UnsupportedError(f"{scheme}: {_GONE[scheme]}") from None
         raise UnsupportedError(
             f"no store for {scheme}: URLs; there is one for {', '.join(sorted(STORES))}:. "
             f"Mount {scheme}: as a directory and name that, or write with the committer that the "

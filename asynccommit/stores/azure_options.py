@@ -47,8 +47,6 @@ KNOWN = frozenset(
 )
 """Options that have an effect here, Hadoop's apart."""
 
-_OTHERS = ("fs.gs.", "google.cloud.")  # a cluster's configuration may be of several clouds
-
 # Of adlfs and fsspec, about files that are opened: they have nothing to do here, and no fault.
 _PASSED_OVER = frozenset(
     {
@@ -70,7 +68,8 @@ _PASSED_OVER = frozenset(
     }
 )
 
-_OTHERS = ("fs.gs.", "google.cloud.")  # a cluster's configuration may be of several clouds
+# A cluster's configuration may be of several clouds.
+_OTHERS = ("fs.gs.", "fs.s3a.", "google.cloud.")
 _KINDS = ("credential", "connection_string", "account_key", "sas_token", "client_secret", "anon")
 _ENVIRONMENT = {
     f"AZURE_STORAGE_{name.upper()}": name
@@ -140,7 +139,7 @@ def _sort(options: Mapping[str, Any]) -> tuple[dict[str, Any], HadoopOptions]:
     hadoop: dict[str, str] = {}
     for key, value in options.items():
         name = bare(key)
-        if value is None or value == "" or name in _PASSED_OVER or name.startswith(_OTHERS):
+        if value is None or value == "" or name in _PASSED_OVER:
             continue
         if name.startswith(_OTHERS):
             continue

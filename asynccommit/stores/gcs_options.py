@@ -77,7 +77,7 @@ _PASSED_OVER = frozenset(
         "use_listings_cache",
     }
 )
-_OTHERS = ("fs.azure.",)  # a cluster's configuration may be of several clouds
+_OTHERS = ("fs.azure.", "fs.s3a.")  # a cluster's configuration may be of several clouds
 # Whoever gives these expects something of them.
 _VAIN = {
     "consistency": (

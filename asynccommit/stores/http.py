@@ -35,7 +35,7 @@ TRANSPORTS: Mapping[str, str] = MappingProxyType(
 """Library -> dotted name of its transport, imported when one is opened; the quickest first."""
 
 EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"pyreqwest": ("fast",), "aiohttp": ("adls", "gcs")}
+    {"pyreqwest": ("fast",), "aiohttp": ("adls", "gcs", "s3")}
 )
 """Library -> the extras of this package that install it."""
 

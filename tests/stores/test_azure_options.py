@@ -276,8 +276,8 @@ def test_the_names_are_those_of_adlfs() -> None:
 
 
 def test_what_a_configuration_says_of_another_store_is_passed_over() -> None:
-    """A session may write to several clouds: the keys of Google's connector mean nothing here."""
-    told = {"fs.gs.project.id": "p", "google.cloud.auth.type": "x", "account_key": KEY}
+    """A session may write to several clouds: the keys of the others mean nothing here."""
+    told = {"fs.gs.project.id": "p", "fs.s3a.access.key": "k", "account_key": KEY}
     address = parse_url("abfs://c@name.dfs.core.windows.net/")
     found = read_settings(address, told, environ={}, now=lambda: 0.0)
     assert found.place.container == "c"

@@ -106,7 +106,7 @@ def test_a_dry_run_records_before_anything_is_retried() -> None:
     assert stack(StoreSettings(RNG, dry_run=True))[1] == "Record(0 writes)"
 
 
-@pytest.mark.parametrize("url", ["s3a://b/x", "ftp://h/x", "hdfs://n/x"])
+@pytest.mark.parametrize("url", ["s3x://b/x", "ftp://h/x", "hdfs://n/x"])
 def test_an_unknown_scheme_is_named_with_what_to_do(url: str) -> None:
     """The error names the scheme, the stores there are, and a way out."""
     scheme = url.partition(":")[0]
@@ -115,6 +115,12 @@ def test_an_unknown_scheme_is_named_with_what_to_do(url: str) -> None:
     assert f"no store for {scheme}:" in str(caught.value)
     assert f"there is one for {', '.join(sorted(STORES))}:" in str(caught.value)
     assert "Mount" in str(caught.value)
+
+
+def test_a_scheme_that_is_gone_is_refused_with_the_one_to_use() -> None:
+    """Hadoop's second connector of S3 is refused by name: the third one reads the same objects."""
+    with pytest.raises(UnsupportedError, match="s3a://"):
+        open_store(parse_url("s3n://b/x"), StoreSettings(RNG))
 
 
 def test_an_account_gets_no_more_requests_than_it_has_connections() -> None:

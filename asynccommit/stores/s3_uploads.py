@@ -1,0 +1,166 @@
+"""Files that come in parts: nothing of one is visible until it is completed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from asynccommit.errors import OutcomeUnknownError
+from asynccommit.parts import Part, composite_etag
+from asynccommit.store import Info, Kind, PartPage, UploadPage
+from asynccommit.stores.http import Response
+from asynccommit.stores.s3_checksums import composite, said_in
+from asynccommit.stores.s3_client import Client
+from asynccommit.stores.s3_errors import Request
+from asynccommit.stores.s3_files import LISTING, Files
+from asynccommit.stores.s3_wire import (
+    completed_etag,
+    completion,
+    info_of,
+    parts_listed,
+    parts_query,
+    upload_id_of,
+    uploads_listed,
+    uploads_query,
+)
+
+_DIGEST = re.compile(r"[0-9a-f]{32}", re.ASCII)
+# What of an object says that its etag is no digest of its content.
+_SSE = "x-amz-server-side-encryption"
+_OWN_KEY = f"{_SSE}-customer-algorithm"
+
+
+class Uploads:
+    """Begins, feeds and ends uploads.
+
+    Args:
+        client: what sends the requests.
+        files: of the same bucket.
+    """
+
+    def __init__(self, client: Client, files: Files) -> None:
+        self._client = client
+        self._files = files
+
+    async def create(self, request: Request) -> str:
+        """Begin an upload of the file ``request.path``."""
+        client = self._client
+        key = client.encode(request, request.path)
+        answer = await client.ask(request, "POST", key, "uploads", self._files.begun())
+        client.need(request, answer, 200)
+        try:
+            return upload_id_of(answer.body)
+        except ValueError as error:
+            raise client.unread(request, error) from None
+
+    async def put(self, request: Request, upload_id: str, number: int, data: bytes) -> Part:
+        """Send a part."""
+        client = self._client
+        key = client.encode(request, request.path)
+        query = f"partNumber={number}&{_named(upload_id)}"
+        headers = self._files.part(data)
+        answer = await client.ask(request, "PUT", key, query, headers, data)
+        client.need(request, answer, 200)
+        etag = answer.headers.get("etag", "")
+        if not etag:
+            raise client.unread(request, ValueError("the answer has no etag"))
+        return Part(etag, *said_in(headers))
+
+    async def complete(self, request: Request, upload_id: str, parts: Sequence[Part]) -> Info:
+        """Make the file of its parts."""
+        client = self._client
+        key = client.encode(request, request.path)
+        if not parts:
+            client.refuse(request, ValueError("an upload of no parts makes no file: send one"))
+        headers = {**self._files.content, "content-type": "application/xml"}
+        if request.new and client.settings.conditional:
+            headers["if-none-match"] = "*"
+        body = completion(parts)
+        answer = await client.ask(request, "POST", key, _named(upload_id), headers, body)
+        client.need(request, answer, 200)
+        try:
+            etag = completed_etag(answer.body)
+        except ValueError as error:
+            # The service says 200 before it knows, and what became of it in the body.
+            raise client.late(request, answer, error) from None
+        return Info(request.path, Kind.FILE, etag=etag)
+
+    async def completed(self, request: Request, parts: Sequence[Part]) -> Info | None:
+        """Return what is at ``request.path`` if it is made of ``parts``."""
+        answer = await self._files.look(request, request.path, checked=True)
+        if answer is None:
+            return None
+        try:
+            info = info_of(request.path, answer.headers)
+        except ValueError as error:
+            raise self._client.unread(request, error) from None
+        made = _is_made_of(answer, info.etag or "", parts)
+        if made is None:
+            said = "neither etag nor checksum of what is there tells whether it is this upload's"
+            raise OutcomeUnknownError(request.op, request.path, said)
+        return info if made else None
+
+    async def abort(self, request: Request, upload_id: str) -> None:
+        """Delete an upload with its parts."""
+        client = self._client
+        key = client.encode(request, request.path)
+        answer = await client.ask(request, "DELETE", key, _named(upload_id))
+        client.need(request, answer, 204, 200)
+
+    async def list(self, request: Request, token: str | None) -> UploadPage:
+        """Return one page of the uploads below ``request.path``."""
+        client, path = self._client, request.path
+        if path != "/":
+            client.encode(request, path)
+        query = uploads_query(path, client.settings.page, token)
+        answer = await client.ask(request, "GET", None, query, limit=LISTING)
+        client.need(request, answer, 200)
+        try:
+            return uploads_listed(answer.body, path, token)
+        except ValueError as error:
+            raise client.unread(request, error) from None
+
+    async def parts(self, request: Request, upload_id: str, token: str | None) -> PartPage:
+        """Return one page of the parts of an upload."""
+        client = self._client
+        key = client.encode(request, request.path)
+        query = parts_query(upload_id, client.settings.page, token)
+        answer = await client.ask(request, "GET", key, query, self._files.content, limit=LISTING)
+        client.need(request, answer, 200)
+        try:
+            return parts_listed(answer.body, token)
+        except ValueError as error:
+            raise client.unread(request, error) from None
+
+
+def _named(upload_id: str) -> str:
+    return f"uploadId={quote(upload_id, safe='~')}"
+
+
+def _is_made_of(answer: Response, there: str, parts: Sequence[Part]) -> bool | None:
+    """Whether an object is made of ``parts``; ``None`` if it does not tell.
+
+    Its etag is the digest of the parts' digests and how many they are, unless a key of KMS or of
+    the customer's encrypts it: then only the number is left of that, and the checksum, if any.
+    """
+    digest, _, number = there.partition("-")
+    if not number and _DIGEST.fullmatch(digest) and _has_digest(answer):
+        return False  # it was written as a whole
+    if number and number != str(len(parts)):
+        return False
+    kind, checksum = composite(parts)
+    known_kind, known = said_in(answer.headers)
+    if checksum and known_kind == kind and "-" in known:
+        return known == checksum
+    expected = composite_etag(parts)
+    if expected == there:
+        return True
+    tells = expected and _DIGEST.fullmatch(digest) and _has_digest(answer)
+    return False if tells else None
+
+
+def _has_digest(answer: Response) -> bool:
+    """Whether the etag is a digest of the content, or of the digests of parts."""
+    method = answer.headers.get(_SSE, "AES256")
+    return method == "AES256" and _OWN_KEY not in answer.headers
