@@ -18,6 +18,7 @@ from asynccommit.cli.verbs.demo import demo, demo_adls, demo_gcs
 from asynccommit.cli.verbs.look import inspect, status
 from asynccommit.cli.verbs.resume import resume, takeover
 from asynccommit.cli.verbs.simulate import simulate
+from asynccommit.cli.verbs.uploads import app as uploads
 from asynccommit.version import __version__
 
 app = typer.Typer(
@@ -36,6 +37,7 @@ for verb in (
 ):
     app.command()(verb)
 app.add_typer(emulate.app)
+app.add_typer(uploads)
 
 
 @app.callback(invoke_without_command=True)

@@ -6,6 +6,7 @@ import typer
 
 from asynccommit.cli.emulate_adls import adls
 from asynccommit.cli.emulate_gcs import gcs
+from asynccommit.cli.emulate_s3_proxy import s3_proxy
 
 app = typer.Typer(
     name="emulate",
@@ -21,3 +22,4 @@ def _stores() -> None:
 
 app.command()(adls)
 app.command()(gcs)
+app.command()(s3_proxy)

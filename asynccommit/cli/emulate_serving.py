@@ -19,7 +19,7 @@ from asynccommit.cli.output import Output
 from asynccommit.errors import OptionError, UnsupportedError
 
 if TYPE_CHECKING:
-    from asynccommit.emulators.emulator import Emulator
+    from asynccommit.emulators.emulator import Serving
     from asynccommit.sim.faults import Climate
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ def with_weather(
 
 
 def serve(
-    emulator: Emulator,
+    emulator: Serving,
     output: Output,
     facts: Callable[[], Mapping[str, Any]],
     welcome: Callable[[], Group],
@@ -91,7 +91,7 @@ def serve(
 
 
 async def _serve(
-    emulator: Emulator,
+    emulator: Serving,
     output: Output,
     facts: Callable[[], Mapping[str, Any]],
     welcome: Callable[[], Group],
@@ -113,7 +113,7 @@ async def _serve(
     output.note(f"stopped after {requests:,} requests")
 
 
-def _named(error: OSError, emulator: Emulator) -> OptionError:
+def _named(error: OSError, emulator: Serving) -> OptionError:
     place = f"{emulator.address}:{emulator.wanted_port}"
     if error.errno == errno.EADDRINUSE:
         return OptionError(f"{place} is in use: give another --port, or 0 for any that is free")
@@ -135,12 +135,17 @@ def _run(serving: Coroutine[Any, Any, None]) -> None:
             signal.signal(number, handler)
 
 
-def shown(title: str, rows: Mapping[str, str], lines: Iterable[str]) -> Group:
-    """Return what a person is told: a title, a table, and how to go on."""
+def shown(
+    title: str,
+    rows: Mapping[str, str],
+    lines: Iterable[str],
+    kept: str = "All is in memory.",
+) -> Group:
+    """Return what a person is told: a title, a table, how to go on, and what is kept of it all."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows.items():
         table.add_row(name, Text(value))
     told = (Text(line) for line in lines)
-    return Group(Text(f"{title} Ctrl-C stops it. All is in memory."), Text(), table, Text(), *told)
+    return Group(Text(f"{title} Ctrl-C stops it. {kept}"), Text(), table, Text(), *told)

@@ -21,7 +21,7 @@ from asynccommit.emulators.adls_call import Call, read_target
 from asynccommit.emulators.adls_dfs import Dfs, Route
 from asynccommit.emulators.adls_wire import Wire
 from asynccommit.emulators.config import read_pages
-from asynccommit.emulators.control import PREFIX, Control
+from asynccommit.emulators.control import PREFIX, Control, store_verbs
 from asynccommit.emulators.emulator import Emulator, Running, on_thread
 from asynccommit.emulators.server import Connection, Limits, Request
 from asynccommit.emulators.storms import Storm
@@ -77,7 +77,7 @@ class AdlsEmulator(Emulator):
         self.wire = Wire(self.host.now, self.host.new_id()[:24])
         self._dfs = Dfs(self.accounts, self.wire)
         self._blob = Blob(self.accounts, self.wire, self.host.new_id)
-        self._control = Control(self)
+        self._control = Control(self, store_verbs(self))
         self.reset()
 
     def reset(self) -> None:

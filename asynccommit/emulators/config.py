@@ -21,7 +21,8 @@ T = TypeVar("T")
 
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}").fullmatch
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s)").fullmatch
-_KEYS = frozenset({"accounts", "flat", "filesystems", "pages", "latency", "limit", "faults"})
+_WEATHER = frozenset({"latency", "limit", "faults"})
+_KEYS = _WEATHER | {"accounts", "flat", "filesystems", "pages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,14 @@ def read_file(
         raise OptionError(f"{name}: {error}") from None
 
 
+def read_weather(text: str | bytes, name: str, dialect: Dialect) -> Climate:
+    """Read a JSON object of weather alone. Raises ``OptionError`` naming what is wrong in it."""
+    return read_file(text, name, _WEATHER, lambda given: read_climate(given, dialect))
+
+
 def read_climate(given: Mapping[str, Any], dialect: Dialect = ADLS) -> Climate:
     """Return the weather among the settings. Raises ``OptionError``."""
-    weather = {key: given[key] for key in ("latency", "limit", "faults") if key in given}
+    weather = {key: given[key] for key in given.keys() & _WEATHER}
     return Climate.from_json(weather, dialect)
 
 

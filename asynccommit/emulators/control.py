@@ -1,5 +1,7 @@
 """The emulator's own endpoint, on its port under ``/_emulator``: faults, weather, statistics.
 
+Of these a proxy, which stores nothing, has all but ``tokens`` and ``pages``.
+
 ====================  =======================================================================
 GET  faults           the faults that are set
 PUT  faults           set these instead (a list, or an object with ``faults``)
@@ -27,7 +29,7 @@ from asynccommit.emulators.server import Request
 from asynccommit.sim.faults import Climate, Dialect, Fault
 
 if TYPE_CHECKING:
-    from asynccommit.emulators.emulator import Emulator
+    from asynccommit.emulators.emulator import Emulator, Serving
 
 PREFIX = b"/_emulator"
 
@@ -40,11 +42,11 @@ class Control:
 
     Args:
         emulator: the one that is changed.
-        more: (method, name) -> what only this kind of emulator has.
+        more: (method, name) -> what only this kind has; see ``store_verbs``.
     """
 
     def __init__(
-        self, emulator: Emulator, more: Mapping[tuple[str, str], Verb] | None = None
+        self, emulator: Serving, more: Mapping[tuple[str, str], Verb] | None = None
     ) -> None:
         self._emulator = emulator
         self._verbs: dict[tuple[str, str], Verb] = {
@@ -56,10 +58,6 @@ class Control:
             ("PUT", "weather"): self._set_weather,
             ("GET", "stats"): lambda _: self._emulator.stats(),
             ("DELETE", "stats"): self._clear_stats,
-            ("GET", "tokens"): self._tokens,
-            ("PUT", "tokens"): self._set_tokens,
-            ("GET", "pages"): lambda _: self._emulator.pages(),
-            ("PUT", "pages"): self._set_pages,
             ("POST", "reset"): self._reset,
             **(more or {}),
         }
@@ -115,25 +113,36 @@ class Control:
         self._emulator.clear_stats()
         return self._emulator.stats()
 
-    def _tokens(self, _: Any) -> Any:
-        keys = self._emulator.keys
-        valid = None if keys.tokens is None else sorted(keys.tokens)
-        return {"valid": valid, "expired": sorted(keys.expired)}
-
-    def _set_tokens(self, given: Any) -> Any:
-        valid, expired = given.get("valid"), given.get("expired", [])
-        keys = self._emulator.keys
-        keys.tokens = None if valid is None else {str(_) for _ in valid}
-        keys.expired = {str(_) for _ in expired}
-        return self._tokens(None)
-
-    def _set_pages(self, given: Any) -> Any:
-        self._emulator.set_pages(given)
-        return self._emulator.pages()
-
     def _reset(self, _: Any) -> Any:
         self._emulator.reset()
         return {"reset": True}
+
+
+def store_verbs(emulator: Emulator) -> dict[tuple[str, str], Verb]:
+    """Return (method, name) -> what every emulator of a store has."""
+
+    def tokens(_: Any) -> Any:
+        keys = emulator.keys
+        valid = None if keys.tokens is None else sorted(keys.tokens)
+        return {"valid": valid, "expired": sorted(keys.expired)}
+
+    def set_tokens(given: Any) -> Any:
+        valid, expired = given.get("valid"), given.get("expired", [])
+        keys = emulator.keys
+        keys.tokens = None if valid is None else {str(_) for _ in valid}
+        keys.expired = {str(_) for _ in expired}
+        return tokens(None)
+
+    def set_pages(given: Any) -> Any:
+        emulator.set_pages(given)
+        return emulator.pages()
+
+    return {
+        ("GET", "tokens"): tokens,
+        ("PUT", "tokens"): set_tokens,
+        ("GET", "pages"): lambda _: emulator.pages(),
+        ("PUT", "pages"): set_pages,
+    }
 
 
 def _read_faults(given: Any, dialect: Dialect) -> list[Fault]:

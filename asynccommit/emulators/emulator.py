@@ -1,4 +1,4 @@
-"""What all emulators have: a port, weather, statistics, and a thread of their own if wanted."""
+"""What all servers here have: a port, weather, statistics, and a thread of their own if wanted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from asynccommit.host import Host
 from asynccommit.sim.faults import Climate, Dialect, Weather
 
 T = TypeVar("T")
-E = TypeVar("E", bound="Emulator")
+E = TypeVar("E", bound="Serving")
 R = TypeVar("R", bound="Running[Any]")
 
 
@@ -36,8 +36,8 @@ class Keys(Protocol):
     expired: set[str]
 
 
-class Emulator(ABC):
-    """A store on a port; an async context manager.
+class Serving(ABC):
+    """Something on a port, in weather; an async context manager.
 
     Args:
         dialect: of the service.
@@ -98,19 +98,6 @@ class Emulator(ABC):
     def reset(self) -> None:
         """Forget all that is stored and all statistics; the weather is as at the start."""
 
-    @property
-    @abstractmethod
-    def keys(self) -> Keys:
-        """The credentials that are accepted."""
-
-    @abstractmethod
-    def pages(self) -> Mapping[str, Any]:
-        """Return how the service pages and splits what it does."""
-
-    @abstractmethod
-    def set_pages(self, given: object) -> None:
-        """Change how the service pages. Raises ``OptionError`` for what is no such setting."""
-
     def fresh_weather(self) -> Weather:
         """Return weather as it is at the start."""
         rng = random.Random(self._seed)
@@ -157,8 +144,25 @@ class Emulator(ABC):
         }
 
 
+class Emulator(Serving):
+    """A store on a port."""
+
+    @property
+    @abstractmethod
+    def keys(self) -> Keys:
+        """The credentials that are accepted."""
+
+    @abstractmethod
+    def pages(self) -> Mapping[str, Any]:
+        """Return how the service pages and splits what it does."""
+
+    @abstractmethod
+    def set_pages(self, given: object) -> None:
+        """Change how the service pages. Raises ``OptionError`` for what is no such setting."""
+
+
 class Running(Generic[E]):
-    """An emulator on a thread of its own."""
+    """A server on a thread of its own."""
 
     def __init__(self, emulator: E, stop: asyncio.Event) -> None:
         self._emulator = emulator

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from asynccommit.emulators.control import PREFIX, Control
+from asynccommit.emulators.control import PREFIX, Control, store_verbs
 from asynccommit.emulators.emulator import Emulator, Running, on_thread
 from asynccommit.emulators.gcs_app import GcsApp
 from asynccommit.emulators.gcs_call import Call
@@ -83,7 +83,8 @@ class GcsEmulator(Emulator):
         self._pages = pages or model.Limits()
         self.keyring = Tokens()
         self.wire = Wire(self.host.now, self.host.new_id().replace("-", "")[:16])
-        self._control = Control(self, verbs_of(lambda: self.service))
+        verbs = {**store_verbs(self), **verbs_of(lambda: self.service)}
+        self._control = Control(self, verbs)
         self.service, self.app = self._make()
         self.retry_tests = RetryTests(self.host.new_id, self.app.routes.methods)
 

@@ -2,25 +2,33 @@
 
 ``adls_emulator`` and ``gcs_emulator`` serve on the loop of an async test (with pytest-asyncio or
 anyio's plugin); ``adls_emulator_thread`` and ``gcs_emulator_thread`` on a thread of their own, for
-tests that block, start processes or a JVM.
+tests that block, start processes or a JVM. ``s3_proxy`` and ``s3_proxy_thread`` put a proxy with
+faults before a server that a test has.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 if TYPE_CHECKING:
     from asynccommit.emulators.adls import AdlsEmulator, EmulatorThread
     from asynccommit.emulators.gcs import GcsEmulator, GcsEmulatorThread
+    from asynccommit.emulators.proxy import S3Proxy, S3ProxyThread
 
 try:
     from pytest_asyncio import fixture as async_fixture
 except ImportError:  # anyio's plugin takes ordinary fixtures
     async_fixture = pytest.fixture  # type: ignore[assignment]
+
+MakeProxy: TypeAlias = "Callable[..., Awaitable[S3Proxy]]"
+"""Takes the URL of a server, and what ``S3Proxy`` takes."""
+
+MakeProxyThread: TypeAlias = "Callable[..., S3ProxyThread]"
 
 # The imports wait: every pytest session where the package is installed loads this module.
 
@@ -61,6 +69,36 @@ def gcs_emulator_thread() -> Iterator[GcsEmulatorThread]:
 
     with running_gcs_emulator() as emulator:
         yield emulator
+
+
+@async_fixture
+async def s3_proxy(request: pytest.FixtureRequest) -> AsyncIterator[MakeProxy]:
+    """Makes an ``S3Proxy`` before a server: ``proxy = await s3_proxy("http://127.0.0.1:5000")``.
+
+    What else ``S3Proxy`` takes may follow. It serves on the loop of this test until its end.
+    """
+    from asynccommit.emulators.proxy import S3Proxy
+
+    _need_async(request)
+    async with AsyncExitStack() as stack:
+
+        async def make(target: str, **arguments: Any) -> S3Proxy:
+            return await stack.enter_async_context(S3Proxy(target, **arguments))
+
+        yield make
+
+
+@pytest.fixture
+def s3_proxy_thread() -> Iterator[MakeProxyThread]:
+    """The same on a thread of its own: ``proxy = s3_proxy_thread("http://127.0.0.1:5000")``."""
+    from asynccommit.emulators.proxy import running_s3_proxy
+
+    with ExitStack() as stack:
+
+        def make(target: str, **arguments: Any) -> S3ProxyThread:
+            return stack.enter_context(running_s3_proxy(target, **arguments))
+
+        yield make
 
 
 def _need_async(request: pytest.FixtureRequest) -> None:

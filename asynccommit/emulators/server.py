@@ -31,14 +31,18 @@ _REASONS = {400: "Bad Request", 413: "Request Entity Too Large", 431: "Headers T
 
 
 class Request:
-    """One request: the method and target as sent, header names in lower case, the whole body."""
+    """One request: the method and target as sent, header names in lower case, the whole body.
 
-    __slots__ = ("body", "headers", "keep_alive", "method", "target")
+    ``raw`` holds the headers as they were sent, in their order.
+    """
+
+    __slots__ = ("body", "headers", "keep_alive", "method", "raw", "target")
 
     def __init__(self) -> None:
         self.method = ""
         self.target = b""
         self.headers: dict[str, str] = {}
+        self.raw: list[tuple[bytes, bytes]] = []
         self.body = b""
         self.keep_alive = True
 
@@ -135,6 +139,8 @@ class Connection(asyncio.Protocol):
         """Take one header; of a repeated one all the values, as one line."""
         key = _NAMES.get(name) or _header_name(name)
         headers = self._request.headers
+        if self._in_head:  # and not what follows a body
+            self._request.raw.append((name, value))
         text = value.decode("latin-1").strip()
         headers[key] = f"{headers[key]},{text}" if key in headers else text
 

@@ -13,12 +13,21 @@ from asynccommit.emulators.plugin import (
     adls_emulator_thread,
     gcs_emulator,
     gcs_emulator_thread,
+    s3_proxy,
+    s3_proxy_thread,
 )
 from asynccommit.sim.gcs.model import BucketOptions
 from tests.emulators.client import WireClient
 from tests.emulators.gcs_client import BUCKET, GcsClient
 
-__all__ = ["adls_emulator", "adls_emulator_thread", "gcs_emulator", "gcs_emulator_thread"]
+__all__ = [
+    "adls_emulator",
+    "adls_emulator_thread",
+    "gcs_emulator",
+    "gcs_emulator_thread",
+    "s3_proxy",
+    "s3_proxy_thread",
+]
 
 
 @pytest.fixture

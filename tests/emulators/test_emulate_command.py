@@ -212,3 +212,74 @@ def test_options_of_buckets_that_are_wrong_are_named(options: list[str], said: s
 
     assert result.exit_code == 2
     assert said in result.output
+
+
+# --- the proxy of S3 -------------------------------------------------------------------------
+
+
+def test_command_serves_a_proxy_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    """It says as JSON where it is and what is behind it; options add to the file's weather."""
+    config = tmp_path / "weather.json"
+    config.write_text('{"faults": [{"kind": "before", "op": "put_part"}]}')
+    options = ["--latency", "1ms", "--limit", "100", "--lost", "2%", "--config", str(config)]
+
+    with _serving("--json", "-t", "http://127.0.0.1:1", *options, store="s3-proxy") as process:
+        facts = _facts(process)
+        weather = _get(facts, "weather")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+
+    assert (process.returncode, errors) == (0, "")
+    assert facts["endpoint"] == f"http://127.0.0.1:{facts['port']}"
+    assert facts["target"] == "http://127.0.0.1:1"
+    assert (weather["limit"]["rate"], weather["latency"]["seconds"]) == (100, 0.001)
+    assert [(fault["kind"], fault["op"]) for fault in weather["faults"]] == [
+        ("before", "put_part"),
+        ("cut", "complete_upload"),
+    ]
+
+
+def test_command_says_how_to_reach_the_proxy() -> None:
+    """For the SDKs, for asynccommit, for Hadoop; and who keeps what is stored."""
+    with _serving("-t", "http://127.0.0.1:1", store="s3-proxy") as process:
+        assert process.stdout is not None
+        said = ""
+        while "fs.s3a.endpoint" not in said:
+            said += process.stdout.readline()
+        process.terminate()
+        _, errors = process.communicate(timeout=30)
+
+    assert "AWS_ENDPOINT_URL_S3=http://127.0.0.1:" in said
+    assert '{"endpoint_url": "http://127.0.0.1:' in said
+    assert "the server behind it keeps" in said
+    assert "in memory" not in said
+    assert "stopped after 0 requests" in errors
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--latency", "20"], "20ms"),
+        (["--config", "/nowhere/file.json"], "/nowhere/file.json cannot be read"),
+        (["--target", "127.0.0.1:5000"], "say http://127.0.0.1:9000"),
+        (["--address", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+    ],
+)
+def test_options_of_the_proxy_that_are_wrong_are_named(options: list[str], said: str) -> None:
+    """Each with the option's name or value, and exit code 2."""
+    given = ["s3-proxy", "--port", "0", "--target", "http://127.0.0.1:1", *options]
+    result = CliRunner().invoke(app, given)
+
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_weather_of_the_proxy_is_all_that_its_file_holds(tmp_path: Path) -> None:
+    """What belongs to a store is refused, with what is known."""
+    config = tmp_path / "weather.json"
+    config.write_text('{"buckets": ["data"]}')
+    given = ["s3-proxy", "--target", "http://127.0.0.1:1", "--config", str(config)]
+    result = CliRunner().invoke(app, given)
+
+    assert result.exit_code == 2
+    assert "there is no 'buckets'; known are faults, latency, limit" in result.output

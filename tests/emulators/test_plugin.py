@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from asynccommit.emulators.adls import AdlsEmulator, EmulatorThread, running_emulator
 from asynccommit.emulators.gcs import GcsEmulator, GcsEmulatorThread, running_gcs_emulator
+from asynccommit.emulators.plugin import MakeProxy, MakeProxyThread
 
 
 async def test_fixture_serves_on_the_loop_of_the_test(adls_emulator: AdlsEmulator) -> None:
@@ -85,3 +87,28 @@ def test_thread_of_buckets_takes_the_emulator_s_arguments() -> None:
     with running_gcs_emulator(buckets=["one", "two"], seed=3) as emulator:
         assert emulator.do(lambda inner: inner.bucket) == "one"
         assert emulator.environ["STORAGE_EMULATOR_HOST"] == emulator.endpoint
+
+
+async def test_fixture_puts_proxies_before_servers(s3_proxy: MakeProxy) -> None:
+    """As many as a test wants, each with arguments of its own."""
+    one, other = await s3_proxy("http://127.0.0.1:1"), await s3_proxy("http://h:2", seed=3)
+
+    assert one.endpoint != other.endpoint
+    assert (one.target.url, other.target.url) == ("http://127.0.0.1:1", "http://h:2")
+
+
+def test_fixture_of_proxies_on_threads(
+    s3_proxy_thread: MakeProxyThread, adls_emulator_thread: EmulatorThread
+) -> None:
+    """What is asked of the proxy the server answers."""
+    proxy = s3_proxy_thread(adls_emulator_thread.endpoint)
+
+    with (
+        pytest.raises(urllib.error.HTTPError) as refused,
+        urllib.request.urlopen(f"{proxy.endpoint}/devstoreaccount1/data"),
+    ):
+        pass
+    refused.value.close()
+
+    assert refused.value.headers["x-ms-error-code"]
+    assert proxy.do(lambda it: dict(it.forwarded)) == {"get": 1}
