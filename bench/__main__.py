@@ -15,15 +15,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import adls, gcs, local, memory, overhead, table
+from bench import adls, gcs, local, memory, overhead, s3, table
 from bench.adls import table as adls_table
 from bench.gcs import table as gcs_table
+from bench.s3 import table as s3_table
 
 RESULTS = Path(__file__).parent / "results"
-PARTS = ("local", "overhead", "memory", "adls", "gcs")
+PARTS = ("local", "overhead", "memory", "adls", "gcs", "s3")
 ROWS = {
     **{f"adls-{row}": ("adls", row) for row in adls.ROWS},
     **{f"gcs-{row}": ("gcs", row) for row in gcs.ROWS},
+    **{f"s3-{row}": ("s3", row) for row in s3.ROWS},
 }
 """Name of one row alone -> its part, and its name there."""
 
@@ -46,6 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
         "gcs": lambda: gcs.run(
             parts["gcs"] or gcs.ROWS, quick=asked.quick, folder=asked.folder, say=_say
         ),
+        "s3": lambda: s3.run(
+            parts["s3"] or s3.ROWS, quick=asked.quick, folder=asked.folder, say=_say
+        ),
     }
     for part in parts:
         result[part] = runs[part]()
@@ -65,6 +70,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "memory": table.memory,
     "adls": adls_table.lines,
     "gcs": gcs_table.lines,
+    "s3": s3_table.lines,
 }
 
 
