@@ -2,7 +2,6 @@
 
 from asynccommit.api import (
     Job,
-    Task,
     job_statuses,
     open_job,
     open_task,
@@ -29,6 +28,8 @@ from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, OnFailure, OnUnfinished, Options, OptionWarning
 from asynccommit.results import AbortReport, JobReport, JobStatus, State
 from asynccommit.stages.run import Progress
+from asynccommit.task import Task
+from asynccommit.upload_options import UploadOptions
 from asynccommit.version import __version__
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "TaskCommit",
     "UnfinishedError",
     "UnsupportedError",
+    "UploadOptions",
     "UrlError",
     "ValidationError",
     "__version__",

@@ -11,23 +11,26 @@ use ``open_task`` with the job's id, and what it yields is handed to ``Job.accep
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import anyio
 
 from asynccommit.commands import job_command
-from asynccommit.committers.manifest import ManifestCommitter
-from asynccommit.errors import NotFoundError, OptionError, UnsupportedError
+from asynccommit.committers import Committer, mode_of, open_named
+from asynccommit.committers.opening import Opening
+from asynccommit.errors import NotFoundError, OptionError
 from asynccommit.host import Host, this_host
-from asynccommit.job import SUCCESS, TEMPORARY, Layout, TaskCommit
+from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Mode, Options, rate_among
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.run import OnProgress
 from asynccommit.stores import StoreSettings, open_store
+from asynccommit.task import Task
+from asynccommit.upload_options import S3A
 from asynccommit.urls import Address, parse_url
 from asynccommit.wrappers.base import Wrapped
 from asynccommit.wrappers.stats import Count, Stats
@@ -36,63 +39,14 @@ from asynccommit.wrappers.traffic import traffic_of
 _LAST_WORDS = 60.0
 """Seconds that the abort of a cancelled job may take."""
 
-_HIDDEN = re.compile(r"\..*\.crc|\.asynccommit-.*\.tmp")
-"""Names that the local store keeps for itself or for Hadoop's checksums, and never commits."""
-
 OptionsLike = Options | Mapping[str, str] | None
 StorageOptions = Mapping[str, Any] | None
-
-
-class Task:
-    """One task attempt: a place to write to, nothing of which is visible before the job commits."""
-
-    def __init__(self, committer: ManifestCommitter, task_id: str, attempt_id: str) -> None:
-        self.task_id = task_id
-        self.attempt_id = attempt_id
-        self.directory = committer.layout.task_attempt_dir(attempt_id)
-        self.commit: TaskCommit | None = None
-        self._committer = committer
-
-    def __repr__(self) -> str:
-        return f"Task({self.attempt_id!r})"
-
-    def path(self, name: str) -> str:
-        """Return the local path to write ``name`` to, its directory made.
-
-        Args:
-            name: relative path under the destination, as ``day=1/part-0.parquet``.
-
-        Raises:
-            OptionError: ``name`` is absolute, or leads out of the destination.
-            UnsupportedError: the destination is not on a local filesystem; see ``put``.
-        """
-        if self._committer.layout.dest.scheme != "file":
-            raise UnsupportedError(
-                f"{self._committer.layout.dest} is not a local filesystem: use Task.put"
-            )
-        path = self._place(name)
-        os.makedirs(path.rpartition("/")[0], exist_ok=True)
-        return path
-
-    async def put(self, name: str, data: bytes) -> None:
-        """Write one file. Raises ``OptionError`` as ``path`` does, and ``StoreError``."""
-        path = self._place(name)
-        await self._committer.store.mkdir(path.rpartition("/")[0])
-        await self._committer.store.put(path, data)
-
-    def _place(self, name: str) -> str:
-        parts = name.split("/")
-        if not name or any(part in ("", ".", "..") for part in parts):
-            raise OptionError(f"{name!r} is not a relative path below the destination")
-        if parts[0] in (TEMPORARY, SUCCESS) or _HIDDEN.fullmatch(parts[-1]):
-            raise OptionError(f"{name!r} is a name of the commit protocol or of its filesystem")
-        return f"{self.directory}/{name}"
 
 
 class Job:
     """One job under way. Made by ``open_job``."""
 
-    def __init__(self, committer: ManifestCommitter) -> None:
+    def __init__(self, committer: Committer) -> None:
         self.report: JobReport | None = None
         self.committer = committer
         self._commits: dict[str, TaskCommit] = {}
@@ -136,7 +90,9 @@ async def open_job(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
-    mode: Mode | str = Mode.APPEND,
+    mode: Mode | str | None = None,
+    committer: str | None = None,
+    pending: str | None = None,
     on_progress: OnProgress | None = None,
     host: Host | None = None,
 ) -> AsyncIterator[Job]:
@@ -144,12 +100,17 @@ async def open_job(
 
     Args:
         url: the destination: a path, ``file:`` or another scheme that has a store.
-        job_id: unique under the destination; a fresh one by default.
+        job_id: unique under the destination; by default what the options say, or a fresh one.
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and the like for the store, under fsspec's names.
         mode: what becomes of what the destination holds: ``append``, ``fail``, ``replace_table``
-            or ``replace_partitions``, see ``Mode``.
+            or ``replace_partitions``, see ``Mode``; by default what the options of the staging
+            committers say, or ``append``.
+        committer: ``manifest``, ``magic``, ``directory`` or ``partitioned``; by default what the
+            options say, or what suits the store.
+        pending: URL of where the staging committers keep what is pending, as under
+            ``fs.s3a.committer.staging.tmp.path``.
         on_progress: called a few times a second while the job is committed.
         host: clock, ids and names; the real ones by default.
 
@@ -158,22 +119,30 @@ async def open_job(
         OptionError: an argument cannot be read; nothing was done.
         UnfinishedError: commits of other jobs there were cut short; nothing was done.
     """
-    mode, host = Mode.of(mode), host or this_host()
-    name = job_id or host.new_id()
+    host, chosen = host or this_host(), _options(options)
+    meant = mode_of(chosen, committer) if mode is None else Mode.of(mode)
+    name, chosen = _job_id(job_id, chosen, host)
     opened = open_committer(
-        url, name, attempt=attempt, options=options, storage_options=storage_options, host=host
+        url,
+        name,
+        attempt=attempt,
+        options=chosen,
+        storage_options=storage_options,
+        committer=committer,
+        pending=pending,
+        host=host,
     )
-    async with opened as committer:
-        job = Job(committer)
+    async with opened as made:
+        job = Job(made)
         try:
-            await committer.setup_job(mode=mode)
+            await made.setup_job(mode=meant)
             yield job
         except BaseException as error:
-            if committer.set_up:
-                await _abort(error, committer.abort_job(f"{type(error).__name__}: {error}"))
+            if made.set_up:
+                await _abort(error, made.abort_job(f"{type(error).__name__}: {error}"))
             raise
-        job.report = await committer.commit_job(
-            job.commits, mode=mode, strict=True, on_progress=on_progress
+        job.report = await made.commit_job(
+            job.commits, mode=meant, strict=True, on_progress=on_progress
         )
 
 
@@ -187,9 +156,11 @@ async def open_task(
     job_attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
+    committer: str | None = None,
+    pending: str | None = None,
     host: Host | None = None,
 ) -> AsyncIterator[Task]:
-    """Run a task of a job that was set up elsewhere.
+    """Run a task of a job that was set up elsewhere, with the same options and committer.
 
     On leaving the task is committed and its ``commit`` is to be handed to ``Job.accept``, as JSON
     if need be; an exception aborts it. Raises ``CommitError``.
@@ -200,23 +171,27 @@ async def open_task(
         attempt=job_attempt,
         options=options,
         storage_options=storage_options,
+        committer=committer,
+        pending=pending,
         host=host,
     )
-    async with opened as committer, _run_task(committer, task, attempt) as running:
+    async with opened as made, _run_task(made, task, attempt) as running:
         yield running
 
 
 @asynccontextmanager
-async def _run_task(committer: ManifestCommitter, task: int, attempt: int) -> AsyncIterator[Task]:
+async def _run_task(committer: Committer, task: int, attempt: int) -> AsyncIterator[Task]:
     if task < 0 or attempt < 0:
         raise OptionError(f"task {task}, attempt {attempt}: neither may be negative")
     task_id, attempt_id = committer.layout.ids(task, attempt)
     await committer.setup_task(attempt_id)
-    running = Task(committer, task_id, attempt_id)
+    running = Task(committer.work(attempt_id), task_id, attempt_id)
     try:
         yield running
+        running.check_closed()
         running.commit = await committer.commit_task(task_id, attempt_id)
     except BaseException as error:
+        await _abort(error, running.abort_files())
         await _abort(error, committer.abort_task(task_id, attempt_id))
         raise
 
@@ -329,8 +304,10 @@ async def open_committer(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
+    committer: str | None = None,
+    pending: str | None = None,
     host: Host | None = None,
-) -> AsyncIterator[ManifestCommitter]:
+) -> AsyncIterator[Committer]:
     """Open the committer of a job, whoever set it up; closes the store on leaving.
 
     Args:
@@ -339,14 +316,16 @@ async def open_committer(
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and the like for the store, under fsspec's names.
+        committer: its name, see ``open_job``.
+        pending: where what is pending is, see ``open_job``.
         host: clock, ids and names; the real ones by default.
 
     Raises:
+        OptionError: there is no committer of this name.
         UnsupportedError: the scheme has no store, or the store cannot do what is needed.
         UrlError: ``url`` cannot be read.
     """
-    chosen = options if isinstance(options, Options) else Options.from_conf(options or {})
-    here = host or this_host()
+    chosen, here = _options(options), host or this_host()
     address = parse_url(os.fspath(url))
     async with AsyncExitStack() as opened:
 
@@ -356,15 +335,38 @@ async def open_committer(
             return store
 
         store = open_another(address)
-        yield ManifestCommitter(
-            store,
-            Layout(address, job_id, attempt),
-            chosen,
-            here,
+        opening = Opening(
+            dest=address,
+            job_id=job_id,
+            attempt=attempt,
+            store=store,
+            options=chosen,
+            host=here,
+            open_store=open_another,
+            pending=None if pending is None else parse_url(pending),
             counted=_asked(store),
             traffic=partial(traffic_of, store),
-            open_store=open_another,
         )
+        yield open_named(committer, opening)
+
+
+def _options(given: OptionsLike) -> Options:
+    return given if isinstance(given, Options) else Options.from_conf(given or {})
+
+
+def _job_id(given: str | None, options: Options, host: Host) -> tuple[str, Options]:
+    """Return the id of a job, and options that say where it is from. Raises ``OptionError``."""
+    uploads = options.uploads
+    if given is not None:
+        return given, options
+    if uploads.job_id is not None:
+        source = options.job_id_source
+        if source == Options().job_id_source:
+            source = uploads.job_id_source
+        return uploads.job_id, replace(options, job_id_source=source)
+    if uploads.require_id:
+        raise OptionError(f"the job has no id, and {S3A}require.uuid is true: set {S3A}uuid")
+    return host.new_id(), options
 
 
 def _settings(options: Options, host: Host, storage: StorageOptions) -> StoreSettings:

@@ -1,24 +1,36 @@
 """Options of a commit, under the names that Hadoop gave them.
 
-Sources: the constants of Hadoop 3.5.0's manifest committer and FileOutputCommitter. Keys are
-accepted bare, with ``spark.hadoop.`` in front, and ours also as ``spark.asynccommit.*``.
+Sources: the constants of Hadoop 3.5.0's manifest committer and FileOutputCommitter; those of the
+S3A committers are in ``upload_options``. Keys are accepted bare, with ``spark.hadoop.`` in front,
+and ours also as ``spark.asynccommit.*``.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
+from asynccommit import option_values as values
 from asynccommit.errors import OptionError
 from asynccommit.formats.manifest import MAX_MANIFEST_BYTES
+from asynccommit.upload_options import (
+    DEAD_UPLOAD_KEYS,
+    NETFLIX,
+    S3A,
+    SHARED_KEYS,
+    UPLOAD_KEYS,
+    UploadOptions,
+)
 
 MANIFEST = "mapreduce.manifest.committer."
 CLASSIC = "mapreduce.fileoutputcommitter."
 OURS = "asynccommit."
 AZURE_RATE = "fs.azure.io.rate.limit"
+FAMILIES = (MANIFEST, CLASSIC, OURS, S3A, NETFLIX)
+"""How keys begin that are this package's to know."""
 
 
 class OptionWarning(UserWarning):
@@ -96,6 +108,7 @@ class Options:
         job_key: the user's own name for what the job does; a rerun of it is recognised as done.
         outside: a commit that is resumed without the tasks' messages may move files outside of the
             destination, as its plan says.
+        uploads: what the committers that complete uploads have besides.
     """
 
     workers: int | None = None
@@ -121,6 +134,7 @@ class Options:
     lease: float | None = None
     job_key: str | None = None
     outside: bool = False
+    uploads: UploadOptions = field(default_factory=UploadOptions)
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, str]) -> Options:
@@ -133,14 +147,15 @@ class Options:
         for key, value in conf.items():
             name = bare(key)
             if name in KEYS:
-                field, read = KEYS[name]
-                found[field] = read(name, value)
+                name_of, read = KEYS[name]
+                found[name_of] = read(name, value)
             elif name in DEAD:
                 if value.strip() not in DEAD[name].harmless:
                     warnings.warn(f"{name} has no effect: {DEAD[name].why}", OptionWarning, 3)
-            elif name.startswith((MANIFEST, CLASSIC, OURS)):
+            elif name.startswith(FAMILIES) and name not in UPLOAD_KEYS:
                 warnings.warn(f"{name} is not an option of this committer", OptionWarning, 3)
-        return replace(cls(), **found)
+        uploads = UploadOptions.of({bare(key): value for key, value in conf.items()})
+        return replace(cls(), uploads=uploads, **found)
 
 
 def rate_among(storage: Mapping[str, Any]) -> float | None:
@@ -148,7 +163,7 @@ def rate_among(storage: Mapping[str, Any]) -> float | None:
 
     Raises ``OptionError`` for a value that cannot be read.
     """
-    return _rate(AZURE_RATE, str(storage[AZURE_RATE])) if AZURE_RATE in storage else None
+    return values.rate(AZURE_RATE, str(storage[AZURE_RATE])) if AZURE_RATE in storage else None
 
 
 def bare(key: str) -> str:
@@ -159,93 +174,31 @@ def bare(key: str) -> str:
     return key.removeprefix("spark.") if key.startswith("spark.asynccommit.") else key
 
 
-def _boolean(key: str, value: str) -> bool:
-    text = value.strip().lower()
-    if text not in ("true", "false"):
-        raise OptionError(f"{key} is {value!r}: say true or false")
-    return text == "true"
-
-
-def _integer(key: str, value: str) -> int:
-    try:
-        return int(value.strip())
-    except ValueError:
-        raise OptionError(f"{key} is {value!r}: say a whole number") from None
-
-
-def _count(key: str, value: str) -> int:
-    number = _integer(key, value)
-    if number < 1:
-        raise OptionError(f"{key} is {value!r}: say a number of at least 1")
-    return number
-
-
-def _workers(key: str, value: str) -> int | None:
-    number = _integer(key, value)
-    return number if number > 0 else None
-
-
-def _rate(key: str, value: str) -> float | None:
-    try:
-        number = float(value)
-    except ValueError:
-        raise OptionError(f"{key} is {value!r}: say requests a second, or 0 for no limit") from None
-    if not 0 <= number < 1e9:
-        raise OptionError(f"{key} is {value!r}: say requests a second, or 0 for no limit")
-    return number or None
-
-
-def _text(key: str, value: str) -> str | None:
-    return value.strip() or None
-
-
-def _lease(key: str, value: str) -> float:
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = 0.0
-    if not 1 <= seconds <= 86_400:
-        raise OptionError(f"{key} is {value!r}: say seconds, from 1 to 86400")
-    return seconds
-
-
-def _one_of(kind: type[Enum]) -> Reader:
-    def read(key: str, value: str) -> Enum:
-        try:
-            return kind(value.strip().lower())
-        except ValueError:
-            known = ", ".join(choice.value for choice in kind)
-            raise OptionError(f"{key} is {value!r}: say one of {known}") from None
-
-    return read
-
-
-Reader = Callable[[str, str], object]
-
-KEYS: dict[str, tuple[str, Reader]] = {
-    MANIFEST + "io.threads": ("workers", _workers),
-    MANIFEST + "writer.queue.capacity": ("window", _count),
-    MANIFEST + "delete.target.files": ("delete_target_files", _boolean),
-    MANIFEST + "validate.output": ("validate", _boolean),
-    MANIFEST + "summary.report.directory": ("report_directory", _text),
-    MANIFEST + "diagnostics.manifest.directory": ("diagnostics_directory", _text),
-    MANIFEST + "cleanup.parallel.delete": ("parallel_delete", _boolean),
-    MANIFEST + "cleanup.parallel.delete.base.first": ("delete_base_first", _boolean),
-    CLASSIC + "marksuccessfuljobs": ("mark_success", _boolean),
-    CLASSIC + "cleanup.skipped": ("cleanup_skipped", _boolean),
-    CLASSIC + "cleanup-failures.ignored": ("cleanup_failures_ignored", _boolean),
-    OURS + "rate": ("rate", _rate),
-    AZURE_RATE: ("rate", _rate),
-    OURS + "attempts": ("attempts", _count),
-    OURS + "validate.sample": ("validate_sample", _count),
-    OURS + "check.sources": ("check_sources", _boolean),
-    OURS + "max.manifest.bytes": ("max_manifest_bytes", _count),
-    OURS + "spill.directory": ("spill_directory", _text),
-    OURS + "on.unfinished": ("on_unfinished", _one_of(OnUnfinished)),
-    OURS + "on.failure": ("on_failure", _one_of(OnFailure)),
-    OURS + "lease": ("lease", _lease),
-    OURS + "job.key": ("job_key", _text),
-    OURS + "resume.outside": ("outside", _boolean),
+KEYS: dict[str, tuple[str, values.Reader]] = {
+    MANIFEST + "io.threads": ("workers", values.workers),
+    MANIFEST + "writer.queue.capacity": ("window", values.count),
+    MANIFEST + "delete.target.files": ("delete_target_files", values.boolean),
+    MANIFEST + "validate.output": ("validate", values.boolean),
+    MANIFEST + "summary.report.directory": ("report_directory", values.text),
+    MANIFEST + "diagnostics.manifest.directory": ("diagnostics_directory", values.text),
+    MANIFEST + "cleanup.parallel.delete": ("parallel_delete", values.boolean),
+    MANIFEST + "cleanup.parallel.delete.base.first": ("delete_base_first", values.boolean),
+    CLASSIC + "marksuccessfuljobs": ("mark_success", values.boolean),
+    CLASSIC + "cleanup.skipped": ("cleanup_skipped", values.boolean),
+    CLASSIC + "cleanup-failures.ignored": ("cleanup_failures_ignored", values.boolean),
+    OURS + "rate": ("rate", values.rate),
+    AZURE_RATE: ("rate", values.rate),
+    OURS + "attempts": ("attempts", values.count),
+    OURS + "validate.sample": ("validate_sample", values.count),
+    OURS + "check.sources": ("check_sources", values.boolean),
+    OURS + "max.manifest.bytes": ("max_manifest_bytes", values.count),
+    OURS + "spill.directory": ("spill_directory", values.text),
+    OURS + "on.unfinished": ("on_unfinished", values.one_of(OnUnfinished)),
+    OURS + "on.failure": ("on_failure", values.one_of(OnFailure)),
+    OURS + "lease": ("lease", values.lease),
+    OURS + "job.key": ("job_key", values.text),
+    OURS + "resume.outside": ("outside", values.boolean),
+    **SHARED_KEYS,
 }
 """Configuration key -> field of ``Options`` and how its text is read."""
 
@@ -270,5 +223,6 @@ DEAD: dict[str, Dead] = {
     CLASSIC + "algorithm.version": Dead(_CLASSIC_ONLY, ("1",)),
     CLASSIC + "failures.attempts": Dead(_CLASSIC_ONLY),
     CLASSIC + "task.cleanup.enabled": Dead(_CLASSIC_ONLY),
+    **{key: Dead(*dead) for key, dead in DEAD_UPLOAD_KEYS.items()},
 }
 """Keys of the same families that have no effect here."""

@@ -17,17 +17,18 @@ from asynccommit.api import (
     Job,
     OptionsLike,
     StorageOptions,
-    Task,
     open_committer,
     open_job,
     open_task,
 )
+from asynccommit.blocking_file import BlockingFile
 from asynccommit.engine import submit
 from asynccommit.errors import UnsupportedError
 from asynccommit.job import TaskCommit
 from asynccommit.options import Mode
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.run import OnProgress
+from asynccommit.task import Task
 
 T = TypeVar("T")
 
@@ -68,6 +69,13 @@ class BlockingTask:
     def put(self, name: str, data: bytes) -> None:
         """Write one file, on any store. See ``Task.put``."""
         submit(self._inner.put(name, data))
+
+    def open(self, name: str) -> BlockingFile:
+        """Begin to write a file by and by: ``with task.open(name) as file``. See ``Task.open``.
+
+        What writes to file objects takes it, as ``pyarrow.parquet.write_table`` does.
+        """
+        return BlockingFile(submit(self._inner.open(name)), name)
 
 
 class BlockingJob:
@@ -122,7 +130,9 @@ def job(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
-    mode: Mode | str = Mode.APPEND,
+    mode: Mode | str | None = None,
+    committer: str | None = None,
+    pending: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Iterator[BlockingJob]:
     """Set up a job; commit it on leaving, abort it on an exception. See ``open_job``."""
@@ -133,6 +143,8 @@ def job(
         options=options,
         storage_options=storage_options,
         mode=mode,
+        committer=committer,
+        pending=pending,
         on_progress=on_progress,
     )
     with _blocking(opened) as inner:
@@ -148,9 +160,20 @@ def task(
     *,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
+    committer: str | None = None,
+    pending: str | None = None,
 ) -> Iterator[BlockingTask]:
     """Run a task of a job that was set up elsewhere. See ``open_task``."""
-    opened = open_task(url, job_id, task, attempt, options=options, storage_options=storage_options)
+    opened = open_task(
+        url,
+        job_id,
+        task,
+        attempt,
+        options=options,
+        storage_options=storage_options,
+        committer=committer,
+        pending=pending,
+    )
     with _blocking(opened) as running:
         yield BlockingTask(running)
 

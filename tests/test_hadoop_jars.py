@@ -90,6 +90,13 @@ def test_connector_is_pinned(bin_: Path) -> None:
         hadoop_gcs.client_jar()
 
 
+def test_committers_are_pinned(bin_: Path) -> None:
+    """Of Spark's classes for S3A's committers only the jar that is known is taken."""
+    maven(bin_, FETCHES.replace("a-1.jar", "spark-hadoop-cloud_2.13-4.1.1.jar"))
+    with pytest.raises(UnsupportedError, match=f"another .*spark-hadoop-cloud.*{DIGEST}"):
+        hadoop_s3.committers_jar()
+
+
 def test_jars_are_fetched_once_with_what_they_need(bin_: Path) -> None:
     """Maven reads what is wanted and what is not; then the jars are there, in order."""
     maven(bin_, FETCHES_ALL)

@@ -1,1 +1,188 @@
-"""The committers: one file a protocol."""
+"""The committers: one file a protocol, and one table of their names.
+
+Adding a committer is one file and one line in ``COMMITTERS``. A committer is made of an
+``Opening``, ``Class.opened(opening)``, and is a ``Committer``; nobody asks for its class
+afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+from typing import Protocol
+
+from asynccommit.committers.opening import Opening
+from asynccommit.committers.refused import refuse
+from asynccommit.committers.work import Work
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.job import Layout, TaskCommit
+from asynccommit.options import Mode, Options
+from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.stages.run import OnProgress
+from asynccommit.store import Store, Traits
+from asynccommit.upload_options import Conflict
+
+COMMITTERS: Mapping[str, str] = MappingProxyType(
+    {
+        "manifest": "asynccommit.committers.manifest.ManifestCommitter",
+        "magic": "asynccommit.committers.magic.MagicCommitter",
+        "directory": "asynccommit.committers.staging.DirectoryCommitter",
+        "partitioned": "asynccommit.committers.staging.PartitionedCommitter",
+        "staging": "asynccommit.committers.staging.DirectoryCommitter",
+    }
+)
+"""Name -> dotted name of the class, which is imported when a committer of it is opened."""
+
+
+class Committer(Protocol):
+    """Commits one job attempt under one destination, and its tasks. See ``ManifestCommitter``."""
+
+    driver_lives: Callable[[], bool] | None
+    set_up: bool
+
+    @property
+    def store(self) -> Store:
+        """Where the destination is."""
+        ...
+
+    @property
+    def layout(self) -> Layout:
+        """Destination and job."""
+        ...
+
+    @property
+    def options(self) -> Options:
+        """How it commits."""
+        ...
+
+    async def see_setup(self) -> None:
+        """Look for what another's setup of the job has made. Raises ``NotFoundError``."""
+        ...
+
+    async def check_job(self, *, mode: Mode = ..., overwrite: Sequence[str] = ...) -> None:
+        """Refuse now what could not be committed later."""
+        ...
+
+    async def setup_job(self, *, mode: Mode = ...) -> None:
+        """Make what the job's tasks need."""
+        ...
+
+    async def commit_job(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = ...,
+        overwrite: Sequence[str] = ...,
+        strict: bool = ...,
+        made_destination: bool | None = ...,
+        on_progress: OnProgress | None = ...,
+    ) -> JobReport:
+        """Make the files of the committed tasks visible, and nothing else."""
+        ...
+
+    async def resume_job(
+        self, *, force: bool = ..., adopt: bool = ..., on_progress: OnProgress | None = ...
+    ) -> JobReport:
+        """Finish a commit that was cut short."""
+        ...
+
+    async def rollback_job(
+        self, *, force: bool = ..., on_progress: OnProgress | None = ...
+    ) -> AbortReport:
+        """Undo a commit that has begun."""
+        ...
+
+    async def plan_job(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = ...,
+        overwrite: Sequence[str] = ...,
+    ) -> JobReport:
+        """Return what ``commit_job`` would do."""
+        ...
+
+    async def abort_job(self, reason: str = "") -> AbortReport:
+        """Delete what the job left, unless a commit has begun."""
+        ...
+
+    async def cleanup(self) -> str:
+        """Delete what the job left whatever its state."""
+        ...
+
+    async def job_status(self) -> JobStatus | None:
+        """Return what is known of this job attempt."""
+        ...
+
+    async def job_statuses(self) -> list[JobStatus]:
+        """Return what is known of every job under the destination."""
+        ...
+
+    async def setup_task(self, attempt_id: str) -> str:
+        """Make the directory of a task attempt and return its path."""
+        ...
+
+    def work(self, attempt_id: str) -> Work:
+        """Return where a task attempt writes."""
+        ...
+
+    async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
+        """Let what a task attempt has written be the job's to commit."""
+        ...
+
+    async def abort_task(self, task_id: str, attempt_id: str) -> None:
+        """Delete what a task attempt has written."""
+        ...
+
+
+def open_named(name: str | None, opening: Opening) -> Committer:
+    """Open a committer.
+
+    Args:
+        name: one of ``COMMITTERS``; ``None`` for the one that the options name, or else the one
+            that suits the store.
+        opening: the job attempt, and what to work with.
+
+    Raises:
+        OptionError: there is none of this name.
+        UnsupportedError: it writes no new data here, or the store lacks what it needs.
+    """
+    chosen = (name or _chosen(opening)).strip().lower()
+    if chosen not in COMMITTERS:
+        refuse(chosen)
+        known = ", ".join(COMMITTERS)
+        raise OptionError(f"there is no committer {chosen[:200]!r}: say one of {known}")
+    traits = opening.store.traits
+    if chosen != "manifest" and traits.multipart is None:
+        raise UnsupportedError(
+            f"{traits.name} has no multipart uploads, which the committer {chosen!r} needs: "
+            "use 'manifest'"
+        )
+    module, _, kind = COMMITTERS[chosen].rpartition(".")
+    made: Committer = getattr(import_module(module), kind).opened(opening)
+    return made
+
+
+def _chosen(opening: Opening) -> str:
+    """Return the committer of a job for which none is named: S3A's options are for uploads."""
+    traits: Traits = opening.store.traits
+    if traits.atomic_rename or traits.multipart is None:
+        return "manifest"
+    return opening.options.uploads.committer or "magic"
+
+
+def mode_of(options: Options, name: str | None) -> Mode:
+    """Return the mode of a job for which none is given: what the staging options say, or append.
+
+    Args:
+        options: of the job.
+        name: of the committer, as it was given.
+    """
+    name = (name or options.uploads.committer or "").strip().lower()
+    if name not in ("directory", "partitioned", "staging"):
+        return Mode.APPEND
+    conflict = options.uploads.conflict
+    if conflict is Conflict.REPLACE:
+        return Mode.REPLACE_PARTITIONS if name == "partitioned" else Mode.REPLACE_TABLE
+    return Mode.FAIL if conflict is Conflict.FAIL else Mode.APPEND

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Self
 
+from asynccommit.committers.opening import Opening
+from asynccommit.committers.work import StoreWork, Work
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, UnsupportedError
 from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
@@ -72,6 +75,23 @@ class TaskSide:
         self.set_up = False
         self._made_destination = False
 
+    @classmethod
+    def opened(cls, opening: Opening) -> Self:
+        """Return the committer of a job attempt."""
+        return cls(
+            opening.store,
+            Layout(opening.dest, opening.job_id, opening.attempt),
+            opening.options,
+            opening.host,
+            counted=opening.counted,
+            traffic=opening.traffic,
+            open_store=opening.open_store,
+        )
+
+    async def see_setup(self) -> None:
+        """Look for what another's setup of the job has made. Raises ``NotFoundError``."""
+        await self.store.head(self.layout.manifests_dir)
+
     async def setup_task(self, attempt_id: str) -> str:
         """Make the directory of a task attempt and return its path.
 
@@ -85,6 +105,10 @@ class TaskSide:
                 await refuse_existing(run, path, "task attempt")
                 await self.store.mkdir(path)
         return path
+
+    def work(self, attempt_id: str) -> Work:
+        """Return where a task attempt writes."""
+        return StoreWork(self.store, self.layout.dest, self.layout.task_attempt_dir(attempt_id))
 
     async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
         """Write the manifest of what a task attempt left in its directory.

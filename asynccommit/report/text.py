@@ -111,6 +111,8 @@ def abort_report(report: AbortReport) -> RenderableType:
         what = f"rolled back: {count_of(report.files, 'file')} taken back"
         if report.restored:
             what += f", {report.restored:,} put back in their place"
+    if report.uploads:
+        what += f", {count_of(report.uploads, 'upload')} aborted"
     return safe(f"job {report.job_id}: {what}", "bold")
 
 

@@ -23,8 +23,9 @@ from asynccommit.formats.pending import MAX_PENDING_BYTES, PendingCommit, decode
 from asynccommit.formats.pending_set import MAX_PENDING_SET_BYTES, decode_pending_set
 from asynccommit.formats.upload_record import MAX_INTENT_BYTES, decode_upload_intent
 from asynccommit.job import RECORD
+from asynccommit.multipart import MultipartStore
 from asynccommit.parallel import for_each, pages, tree_pages
-from asynccommit.store import Info, MultipartStore
+from asynccommit.store import Info
 from asynccommit.upload_job import INTENTS
 from asynccommit.urls import Address
 

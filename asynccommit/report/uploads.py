@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from asynccommit.commands import quoted
 from asynccommit.errors import NotFoundError, RejectedError, UnsupportedError
+from asynccommit.multipart import MultipartStore, Upload
 from asynccommit.parallel import for_each
 from asynccommit.report.upload_jobs import UploadJob, find_upload_jobs
-from asynccommit.store import MultipartStore, Upload
 from asynccommit.urls import Address
 
 DAY = 86_400.0

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from asynccommit.errors import NotFoundError, RejectedError, StoreError
+from asynccommit.multipart import MultipartStore, Upload
 from asynccommit.parallel import for_each
-from asynccommit.store import MultipartStore, Upload
 
 _ROUNDS = 3
 _LEFT = "it is still there: a part came meanwhile; abort it again"

@@ -28,7 +28,7 @@ def _why(run: Run, until: float) -> str:
         )
     moment = datetime.fromtimestamp(until, UTC)
     return (
-        f"is under retention until {moment:%Y-%m-%dT%H:%M:%SZ}, and can be neither moved nor deleted before. If "
-        f"whatever is written to {place} is retained, no job can be committed there: take the "
-        "policy away, or write elsewhere"
+        f"is under retention until {moment:%Y-%m-%dT%H:%M:%SZ}, and can be neither moved nor "
+        f"deleted before. If whatever is written to {place} is retained, no job can be committed "
+        "there: take the policy away, or write elsewhere"
     )

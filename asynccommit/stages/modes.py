@@ -7,7 +7,7 @@ that readers see a mixture for two renames and not for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import orjson
 
@@ -247,7 +247,11 @@ def _normal(path: str) -> str:
 
 def places_of(run: Run, plan: Plan) -> str:
     """Return the directories that a commit touches, as the commit record says them."""
-    touched = plan.loaded.parents | {aside.path for aside in plan.replaced}
+    return places_text(run, plan.loaded.parents | {aside.path for aside in plan.replaced})
+
+
+def places_text(run: Run, touched: Collection[str]) -> str:
+    """Return directories as a record says them."""
     places = outermost(touched) if len(touched) <= _MAX_PLACES else [run.layout.dest.path]
     names = [run.layout.relative(path) for path in places]
     try:
@@ -270,8 +274,11 @@ def refuse_others(
     Raises ``PreconditionError`` that names the job.
     """
     mine = [aside.path for aside in plan.replaced]
-    if mode is Mode.FAIL:
-        mine = [run.layout.dest.path]
+    refuse_within(run, [run.layout.dest.path] if mode is Mode.FAIL else mine, others)
+
+
+def refuse_within(run: Run, mine: Sequence[str], others: Sequence[tuple[JobStatus, str]]) -> None:
+    """Refuse places that another job's unfinished commit touches. Raises ``PreconditionError``."""
     for status, places in others:
         if status.state in (State.COMMITTED, State.ENDED, State.RUNNING):
             continue

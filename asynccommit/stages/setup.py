@@ -48,7 +48,14 @@ async def others_to_settle(run: Run) -> list[Other]:
 
     Raises ``UnfinishedError`` if there are some and the options refuse them.
     """
-    found = [status for status, _ in await find_others(run) if status.unfinished]
+    return to_settle(run, [status for status, _ in await find_others(run) if status.unfinished])
+
+
+def to_settle(run: Run, found: Sequence[JobStatus]) -> list[Other]:
+    """Return what the options say about unfinished commits of other jobs.
+
+    Raises ``UnfinishedError`` if there are some and the options refuse them.
+    """
     if not found:
         return []
     if run.options.on_unfinished is OnUnfinished.REFUSE:

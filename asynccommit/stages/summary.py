@@ -10,7 +10,6 @@ import orjson
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.success import (
-    COMMITTER,
     MAX_FILENAMES,
     MAX_SUCCESS_BYTES,
     SuccessData,
@@ -67,11 +66,11 @@ def summarise(
         timestamp_ms=int(run.host.now() * 1000),
         success=error is None,
         hostname=run.host.name,
-        committer=COMMITTER,
+        committer=run.committer,
         job_id=run.layout.job_id,
         job_id_source=run.options.job_id_source,
         diagnostics=diagnostics,
-        filenames=[run.layout.url(path) for path in filenames[:MAX_FILENAMES]],
+        filenames=[run.shown(path) for path in filenames[:MAX_FILENAMES]],
         statistics=snapshot(run),
     )
 

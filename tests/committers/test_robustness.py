@@ -270,7 +270,7 @@ async def test_the_cause_stays_when_the_abort_fails_too(tmp_path: Path) -> None:
     """The user's exception arrives as it was, with the abort's as a note."""
     with pytest.raises(ValueError, match="mine") as failed:
         async with open_job(tmp_path / "out") as job:
-            job.committer.store = None  # type: ignore[assignment]
+            job.committer.store = None  # type: ignore[assignment, misc]
             raise ValueError("mine")
 
     assert "the abort failed" in failed.value.__notes__[0]

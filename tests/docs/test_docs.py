@@ -23,6 +23,7 @@ from asynccommit.emulators.control import __doc__ as control_table
 from asynccommit.options import CLASSIC, DEAD, KEYS, MANIFEST
 from asynccommit.sim.faults import KINDS, OPS, REPLIES, Fault
 from asynccommit.stores.azure_options import KNOWN
+from asynccommit.upload_options import UPLOAD_KEYS
 from tests.support.abfs import why_not
 from tests.support.snippets import (
     HOW,
@@ -168,10 +169,11 @@ def test_every_option_is_documented() -> None:
     long = {"mmc.": MANIFEST, "foc.": CLASSIC}
     said = {long.get(key[:4], key[:4]) + key[4:]: field for key, field in rows}
 
-    assert {key: field for key, field in said.items() if key in KEYS} == {
-        key: field for key, (field, _) in KEYS.items()
+    keys = {**KEYS, **UPLOAD_KEYS}
+    assert {key: field for key, field in said.items() if key in keys} == {
+        key: field for key, (field, _) in keys.items()
     }
-    assert {key for key in said if not key.startswith("spark.")} == {*KEYS, *DEAD}
+    assert {key for key in said if not key.startswith("spark.asynccommit.")} == {*keys, *DEAD}
 
 
 def test_every_error_is_documented() -> None:

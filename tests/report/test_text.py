@@ -65,6 +65,8 @@ def test_abort_report_says_why_a_job_is_kept() -> None:
 
     assert to_text(abort_report(kept)) == "job j: a commit has begun"
     assert to_text(abort_report(AbortReport("j", "deleted"))) == "job j: deleted"
+    swept = AbortReport("j", "deleted", uploads=2)
+    assert to_text(abort_report(swept)) == "job j: deleted, 2 uploads aborted"
 
 
 def test_inspection_is_cut_where_it_is_long() -> None:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from asynccommit.errors import DeniedError, RejectedError
+from asynccommit.multipart import Upload
 from asynccommit.report.uploads import list_open
 from asynccommit.sim.faults import BEFORE, Climate, Fault, Weather
 from asynccommit.sim.s3.client import SimS3Store
 from asynccommit.sim.s3.dialect import S3
 from asynccommit.stages.abort_uploads import Aborted, abort_uploads
-from asynccommit.store import Upload
 from tests.sim.s3.bench import open_store
 
 

@@ -20,9 +20,10 @@ from asynccommit.errors import (
     RejectedError,
     StoreError,
 )
+from asynccommit.multipart import MultipartStore, Upload
 from asynccommit.parallel import tree_pages
 from asynccommit.parts import Part
-from asynccommit.store import Info, Kind, Multipart, MultipartStore, Upload
+from asynccommit.store import Info, Kind, Multipart
 from tests.support.contract import LIMIT, NAMES, names_in
 
 MultipartRule = Callable[[MultipartStore, str], Awaitable[None]]
@@ -260,6 +261,45 @@ async def readers_see_whole_uploads(store: MultipartStore, root: str) -> None:
     assert set(seen) <= versions
 
 
+@rule
+async def completing_may_ask_for_an_etag(store: MultipartStore, root: str) -> None:
+    """It replaces what has the etag; another's file, or none, stays, and so does the upload."""
+    path, datas = f"{root}/f", pieces(store, 2)
+    upload_id, parts = await begin(store, path, datas)
+    meant = await store.put(path, b"meant")
+    await store.delete(path)
+    with pytest.raises(PreconditionError):
+        await store.complete_upload(path, upload_id, parts, etag=meant.etag)
+    other = await store.put(path, b"another")
+    with pytest.raises(PreconditionError):
+        await store.complete_upload(path, upload_id, parts, etag=meant.etag)
+    assert await store.get(path, LIMIT) == b"another"
+    assert [one.upload_id for one in await uploads_below(store, root)] == [upload_id]
+    made = await store.complete_upload(path, upload_id, parts, overwrite=False, etag=other.etag)
+    assert await store.get(path, _MOST) == b"".join(datas)
+    last, parts = await begin(store, path, pieces(store, 2, b"last"))
+    await store.complete_upload(path, last, parts, etag=made.etag)
+
+
+@rule
+async def an_etag_lets_one_of_many_replace(store: MultipartStore, root: str) -> None:
+    """Of many uploads that are to replace one version of a file exactly one does."""
+    if not bounds(store).matches:
+        return
+    path = f"{root}/f"
+    old = await store.put(path, b"old")
+    datas = [f"writer {number}".encode() for number in range(8)]
+    begun = [await begin(store, path, [data]) for data in datas]
+    results = await asyncio.gather(
+        *(store.complete_upload(path, name, parts, etag=old.etag) for name, parts in begun),
+        return_exceptions=True,
+    )
+    won = [data for data, result in zip(datas, results, strict=True) if isinstance(result, Info)]
+    assert len(won) == 1
+    assert sum(isinstance(result, PreconditionError) for result in results) == 7
+    assert await store.get(path, LIMIT) == won[0]
+
+
 # --- aborting --------------------------------------------------------------------------------
 
 
@@ -343,6 +383,29 @@ async def completed_never_takes_another_upload_for_this_one(
     longer, parts = await begin(store, path, pieces(store, 3))
     await store.complete_upload(path, longer, parts)
     assert await store.completed(path, mine) is None
+
+
+@rule
+async def an_upload_is_told_by_its_token(store: MultipartStore, root: str) -> None:
+    """What bears the token is the upload's, and nothing else is: not even of the same parts."""
+    if not store.traits.put_tokens:
+        return
+    path, datas = f"{root}/f", pieces(store, 2)
+    mine, other = "0b0e7c6e-0000-4000-8000-000000000001", "0b0e7c6e-0000-4000-8000-000000000002"
+    upload_id = await store.create_upload(path, token=mine)
+    parts = [await store.put_part(path, upload_id, at, data) for at, data in enumerate(datas, 1)]
+    assert await store.completed(path, parts, mine) is None
+    await store.complete_upload(path, upload_id, parts, token=mine)
+    found = await store.head(path)
+    assert found.token == mine
+    assert await store.completed(path, parts, mine) == found
+    assert await store.completed(path, [], mine) == found
+    assert await store.completed(path, parts, other) is None
+    _, parts = await upload(store, path)
+    assert await store.completed(path, parts, mine) is None
+    assert (await store.completed(path, parts)) == await store.head(path)
+    await store.delete(path)
+    assert await store.completed(path, parts, mine) is None
 
 
 # --- listing ---------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ KEY, SECRET, REGION = "AKIDEXAMPLE", "wJalrXUtnFEMI+K7MDENG", "us-east-1"
 SMALLEST = 256
 """Bytes of the smallest part that the moto of these tests takes; S3's are 5 MiB."""
 
+_PROCESS = Path(__file__).with_name("s3_process.py")
 _numbers = itertools.count()
 _START = 60.0  # seconds; on a busy machine moto takes ten
 
@@ -39,8 +40,7 @@ def running_moto() -> Iterator[str]:
     """Run moto's server and yield its URL. Raises ``ImportError`` where there is none."""
     _need("moto.server", "flask")
     port = _free_port()
-    command = [sys.executable, str(Path(__file__).with_name("moto_server.py")), str(port)]
-    with _running(command, port, {"S3_UPLOAD_PART_MIN_SIZE": str(SMALLEST)}) as url:
+    with _running(["moto", str(port)], port, {"S3_UPLOAD_PART_MIN_SIZE": str(SMALLEST)}) as url:
         yield url
 
 
@@ -51,8 +51,7 @@ def running_ministack() -> Iterator[str]:
     port = _free_port()
     # It would listen on every interface, and keep a log in the directory for temporary files.
     environ = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "SERVICES": "s3"}
-    command = [sys.executable, "-m", "ministack"]
-    with _running(command, port, {**environ, "LOG_LEVEL": "ERROR"}) as url:
+    with _running(["ministack"], port, {**environ, "LOG_LEVEL": "ERROR"}) as url:
         yield url
 
 
@@ -114,7 +113,7 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def _running(command: Sequence[str], port: int, environ: dict[str, str]) -> Iterator[str]:
+def _running(what: Sequence[str], port: int, environ: dict[str, str]) -> Iterator[str]:
     # No credentials of this machine, and no warnings made into errors.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     kept.pop("PYTHONWARNINGS", None)
@@ -122,8 +121,8 @@ def _running(command: Sequence[str], port: int, environ: dict[str, str]) -> Iter
         log = Path(folder, "log")
         with log.open("wb") as output:
             running = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
+                [sys.executable, str(_PROCESS), *what],
+                stdin=subprocess.PIPE,  # whose end ends it, however this process ends
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**kept, "TMPDIR": folder, **environ},
@@ -158,3 +157,5 @@ def _end(running: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         running.kill()
         running.wait(10)
+    assert running.stdin is not None
+    running.stdin.close()

@@ -1,0 +1,397 @@
+"""The committers for stores with multipart uploads: tasks upload, the job completes what they did.
+
+This is the side of the job, the same for all of them; ``magic.py`` and ``staging.py`` add what
+tasks do. Compatible on the store with Hadoop's S3A committers. What differs, and why, is in
+docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import anyio
+
+from asynccommit.committers.steps import LAST_WORDS
+from asynccommit.committers.tasks import is_missing
+from asynccommit.committers.upload_steps import (
+    abort,
+    carry_out,
+    check_destination,
+    check_messages,
+    clean,
+    is_over,
+    job_report,
+    refuse_existing_attempt,
+    refuse_unfit,
+    reporting,
+    resume,
+    roll_back,
+    status,
+)
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    LeaseLostError,
+    NotFoundError,
+    OwnedError,
+)
+from asynccommit.host import Host
+from asynccommit.job import TaskCommit
+from asynccommit.multipart import MultipartStore
+from asynccommit.options import Mode, OnFailure, Options
+from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.stages.failing import commit_failures, say_undone
+from asynccommit.stages.modes import is_replaced
+from asynccommit.stages.reports import has_report, report_on
+from asynccommit.stages.run import OnProgress, Phase
+from asynccommit.stages.setup import Other, refuse_repeating, to_settle
+from asynccommit.stages.uploads.cleanup import clean_up
+from asynccommit.stages.uploads.load import load_sets
+from asynccommit.stages.uploads.others import find_statuses
+from asynccommit.stages.uploads.plan import UploadPlan
+from asynccommit.stages.uploads.preflight import preflight
+from asynccommit.stages.uploads.record import begin, refuse_other_attempts
+from asynccommit.stages.uploads.run import UploadRun
+from asynccommit.stages.uploads.standing import (
+    begun_attempts,
+    is_committed,
+    look,
+)
+from asynccommit.store import Store
+from asynccommit.upload_job import UploadLayout
+from asynccommit.urls import Address
+from asynccommit.wrappers.stats import Count
+from asynccommit.wrappers.traffic import Traffic
+
+
+class UploadCommitter:
+    """Commits one job attempt under one destination.
+
+    Args:
+        store: where the destination is; must take uploads.
+        layout: destination and job.
+        options: how to commit.
+        host: clock, ids and names.
+        counted: the store's request counters, for statistics.
+        traffic: what has become of the store's requests, for statistics.
+        open_store: opens the store of a report directory that is elsewhere.
+        pending: where the pending sets are, if that is another store.
+
+    Attributes:
+        set_up: the job's directories may be there, and are this committer's to abort.
+        driver_lives: whether the process that runs the job's tasks is there, where that is
+            another one; without it no commit begins.
+
+    Raises:
+        UnsupportedError: the store has no multipart uploads, or that of the pending sets no writes
+            that never replace.
+    """
+
+    layout: UploadLayout
+
+    def __init__(
+        self,
+        store: MultipartStore,
+        layout: UploadLayout,
+        options: Options,
+        host: Host,
+        counted: Mapping[str, Count] | None = None,
+        traffic: Callable[[], Traffic] = Traffic,
+        open_store: Callable[[Address], Store] | None = None,
+        *,
+        pending: Store | None = None,
+    ) -> None:
+        self.store = store
+        self.pending: Store = store if pending is None else pending
+        self.layout = layout
+        self.options = options
+        self.host = host
+        self._counted = {} if counted is None else counted
+        self._traffic = traffic
+        self._open_store = open_store
+        self.driver_lives: Callable[[], bool] | None = None
+        self.set_up = False
+        self._made_destination = False
+        refuse_unfit(store, self.pending)
+
+    async def see_setup(self) -> None:
+        """Look for what another's setup of the job has made. Raises ``NotFoundError``."""
+        await self.pending.head(self.layout.job_dir)
+
+    async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
+        """Refuse now what could not be committed later; nothing of this job is made.
+
+        What other magic jobs' commits left that were cut short, as far as this machine can tell,
+        is refused, finished or undone, as ``options.on_unfinished`` says. Raises
+        ``UnfinishedError``, ``CommittedError`` for a job key that is done, and ``CommitError``.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            others = [s for s in await find_statuses(run) if s.job_id != self.layout.job_id]
+            for other in to_settle(run, [status for status in others if status.unfinished]):
+                await self._settle_other(run, other)
+                if other.finishes and not is_replaced(run, mode, overwrite):
+                    refuse_repeating(run, other)
+            await check_destination(run, mode, overwrite)
+
+    async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
+        """Make the directory of this job attempt.
+
+        ``set_up`` is true from when it may be there and is this committer's to abort. Raises
+        ``CommitError`` if the destination is a file, or the job attempt is there already, and
+        what ``check_job`` raises.
+        """
+        await self.check_job(mode=mode)
+        run = self._run()
+        async with commit_failures(run):
+            with run.timed("job_stage_setup"):
+                await refuse_existing_attempt(run)
+                self.set_up = True
+                self._made_destination = await is_missing(run, self.layout.dest.path)
+                await self.pending.mkdir(self.layout.sets_dir)
+
+    async def commit_job(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+        strict: bool = False,
+        made_destination: bool | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> JobReport:
+        """Make the files of the committed tasks visible, and nothing else.
+
+        A commit of this job that was cut short, or is under way, is finished with what it began
+        with.
+
+        Args:
+            tasks: the commit messages of the tasks; without them every pending set is trusted.
+            mode: what becomes of what the destination holds.
+            overwrite: decoded paths of further directories whose content is replaced.
+            strict: refuse a job in which tasks have committed that ``tasks`` does not name.
+            made_destination: whether the job made the destination, so that a rollback removes it;
+                ``None`` for what ``setup_job`` has seen.
+            on_progress: called a few times a second, on the event loop.
+
+        Raises:
+            PreflightError: refused; nothing under the destination changed.
+            OwnedError: another process began to commit this job a moment ago; nothing was done.
+            ValidationError: the destination is not as committed; there is no ``_SUCCESS``.
+            CommitUnknownError: an answer was lost; nothing was cleaned.
+            LeaseLostError: another process has rolled the commit back meanwhile.
+            CommitError: it failed half-way; it can be resumed or rolled back.
+        """
+        run = self._run(on_progress)
+        if made_destination is not None:
+            self._made_destination = made_destination
+        try:
+            async with reporting(run):
+                report = await self._commit_or_go_on(run, tasks, mode, overwrite, strict=strict)
+        except BaseException as error:
+            await self._undo_if_wanted(run, error)
+            raise
+        if report.already:
+            return report
+        saved = await report_on(run, "committer_commit_job", report.filenames)
+        return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
+
+    async def _commit_or_go_on(
+        self,
+        run: UploadRun,
+        tasks: Sequence[TaskCommit] | None,
+        mode: Mode,
+        overwrite: Sequence[str],
+        *,
+        strict: bool,
+    ) -> JobReport:
+        standing = await look(run)
+        if standing is None:
+            if await is_committed(run, tasks):
+                return await self._already(run)
+            return await self._commit(run, tasks, mode, overwrite, strict=strict)
+        if tasks is not None:
+            check_messages(run, standing.record, tasks)
+        if await is_over(run, standing):
+            return await self._already(run)
+        report = await resume(run, standing)
+        if report.rolled_back:
+            text = "it was being rolled back, which is done now: run it again"
+            raise CommitError(run.layout.job_id, "job_stage_abort", (), text)
+        return report
+
+    async def _commit(
+        self,
+        run: UploadRun,
+        tasks: Sequence[TaskCommit] | None,
+        mode: Mode,
+        overwrite: Sequence[str],
+        *,
+        strict: bool = False,
+        adopt: bool = False,
+    ) -> JobReport:
+        refuse_other_attempts(run, await begun_attempts(run))
+        with UploadPlan.new(self.options, mode) as plan:
+            await load_sets(run, plan.loaded, tasks, strict=strict)
+            await preflight(run, plan, overwrite, adopt=adopt)
+            record = await begin(run, plan, made_destination=self._made_destination)
+            await carry_out(run, plan, record)
+            return job_report(run, plan)
+
+    async def _already(self, run: UploadRun) -> JobReport:
+        """Clean up after a job that is committed, and report on it if nobody has."""
+        run.phase = Phase.COMMITTED
+        await clean(run)
+        if not await has_report(run):
+            await report_on(run, "committer_commit_job")
+        return replace(job_report(run), already=True)
+
+    async def _undo_if_wanted(self, run: UploadRun, error: BaseException) -> None:
+        """Roll back a commit that failed half-way, if that is the policy."""
+        half_way = run.phase is Phase.CHANGING and run.epoch > 0
+        not_ours = isinstance(error, LeaseLostError | OwnedError)
+        if not half_way or not_ours or self.options.on_failure is not OnFailure.ROLLBACK:
+            return
+        patience = None if isinstance(error, Exception) else LAST_WORDS
+        try:
+            with anyio.move_on_after(patience, shield=True) as scope:
+                await self._roll_back(self._run())
+        except CommitError as problem:
+            error.add_note(f"and it could not be rolled back: {problem}")
+        else:
+            if not scope.cancelled_caught:
+                say_undone(run, error)
+
+    async def resume_job(
+        self,
+        *,
+        force: bool = False,
+        adopt: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> JobReport:
+        """Finish a commit that was cut short, or a rollback if that had been decided.
+
+        Args:
+            force: of no meaning here: nobody owns a commit, and two who finish it do no harm.
+            adopt: a commit that Hadoop's committer left half-done, which has no record: what
+                completing an upload has made counts as completed.
+            on_progress: called a few times a second, on the event loop.
+
+        Raises what ``commit_job`` raises.
+        """
+        run = self._run(on_progress)
+        async with reporting(run):
+            standing = await look(run)
+            if standing is not None and not await is_over(run, standing):
+                report = await resume(run, standing)
+            elif standing is not None or await is_committed(run):
+                return await self._already(run)
+            elif adopt:
+                report = await self._commit(run, None, Mode.APPEND, (), adopt=True)
+            else:
+                raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
+        error = None
+        if report.rolled_back:
+            error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
+        saved = await report_on(run, "committer_commit_job", report.filenames, error)
+        return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
+
+    async def rollback_job(
+        self, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> AbortReport:
+        """Undo a commit that has begun: exactly what it completed, and what that overwrote.
+
+        A job whose commit has not begun is aborted; one that was rolled back stays so. ``force``
+        is of no meaning here.
+
+        Raises ``CommittedError`` if it is committed, ``CommitError``.
+        """
+        return await self._roll_back(self._run(on_progress))
+
+    async def _roll_back(self, run: UploadRun) -> AbortReport:
+        async with commit_failures(run):
+            standing = await look(run)
+            if standing is not None:
+                with run.timed("job_stage_abort"):
+                    return await roll_back(run, standing)
+            if await is_committed(run):
+                text = "it is committed, and cannot be rolled back"
+                raise CommittedError(self.layout.job_id, "job_stage_abort", (), text)
+        return await self.abort_job("rolled back")
+
+    async def job_status(self) -> JobStatus | None:
+        """Return what is known of this job attempt, ``None`` if its commit has not begun.
+
+        Its files at their destinations are counted, one listing of each directory.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            standing = await look(run)
+            return None if standing is None else await status(run, standing)
+
+    async def job_statuses(self) -> list[JobStatus]:
+        """Return what is known of every magic job under the destination; nothing is counted."""
+        run = self._run()
+        async with commit_failures(run):
+            return await find_statuses(run)
+
+    async def plan_job(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+    ) -> JobReport:
+        """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
+        run = self._run()
+        async with reporting(run, save=False):
+            with UploadPlan.new(self.options, mode) as plan:
+                await load_sets(run, plan.loaded, tasks)
+                await preflight(run, plan, overwrite)
+                await plan.take_sample()
+                return job_report(run, plan)
+
+    async def abort_job(self, reason: str = "") -> AbortReport:
+        """Abort this job's uploads and delete its files, unless a commit has begun: then all stay.
+
+        Nothing there is fine: aborting twice, or after a success, changes nothing. Raises
+        ``CommitError`` if that cannot be done.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            return await abort(run, reason, made_destination=self._made_destination)
+
+    async def cleanup(self) -> str:
+        """Abort this job's uploads and delete its files whatever its state; say what was done.
+
+        Raises ``CommitError`` if that fails.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            await look(run)
+            return (await clean_up(run)).value
+
+    async def _settle_other(self, run: UploadRun, other: Other) -> None:
+        """Finish or undo the commit of another job under the same destination."""
+        layout = replace(
+            self.layout, job_id=other.layout.job_id, attempt=other.layout.attempt, commit=""
+        )
+        with_it = self.options, self.host, self._counted, self._traffic, self._open_store
+        committer = UploadCommitter(self.store, layout, *with_it, pending=self.pending)
+        await (committer.resume_job() if other.resumes else committer.rollback_job())
+        run.warn(f"job {layout.job_id}, which had been cut short, was settled first")
+
+    def _run(self, on_progress: OnProgress | None = None) -> UploadRun:
+        return UploadRun(
+            store=self.store,
+            layout=self.layout,
+            options=self.options,
+            host=self.host,
+            on_progress=on_progress,
+            open_store=self._open_store,
+            driver_lives=self.driver_lives,
+            counted=self._counted,
+            traffic=self._traffic,
+            pending=self.pending,
+        )

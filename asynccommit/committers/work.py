@@ -1,0 +1,97 @@
+"""Where a task attempt writes: a directory, and three ways to put files into it."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import partial
+from typing import Protocol
+
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.job import SUCCESS, TEMPORARY
+from asynccommit.store import Store
+from asynccommit.urls import Address
+from asynccommit.writers import Chunk, LocalWriter, WholeWriter, Writer
+
+_HIDDEN = re.compile(r"\..*\.crc|\.asynccommit-.*\.tmp")
+"""Names that the local store keeps for itself or for Hadoop's checksums, and never commits."""
+
+
+class Work(Protocol):
+    """What one task attempt writes, by the names that its files have below the destination.
+
+    All methods raise ``OptionError`` for a name that is absolute, leads out of the destination, or
+    is one of the commit protocol.
+    """
+
+    @property
+    def directory(self) -> str:
+        """The directory of the attempt: a decoded path on whichever store."""
+        ...
+
+    def path(self, name: str) -> str:
+        """Return the local path to write ``name`` to, its directory made.
+
+        Raises ``UnsupportedError`` if nothing of the task is on this machine.
+        """
+        ...
+
+    async def put(self, name: str, data: Chunk) -> None:
+        """Write one whole file. Raises ``StoreError``."""
+        ...
+
+    async def open(self, name: str) -> Writer:
+        """Begin to write a file. Raises ``StoreError``."""
+        ...
+
+
+class StoreWork:
+    """A task that writes to a directory of the destination's store.
+
+    Args:
+        store: the store.
+        dest: the destination, for its scheme.
+        directory: of the task attempt.
+    """
+
+    def __init__(self, store: Store, dest: Address, directory: str) -> None:
+        self.directory = directory
+        self._store = store
+        self._dest = dest
+
+    def path(self, name: str) -> str:
+        """See ``Work.path``."""
+        if self._dest.scheme != "file":
+            raise UnsupportedError(
+                f"{self._dest} is not a local filesystem: use Task.put or Task.open"
+            )
+        path = self._place(name)
+        os.makedirs(path.rpartition("/")[0], exist_ok=True)
+        return path
+
+    async def put(self, name: str, data: Chunk) -> None:
+        """See ``Work.put``."""
+        path = self._place(name)
+        await self._store.mkdir(path.rpartition("/")[0])
+        await self._store.put(path, bytes(data))
+
+    async def open(self, name: str) -> Writer:
+        """Begin to write a file; where there are no local files it is kept in memory."""
+        if self._dest.scheme == "file":
+            return LocalWriter(self._place(name))
+        return WholeWriter(self._place(name), partial(self.put, name))
+
+    def _place(self, name: str) -> str:
+        check_relative(name)
+        if _HIDDEN.fullmatch(name.rpartition("/")[2]):
+            raise OptionError(f"{name!r} is a name of the commit protocol or of its filesystem")
+        return f"{self.directory}/{name}"
+
+
+def check_relative(name: str) -> None:
+    """Raise ``OptionError`` unless ``name`` is that of a file below a destination."""
+    parts = name.split("/")
+    if not name or any(part in ("", ".", "..") for part in parts):
+        raise OptionError(f"{name!r} is not a relative path below the destination")
+    if parts[0] in (TEMPORARY, SUCCESS):
+        raise OptionError(f"{name!r} is a name of the commit protocol or of its filesystem")

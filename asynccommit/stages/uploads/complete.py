@@ -1,0 +1,78 @@
+"""Job commit, fifth step: complete the uploads, each of which makes one file visible.
+
+An upload that is not there any more was completed or aborted. What is at its destination tells:
+the etag of a completed upload follows from its parts.
+"""
+
+from __future__ import annotations
+
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.parallel import for_each
+from asynccommit.stages.spill import Entry
+from asynccommit.stages.uploads.pending import Pending
+from asynccommit.stages.uploads.plan import UploadPlan
+from asynccommit.stages.uploads.run import UploadRun
+from asynccommit.stages.uploads.settle import ended_as, is_open
+from asynccommit.store import Info
+
+GONE = (
+    "its upload is gone and the file is not there: it was aborted, or the file was replaced since"
+)
+
+
+async def complete_uploads(run: UploadRun, plan: UploadPlan) -> None:
+    """Complete every upload; those that are completed already count as well.
+
+    Raises ``ExistsError`` for a file that came to a destination since the preflight,
+    ``NotFoundError`` for an upload that was aborted, ``PreconditionError`` for a file that was to
+    be overwritten and has changed, and for parts that are not those that were sent.
+    """
+
+    async def complete(pending: Pending) -> None:
+        info = await _complete(run, plan, pending)
+        await plan.made.append([Entry(pending.upload_id, pending.dest, pending.size, info.etag)])
+        plan.completed_one(pending.dest)
+        run.renamed_one()
+
+    with run.timed("job_stage_complete_uploads", plan.loaded.files):
+        await for_each(plan.loaded.spill.entries(), complete, workers=run.workers)
+        run.statistics.count("committer_bytes_committed", plan.loaded.bytes)
+        run.statistics.count("committer_commits_completed", plan.loaded.files)
+
+
+async def _complete(run: UploadRun, plan: UploadPlan, pending: Pending) -> Info:
+    dest, upload_id, _, parts = pending
+    old = plan.asides.get(dest)
+    replace = old is not None and await _is_as_planned(run, pending, old.etag)
+    try:
+        return await run.store.complete_upload(dest, upload_id, parts, overwrite=replace)
+    except NotFoundError:
+        info = await ended_as(run, pending)
+        if info is None:
+            raise NotFoundError("complete_upload", dest, GONE) from None
+        return info
+    except ExistsError:
+        if await is_open(run, pending):
+            text = "something is there since the commit began: move it, and resume"
+            raise ExistsError("complete_upload", dest, text) from None
+        info = await ended_as(run, pending)
+        if info is None:
+            raise NotFoundError("complete_upload", dest, GONE) from None
+        return info
+
+
+async def _is_as_planned(run: UploadRun, pending: Pending, etag: str | None) -> bool:
+    """Whether what is to be overwritten is there, and not what came in its place.
+
+    Raises ``PreconditionError`` for another's file.
+    """
+    try:
+        info = await run.store.head(pending.dest)
+    except NotFoundError:
+        return False
+    if info.etag == etag:
+        return True
+    if await is_open(run, pending):
+        text = "is to be overwritten, and another has changed it since the commit began"
+        raise PreconditionError("complete_upload", pending.dest, text)
+    return False

@@ -1,0 +1,55 @@
+"""One job commit of uploads under way, and how it reads and writes the job's own files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from asynccommit.errors import NotFoundError
+from asynccommit.multipart import MultipartStore
+from asynccommit.stages.run import Run
+from asynccommit.store import Info, Store
+from asynccommit.upload_job import UploadLayout
+
+
+@dataclass(slots=True, kw_only=True)
+class UploadRun(Run):
+    """A ``Run`` on a store with uploads.
+
+    ``pending`` is the store of the job's own files: pending sets, record, plan and outcome. The id
+    of the commit is that of its plan.
+    """
+
+    store: MultipartStore
+    layout: UploadLayout
+    pending: Store
+
+    def act_for(self, commit_id: str) -> None:
+        """Let what this run reads and says be of the commit of this id, and of no other."""
+        self.commit_id = commit_id
+        self.layout = replace(self.layout, commit=commit_id)
+
+    def shown(self, path: str) -> str:
+        """Return a path as reports name a file: as a key, with a slash before it."""
+        return path
+
+    @property
+    def committer(self) -> str:
+        """The name of the committer in reports."""
+        return self.layout.committer
+
+
+async def save(run: UploadRun, path: str, data: bytes, *, overwrite: bool = False) -> Info:
+    """Write one of the job's own files, so that it outlives a power cut. Raises ``ExistsError``."""
+    info = await run.pending.put(path, data, overwrite=overwrite)
+    if not run.pending.traits.durable:
+        await run.pending.sync(path)
+        await run.pending.sync(path.rpartition("/")[0])
+    return info
+
+
+async def read_if_there(run: UploadRun, path: str, limit: int) -> bytes | None:
+    """Return one of the job's own files, ``None`` if it is missing."""
+    try:
+        return await run.pending.get(path, limit)
+    except NotFoundError:
+        return None

@@ -1,0 +1,158 @@
+"""The files of one task attempt of the magic committer: uploads to their final places.
+
+Beside each, at the magic path, Hadoop's tasks leave an empty marker that says in a header how long
+the file will be, and a ``.pending`` file; so do these, unless the task remembers it all by itself.
+"""
+
+from __future__ import annotations
+
+from asynccommit.errors import ManifestError, OptionError, StoreError
+from asynccommit.formats import pending, pending_set
+from asynccommit.formats.magic_paths import marker_metadata, pending_path
+from asynccommit.formats.pending import (
+    MAX_PENDING_BYTES,
+    PendingCommit,
+    decode_pending,
+    encode_pending,
+)
+from asynccommit.parallel import for_each, is_there, tree_pages
+from asynccommit.stages.uploads.run import UploadRun
+from asynccommit.stages.uploads_task.intents import Failure, Intents
+from asynccommit.stages.uploads_task.pending import check_place, pending_commit
+from asynccommit.stages.uploads_task.undo import abort_after
+from asynccommit.upload_writer import Slots, UploadWriter, abort_upload
+
+
+class MagicFiles:
+    """What one task attempt writes in this process.
+
+    Args:
+        run: the task's.
+        attempt_id: the attempt.
+        base: its magic directory, whose tree is that of the destination.
+        slots: bounds the parts in memory.
+
+    Attributes:
+        commits: what was closed: all of it if the task remembers it by itself, else nothing.
+    """
+
+    def __init__(self, run: UploadRun, attempt_id: str, base: str, slots: Slots) -> None:
+        self.commits: dict[str, PendingCommit] = {}
+        self._run = run
+        self._attempt_id = attempt_id
+        self._base = base
+        self._slots = slots
+        self._intents = Intents(run, attempt_id)
+        self._open: dict[str, UploadWriter | None] = {}
+        self._closed: dict[str, str] = {}
+        self._ended = False
+
+    @property
+    def open_files(self) -> list[str]:
+        """The names of files that are being written."""
+        return [name for name, file in self._open.items() if file is None or file.is_open]
+
+    async def open(self, name: str) -> UploadWriter:
+        """Begin to write a file; one of this name that was closed before is replaced.
+
+        Raises ``OptionError`` if it is open already or the task has ended, ``StoreError``.
+        """
+        if self._ended:
+            raise OptionError(f"{name!r} comes too late: the task has been committed or aborted")
+        if name in self.open_files:
+            raise OptionError(f"{name!r} is being written already: close it first")
+        run, path = self._run, f"{self._run.layout.root}/{name}"
+        self._open[name] = None
+        try:
+            upload_id = await self._begin(path)
+        except BaseException:
+            del self._open[name]
+            raise
+        file = UploadWriter(
+            run.store,
+            path,
+            upload_id,
+            part_size=run.options.uploads.part_size,
+            slots=self._slots,
+            closed=lambda file: self._close(name, file),
+        )
+        self._open[name] = file
+        return file
+
+    async def _begin(self, path: str) -> str:
+        upload_id = await self._run.store.create_upload(path)
+        try:
+            await self._intents.record((path, upload_id))
+        except BaseException as error:
+            await abort_after(self._run, error, [(path, upload_id)])
+            raise
+        return upload_id
+
+    async def _close(self, name: str, file: UploadWriter) -> None:
+        commit = pending_commit(
+            self._run, self._attempt_id, file.path, file.upload_id, file.parts, file.length
+        )
+        if self._run.options.uploads.in_memory:
+            self.commits[name] = commit
+        else:
+            await self._mark(f"{self._base}/{name}", commit)
+        before = self._closed.pop(name, None)
+        self._closed[name] = file.upload_id
+        self._open.pop(name, None)
+        if before is not None:
+            await abort_upload(self._run.store, file.path, before)
+
+    async def _mark(self, path: str, commit: PendingCommit) -> None:
+        run = self._run
+        await run.store.put_marker(path, marker_metadata(commit.length))
+        await run.store.put(pending_path(path), encode_pending(commit, run.options.uploads.etags))
+
+    def end(self) -> None:
+        """Let nothing be written any more."""
+        self._ended = True
+
+    async def abort(self) -> None:
+        """Abort what is open, and let nothing be written any more. Raises ``StoreError``."""
+        self.end()
+        files = [file for file in self._open.values() if file is not None]
+        await for_each(files, lambda file: file.abort(), workers=self._run.workers)
+        self._open.clear()
+
+
+def refuse_name(name: str) -> None:
+    """Raise ``OptionError`` for a name that is the committer's own below a magic directory."""
+    if name.endswith((pending.SUFFIX, pending_set.SUFFIX)):
+        raise OptionError(f"{name!r} is a name of the commit protocol: give it another ending")
+
+
+async def load_pending(
+    run: UploadRun, base: str
+) -> tuple[list[PendingCommit], list[Failure], bool]:
+    """Read all ``.pending`` files below a magic directory, whoever wrote them.
+
+    Returns what they hold, which could not be read and why, and whether the directory is there.
+    Raises ``StoreError`` if it cannot be listed.
+    """
+    paths, there = list[str](), False
+    async for page in tree_pages(run.store, base):
+        there = there or bool(page)
+        paths += [info.path for info in page if _is_pending(info.path)]
+    if not there:
+        return [], [], await is_there(run.store, base)
+    commits: list[PendingCommit] = []
+    failures: list[Failure] = []
+
+    async def read(path: str) -> None:
+        try:
+            commit = decode_pending(await run.store.get(path, MAX_PENDING_BYTES), path)
+            check_place(run, commit, path)
+            commits.append(commit)
+        except (StoreError, ManifestError) as error:
+            failures.append((path, error))
+
+    await for_each(paths, read, workers=run.workers)
+    return sorted(commits, key=lambda commit: commit.key), failures, there
+
+
+def _is_pending(path: str) -> bool:
+    return path.endswith(pending.SUFFIX)

@@ -1,0 +1,192 @@
+"""Files that a task writes by and by: what is written counts once the file is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from io import BytesIO
+from types import TracebackType
+from typing import IO, Protocol, Self, TypeAlias
+
+import anyio
+
+from asynccommit.errors import OptionError, RejectedError, StoreError
+
+_GATHERED = 1 << 20
+"""Bytes that are written to a local file at once: each time takes a hop to a thread."""
+_LAST_WORDS = 30.0
+"""Seconds that the abort of a cancelled file may take."""
+
+Chunk: TypeAlias = bytes | bytearray | memoryview
+
+
+class Writer(Protocol):
+    """An open file: what is written to it counts once it is closed, and not if it is aborted."""
+
+    is_open: bool
+
+    async def write(self, data: Chunk) -> int:
+        """Take ``data`` and return its length in bytes."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish the file."""
+        ...
+
+    async def abort(self) -> None:
+        """Forget the file, if it is open."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class FileWriter:
+    """What all writers share: the context that closes the file, or aborts it on an exception."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+
+    async def aclose(self) -> None:
+        """See ``Writer.aclose``."""
+        raise NotImplementedError
+
+    async def abort(self) -> None:
+        """See ``Writer.abort``."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.aclose()
+            return
+        await abort_after(error, self)
+
+    def check_open(self, path: str) -> None:
+        """Raise ``OptionError`` if the file has been closed or aborted."""
+        if not self.is_open:
+            raise OptionError(f"{path} has been closed: nothing can be written to it any more")
+
+
+class WholeWriter(FileWriter):
+    """One file that is kept in memory until it is closed, for stores without uploads.
+
+    Args:
+        path: where the file will be, for messages.
+        save: writes the whole file.
+    """
+
+    def __init__(self, path: str, save: Callable[[bytes], Awaitable[object]]) -> None:
+        super().__init__()
+        self.path = path
+        self._save = save
+        self._buffer = BytesIO()
+
+    async def write(self, data: Chunk) -> int:
+        """See ``Writer.write``. Raises ``OptionError`` for a file that was closed."""
+        self.check_open(self.path)
+        return self._buffer.write(data)
+
+    async def aclose(self) -> None:
+        """Write the file. Raises ``StoreError``."""
+        if self.is_open:
+            self.is_open = False
+            data, self._buffer = self._buffer.getvalue(), BytesIO()
+            await self._save(data)
+
+    async def abort(self) -> None:
+        """Forget the file; nothing was written."""
+        self.is_open = False
+        self._buffer = BytesIO()
+
+
+class LocalWriter(FileWriter):
+    """One file on this machine, whose directory is made; aborted, it is deleted.
+
+    Args:
+        path: on this machine.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+        self._file: IO[bytes] | None = None
+        self._gathered = BytesIO()
+
+    async def write(self, data: Chunk) -> int:
+        """See ``Writer.write``. Raises ``OptionError`` for a file that was closed, and what ends
+        a write to the disk as ``RejectedError``."""
+        self.check_open(self.path)
+        taken = self._gathered.write(data)
+        if self._gathered.tell() >= _GATHERED:
+            await self._flush(close=False)
+        return taken
+
+    async def aclose(self) -> None:
+        """Write what is left. Raises ``RejectedError``."""
+        if self.is_open:
+            self.is_open = False
+            await self._flush(close=True)
+
+    async def abort(self) -> None:
+        """Delete the file."""
+        if self.is_open:
+            self.is_open = False
+            await _to_its_end(self._remove)
+
+    async def _flush(self, *, close: bool) -> None:
+        data, self._gathered = self._gathered.getvalue(), BytesIO()
+        await _to_its_end(self._write, data, close)
+
+    def _write(self, data: bytes, close: bool) -> None:
+        try:
+            if self._file is None:
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+                self._file = open(self.path, "wb", buffering=0)  # noqa: SIM115
+            view = memoryview(data)
+            while view:
+                view = view[self._file.write(view) :]
+            if close:
+                self._file.close()
+        except OSError as error:
+            raise RejectedError("put", self.path, error.strerror or str(error)) from None
+
+    def _remove(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            with suppress(OSError):
+                os.unlink(self.path)
+
+
+async def _to_its_end(work: Callable[..., None], *args: object) -> None:
+    """Await ``work`` in a thread; cancelled, too, it is done before anything else is."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *args))
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        raise
+
+
+async def abort_after(error: BaseException, file: FileWriter) -> None:
+    """Abort ``file`` because of ``error``, also when cancelled; a failure is a note on it."""
+    try:
+        with anyio.move_on_after(_LAST_WORDS, shield=True):
+            await file.abort()
+    except StoreError as failure:
+        error.add_note(f"and what was written could not be aborted: {failure}")

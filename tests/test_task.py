@@ -1,0 +1,252 @@
+"""Tasks as a program sees them, with every committer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from asynccommit import (
+    CommitError,
+    OptionError,
+    UnsupportedError,
+    open_job,
+    open_task,
+    stores,
+    sync,
+)
+from asynccommit.sim.s3.model import Bucket
+from asynccommit.upload_options import S3A
+from tests.support.jobs import visible
+from tests.support.uploads import SMALLEST, keys, new_bucket
+
+URL = "s3://data/out/t"
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """A bucket of the model behind ``s3:`` URLs."""
+    table = {**stores.STORES, "s3": "asynccommit.sim.s3.client.SimS3Store"}
+    monkeypatch.setattr(stores, "STORES", MappingProxyType(table))
+    return new_bucket()
+
+
+def settings(bucket: Bucket, tmp_path: Path, **conf: str) -> dict[str, Any]:
+    """Return what a job on the bucket is opened with."""
+    options = {"fs.s3a.multipart.size": str(SMALLEST), "fs.s3a.buffer.dir": str(tmp_path), **conf}
+    return {"storage_options": {"bucket": bucket}, "options": options}
+
+
+def contents(bucket: Bucket) -> dict[str, bytes]:
+    """Return what readers see below the destination."""
+    found = {key: bucket.objects[key].data for key in keys(bucket)}
+    return {key.removeprefix("out/t/"): data for key, data in found.items() if "/_" not in key}
+
+
+@pytest.mark.parametrize("committer", [None, "magic", "directory", "partitioned"])
+async def test_writing_by_and_by(bucket: Bucket, tmp_path: Path, committer: str | None) -> None:
+    """Scenario 14: files are written in pieces or whole, and seen when the job commits."""
+    given = settings(bucket, tmp_path, **{S3A + "staging.unique-filenames": "false"})
+
+    async with open_job(URL, committer=committer, **given) as job:
+        async with job.task(0) as task:
+            async with await task.open("day=1/part-0") as file:
+                for number in range(10):
+                    await file.write(b"%d," % number)
+            await task.put("day=1/part-1", b"whole")
+        async with open_task(URL, job.job_id, 1, committer=committer, **given) as other:
+            await other.put("part-2", b"")
+        assert other.commit is not None
+        job.accept(other.commit)
+        assert contents(bucket) == {}
+
+    assert contents(bucket) == {
+        "day=1/part-0": b"0,1,2,3,4,5,6,7,8,9,",
+        "day=1/part-1": b"whole",
+        "part-2": b"",
+    }
+    assert [key for key in keys(bucket) if "/_" in key] == ["out/t/_SUCCESS"]
+    assert (bucket.uploads.open, os.listdir(tmp_path)) == ({}, [])
+
+
+@pytest.mark.parametrize("committer", ["magic", "directory", "partitioned"])
+async def test_failed_task_is_aborted(bucket: Bucket, tmp_path: Path, committer: str) -> None:
+    """An exception in a task leaves nothing of it, and the job goes on without it."""
+    async with open_job(URL, committer=committer, **settings(bucket, tmp_path)) as job:
+        with pytest.raises(ValueError, match="mine"):
+            async with job.task(0) as task:
+                await task.put("a", b"more than one part")
+                file = await task.open("b")
+                await file.write(b"half of it")
+                raise ValueError("mine")
+
+    assert (contents(bucket), bucket.uploads.open) == ({}, {})
+    assert job.report is not None
+    assert job.report.files == 0
+
+
+@pytest.mark.parametrize("committer", ["magic", "directory", "partitioned"])
+async def test_failed_job_is_aborted(bucket: Bucket, tmp_path: Path, committer: str) -> None:
+    """An exception in a job leaves no upload, no object, and no directory."""
+    with pytest.raises(ValueError, match="mine"):
+        async with open_job(URL, committer=committer, **settings(bucket, tmp_path)) as job:
+            async with job.task(0) as task:
+                await task.put("a", b"data")
+            raise ValueError("mine")
+
+    assert (keys(bucket), bucket.uploads.open) == ([], {})
+
+
+@pytest.mark.parametrize("committer", ["magic", "directory", "manifest"])
+async def test_open_file_fails_the_task(bucket: Bucket, tmp_path: Path, committer: str) -> None:
+    """A task that leaves a file open commits nothing: not half of it, and not the others."""
+    url = tmp_path / "out" if committer == "manifest" else URL
+    buffer = tmp_path / "buffer"
+    given = settings(bucket, buffer, **{"fs.s3a.multipart.size": "1M"})
+    async with open_job(url, committer=committer, **given) as job:
+        with pytest.raises(OptionError, match=r"still open.*: a, b"):
+            async with job.task(0) as task:
+                await task.put("whole", b"1")
+                await (await task.open("b")).write(b"half of it" * 200_000)
+                await (await task.open("a")).write(b"half of it")
+                with pytest.raises(OptionError, match="being written already"):
+                    await task.open("a")
+
+    assert (contents(bucket), bucket.uploads.open) == ({}, {})
+    assert not (tmp_path / "out").exists() or visible(tmp_path / "out") == {}
+
+
+async def test_local_paths_of_staging(bucket: Bucket, tmp_path: Path) -> None:
+    """What can only write to paths writes to those of a staging task."""
+    given = settings(bucket, tmp_path)
+
+    async with open_job(URL, committer="directory", **given) as job, job.task(0) as task:
+        path = await asyncio.to_thread(task.path, "day=1/part-0.csv")
+        Path(path).write_bytes(b"1,2")
+
+    assert contents(bucket) == {f"day=1/part-0-{job.job_id}.csv": b"1,2"}
+
+
+async def test_magic_has_no_local_paths(bucket: Bucket, tmp_path: Path) -> None:
+    """Magic says which method to use in place of a path."""
+    async with open_job(URL, **settings(bucket, tmp_path)) as job, job.task(0) as task:
+        with pytest.raises(UnsupportedError, match=r"Task\.open or Task\.put"):
+            task.path("a")
+
+
+async def test_id_of_the_options(bucket: Bucket, tmp_path: Path) -> None:
+    """Scenario 19: the id that the options give is the job's, and the marker says where from."""
+    given = settings(bucket, tmp_path, **{S3A + "uuid": "from-options"})
+
+    async with open_job(URL, **given) as job:
+        pass
+
+    assert job.job_id == "from-options"
+    marker = json.loads(bucket.objects["out/t/_SUCCESS"].data)
+    assert (marker["jobId"], marker["jobIdSource"]) == ("from-options", S3A + "uuid")
+
+
+async def test_id_that_is_required(bucket: Bucket, tmp_path: Path) -> None:
+    """Scenario 18: where an id is required and none is given, there is no job."""
+    given = settings(bucket, tmp_path, **{S3A + "require.uuid": "true"})
+
+    with pytest.raises(OptionError, match=r"set fs\.s3a\.committer\.uuid"):
+        async with open_job(URL, **given):
+            pass
+
+    async with open_job(URL, job_id="given", **given) as job:
+        pass
+    assert job.job_id == "given"
+
+
+@pytest.mark.parametrize("threads", ["0", "1", "5", "-1"])
+async def test_number_of_threads(bucket: Bucket, tmp_path: Path, threads: str) -> None:
+    """Scenario 20: however many threads there are, the result is the same."""
+    given = settings(bucket, tmp_path, **{S3A + "threads": threads})
+
+    async with open_job(URL, **given) as job:
+        for number in range(4):
+            async with job.task(number) as task:
+                await task.put(f"part-{number}", b"x" * number)
+
+    assert contents(bucket) == {f"part-{n}": b"x" * n for n in range(4)}
+
+
+async def test_conflict_of_the_options(bucket: Bucket, tmp_path: Path) -> None:
+    """Scenario 32: fail refuses a table that is there at setup; append and replace do not."""
+    bucket.put("out/t/old", b"old")
+    key = S3A + "staging.conflict-mode"
+
+    with pytest.raises(CommitError, match="old"):
+        async with open_job(
+            URL, committer="directory", **settings(bucket, tmp_path, **{key: "fail"})
+        ):
+            pass
+    async with open_job(
+        URL, committer="directory", **settings(bucket, tmp_path, **{key: "append"})
+    ) as job:
+        pass
+    assert contents(bucket) == {"old": b"old"}
+    async with open_job(
+        URL, committer="directory", **settings(bucket, tmp_path, **{key: "replace"})
+    ) as job:
+        async with job.task(0) as task:
+            await task.put("new", b"new")
+        assert contents(bucket) == {"old": b"old"}
+
+    assert contents(bucket) == {f"new-{job.job_id}": b"new"}
+
+
+async def test_two_jobs_of_one_destination(bucket: Bucket, tmp_path: Path) -> None:
+    """Scenario 17: two jobs write to one table at once, and neither touches the other's uploads."""
+    given = settings(bucket, tmp_path)
+
+    async with open_job(URL, job_id="one", **given) as one:
+        async with open_job(URL, job_id="two", **given) as two:
+            async with one.task(0) as task:
+                await task.put("of-one", b"1")
+            async with two.task(0) as task:
+                await task.put("of-two", b"2")
+        assert contents(bucket) == {"of-two": b"2"}
+
+    assert contents(bucket) == {"of-one": b"1", "of-two": b"2"}
+
+
+async def test_jobs_of_siblings(bucket: Bucket, tmp_path: Path) -> None:
+    """Scenario 16: a job's commit leaves the uploads of one in a directory beside it, or below."""
+    given = settings(bucket, tmp_path)
+
+    async with open_job(f"{URL}/b", **given) as below:
+        async with below.task(0) as task:
+            await task.put("part-0", b"1")
+        async with open_job(URL, **given) as above, above.task(0) as task:
+            await task.put("part-0", b"2")
+
+    assert contents(bucket) == {"b/part-0": b"1", "part-0": b"2"}
+
+
+async def test_writing_to_a_local_destination(tmp_path: Path) -> None:
+    """The manifest committer's tasks write by and by, too."""
+    async with open_job(tmp_path / "out") as job, job.task(0) as task:
+        file = await task.open("day=1/part-0")
+        await file.write(b"by and ")
+        await file.write(b"by")
+        await file.aclose()
+
+    assert visible(tmp_path / "out") == {"day=1/part-0": "by and by"}
+
+
+def test_blocking_files(bucket: Bucket, tmp_path: Path) -> None:
+    """Blocking programs write by and by as well."""
+    given = settings(bucket, tmp_path)
+
+    with sync.job(URL, **given) as job, job.task(0) as task, task.open("part-0") as file:
+        file.write(b"by and ")
+        file.write(b"by")
+
+    assert contents(bucket) == {"part-0": b"by and by"}

@@ -1,0 +1,85 @@
+"""Files that are written by and by, in memory or on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from asynccommit.errors import OptionError, RejectedError
+from asynccommit.writers import LocalWriter, WholeWriter
+
+
+async def test_whole_file_is_saved_once() -> None:
+    """What was written is handed over when the file is closed, and never again."""
+    saved: list[bytes] = []
+
+    async def save(data: bytes) -> None:
+        saved.append(data)
+
+    file = WholeWriter("/t/part-0", save)
+    async with file:
+        assert await file.write(b"ab") == 2
+        await file.write(memoryview(b"cd"))
+    await file.aclose()
+
+    assert saved == [b"abcd"]
+    with pytest.raises(OptionError, match="/t/part-0 has been closed"):
+        await file.write(b"more")
+
+
+async def test_whole_file_that_is_aborted() -> None:
+    """An exception in the block saves nothing."""
+    saved: list[bytes] = []
+
+    async def save(data: bytes) -> None:
+        saved.append(data)
+
+    with pytest.raises(ValueError, match="mine"):
+        async with WholeWriter("/t/part-0", save) as file:
+            await file.write(b"ab")
+            raise ValueError("mine")
+
+    assert saved == []
+
+
+async def test_local_file(tmp_path: Path) -> None:
+    """A local file has its directories made, and holds all that was written, in order."""
+    path = tmp_path / "day=1" / "part-0"
+    chunk = bytes(range(256)) * 1024
+
+    async with LocalWriter(str(path)) as file:
+        for _ in range(9):
+            await file.write(chunk)
+
+    assert path.read_bytes() == chunk * 9
+
+
+async def test_empty_local_file(tmp_path: Path) -> None:
+    """A file to which nothing is written is there, empty."""
+    async with LocalWriter(str(tmp_path / "part-0")):
+        pass
+
+    assert (tmp_path / "part-0").read_bytes() == b""
+
+
+async def test_local_file_that_is_aborted(tmp_path: Path) -> None:
+    """An exception in the block deletes what had been written to the disk."""
+    path = tmp_path / "part-0"
+
+    with pytest.raises(ValueError, match="mine"):
+        async with LocalWriter(str(path)) as file:
+            await file.write(b"x" * (2 << 20))
+            assert path.exists()
+            raise ValueError("mine")
+
+    assert not path.exists()
+
+
+async def test_local_file_that_cannot_be_written(tmp_path: Path) -> None:
+    """What the disk refuses is an error of the store's kind, with the path."""
+    (tmp_path / "day=1").write_text("a file")
+
+    with pytest.raises(RejectedError, match="day=1"):
+        async with LocalWriter(str(tmp_path / "day=1" / "part-0")) as file:
+            await file.write(b"x")
