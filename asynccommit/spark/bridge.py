@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import orjson
 
 from asynccommit.api import open_committer
-from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.committers import Committer
 from asynccommit.engine import submit
 from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, UnsupportedError
 from asynccommit.job import TaskCommit
@@ -44,6 +44,7 @@ _REMEMBERED = 100
 
 Commit = Callable[[Mapping[str, Any]], JobReport]
 Check = Callable[[Mapping[str, Any]], None]
+Abort = Callable[[Mapping[str, Any]], None]
 
 
 def commit(request: Mapping[str, Any]) -> JobReport:
@@ -100,7 +101,7 @@ def check(request: Mapping[str, Any]) -> None:
 async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str]) -> None:
     async with _committer(request) as committer:
         try:
-            await committer.store.head(committer.layout.manifests_dir)
+            await committer.see_setup()
         except NotFoundError as error:
             raise UnsupportedError(
                 f"{error.path} was just made by Spark and Python does not find it: do both use "
@@ -109,12 +110,22 @@ async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str
         await committer.check_job(mode=mode, overwrite=overwrite)
 
 
-def _committer(request: Mapping[str, Any]) -> AbstractAsyncContextManager[ManifestCommitter]:
+def abort(request: Mapping[str, Any]) -> None:
+    """Abort a job whose uploads only Python can. Raises ``AsyncCommitError``."""
+    submit(_abort(request))
+
+
+async def _abort(request: Mapping[str, Any]) -> None:
+    async with _committer(request) as committer:
+        await committer.abort_job("aborted by Spark")
+
+
+def _committer(request: Mapping[str, Any]) -> AbstractAsyncContextManager[Committer]:
     return open_committer(
         str(decode_uri(request["dest"])),
         request["jobId"],
         attempt=request["attempt"],
-        options=options_of(request["conf"]),
+        options=options_for(request),
         storage_options=storage_of(request),
     )
 
@@ -126,6 +137,21 @@ def options_of(conf: Mapping[str, str]) -> Options:
     """
     known = {k: v for k, v in sorted(conf.items()) if bare(k) not in OWN_KEYS}
     return replace(Options.from_conf(known), job_id_source=JOB_ID_SOURCE)
+
+
+def options_for(request: Mapping[str, Any]) -> Options:
+    """Return the options of a commit as a request says them. Raises ``OptionError``.
+
+    Where Spark's tasks upload, it also says by which of Hadoop's committers, and where that keeps
+    its pending sets.
+    """
+    options = options_of(request["conf"])
+    if "committer" not in request:
+        return options
+    uploads = replace(
+        options.uploads, committer=request["committer"], staging_path=request.get("pending")
+    )
+    return replace(options, uploads=uploads)
 
 
 def storage_of(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,25 +194,29 @@ class Bridge:
     Args:
         commit: does the work.
         check: says before the work whether it may be done.
+        abort: undoes what tasks have done for a job that will not be committed.
     """
 
-    def __init__(self, commit: Commit = commit, check: Check = check) -> None:
+    def __init__(
+        self, commit: Commit = commit, check: Check = check, abort: Abort = abort
+    ) -> None:
         self.reports: deque[JobReport] = deque(maxlen=_REMEMBERED)
         self._commit = commit
         self._check = check
+        self._abort = abort
         self._lock = threading.Lock()
         self._replies: OrderedDict[str, Future[str]] = OrderedDict()
         self._draining_in = 0
 
     def apply(self, request: str) -> str:
-        """Check or commit a job and say how it went; never raises.
+        """Check, commit or abort a job and say how it went; never raises.
 
         A request that comes again, because the JVM lost the answer, gets the first one's answer.
         """
         try:
             what = orjson.loads(request)
-            if what.get("what") == "check":
-                self._check(what)
+            if at_once := {"check": self._check, "abort": self._abort}.get(what.get("what")):
+                at_once(what)
                 return orjson.dumps({"ok": True}).decode()
             reply, mine = self._reply_for(f"{what['dest']} {what['jobId']} {what['attempt']}")
         except Exception as error:

@@ -18,9 +18,11 @@ CALLBACK = "asynccommit.spark.callback"
 PYTHON = "asynccommit.spark.python"
 PYTHON_PATH = "asynccommit.spark.python.path"
 _COMMITS = (
-    r"^(mapreduce\.manifest\.committer|mapreduce\.fileoutputcommitter|(spark\.)?asynccommit)\."
+    r"^(mapreduce\.manifest\.committer|mapreduce\.fileoutputcommitter|fs\.s3a\.committer|"
+    r"(spark\.)?asynccommit)\."
 )
-_STORES = r"^(fs\.azure|fs\.gs|google\.cloud)\."
+_STORES = r"^(fs\.azure|fs\.gs|fs\.s3a|google\.cloud)\."
+_STAGING = "fs.s3a.committer.staging.tmp.path"
 _CLASS_KEY = "spark.sql.sources.commitProtocolClass"
 _MARK = "_asynccommit_conf"
 
@@ -79,7 +81,7 @@ def check_conf(conf: Mapping[str, str]) -> None:
     Raises ``OptionError``.
     """
     for key in conf:
-        if not bare(key).startswith(("mapreduce.", "asynccommit.")):
+        if not bare(key).startswith(("mapreduce.", "asynccommit.", "fs.s3a.committer.")):
             raise OptionError(f"{key} is not an option of a commit: set it on the session itself")
     options_of(conf)
 
@@ -95,6 +97,17 @@ def qualified(session: Any, path: str) -> str:
     found = session._jvm.org.apache.hadoop.fs.Path(path)
     conf = session._jsparkSession.sessionState().newHadoopConf()
     return str(found.getFileSystem(conf).makeQualified(found).toString())
+
+
+def with_staging(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return what a session says of commits, and where Hadoop's staging tasks leave their sets.
+
+    Unless said otherwise that is in the working directory of the session's own filesystem. Raises
+    ``OptionError``.
+    """
+    if options_of(conf).uploads.committer not in ("directory", "partitioned", "staging"):
+        return dict(conf)
+    return {**conf, _STAGING: qualified(session, conf.get(_STAGING, "tmp/staging"))}
 
 
 def _set_by_user(conf: Any, keys: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ import orjson
 from asynccommit import sync
 from asynccommit.errors import AsyncCommitError, CommittedError
 from asynccommit.report.plain import count_of
-from asynccommit.spark.bridge import options_of, storage_of
+from asynccommit.spark.bridge import options_for, storage_of
 from asynccommit.urls import decode_uri
 
 _LONGEST = 4000
@@ -35,7 +35,7 @@ def undo(request: Mapping[str, Any]) -> str:
         "url": str(decode_uri(request["dest"])),
         "job_id": request["jobId"],
         "attempt": request["attempt"],
-        "options": options_of(request["conf"]),
+        "options": options_for(request),
         "storage_options": storage_of(request),
     }
     try:

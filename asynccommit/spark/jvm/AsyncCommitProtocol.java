@@ -61,7 +61,7 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
       Path dest = fs.makeQualified(new Path(path));
       taskSide =
           isUploads(dest)
-              ? (TaskSide) UploadTask.of(dest, jobId, attempt, context)
+              ? (TaskSide) UploadTask.of(dest, attempt, context)
               : (TaskSide) new ManifestTask(new Layout(dest, jobId, attempt), fs, conf);
     } catch (IOException e) {
       Platform.throwException(e);

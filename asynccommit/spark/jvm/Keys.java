@@ -31,6 +31,7 @@ final class Keys {
   private static final String[] FAMILIES = {
     "mapreduce.manifest.committer.",
     "mapreduce.fileoutputcommitter.",
+    "fs.s3a.committer.",
     "asynccommit.",
     "spark.asynccommit."
   };

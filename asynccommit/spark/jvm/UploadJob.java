@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -24,9 +25,19 @@ final class UploadJob extends JobSide {
   Map request(String what, Configuration conf) throws IOException {
     Map request = super.request(what, conf);
     request.put("committer", UploadTask.nameOf(task.hadoop));
-    request.put("uuid", UploadTask.uuidOf(task.hadoop));
-    request.put("pending", working.fs.makeQualified(layout.attemptDir).toUri().toString());
+    if (!layout.attemptDir.toString().contains("/__magic_job-")) {
+      request.put("pending", working.fs.makeQualified(staging()).toUri().toString());
+    }
     return request;
+  }
+
+  /** Returns what {@code fs.s3a.committer.staging.tmp.path} names, without the parts of user and job. */
+  private Path staging() {
+    Path path = layout.attemptDir; // <tmp>/<user>/<uuid>/staging-uploads/_temporary/<attempt>
+    for (int i = 0; i < 5; i++) {
+      path = path.getParent();
+    }
+    return path;
   }
 
   void setup(Set overwrite, boolean dynamic, Configuration conf) throws Exception {

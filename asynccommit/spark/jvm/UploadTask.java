@@ -49,7 +49,7 @@ final class UploadTask extends TaskSide {
   }
 
   /** @param dest the destination, qualified by its filesystem */
-  static UploadTask of(Path dest, String jobId, int attempt, TaskAttemptContext context)
+  static UploadTask of(Path dest, int attempt, TaskAttemptContext context)
       throws IOException {
     Configuration conf = new Configuration(context.getConfiguration());
     if ("file".equals(conf.getTrimmed(NAME, "file"))) {
@@ -66,19 +66,14 @@ final class UploadTask extends TaskSide {
                 (Path) ask(hadoop, "getJobAttemptPath", JobContext.class, own),
                 taskId(context) + ".pendingset")
             : (Path) ask(hadoop, "getCommittedTaskPath", TaskAttemptContext.class, own);
-    Layout layout =
-        Layout.ofUploads(dest, jobId, attempt, set.getParent(), magic ? "" : "_");
+    String uuid = String.valueOf(ask(hadoop, "getUUID", null, null));
+    Layout layout = Layout.ofUploads(dest, uuid, attempt, set.getParent(), magic ? "" : "_");
     return new UploadTask(layout, hadoop, set, conf);
   }
 
   /** Returns the name of one of Hadoop's committers for S3. Throws for any other. */
   static String nameOf(PathOutputCommitter hadoop) throws IOException {
     return String.valueOf(ask(hadoop, "getName", null, null));
-  }
-
-  /** Returns the id by which the committer names what it writes. */
-  static String uuidOf(PathOutputCommitter hadoop) throws IOException {
-    return String.valueOf(ask(hadoop, "getUUID", null, null));
   }
 
   private static Object ask(PathOutputCommitter hadoop, String method, Class type, Object argument)
