@@ -16,10 +16,10 @@ STAMP := $(VENV)/.stamp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-adls demo-gcs test bench lint format lock clean setup java
+.PHONY: help demo demo-adls demo-gcs demo-s3 test bench lint format lock clean setup java
 
 help:  ## list the targets
-	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java $(STAMP)  ## write real data with Spark, once its way and once ours, and compare
 	$(BIN)/asynccommit demo $(ARGS)
@@ -29,6 +29,9 @@ demo-adls: java $(STAMP)  ## the same data to an emulated ADLS Gen2: slow, stric
 
 demo-gcs: java $(STAMP)  ## and to an emulated bucket of Google Cloud Storage, both ways
 	$(BIN)/asynccommit demo-gcs $(ARGS)
+
+demo-s3: java $(STAMP)  ## and to an S3 of tests by uploads: completed by Hadoop, and by us
+	$(BIN)/asynccommit demo-s3 $(ARGS)
 
 # The quick ones first; the others start JVMs. One process for all of these, in the order of their
 # folders: a Spark session is shared, and once there is one, PySpark reads the exceptions of every

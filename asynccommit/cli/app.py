@@ -14,7 +14,7 @@ from asynccommit.cli.arguments import Json
 from asynccommit.cli.output import Exit, Output, usage_error
 from asynccommit.cli.verbs.abort import abort
 from asynccommit.cli.verbs.commit import commit
-from asynccommit.cli.verbs.demo import demo, demo_adls, demo_gcs
+from asynccommit.cli.verbs.demo import demo, demo_adls, demo_gcs, demo_s3
 from asynccommit.cli.verbs.look import inspect, status
 from asynccommit.cli.verbs.resume import resume, takeover
 from asynccommit.cli.verbs.simulate import simulate
@@ -33,7 +33,7 @@ app = typer.Typer(
 
 for verb in (
     *(commit, status, resume, abort, takeover, inspect),
-    *(demo, demo_adls, demo_gcs, simulate),
+    *(demo, demo_adls, demo_gcs, demo_s3, simulate),
 ):
     app.command()(verb)
 app.add_typer(emulate.app)

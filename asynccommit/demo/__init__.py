@@ -11,16 +11,23 @@ from asynccommit.demo.flights import run
 from asynccommit.demo.gcs import GCS_WEATHER, MONTHS, run_on_gcs
 from asynccommit.demo.gcs_outcome import GcsOutcome, GcsSide, Killed, Overwritten, gcs_table
 from asynccommit.demo.outcome import Outcome, Side, table
+from asynccommit.demo.s3 import S3_MONTHS, S3_WEATHER, run_on_s3
+from asynccommit.demo.s3_outcome import Copied, S3Outcome, S3Side, s3_table
 
 __all__ = [
     "GCS_WEATHER",
     "MONTHS",
+    "S3_MONTHS",
+    "S3_WEATHER",
     "AdlsOutcome",
+    "Copied",
     "GcsOutcome",
     "GcsSide",
     "Killed",
     "Outcome",
     "Overwritten",
+    "S3Outcome",
+    "S3Side",
     "Side",
     "Weather",
     "adls_table",
@@ -28,5 +35,7 @@ __all__ = [
     "run",
     "run_on_adls",
     "run_on_gcs",
+    "run_on_s3",
+    "s3_table",
     "table",
 ]

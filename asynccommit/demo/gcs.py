@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +20,9 @@ from asynccommit.demo.adls_outcome import Weather
 from asynccommit.demo.emulated import Emulator, serving
 from asynccommit.demo.gcs_killed import Job, kill_half_way
 from asynccommit.demo.gcs_outcome import GcsOutcome, GcsSide, Killed, Overwritten
-from asynccommit.demo.session import TASKS, commit_times, printed_to, quiet_session
-from asynccommit.errors import NotFoundError
+from asynccommit.demo.session import TASKS, commit_times, quiet_session
+from asynccommit.demo.steps import finish, last_words, overwrite_day, report_of
 from asynccommit.job import TEMPORARY
-from asynccommit.results import JobReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,7 +123,7 @@ class _Road:
         self._say(f"from now on {self._weather.lost} of the moves lose their answers")
         self._lose(self._weather.lost)
         ours = self._write(data, "ours", ours=True)
-        report = _report(ours.url)
+        report = report_of(ours.url)
         overwritten = self._overwrite(data, month)
         killed = self._kill(ours.files, (rows, content))
         trial = self._try_spark(data.where("day = 1"))
@@ -177,42 +177,18 @@ class _Road:
         )
 
     def _overwrite(self, data: DataFrame, month: int) -> Overwritten:
-        """Keep one airport's flights of one day only, and all other days as they are."""
-        partition = f"month={month}/day=1"
-        self._say(f"overwriting {partition} of it dynamically")
-        before = self._files("ours")
-        day, kept = f"month = {month} and day = 1", "origin = 'JFK'"
-        with flights.committer(self._session, self._log, ours=True):
-            begin = time.perf_counter()
-            writer = data.where(f"{day} and {kept}").write.mode("overwrite")
-            writer = writer.option("partitionOverwriteMode", "dynamic")
-            writer.partitionBy(*flights.PARTITIONS).parquet(_url("ours"))
-            took = time.perf_counter() - begin
-        expected = flights.fingerprint(data.where(f"not ({day}) or {kept}"))
-        others = dict(_others(before, partition))
-        return Overwritten(
-            partition=partition,
-            seconds=took,
-            replaced=len(before) - len(others),
-            right=flights.fingerprint(self._session.read.parquet(_url("ours"))) == expected,
-            untouched=dict(_others(self._files("ours"), partition)) == others,
-        )
+        self._say(f"overwriting month={month}/day=1 of it dynamically")
+        files = partial(self._files, "ours")
+        return overwrite_day(self._session, self._log, data, _url("ours"), month, files)
 
     def _kill(self, files: int, expected: tuple[int, str]) -> Killed:
         """Have another driver write the same, kill it half-way, and finish its job here."""
-        from asynccommit.spark import resume
-
         self._say("another driver writes the same, and is killed half-way")
         self._emulator.forget_stats()
         kill_half_way(self._job, lambda: self._moved() >= files // 2)
         visible = len(self._files("killed"))
         self._say(f"killed with {visible} files moved; its job is resumed")
-        begin = time.perf_counter()
-        with printed_to(self._log):
-            report = resume(self._job.url, spark=self._session)
-        took = time.perf_counter() - begin
-        read = flights.fingerprint(self._session.read.parquet(self._job.url))
-        return Killed(self._job.url, visible, took, report, read == expected)
+        return finish(self._session, self._log, self._job, visible, expected)
 
     def _moved(self) -> int:
         """Return how many moves were let through, or nearly."""
@@ -227,7 +203,7 @@ class _Road:
         try:
             data.write.partitionBy(*flights.PARTITIONS).parquet(_url("trial"))
         except Exception as error:
-            return _last_words(error)
+            return last_words(error)
         return None
 
     def _lose(self, share: str, every: int = 1) -> None:
@@ -258,23 +234,3 @@ class _Road:
             if "nextPageToken" not in page:
                 return found
             token = f"&pageToken={page['nextPageToken']}"
-
-
-def _report(url: str) -> JobReport:
-    from asynccommit.spark import last_report
-
-    report = last_report()
-    if report is None or report.dest != url:
-        raise NotFoundError("get", url, "Spark did not ask this package to commit")
-    return report
-
-
-def _others(files: Mapping[str, str], partition: str) -> Iterator[tuple[str, str]]:
-    return ((name, one) for name, one in files.items() if f"/{partition}/" not in name)
-
-
-def _last_words(error: Exception) -> str:
-    """Return what Java says to be the first cause of an exception, on one line."""
-    causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
-    words = causes[-1].removeprefix("Caused by: ") if causes else str(error).partition("\n")[0]
-    return words[:120]

@@ -197,9 +197,7 @@ class Bridge:
         abort: undoes what tasks have done for a job that will not be committed.
     """
 
-    def __init__(
-        self, commit: Commit = commit, check: Check = check, abort: Abort = abort
-    ) -> None:
+    def __init__(self, commit: Commit = commit, check: Check = check, abort: Abort = abort) -> None:
         self.reports: deque[JobReport] = deque(maxlen=_REMEMBERED)
         self._commit = commit
         self._check = check

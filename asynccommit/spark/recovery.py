@@ -2,6 +2,9 @@
 
 Credentials and options are those of the session, and of ``configure``; without a session those of
 ``configure`` alone.
+
+On S3 the session has to name the committer where that is a staging one, as it was when the job was
+written; and as these keep their pending sets away from the table, the job has to be named too.
 """
 
 from __future__ import annotations
@@ -131,6 +134,7 @@ class _Place:
         if session is None:
             return cls(_absolute(path), {}, dict(bridge.storage_options))
         conf, storage = sessions.settings_of(session)
+        conf = sessions.with_staging(session, conf)
         url = path if _has_scheme(path) else sessions.qualified(session, path)
         return cls(url, conf, {**storage, **bridge.storage_options})
 

@@ -1,4 +1,4 @@
-"""``asynccommit demo``, ``asynccommit demo-adls`` and ``asynccommit demo-gcs``."""
+"""``asynccommit demo``, ``demo-adls``, ``demo-gcs`` and ``demo-s3``."""
 
 from __future__ import annotations
 
@@ -96,5 +96,35 @@ def demo_gcs(
             keep, months=month or MONTHS, weather=weather, hns=hns, say=output.note
         )
         output.result(outcome.to_json(), gcs_table(outcome))
+        if not outcome.proven:
+            raise typer.Exit(int(Exit.FAILED))
+
+
+def demo_s3(
+    latency: Annotated[str, typer.Option(metavar="TIME", help="Of each answer.")] = "5ms",
+    limit: Annotated[int, typer.Option(min=50, help="Requests a second.")] = 3500,
+    lost: Annotated[
+        str, typer.Option(metavar="SHARE", help="Of our completions: done, and the answer lost.")
+    ] = "5%",
+    month: Annotated[
+        list[int] | None,
+        typer.Option(min=1, max=12, help="Only this month; the first one otherwise."),
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="Put logs into this new directory; otherwise into demo-out."),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write flights with PySpark to an S3 of tests, committed by Hadoop and by asynccommit."""
+    output = Output(json, quiet, debug)
+    with handled(output):
+        from asynccommit.demo import S3_MONTHS, Weather, run_on_s3, s3_table
+
+        weather = Weather(latency, limit, lost)
+        outcome = run_on_s3(keep, months=month or S3_MONTHS, weather=weather, say=output.note)
+        output.result(outcome.to_json(), s3_table(outcome))
         if not outcome.proven:
             raise typer.Exit(int(Exit.FAILED))

@@ -1,0 +1,127 @@
+"""moto's server of S3 as a process of its own: ``python -m asynccommit.demo.moto``.
+
+It answers one request at a time. Its own program has a thread for each connection and no lock
+around what they change, so that of two conditional writes at one moment both may succeed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from asynccommit.errors import AsyncCommitError, UnsupportedError
+
+_REGION = "us-east-1"
+_NEEDS = {
+    "'asynccommit[emulate,s3]'": ("aiohttp", "botocore", "google_crc32c", "httptools"),
+    "'moto[server]>=5.1'": ("flask", "flask_cors", "moto"),
+}
+
+
+class Moto:
+    """A running server, asked without what stands before it.
+
+    Attributes:
+        url: where it is.
+    """
+
+    def __init__(self, url: str) -> None:
+        import botocore.session
+
+        self.url = url
+        self._client: Any = botocore.session.get_session().create_client(
+            "s3",
+            endpoint_url=url,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            region_name=_REGION,
+        )
+
+    def make_bucket(self, name: str) -> None:
+        """Make an empty bucket."""
+        self._client.create_bucket(Bucket=name)
+
+    def objects(self, bucket: str, prefix: str) -> Mapping[str, str]:
+        """Return key -> what changes when it is written again."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        found = (item for page in pages for item in page.get("Contents", ()))
+        return {item["Key"]: f"{item['ETag']} {item['LastModified']}" for item in found}
+
+    def uploads(self, bucket: str, prefix: str) -> list[str]:
+        """Return the keys of uploads that nobody has ended."""
+        pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket)
+        found = [item["Key"] for page in pages for item in page.get("Uploads", ())]
+        return [key for key in found if key.startswith(prefix)]
+
+
+def need_moto() -> None:
+    """Raise ``UnsupportedError`` that says what to install where there is no moto."""
+    missing = [what for what, names in _NEEDS.items() if not all(map(find_spec, names))]
+    if missing:
+        raise UnsupportedError(
+            f"the demo needs what is not installed: pip install {' '.join(missing)}"
+        )
+
+
+@contextmanager
+def serving_moto(log: Path) -> Iterator[Moto]:
+    """Run a server with nothing in it. Raises ``AsyncCommitError`` if it does not start."""
+    # Whatever is in the environment is for Amazon's S3, and not for this.
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __spec__.name],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=file,
+            env=environ,
+        )
+    assert process.stdout is not None
+    try:
+        first = process.stdout.readline()
+        if not first.startswith(b"{"):
+            raise AsyncCommitError(f"moto did not start; its log is {log}")
+        yield Moto(json.loads(first)["endpoint"])
+    finally:
+        process.terminate()
+        process.stdout.close()
+        process.wait(30)
+
+
+def one_by_one(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    """Return ``app`` so that it answers one request after the other."""
+    lock = Lock()
+
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        with lock:
+            return list(app(environ, start))
+
+    return answer
+
+
+def main() -> None:
+    """Serve until the process is ended; the first line says where."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    WSGIRequestHandler.protocol_version = "HTTP/1.1"  # connections stay open, as S3's do
+    app = one_by_one(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    where = {"endpoint": f"http://127.0.0.1:{server.server_port}"}
+    sys.stdout.write(f"{json.dumps(where)}\n")
+    sys.stdout.flush()
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""The flights once more, on S3: moto behind a proxy that is slow and loses answers.
+
+Spark's tasks upload by Hadoop's magic committer. Its uploads are completed first by Hadoop, as
+Spark comes with the classes for that; then by this package. What Spark does without these classes,
+by copies, is shown on a week.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from asynccommit.demo import flights, hadoop_s3
+from asynccommit.demo.adls_outcome import Weather
+from asynccommit.demo.emulated import Emulator, serving
+from asynccommit.demo.gcs_killed import Job, kill_half_way
+from asynccommit.demo.gcs_outcome import Killed, Overwritten
+from asynccommit.demo.moto import Moto, need_moto, serving_moto
+from asynccommit.demo.s3_outcome import Copied, S3Outcome, S3Side
+from asynccommit.demo.session import TASKS, commit_times, quiet_session
+from asynccommit.demo.steps import finish, last_words, overwrite_day, report_of
+from asynccommit.job import TEMPORARY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BUCKET = "flights"
+S3_MONTHS = (1,)
+"""What is written unless other months are named: moto answers some hundred requests a second."""
+
+S3_WEATHER = Weather(latency="5ms", limit=3500, lost="5%")
+THREADS = 8  # more than there are tasks: reading back is nothing but waiting for answers
+_COMPLETE = "complete_upload"
+# So many completions at once are over before their driver can be killed: some are held up, and
+# come late, when the job has long been finished.
+_HOLD = {"kind": "late", "op": _COMPLETE, "every": 3, "delay": 30, "reply": "never"}
+_LEFT = (f"/{TEMPORARY}/", "/__magic")
+Say = Callable[[str], object]
+
+
+def run_on_s3(
+    keep: Path | None = None,
+    *,
+    months: Sequence[int] = S3_MONTHS,
+    weather: Weather = S3_WEATHER,
+    say: Say = print,
+) -> S3Outcome:
+    """Write the flights to moto with both committers and compare.
+
+    Args:
+        keep: where logs go, a directory that is new or empty; ``demo-out`` by default.
+        months: write these months only.
+        weather: how the store behaves; answers are lost to our commits only.
+        say: is told what is going on.
+
+    Raises:
+        UnsupportedError: something that the demo needs is not installed; says what to install.
+        OptionError: the directory holds something already.
+        AsyncCommitError: Spark, moto or the proxy failed; says where the log is.
+    """
+    source = flights.find_flights()
+    need_moto()
+    jars = [*hadoop_s3.client_jars(), hadoop_s3.committers_jar()]
+    directory = flights.prepare(keep)
+    log, scratch = directory / "spark.log", directory / "scratch"
+    scratch.mkdir()
+    table = flights.unpack(source, scratch, months)
+    with emulated(weather, directory) as (moto, proxy):
+        say(f"moto is behind {proxy.endpoint}: {weather.latency} an answer, or more")
+        say("starting Spark")
+        conf = _conf(jars, proxy.endpoint, scratch)
+        job = Job(str(table), _url("killed"), conf, THREADS, str(log), str(scratch))
+        with (
+            flights.explained(log),
+            quiet_session(log, scratch, threads=THREADS, conf=conf) as session,
+        ):
+            outcome = _Road(session, moto, proxy, job, weather, say).go(months[0])
+    shutil.rmtree(scratch, ignore_errors=True)
+    return outcome
+
+
+@contextmanager
+def emulated(weather: Weather, directory: Path) -> Iterator[tuple[Moto, Emulator]]:
+    """Run moto with the bucket, and the proxy. Raises ``AsyncCommitError`` if one does not start.
+
+    Neither keeps a file.
+    """
+    with serving_moto(directory / "moto.log") as moto:
+        moto.make_bucket(BUCKET)
+        arguments = ["--target", moto.url, "--latency", weather.latency]
+        arguments += ["--limit", str(weather.limit)]
+        with serving("s3-proxy", arguments, directory / "proxy.log") as proxy:
+            yield moto, proxy
+
+
+def _conf(jars: Sequence[Path], endpoint: str, scratch: Path) -> Mapping[str, str]:
+    hadoop = {
+        **hadoop_s3.client_conf(endpoint),
+        "fs.s3a.committer.name": "magic",
+        "fs.s3a.buffer.dir": str(scratch / "buffer"),
+    }
+    settings = {f"spark.hadoop.{key}": value for key, value in hadoop.items()}
+    return {"spark.jars": ",".join(map(str, jars)), **settings}
+
+
+def _url(table: str) -> str:
+    return f"s3a://{BUCKET}/{table}"
+
+
+class _Road:
+    """From Spark's tasks through S3A to the bucket, and the commits of it."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        moto: Moto,
+        proxy: Emulator,
+        job: Job,
+        weather: Weather,
+        say: Say,
+    ) -> None:
+        self._session = session
+        self._moto = moto
+        self._proxy = proxy
+        self._job = job
+        self._weather = weather
+        self._say = say
+        self._log = Path(job.log)
+
+    def go(self, month: int) -> S3Outcome:
+        """Do it all; the first day of ``month`` is overwritten."""
+        data = flights.read_flights(self._session, Path(self._job.source))
+        data = data.repartition(TASKS).cache()
+        rows, content = flights.fingerprint(data)
+        self._say(f"{rows:,} flights are to be written by {TASKS} tasks, through S3A")
+        self._warm_up(data.where("day = 1"))
+        hadoop = self._write(data, "hadoop", self._hadoops(), "Hadoop's magic committer")
+        copied = self._copy(data.where(f"month = {month} and day <= 7"))
+        self._say(f"from now on {self._weather.lost} of the completions lose their answers")
+        self._proxy.strike(_losing(self._weather.lost))
+        ours = self._write(data, "ours", self._ours(), "asynccommit")
+        report = report_of(ours.url)
+        overwritten = self._overwrite(data, month)
+        killed = self._kill(ours.files, (rows, content))
+        trial = self._try_hadoop(data.where("day = 1"))
+        return S3Outcome(
+            rows=rows,
+            content=content,
+            hadoop=hadoop,
+            ours=ours,
+            copied=copied,
+            report=report,
+            trial=trial,
+            overwritten=overwritten,
+            killed=killed,
+            left=sum(len(self._left(name)) for name in ("ours", "killed")),
+            uploads=sum(len(self._moto.uploads(BUCKET, f"{name}/")) for name in ("ours", "killed")),
+            weather=self._weather,
+            log=str(self._log),
+        )
+
+    def _ours(self) -> AbstractContextManager[None]:
+        return flights.committer(self._session, self._log, ours=True)
+
+    @contextmanager
+    def _hadoops(self) -> Iterator[None]:
+        """Have S3A's committer commit for as long as the block."""
+        conf = hadoop_s3.committers_conf()
+        for key, value in conf.items():
+            self._session.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key in conf:
+                self._session.conf.unset(key)
+
+    def _warm_up(self, data: DataFrame) -> None:
+        self._say("warming up the JVM with both committers")
+        for number, committer in enumerate((self._ours(), self._hadoops())):
+            with committer:
+                url = _url(f"warm-up-{number}")
+                data.write.partitionBy(*flights.PARTITIONS).parquet(url)
+                flights.fingerprint(self._session.read.parquet(url))
+
+    def _write(
+        self, data: DataFrame, name: str, committer: AbstractContextManager[None], who: str
+    ) -> S3Side:
+        self._say(f"writing them by {', '.join(flights.PARTITIONS)}, committed by {who}")
+        self._proxy.forget_stats()
+        took, task_commit, job_commit = self._timed(data, name, committer)
+        stats = self._proxy.stats()
+        self._say(f"that took {took:.1f} s; reading them back")
+        rows, content = flights.fingerprint(self._session.read.parquet(_url(name)))
+        return S3Side(
+            url=_url(name),
+            files=len(self._files(name)),
+            task_commit=task_commit,
+            job_commit=job_commit,
+            write=took,
+            requests=stats["requests"],
+            refused=stats["statuses"].get("503", 0),
+            lost=stats["struck"].get(f"cut {_COMPLETE}", 0),
+            rows=rows,
+            content=content,
+        )
+
+    def _timed(
+        self, data: DataFrame, name: str, committer: AbstractContextManager[None]
+    ) -> tuple[float, float | None, float | None]:
+        """Write a table; return seconds of the whole, of its task commits and its job commit."""
+        with committer:
+            begin = time.perf_counter()
+            data.write.partitionBy(*flights.PARTITIONS).parquet(_url(name))
+            took = time.perf_counter() - begin
+            return took, *commit_times(self._session)
+
+    def _copy(self, data: DataFrame) -> Copied:
+        """Write a week as PySpark comes, without classes for S3A's committers."""
+        self._say("writing a week of them as PySpark comes, committed by copies")
+        self._proxy.forget_stats()
+        _, _, job_commit = self._timed(data, "copied", nullcontext())
+        copies = self._proxy.stats()["requests"].get("copy", 0)
+        return Copied(files=len(self._files("copied")), copies=copies, job_commit=job_commit)
+
+    def _overwrite(self, data: DataFrame, month: int) -> Overwritten:
+        self._say(f"overwriting month={month}/day=1 of it dynamically")
+        files = partial(self._files, "ours")
+        return overwrite_day(self._session, self._log, data, _url("ours"), month, files)
+
+    def _kill(self, files: int, expected: tuple[int, str]) -> Killed:
+        """Have another driver write the same, kill it half-way, and finish its job here."""
+        self._say("another driver writes the same, and is killed half-way")
+        self._proxy.forget_stats()
+        self._proxy.strike(_HOLD, _losing(self._weather.lost))
+        kill_half_way(self._job, lambda: self._is_half_way(files // 3))
+        self._proxy.strike(_losing(self._weather.lost))
+        visible = len(self._files("killed"))
+        self._say(f"killed with {visible} uploads completed; its job is resumed")
+        return finish(self._session, self._log, self._job, visible, expected)
+
+    def _is_half_way(self, enough: int) -> bool:
+        return self._completed() >= enough <= len(self._files("killed"))
+
+    def _completed(self) -> int:
+        """Return how many completions moto was sent."""
+        sent: int = self._proxy.stats()["forwarded"].get(_COMPLETE, 0)
+        return sent
+
+    def _try_hadoop(self, data: DataFrame) -> str | None:
+        """Return how Hadoop's committer fails when every other completion loses its answer."""
+        self._say("a small job once more, committed by Hadoop, and every other answer is lost")
+        self._proxy.strike(_losing("100%", every=2))
+        with self._hadoops():
+            try:
+                data.write.partitionBy(*flights.PARTITIONS).parquet(_url("trial"))
+            except Exception as error:
+                return last_words(error)
+        return None
+
+    def _files(self, table: str) -> dict[str, str]:
+        """Return the data files that a reader of a table sees, each with its etag and time."""
+        found = self._moto.objects(BUCKET, f"{table}/")
+        return {
+            name: one
+            for name, one in found.items()
+            if name.endswith(".parquet") and not _is_left(name)
+        }
+
+    def _left(self, table: str) -> list[str]:
+        return list(filter(_is_left, self._moto.objects(BUCKET, f"{table}/")))
+
+
+def _losing(share: str, every: int = 1) -> Mapping[str, object]:
+    probability = float(share.rstrip("%")) / 100
+    return {"kind": "cut", "op": _COMPLETE, "probability": probability, "every": every}
+
+
+def _is_left(name: str) -> bool:
+    return any(part in name for part in _LEFT)

@@ -1,0 +1,177 @@
+"""What the demo on S3 has found, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from asynccommit.demo.adls_outcome import Weather
+from asynccommit.demo.gcs_outcome import Killed, Overwritten
+from asynccommit.demo.outcome import show_ratio, show_time
+from asynccommit.report.plain import count_of, show_seconds
+from asynccommit.report.text import check_list, facts_table, job_report
+from asynccommit.results import JobReport
+
+
+@dataclass(frozen=True, slots=True)
+class S3Side:
+    """One table, as one committer wrote it.
+
+    Attributes:
+        url: where it is.
+        files: data files that are there.
+        task_commit: seconds, all tasks added up, as Spark counts them; ``None`` if it did not.
+        job_commit: seconds, as Spark counts them; ``None`` if it did not.
+        write: seconds of the whole write, by the clock.
+        requests: what the proxy was asked for, by operation.
+        refused: requests that were too many.
+        lost: completions that were done and whose answer was lost.
+        rows: how many rows are read back.
+        content: a sum over the hashes of all rows, whatever their order.
+    """
+
+    url: str
+    files: int
+    task_commit: float | None
+    job_commit: float | None
+    write: float
+    requests: Mapping[str, int]
+    refused: int
+    lost: int
+    rows: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A few flights, as PySpark writes them without classes for S3A's committers.
+
+    Attributes:
+        files: data files that are there.
+        copies: objects that were copied to get them there.
+        job_commit: seconds, as Spark counts them; ``None`` if it did not.
+    """
+
+    files: int
+    copies: int
+    job_commit: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class S3Outcome:
+    """What the demo on S3 has found.
+
+    Attributes:
+        rows: how many there are to be written.
+        content: the sum over their hashes.
+        hadoop: the table that Hadoop committed, while no answer was lost.
+        ours: the table that this package committed, while answers were lost.
+        copied: what Spark does where it cannot commit uploads.
+        report: what our job commit says of itself.
+        trial: what becomes of a small job of Hadoop's committer when answers are lost: the error,
+            or ``None``.
+        overwritten: one partition of our table.
+        killed: the job whose driver was killed.
+        left: objects of jobs below our tables that are left in the end.
+        uploads: uploads below our tables that nobody has ended.
+        weather: how the store behaved.
+        log: what Spark logged.
+    """
+
+    rows: int
+    content: str
+    hadoop: S3Side
+    ours: S3Side
+    copied: Copied
+    report: JobReport
+    trial: str | None
+    overwritten: Overwritten
+    killed: Killed
+    left: int
+    uploads: int
+    weather: Weather
+    log: str
+
+    @property
+    def checks(self) -> Mapping[str, bool]:
+        """What had to be shown, and whether it was."""
+        hadoop, ours, killed = self.hadoop, self.ours, self.killed
+        return {
+            f"both tables hold the {self.rows:,} rows of the source": all(
+                (side.rows, side.content) == (self.rows, self.content) for side in (hadoop, ours)
+            ),
+            f"each of the {ours.files:,} files is there once": (
+                hadoop.files == ours.files == self.report.files
+            ),
+            f"the answers to {ours.lost} completions were lost, and each was settled": (
+                ours.lost == self.report.recovered.get("complete_upload", 0)
+            ),
+            "one partition was overwritten, and no other was touched": (
+                self.overwritten.right and self.overwritten.untouched
+            ),
+            f"a driver was killed with {killed.visible:,} uploads completed, and its job was "
+            "finished": (
+                killed.right and killed.report.resumed and 0 < killed.visible < killed.report.files
+            ),
+            "no upload is pending": not self.uploads,
+            "nothing of a job is left, and _SUCCESS is there": (
+                not self.left and None not in (self.report.success, killed.report.success)
+            ),
+        }
+
+    @property
+    def proven(self) -> bool:
+        """Whether all of it was shown."""
+        return all(self.checks.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {**asdict(self), "checks": dict(self.checks), "proven": self.proven}
+
+
+def s3_table(outcome: S3Outcome) -> RenderableType:
+    """Return the comparison as a table, with the checks and where things lie."""
+    day, killed, copied = outcome.overwritten, outcome.killed, outcome.copied
+    facts = {
+        "as PySpark comes": f"{count_of(copied.files, 'file')} by {copied.copies} copies, "
+        f"job commit {show_time(copied.job_commit)}",
+        f"overwrite of {day.partition}": f"{show_seconds(day.seconds)}, {day.replaced} files",
+        "commit of the job that was killed": show_seconds(killed.seconds),
+        "Hadoop's committer and lost answers": outcome.trial or "its job was done",
+        "Spark's log": outcome.log,
+    }
+    return Group(
+        _comparison(outcome),
+        Text("Commit times are Spark's own metrics; that of the tasks is theirs added up.", "dim"),
+        Padding(job_report(outcome.report), (1, 0)),
+        facts_table(facts),
+        Padding(check_list(outcome.checks), (1, 0, 0, 0)),
+    )
+
+
+def _comparison(outcome: S3Outcome) -> Table:
+    hadoop, ours = outcome.hadoop, outcome.ours
+    shown = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
+    for name in ("", "Hadoop's committer", "asynccommit", "ratio"):
+        shown.add_column(name, justify="right" if name else "left")
+    shown.add_row("lost answers", "none", f"{ours.lost:,} ({outcome.weather.lost})", "")
+    shown.add_row("files", f"{hadoop.files:,}", f"{ours.files:,}", "")
+    theirs, mine = sum(hadoop.requests.values()), sum(ours.requests.values())
+    shown.add_row("requests", f"{theirs:,}", f"{mine:,}", show_ratio(theirs, mine))
+    for op in sorted({*hadoop.requests, *ours.requests}):
+        many, few = hadoop.requests.get(op, 0), ours.requests.get(op, 0)
+        shown.add_row(f"  {op}", f"{many:,}", f"{few:,}", "")
+    shown.add_row("  too many (503)", f"{hadoop.refused:,}", f"{ours.refused:,}", "")
+    for name, long, short in (
+        ("task commit", hadoop.task_commit, ours.task_commit),
+        ("job commit", hadoop.job_commit, ours.job_commit),
+        ("whole write", hadoop.write, ours.write),
+    ):
+        shown.add_row(name, show_time(long), show_time(short), show_ratio(long, short))
+    return shown
