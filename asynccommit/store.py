@@ -19,7 +19,6 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from asynccommit.errors import StoreError
-from asynccommit.parts import Part
 
 
 class Kind(Enum):
@@ -89,36 +88,6 @@ class Ramp(NamedTuple):
     doubling: float
 
 
-class Upload(NamedTuple):
-    """An upload that has been begun, and neither completed nor aborted.
-
-    Attributes:
-        path: where the file appears when it is completed.
-        upload_id: the service's name for it.
-        initiated: seconds since the epoch, or 0.0 if unknown.
-    """
-
-    path: str
-    upload_id: str
-    initiated: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class UploadPage:
-    """One page of uploads; ``token`` asks for the next one and is ``None`` at the end."""
-
-    entries: tuple[Upload, ...]
-    token: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PartPage:
-    """One page of the parts of an upload, by number, with their bytes."""
-
-    entries: tuple[tuple[int, Part, int], ...]
-    token: str | None = None
-
-
 class Multipart(NamedTuple):
     """What the parts of an upload may be.
 
@@ -127,12 +96,20 @@ class Multipart(NamedTuple):
         largest: bytes of a part.
         parts: of one upload at most.
         conditional: ``complete_upload(overwrite=False)`` is atomic against other writers.
+        matches: ``complete_upload(etag=...)`` is so too; without this the store looks first, and
+            another may come between.
+        abort_tells: ``abort_upload`` says of what was completed that there is no such upload;
+            without this a yes may mean just that.
+        checked: parts have checksums, and whoever completes an upload has to name them.
     """
 
     smallest: int = 5 << 20
     largest: int = 5 << 30
     parts: int = 10_000
     conditional: bool = True
+    matches: bool = True
+    abort_tells: bool = True
+    checked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +129,8 @@ class Traits:
         whole_listings: listings show whole etags; without this, ``head`` may say more of one.
         conditional_rename: a rename with an etag moves nothing whose etag is another.
         conditional_put: ``put(overwrite=False)`` is atomic against other writers.
+        conditions_proven: that is known of this service; without this, one that passes the
+            condition over is possible: see that it is kept before anything depends on it.
         atomic_put: ``put`` makes the whole file visible in one moment, and nothing before.
         recursive_delete: ``delete_tree`` can be asked; else ``list_tree`` and ``delete_many``.
         bulk_delete: how many files one ``delete_many`` takes; 0 where there is none.
@@ -181,6 +160,7 @@ class Traits:
     whole_listings: bool = True
     conditional_rename: bool = True
     conditional_put: bool = True
+    conditions_proven: bool = True
     atomic_put: bool = False
     recursive_delete: bool = True
     bulk_delete: int = 0
@@ -342,65 +322,4 @@ class BulkStore(Store, Protocol):
         Returns what became of each, ``None`` for deleted. Of a single entry, an error that may
         pass is raised and not returned, so that it is sent again like any other request.
         """
-        ...
-
-
-class MultipartStore(BulkStore, Protocol):
-    """A store that takes files in parts: nothing of one is visible until it is completed.
-
-    ``Traits.multipart`` is what the parts may be. An upload can be completed once, and not after
-    it was aborted: whichever comes first ends it, and from then on it is not there.
-    """
-
-    async def create_upload(self, path: str) -> str:
-        """Begin an upload of the file ``path``, and return the service's name for it."""
-        ...
-
-    async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
-        """Send the part ``number``, from 1, again if need be: the last one sent counts.
-
-        Raises ``NotFoundError`` if there is no such upload.
-        """
-        ...
-
-    async def complete_upload(
-        self, path: str, upload_id: str, parts: Sequence[Part], *, overwrite: bool = True
-    ) -> Info:
-        """Make the file ``path`` of ``parts``, in one moment, and return what is there now.
-
-        Raises ``NotFoundError`` if there is no such upload (any more), ``ExistsError`` if something
-        is at ``path`` and ``overwrite`` is false: the upload is still there then. Raises
-        ``PreconditionError`` if ``parts`` are not what was sent, or too small.
-        """
-        ...
-
-    async def completed(self, path: str, parts: Sequence[Part]) -> Info | None:
-        """Return what is at ``path`` if completing ``parts`` made it; ``None`` if it did not.
-
-        Raises ``OutcomeUnknownError`` if something is there of which the service does not tell.
-        """
-        ...
-
-    async def copy_if(self, source: str, dest: str, etag: str) -> None:
-        """Copy the file ``source`` while it has this etag; what is at ``dest`` is replaced.
-
-        Raises ``NotFoundError``, ``PreconditionError`` for another etag, ``RejectedError`` for a
-        file that one request cannot copy.
-        """
-        ...
-
-    async def abort_upload(self, path: str, upload_id: str) -> None:
-        """Delete an upload and its parts. Raises ``NotFoundError`` if there is none (any more)."""
-        ...
-
-    async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
-        """Write the empty file ``path``, with what is to be said of it; one there is replaced."""
-        ...
-
-    async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
-        """Return one page of the uploads of files below ``path``; none is an empty page."""
-        ...
-
-    async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:
-        """Return one page of the parts that were sent. Raises ``NotFoundError``."""
         ...

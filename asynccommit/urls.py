@@ -25,6 +25,9 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})|%2[Ff]|%00")
 _BARE = re.compile(f"[{_QUOTED.replace('%', '')}]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*")
+# Of an old habit of Hadoop's: s3a://ACCESS:SECRET@bucket/path, the secret with slashes or not.
+_SECRET = re.compile(r"://[^/@:]+:[^@]*@")
+_BUCKETS = ("s3", "s3a", "s3n")
 _AUTHORITY = re.compile(r"[A-Za-z0-9._~@:$\[\]\-]*")
 # Segments that decode to themselves and do not start with a dot; possessive, so linear.
 _NO_DOT = r"A-Za-z0-9!$&'()*+,\-:;=@_~"
@@ -186,9 +189,14 @@ def _split(text: str) -> tuple[str, str, str]:
 def _address(text: str, scheme: str, authority: str, path: str) -> Address:
     if not _SCHEME.fullmatch(scheme):
         raise UrlError(f"{_show(text)} has no valid scheme")
+    scheme = scheme.lower()
+    if scheme in _BUCKETS and (":" in authority or "@" in authority):
+        raise UrlError(
+            f"{scheme}: a URL names a bucket only, and holds no keys: give the options key and "
+            "secret, or a profile"
+        )
     if not _AUTHORITY.fullmatch(authority):
         raise UrlError(f"{_show(text)} has no valid host or container")
-    scheme = scheme.lower()
     scheme = _SAME.get(scheme, scheme)
     if scheme == "file" and authority:
         raise UrlError(f"{_show(text)} names a host: a local path is file:/path")
@@ -231,5 +239,6 @@ def _refuse_no_text(text: str) -> None:
 
 
 def _show(text: str) -> str:
-    """Return ``text`` for a message: quoted, escaped and cut."""
+    """Return ``text`` for a message: quoted, escaped and cut, without what may be keys."""
+    text = _SECRET.sub("://...@", text)
     return repr(text if len(text) <= 300 else f"{text[:300]}...")

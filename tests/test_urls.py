@@ -301,3 +301,34 @@ def test_gcs_is_another_name_of_gs() -> None:
     assert Under(address).path("gs://bucket/t/f") == "/t/f"
     with pytest.raises(UrlError, match="is in another store"):
         Under(address).path("gcs://other/t/f")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s3a://AKID:hunter2@data/t",
+        "s3a://AKID:hun/ter2@data/t",
+        "S3://AKID:hunter2+@data/t",
+        "s3n://AKID:hunter2@data",
+        "s3a://AKID:hunter2@data/../..",
+        "hdfs://user:hunter2@host/..",
+        "gs://user:hun+/ter2@data",
+        "hdfs://user:hunter2@host/\0",
+    ],
+)
+def test_keys_in_a_url_are_refused_and_not_repeated(text: str) -> None:
+    """Hadoop once took keys from the URLs of buckets: no error shows those of any URL."""
+    with pytest.raises(UrlError) as caught:
+        parse_url(text)
+
+    assert "ter2" not in str(caught.value)
+
+
+def test_ports_and_accounts_are_no_keys() -> None:
+    """A colon or an at sign alone stays, in URLs and in the errors that show them."""
+    assert parse_url("hdfs://host:8020/a@b").authority == "host:8020"
+    assert parse_url("s3://data/a:b@c").path == "/a:b@c"
+    with pytest.raises(UrlError, match=r"hdfs://host:8020/\.\./a'"):
+        parse_url("hdfs://host:8020/../a")
+    with pytest.raises(UrlError, match=r"abfs://c@acc/\.\./a"):
+        parse_url("abfs://c@acc/../a")

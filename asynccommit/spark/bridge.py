@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 import orjson
 
 from asynccommit.api import open_committer
-from asynccommit.committers import Committer
+from asynccommit.committers import Committer, mode_of
 from asynccommit.engine import submit
 from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, UnsupportedError
+from asynccommit.host import Host, this_host
 from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, Options, bare
 from asynccommit.report.progress import console_progress
@@ -127,6 +128,7 @@ def _committer(request: Mapping[str, Any]) -> AbstractAsyncContextManager[Commit
         attempt=request["attempt"],
         options=options_for(request),
         storage_options=storage_of(request),
+        host=host_for(request),
     )
 
 
@@ -148,10 +150,15 @@ def options_for(request: Mapping[str, Any]) -> Options:
     options = options_of(request["conf"])
     if "committer" not in request:
         return options
-    uploads = replace(
-        options.uploads, committer=request["committer"], staging_path=request.get("pending")
-    )
+    place = str(decode_uri(request["pending"])) if "pending" in request else None
+    uploads = replace(options.uploads, committer=request["committer"], staging_path=place)
     return replace(options, uploads=uploads)
+
+
+def host_for(request: Mapping[str, Any]) -> Host:
+    """Return this host, with the user that Spark's tasks have where that is told."""
+    host = this_host()
+    return replace(host, user=request["user"]) if "user" in request else host
 
 
 def storage_of(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,12 +169,17 @@ def storage_of(request: Mapping[str, Any]) -> dict[str, Any]:
 def _replaced(request: Mapping[str, Any]) -> tuple[Mode, list[str]]:
     """Return what becomes of what the destination holds: the mode, and directories to replace.
 
+    Where Spark's tasks upload and the write only adds, the options of Hadoop's staging committers
+    say what that means.
+
     Raises ``OptionError`` for a directory on another store.
     """
     dest = decode_uri(request["dest"])
     if request.get("dynamic"):
         return Mode.REPLACE_PARTITIONS, []
     overwrite = [_path_on(dest, uri) for uri in request.get("overwrite", ())]
+    if not overwrite and "committer" in request:
+        return mode_of(options_for(request), request["committer"]), []
     if dest.path not in overwrite:
         return Mode.APPEND, overwrite
     return Mode.REPLACE_TABLE, [path for path in overwrite if path != dest.path]

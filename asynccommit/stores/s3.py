@@ -16,8 +16,9 @@ from asynccommit.errors import (
     UnsupportedError,
 )
 from asynccommit.host import Host, this_host
+from asynccommit.multipart import PartPage, UploadPage
 from asynccommit.parts import Part
-from asynccommit.store import Info, Kind, Multipart, Page, PartPage, Traits, UploadPage
+from asynccommit.store import Info, Kind, Multipart, Page, Traits
 from asynccommit.stores.http import Transport, open_transport
 from asynccommit.stores.s3_client import Client
 from asynccommit.stores.s3_deletes import Deletions
@@ -69,11 +70,11 @@ class S3Store:
         transport = transport or open_transport(settings.http, prefer=settings.library)
         self._name = f"S3Store({settings.place.bucket})"
         self._settings = settings
-        self._client = Client(settings, host, transport)
+        self._client = Client(settings, host, transport, self._describe)
         self._files = Files(self._client)
         self._uploads = Uploads(self._client, self._files)
         self._deletions = Deletions(self._client, self._files)
-        self.traits = _traits(settings)
+        self._describe(settings)
 
     def __repr__(self) -> str:
         return self._name
@@ -146,8 +147,11 @@ class S3Store:
         request = Request("copy", source, writes=True, new=not overwrite, dest=dest)
         await self._files.copy(request)
 
-    async def copy_if(self, source: str, dest: str, etag: str) -> None:
-        await self._files.copy(Request("copy_if", source, writes=True, dest=dest), etag)
+    async def copy_if(
+        self, source: str, dest: str, etag: str, *, replaces: str | None = None
+    ) -> None:
+        request = Request("copy_if", source, writes=True, dest=dest, etag=replaces)
+        await self._files.copy(request, etag)
 
     async def rename(
         self,
@@ -182,21 +186,31 @@ class S3Store:
 
     # --- uploads -----------------------------------------------------------------------------
 
-    async def create_upload(self, path: str) -> str:
-        return await self._uploads.create(Request("create_upload", path, writes=True))
+    async def create_upload(self, path: str, *, token: str | None = None) -> str:
+        return await self._uploads.create(Request("create_upload", path, writes=True), token)
 
     async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
         request = Request("put_part", path, writes=True)
         return await self._uploads.put(request, upload_id, number, data)
 
     async def complete_upload(
-        self, path: str, upload_id: str, parts: Sequence[Part], *, overwrite: bool = True
+        self,
+        path: str,
+        upload_id: str,
+        parts: Sequence[Part],
+        *,
+        overwrite: bool = True,
+        etag: str | None = None,
+        token: str | None = None,
     ) -> Info:
-        request = Request("complete_upload", path, writes=True, new=not overwrite)
+        new = etag is None and not overwrite
+        request = Request("complete_upload", path, writes=True, new=new, etag=etag)
         return await self._uploads.complete(request, upload_id, parts)
 
-    async def completed(self, path: str, parts: Sequence[Part]) -> Info | None:
-        return await self._uploads.completed(Request("completed", path), parts)
+    async def completed(
+        self, path: str, parts: Sequence[Part], token: str | None = None
+    ) -> Info | None:
+        return await self._uploads.completed(Request("completed", path), parts, token)
 
     async def abort_upload(self, path: str, upload_id: str) -> None:
         await self._uploads.abort(Request("abort_upload", path, writes=True), upload_id)
@@ -209,6 +223,9 @@ class S3Store:
 
     # --- parts -------------------------------------------------------------------------------
 
+    def _describe(self, settings: S3Settings) -> None:
+        self.traits = _traits(settings)
+
     async def _need_empty(self, request: Request) -> None:
         """Raise unless there is a directory with nothing in it but itself."""
         path = request.path
@@ -220,6 +237,7 @@ class S3Store:
 
 
 def _traits(settings: S3Settings) -> Traits:
+    real = settings.place.real
     return Traits(
         "S3",
         directories=False,
@@ -230,11 +248,17 @@ def _traits(settings: S3Settings) -> Traits:
         etag_survives_rename=False,
         conditional_rename=False,
         conditional_put=settings.conditional,
+        conditions_proven=settings.proven,
         atomic_put=True,
         recursive_delete=False,
         bulk_delete=settings.bulk,
         conditional_delete=settings.conditions != "none",
-        multipart=Multipart(conditional=settings.conditional),
+        multipart=Multipart(
+            conditional=settings.conditional,
+            matches=settings.matches,
+            abort_tells=real,
+            checked=bool(settings.checksum),
+        ),
         put_tokens=True,
         longest_path=LONGEST + 1,  # a key has no slash at its beginning
         workers=settings.workers,
@@ -243,6 +267,6 @@ def _traits(settings: S3Settings) -> Traits:
             "mkdir": 2,
             "delete": 2,
             "copy": 2,
-            **({} if settings.place.real else {"copy_if": 2}),
+            **({} if real else {"copy_if": 2}),
         },
     )

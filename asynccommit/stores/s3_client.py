@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NoReturn
 
 from asynccommit.errors import OptionError, StoreError
@@ -33,14 +35,22 @@ class Client:
         settings: of the store.
         host: its clock.
         transport: what sends.
+        moved: told the settings when the machine has named another endpoint than AWS's own.
 
     Attributes:
         settings: of the store.
         place: where the bucket is, as far as that is known.
     """
 
-    def __init__(self, settings: S3Settings, host: Host, transport: Transport) -> None:
+    def __init__(
+        self,
+        settings: S3Settings,
+        host: Host,
+        transport: Transport,
+        moved: Callable[[S3Settings], None],
+    ) -> None:
         self.settings = settings
+        self._moved = moved
         self._credential = settings.credential
         self._headers = dict(settings.headers)
         self._now = host.now
@@ -147,6 +157,9 @@ class Client:
                 raise TokenError(f"the profile is of no use: {error}", again=False) from None
         self._go_to(place)
         self._ready = True
+        if not place.real:
+            self.settings = replace(self.settings, place=place)
+            self._moved(self.settings)
 
     async def _look(self) -> Found | TokenError:
         machine = self.settings.machine

@@ -86,7 +86,7 @@ class Given:
 class OfMachine:
     """The keys that the machine has, renewed ahead of their end.
 
-    No request waits for a renewal while there are keys, and one renewal serves all.
+    One renewal serves all, and while there are keys only the request that began it waits.
 
     Args:
         machine: where they are found.

@@ -50,7 +50,6 @@ class Deletions:
     def __init__(self, client: Client, files: Files) -> None:
         self._client = client
         self._files = files
-        self._conditions = client.settings.conditions
 
     async def delete(self, entries: Sequence[Info]) -> list[StoreError | None]:
         """Delete what ``entries`` name; see ``BulkStore.delete_many``."""
@@ -72,7 +71,7 @@ class Deletions:
 
     def _deletion(self, info: Info) -> _Deletion:
         key = info.path[1:] + ("/" if info.is_dir else "")
-        etag = info.etag if self._conditions != "none" else None
+        etag = info.etag if self._client.settings.conditions != "none" else None
         request = Request("delete_many", info.path, writes=True)
         return _Deletion(request, key, etag, look=info.is_dir and info.etag is None)
 
@@ -80,7 +79,7 @@ class Deletions:
         return (
             one.look
             or not can_say(one.key)
-            or (one.etag is not None and self._conditions == "single")
+            or (one.etag is not None and self._client.settings.conditions == "single")
         )
 
     async def _batch(self, batch: Sequence[_Deletion]) -> dict[str, StoreError | None]:

@@ -189,6 +189,11 @@ def _bucket(address: Address) -> str:
     bucket = address.authority
     if not bucket:
         raise OptionError(f"{address} names no bucket: write {address.scheme}://BUCKET/path")
+    if "@" in bucket or ":" in bucket:  # keys, as old configurations of Hadoop have them
+        raise OptionError(
+            f"{address.scheme}: a URL names a bucket only, and holds no keys: give the options key "
+            "and secret, or a profile"
+        )
     if not _BUCKET.fullmatch(bucket):
         raise OptionError(
             f"{bucket[:100]!r} is no name of a bucket: those have 3 to 63 lower-case letters, "

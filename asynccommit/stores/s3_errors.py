@@ -137,6 +137,9 @@ _CONDITIONS = (
     "if the bucket's policy demands conditional writes (s3:if-none-match), nothing that may "
     "replace an object is let through: choose a mode that never replaces"
 )
+OTHERS = "another file is there than the one to replace, or none: has another writer been here?"
+"""What it means that the etag of a condition is not there."""
+_CHANGED = "the source, or what it is to replace, has changed: has another writer been here?"
 _LARGEST_COPY = "is larger than 5 GiB, the most that one request copies: copy it in parts"
 
 
@@ -157,6 +160,7 @@ class Request(NamedTuple):
         writes: whether it changes what others see.
         new: it was to happen only if nothing is at the destination.
         dest: where to, if not ``path``.
+        etag: it was to happen only if what is at the destination has this one.
     """
 
     op: str
@@ -164,11 +168,12 @@ class Request(NamedTuple):
     writes: bool = False
     new: bool = False
     dest: str = ""
+    etag: str | None = None
 
     @property
     def look(self) -> Request:
         """The same as a question that goes with it: it changes nothing."""
-        return self._replace(writes=False, new=False)
+        return self._replace(writes=False, new=False, etag=None)
 
 
 class Judge:
@@ -217,6 +222,8 @@ class Judge:
             kind = ExistsError
         if said.code == "ConditionalRequestConflict" and request.op == "complete_upload":
             kind = PreconditionError
+        if said.code == "NoSuchKey" and request.etag is not None:
+            kind = PreconditionError  # the upload is there, but nothing with the etag
         return kind(request.op, request.path, detail)
 
     def _error(self, kind: type[StoreError], request: Request, detail: str) -> StoreError:
@@ -265,6 +272,8 @@ class Judge:
                 return known if region else f"is the region {place.signed_for} the bucket's?"
             case "ConditionalRequestConflict" if request.op == "complete_upload":
                 return "another write came between and the upload is gone: its data has to be sent"
+            case "PreconditionFailed" | "NoSuchKey" if request.etag is not None:
+                return _CHANGED if request.dest else OTHERS
             case "InvalidRequest" if "copy source" in said.message.lower():
                 return _LARGEST_COPY
             case "AccessDenied":
@@ -275,7 +284,8 @@ class Judge:
         if self._credential.anonymous:
             return "requests are not signed: leave out anon, or give a credential"
         needed = f"it needs {_PERMISSIONS.get(request.op, 's3:PutObject')}"
-        may_replace = request.op in _MAY_REPLACE and not request.new
+        conditional = request.new or request.etag is not None
+        may_replace = request.op in _MAY_REPLACE and not conditional
         return f"{needed}; {_CONDITIONS}" if may_replace else needed
 
     def _stranger(self, request: Request, answer: Response) -> StoreError:

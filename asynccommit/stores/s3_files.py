@@ -16,7 +16,7 @@ from asynccommit.store import Info, Kind
 from asynccommit.stores.http import Response
 from asynccommit.stores.s3_checksums import headers as checksum_headers
 from asynccommit.stores.s3_client import SMALL, Client
-from asynccommit.stores.s3_errors import Request, explain
+from asynccommit.stores.s3_errors import OTHERS, Request, explain
 from asynccommit.stores.s3_wire import (
     TOKEN,
     Listed,
@@ -171,10 +171,11 @@ class Files:
         if answer.status != 412 or not explain(answer).code:
             client.need(request, answer, 200)
 
-    def begun(self) -> dict[str, str]:
+    def begun(self, token: str | None) -> dict[str, str]:
         """Return the headers that an upload begins with."""
         kind = self._client.settings.checksum
-        return {**self._written, **({"x-amz-checksum-algorithm": kind} if kind else {})}
+        checked = {"x-amz-checksum-algorithm": kind} if kind else {}
+        return {**self._written, **checked, **({} if token is None else {TOKEN: token})}
 
     def part(self, data: bytes) -> dict[str, str]:
         """Return the headers of a part."""
@@ -217,24 +218,40 @@ class Files:
         source, target = client.encode(request, path), client.encode(request, dest)
         if request.new and await self.find(request.look, dest) is not None:
             raise ExistsError(request.op, path, f"something is at {dest}")
+        sure = client.place.real and client.settings.conditional
+        if request.etag is not None and not sure:
+            await self.need_etag(request, dest, request.etag)
         bucket = encode_raw(client.place.bucket)
         headers = {**self._copied, "x-amz-copy-source": f"/{bucket}/{source}"}
         if etag is not None:
-            await self._need_etag(request, etag)
+            await self._need_source(request, etag)
             headers["x-amz-copy-source-if-match"] = quoted(etag)
         answer = await self._copied_to(request, target, headers)
-        error = client.error(request, answer) if answer.status != 200 else None
-        if isinstance(error, NotFoundError):
-            error = await self.missing(request, path)
-        if error is not None:
-            raise error
+        if answer.status != 200:
+            raise await self._no_copy(request, client.error(request, answer))
         try:
             parse(answer.body, "CopyObjectResult")
         except ValueError as unread:
             # A copy that takes long is answered with 200 before it is known to have failed.
             raise client.late(request, answer, unread) from None
 
-    async def _need_etag(self, request: Request, etag: str) -> None:
+    async def need_etag(self, request: Request, path: str, etag: str) -> None:
+        """Raise if what is at ``path`` is not what is to be replaced, by a look of its own."""
+        there = await self.find(request.look, path)
+        if there is None or there.etag != etag.strip('"'):
+            raise PreconditionError(request.op, request.path, OTHERS)
+
+    async def _no_copy(self, request: Request, error: StoreError) -> StoreError:
+        """Return what it means that a copy is answered so: what is missing is not said."""
+        path = request.path
+        if isinstance(error, NotFoundError):
+            return await self.missing(request, path)
+        replaces = request.etag is not None and isinstance(error, PreconditionError)
+        if replaces and await self.find(request.look, path) is None:
+            return await self.missing(request, path)
+        return error
+
+    async def _need_source(self, request: Request, etag: str) -> None:
         """Raise if the source has another etag, where the server is not known to look at it."""
         if self._client.place.real:
             return
@@ -247,9 +264,12 @@ class Files:
 
     async def _copied_to(self, request: Request, target: str, headers: dict[str, str]) -> Response:
         client = self._client
-        if request.new and self._conditional_copy and client.settings.conditional:
-            answer = await client.ask(request, "PUT", target, "", {**headers, **_NEW})
-            if answer.status != 501:
+        condition = _NEW if request.new else {}
+        if request.etag is not None:
+            condition = {"if-match": quoted(request.etag)}
+        if condition and self._conditional_copy and client.settings.conditional:
+            answer = await client.ask(request, "PUT", target, "", {**headers, **condition})
+            if answer.status != 501 or (request.etag is not None and client.place.real):
                 return answer
             self._conditional_copy = False
         return await client.ask(request, "PUT", target, "", headers)

@@ -36,7 +36,12 @@ _FAMILIES = (
     "aws.credentials",
     "assumed.role.",
     "requester.pays.",
+    "security.credential.",
+    "accesspoint.",
+    "delegation.token",
+    "custom.signers",
 )
+_MISTYPED = 0.9  # how alike a name of none of them must be: Hadoop has hundreds
 _KNOWN = frozenset(
     {
         *(_ACCESS, _SECRET, _TOKEN, _PROVIDER, *_ENCRYPTION, *_ENCRYPTION_KEY),
@@ -158,25 +163,27 @@ class HadoopOptions:
         named = [name for name in re.split(r"[,\s]+", self.get(_PROVIDER)) if name]
         kinds = [name.rpartition(".")[2] for name in named]
         for kind, name in zip(kinds, named, strict=True):
-            if kind in _ANONYMOUS:
-                return "anonymous"
-            if kind in _KEYS and self.get(_ACCESS):
-                return "keys"
-            if kind in _MACHINE:
-                return "machine"
-            if kind not in _KEYS:
+            if kind not in _ANONYMOUS | _KEYS | _MACHINE:
                 raise OptionError(
                     f"{PREFIX}{_PROVIDER} is {name[:200]!r}, a class of Hadoop's: give a profile, "
                     "or the options key, secret and token"
                 )
-        return ""
+        if self.get(_ACCESS) and _KEYS.intersection(kinds):
+            return "keys"
+        # Whoever names it last means it for where nothing is found, which is an error here.
+        if kinds and kinds[0] in _ANONYMOUS:
+            return "anonymous"
+        return "machine" if _MACHINE.intersection(kinds) else ""
 
 
 def _warn(name: str, key: str) -> None:
     """Warn of a name that means nothing where it was to mean who, where or by which key."""
-    if name in _KNOWN or not name.startswith(_FAMILIES):
+    if name in _KNOWN:
         return
-    near = get_close_matches(name, _KNOWN, n=1, cutoff=0.8)
+    of_family = name.startswith(_FAMILIES)
+    near = get_close_matches(name, _KNOWN, n=1, cutoff=0.8 if of_family else _MISTYPED)
+    if not (of_family or near):
+        return
     hint = f": did you mean {PREFIX}{near[0]}?" if near else ""
     if name.startswith("assumed.role."):
         hint = ": name a profile with role_arn in the option profile"

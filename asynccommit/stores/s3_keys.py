@@ -69,10 +69,9 @@ def keeping(encryption: Encryption, storage_class: str = "", acl: str = "") -> K
         OptionError: a value cannot be one, or two contradict each other.
     """
     method = _METHODS.get(encryption.method.strip().upper())
-    if method is None:
-        said = encryption.method[:100]
+    if method is None:  # it may be the key, so it is not repeated
         raise OptionError(
-            f"encryption {said!r} is not known here: say SSE-S3, SSE-KMS, DSSE-KMS or SSE-C; what "
+            "encryption says what is not known here: say SSE-S3, SSE-KMS, DSSE-KMS or SSE-C; what "
             "a client encrypts by itself (CSE) is not read by this one"
         )
     if encryption.key and method in ("", "AES256"):

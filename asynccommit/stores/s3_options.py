@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from asynccommit.errors import OptionError
 from asynccommit.host import Host
@@ -54,6 +54,7 @@ KNOWN = frozenset(
         "checksum",
         "conditional_delete",
         "conditional_put",
+        "conditional_replace",
         "requests_timeout",
         "timeout",
         "connection_timeout",
@@ -106,9 +107,28 @@ _ELSEWHERE = {
     "account_name": "is this an s3:// URL?",
 }
 _WORKERS = 256  # at 100 ms a completion, what a prefix takes of writes
+# A part of 64 MiB over a slow line, and a completion of 10,000 of them, take their time.
+_READ, _TOTAL = 120.0, 900.0
 _PAGE, _BULK = 1000, 1000  # the most that the service gives and takes at once
 CONDITIONS = ("batch", "single", "none")
 """How a delete depends on an etag: in a batch, one by one, or not at all."""
+
+
+class Keeps(NamedTuple):
+    """Which conditions options say that the server keeps; ``None`` where they say nothing.
+
+    Attributes:
+        puts: that nothing is there yet, of puts and completions.
+        replaces: that a certain etag is there, of completions.
+        deletes: one of ``CONDITIONS``.
+    """
+
+    puts: bool | None = None
+    replaces: bool | None = None
+    deletes: str | None = None
+
+
+_UNSAID = Keeps()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +146,7 @@ class S3Settings:
         bulk: deletes in one request.
         keeping: headers of how what is written is kept.
         checksum: the algorithm of what is written; empty for none.
-        conditions: one of ``CONDITIONS``, for deletes.
-        conditional: whether the server keeps conditions of writes.
+        keeps: what options say of the server's conditions.
         headers: of every request, beside these.
     """
 
@@ -141,9 +160,29 @@ class S3Settings:
     bulk: int = _BULK
     keeping: Keeping = field(default_factory=Keeping, repr=False)
     checksum: str = "CRC32"
-    conditions: str = "batch"
-    conditional: bool = True
+    keeps: Keeps = _UNSAID
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def conditions(self) -> str:
+        """How deletes depend on etags; a server that passes them over would delete anything."""
+        return self.keeps.deletes or ("batch" if self.place.real else "none")
+
+    @property
+    def conditional(self) -> bool:
+        """Whether writes are sent with conditions."""
+        return self.keeps.puts is not False
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is known that the server keeps those of puts."""
+        return self.place.real or self.keeps.puts is True
+
+    @property
+    def matches(self) -> bool:
+        """Whether it is known that an upload is completed in the place of one etag only."""
+        said = self.keeps.replaces
+        return self.conditional and (self.place.real if said is None else said)
 
 
 def read_settings(
@@ -169,7 +208,6 @@ def read_settings(
     credential = credential_of(told, hadoop, place, machine, environ, host.now)
     found = isinstance(credential, OfMachine)
     workers = count(told, "max_concurrency") or hadoop.count("connection.maximum") or _WORKERS
-    conditional = flag(told, "conditional_put")
     return S3Settings(
         place=place,
         credential=credential,
@@ -181,8 +219,7 @@ def read_settings(
         bulk=_bulk(hadoop),
         keeping=_keeping(told, hadoop, place),
         checksum=_checksum(told, hadoop, environ),
-        conditions=_conditions(told, place),
-        conditional=conditional is not False,
+        keeps=_keeps(told),
         headers={"x-amz-request-payer": "requester"} if _pays(told, hadoop) else {},
     )
 
@@ -272,14 +309,14 @@ def _http(
     known = HttpSettings()
     seconds = partial(number, told, what="a number of seconds")
     total = seconds("requests_timeout") or seconds("timeout")
-    total = total or hadoop.seconds("connection.request.timeout")
+    total = total or max(hadoop.seconds("connection.request.timeout") or 0.0, _TOTAL)
     connect = seconds("connection_timeout") or hadoop.seconds("connection.establish.timeout")
     read = seconds("read_timeout") or hadoop.seconds("connection.timeout")
     proxy = told.get("proxy")
     return HttpSettings(
         connect_timeout=connect or known.connect_timeout,
-        read_timeout=read or known.read_timeout,
-        total_timeout=total or known.total_timeout,
+        read_timeout=read or _READ,
+        total_timeout=total,
         connections=workers,
         proxy=hadoop.proxy() if proxy is None else str(proxy),
         ca_file=_text(told, "ca_file") or environ.get("AWS_CA_BUNDLE") or None,
@@ -333,12 +370,12 @@ def _checksum(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[s
     return "" if when == "when_required" else "CRC32"
 
 
-def _conditions(told: Mapping[str, Any], place: Place) -> str:
-    """Return how deletes depend on etags; a server that passes them over would delete anything."""
-    said = str(told.get("conditional_delete", "batch" if place.real else "none")).lower()
-    if said not in CONDITIONS:
+def _keeps(told: Mapping[str, Any]) -> Keeps:
+    said = str(told.get("conditional_delete", "")).lower()
+    if said and said not in CONDITIONS:
         raise OptionError(f"conditional_delete is {said[:100]!r}: say {', '.join(CONDITIONS)}")
-    return said
+    puts, replaces = flag(told, "conditional_put"), flag(told, "conditional_replace")
+    return Keeps(puts, replaces, said or None)
 
 
 def _text(told: Mapping[str, Any], name: str) -> str | None:

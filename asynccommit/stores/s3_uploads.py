@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from asynccommit.errors import OutcomeUnknownError
+from asynccommit.multipart import PartPage, UploadPage
 from asynccommit.parts import Part, composite_etag
-from asynccommit.store import Info, Kind, PartPage, UploadPage
+from asynccommit.store import Info, Kind
 from asynccommit.stores.http import Response
 from asynccommit.stores.s3_checksums import composite, said_in
 from asynccommit.stores.s3_client import Client
@@ -20,6 +21,7 @@ from asynccommit.stores.s3_wire import (
     info_of,
     parts_listed,
     parts_query,
+    quoted,
     upload_id_of,
     uploads_listed,
     uploads_query,
@@ -43,11 +45,11 @@ class Uploads:
         self._client = client
         self._files = files
 
-    async def create(self, request: Request) -> str:
+    async def create(self, request: Request, token: str | None) -> str:
         """Begin an upload of the file ``request.path``."""
         client = self._client
         key = client.encode(request, request.path)
-        answer = await client.ask(request, "POST", key, "uploads", self._files.begun())
+        answer = await client.ask(request, "POST", key, "uploads", self._files.begun(token))
         client.need(request, answer, 200)
         try:
             return upload_id_of(answer.body)
@@ -74,10 +76,15 @@ class Uploads:
         if not parts:
             client.refuse(request, ValueError("an upload of no parts makes no file: send one"))
         headers = {**self._files.content, "content-type": "application/xml"}
-        if request.new and client.settings.conditional:
-            headers["if-none-match"] = "*"
+        if request.etag is not None and not client.settings.matches:
+            await self._files.need_etag(request, request.path, request.etag)
         body = completion(parts)
-        answer = await client.ask(request, "POST", key, _named(upload_id), headers, body)
+        condition = self._condition(request)
+        answer = await client.ask(
+            request, "POST", key, _named(upload_id), {**headers, **condition}, body
+        )
+        if answer.status == 501 and "if-match" in condition and not client.settings.matches:
+            answer = await client.ask(request, "POST", key, _named(upload_id), headers, body)
         client.need(request, answer, 200)
         try:
             etag = completed_etag(answer.body)
@@ -86,20 +93,32 @@ class Uploads:
             raise client.late(request, answer, error) from None
         return Info(request.path, Kind.FILE, etag=etag)
 
-    async def completed(self, request: Request, parts: Sequence[Part]) -> Info | None:
-        """Return what is at ``request.path`` if it is made of ``parts``."""
-        answer = await self._files.look(request, request.path, checked=True)
+    async def completed(
+        self, request: Request, parts: Sequence[Part], token: str | None
+    ) -> Info | None:
+        """Return what is at ``request.path`` if it bears the token, or else is of ``parts``."""
+        answer = await self._files.look(request, request.path, checked=token is None)
         if answer is None:
             return None
         try:
             info = info_of(request.path, answer.headers)
         except ValueError as error:
             raise self._client.unread(request, error) from None
+        if token is not None:
+            return info if info.token == token else None
         made = _is_made_of(answer, info.etag or "", parts)
         if made is None:
             said = "neither etag nor checksum of what is there tells whether it is this upload's"
             raise OutcomeUnknownError(request.op, request.path, said)
         return info if made else None
+
+    def _condition(self, request: Request) -> dict[str, str]:
+        """Return the header that says what may be replaced."""
+        if not self._client.settings.conditional:
+            return {}
+        if request.etag is not None:
+            return {"if-match": quoted(request.etag)}
+        return {"if-none-match": "*"} if request.new else {}
 
     async def abort(self, request: Request, upload_id: str) -> None:
         """Delete an upload with its parts."""
@@ -145,8 +164,8 @@ def _is_made_of(answer: Response, there: str, parts: Sequence[Part]) -> bool | N
     the customer's encrypts it: then only the number is left of that, and the checksum, if any.
     """
     digest, _, number = there.partition("-")
-    if not number and _DIGEST.fullmatch(digest) and _has_digest(answer):
-        return False  # it was written as a whole
+    if not number and _DIGEST.fullmatch(digest):
+        return False  # it was written as a whole: however encrypted, one of parts has a number
     if number and number != str(len(parts)):
         return False
     kind, checksum = composite(parts)

@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from asynccommit.errors import StoreError
+from asynccommit.multipart import PartPage, UploadPage
 from asynccommit.parts import Part
-from asynccommit.store import Info, Page, PartPage, Store, Traits, UploadPage
+from asynccommit.store import Info, Page, Store, Traits
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
@@ -141,9 +142,10 @@ class Wrapped:
         said = await self._call(Op("delete_many", (entries,), True, True))
         return said
 
-    async def create_upload(self, path: str) -> str:
+    async def create_upload(self, path: str, *, token: str | None = None) -> str:
         """See ``MultipartStore.create_upload``."""
-        upload_id: str = await self._call(Op("create_upload", (path,), True, True))
+        op = Op("create_upload", (path,), True, True, {"token": token})
+        upload_id: str = await self._call(op)
         return upload_id
 
     async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
@@ -153,21 +155,35 @@ class Wrapped:
         return part
 
     async def complete_upload(
-        self, path: str, upload_id: str, parts: Sequence[Part], *, overwrite: bool = True
+        self,
+        path: str,
+        upload_id: str,
+        parts: Sequence[Part],
+        *,
+        overwrite: bool = True,
+        etag: str | None = None,
+        token: str | None = None,
     ) -> Info:
         """See ``MultipartStore.complete_upload``."""
-        args, options = (path, upload_id, parts), {"overwrite": overwrite}
+        args = path, upload_id, parts
+        options = {"overwrite": overwrite, "etag": etag, "token": token}
         info: Info = await self._call(Op("complete_upload", args, True, False, options))
         return info
 
-    async def completed(self, path: str, parts: Sequence[Part]) -> Info | None:
+    async def completed(
+        self, path: str, parts: Sequence[Part], token: str | None = None
+    ) -> Info | None:
         """See ``MultipartStore.completed``."""
-        info: Info | None = await self._call(Op("completed", (path, parts), False, True))
+        info: Info | None
+        info = await self._call(Op("completed", (path, parts, token), False, True))
         return info
 
-    async def copy_if(self, source: str, dest: str, etag: str) -> None:
+    async def copy_if(
+        self, source: str, dest: str, etag: str, *, replaces: str | None = None
+    ) -> None:
         """See ``MultipartStore.copy_if``."""
-        await self._call(Op("copy_if", (source, dest, etag), True, True))
+        options = {"replaces": replaces}
+        await self._call(Op("copy_if", (source, dest, etag), True, True, options))
 
     async def abort_upload(self, path: str, upload_id: str) -> None:
         """See ``MultipartStore.abort_upload``."""

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from asynccommit.engine import submit
+from asynccommit.multipart import MultipartStore
 from asynccommit.parallel import for_each
-from asynccommit.store import MultipartStore
 from bench.s3 import account
 from bench.s3.account import BUCKET, KEY, REGION, SECRET, WORKERS, Pending
 

@@ -1,4 +1,4 @@
-"""``python -m bench.s3.stream HOST MEBIBYTES``: a task that writes one large file, and its memory."""
+"""``python -m bench.s3.stream HOST MEBIBYTES``: a task that writes one large file; its memory."""
 
 from __future__ import annotations
 

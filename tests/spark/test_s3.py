@@ -82,6 +82,11 @@ for committer, folder in given["committers"].items():
     read("dynamic")
     write("failed", bad)
     write("empty", frame.where("id < 0"))
+    if committer == "partitioned":
+        write("conflict")
+        replaces = {"fs.s3a.committer.staging.conflict-mode": "replace"}
+        write("conflict", one, mode="append", **replaces)
+        read("conflict")
 
 told = everything["elsewhere"] = {}
 committer, root = "", given["root"]
@@ -167,7 +172,7 @@ def program(
     scratch, bucket = tmp_path_factory.mktemp("s3"), new_bucket(moto_url)
     conf = {
         **client_conf(moto_url),
-        "fs.s3a.committer.staging.tmp.path": f"file:{scratch}/staging",
+        "fs.s3a.committer.staging.tmp.path": f"file:{scratch}/sta ging",
         "fs.s3a.buffer.dir": f"{scratch}/buffer",
     }
     given = {
@@ -179,9 +184,11 @@ def program(
         "parts": PARTS,
     }
     (scratch / "given.json").write_text(json.dumps(given))
-    done = run_script(scratch, SCRIPT, timeout=280)
+    # To Hadoop the user is another than to Python, as with Kerberos.
+    done = run_script(scratch, SCRIPT, timeout=280, environment={"HADOOP_USER_NAME": "hadoop"})
     assert done.returncode == 0, done.stderr[-4000:]
-    assert not os.path.exists(f"{scratch}/staging") or not list(scratch.rglob("staging/*/*/*"))
+    assert os.listdir(f"{scratch}/sta ging") == ["hadoop"]
+    assert os.listdir(f"{scratch}/sta ging/hadoop") == []
     client = client_of(moto_url)
     yield json.loads((scratch / "told.json").read_text()), bucket, client
     client.close()
@@ -245,6 +252,15 @@ def test_empty_job(ran: Ran) -> None:
     assert (write["error"], write["files"]) == (None, [0])
     assert ran.visible("empty") == []
     assert ran.marker("empty").success
+
+
+def test_conflict_mode(program: tuple[Mapping[str, Any], str, Any]) -> None:
+    """A write that only adds replaces partitions where Hadoop's staging option says so."""
+    made, replaced = program[0]["partitioned"]["conflict"]
+
+    assert (made["error"], replaced["error"]) == (None, None)
+    kept = [number for number in WHOLE if number % 3 != 1]
+    assert replaced["ids"] == sorted(kept + [n + 100 for n in WHOLE if n % 3 == 1])
 
 
 def test_partition_with_a_place_of_its_own(program: tuple[Mapping[str, Any], str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,10 @@ from asynccommit.errors import (
     UnsupportedError,
 )
 from asynccommit.store import Kind
-from asynccommit.stores import StoreSettings, open_store
-from asynccommit.stores.http import Response
+from asynccommit.stores import StoreSettings, open_store, wrap
+from asynccommit.stores.http import NoAnswerError, Response, TransportError
 from asynccommit.stores.s3 import S3Store
+from asynccommit.stores.s3_wire import TOKEN
 from asynccommit.urls import parse_url
 from tests.support.s3_answers import HERE, Direct, Sent, answering, bare, error, found, new_s3
 
@@ -53,6 +55,13 @@ def test_the_store_says_what_it_is() -> None:
     assert traits.multipart is not None
     assert (traits.multipart.smallest, traits.multipart.parts) == (5 << 20, 10_000)
     assert traits.multipart.conditional
+    assert traits.conditions_proven
+    assert traits.multipart.matches
+    assert traits.multipart.abort_tells
+    assert traits.multipart.checked
+    bare_parts = new_s3(Direct(), checksum="none").traits.multipart
+    assert bare_parts is not None
+    assert not bare_parts.checked
     assert (traits.bulk_delete, traits.longest_path, traits.account) == (1000, 1025, "s3://data")
     assert traits.ramp is None
 
@@ -64,6 +73,23 @@ def test_a_server_without_conditions_is_said_to_have_none() -> None:
     assert traits.multipart is not None
     assert not any((traits.conditional_put, traits.conditional_delete))
     assert not traits.multipart.conditional
+
+
+def test_little_is_known_of_other_servers() -> None:
+    """Which conditions one keeps is known if somebody says so; what its aborts tell is not."""
+    other: dict[str, Any] = {"endpoint_url": "https://s3.example.com"}
+    traits = new_s3(Direct(), **other).traits
+
+    assert traits.multipart is not None
+    assert (traits.conditional_put, traits.multipart.conditional) == (True, True)
+    assert not any((traits.conditions_proven, traits.conditional_delete))
+    assert not any((traits.multipart.matches, traits.multipart.abort_tells))
+    traits = new_s3(Direct(), **other, conditional_put=True, conditional_replace=True).traits
+    assert traits.multipart is not None
+    assert (traits.conditions_proven, traits.multipart.matches) == (True, True)
+    traits = new_s3(Direct(), conditional_put=False).traits
+    assert traits.multipart is not None
+    assert not traits.multipart.matches
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
@@ -221,6 +247,56 @@ async def test_a_copy_by_etag() -> None:
     with pytest.raises(PreconditionError, match="its etag is another, not e"):
         await new_s3(direct, endpoint_url="http://127.0.0.1:1").copy_if("/a", "/b", "e")
     assert [sent.method for sent in direct.seen] == ["HEAD"]
+
+
+async def test_a_copy_in_the_place_of_an_etag() -> None:
+    """The service looks at both; a refusal is of the source only if that is not there."""
+    direct = answering(COPIED)
+    await new_s3(direct).copy_if("/a", "/b", "e", replaces="old")
+    [sent] = direct.seen
+    assert sent.headers["if-match"] == '"old"'
+
+    direct = answering(error("NoSuchKey", 404), found("e"))
+    with pytest.raises(PreconditionError, match="the source, or what it is to replace"):
+        await new_s3(direct).copy_if("/a", "/b", "e", replaces="old")
+    assert [(sent.method, sent.path) for sent in direct.seen] == [("PUT", "/b"), ("HEAD", "/a")]
+
+
+async def test_elsewhere_both_ends_of_a_copy_are_looked_at() -> None:
+    """Another server may pass either condition over, or not know it."""
+    elsewhere: dict[str, Any] = {"endpoint_url": "http://127.0.0.1:1"}
+    direct = answering(found("old"), found("e"), error("NotImplemented", 501), COPIED)
+    await new_s3(direct, **elsewhere).copy_if("/a", "/b", "e", replaces="old")
+    assert [sent.method for sent in direct.seen] == ["HEAD", "HEAD", "PUT", "PUT"]
+
+    direct = answering(found("another"))
+    with pytest.raises(PreconditionError, match="another file is there than the one to replace"):
+        await new_s3(direct, **elsewhere).copy_if("/a", "/b", "e", replaces="old")
+    assert [sent.method for sent in direct.seen] == ["HEAD"]
+
+
+# --- lost answers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mine", [True, False])
+async def test_a_put_whose_answer_is_lost_is_known_by_its_mark(mine: bool) -> None:
+    """What is there with the mark of the put is the put's; anything else was there before."""
+    direct, marks = Direct(), list[str]()
+
+    def answer(sent: Sent) -> Response | TransportError:
+        if sent.method == "PUT":
+            marks.append(sent.headers["x-amz-meta-asynccommit-token"])
+            return NoAnswerError("cut")
+        return found("e", **{TOKEN: marks[0] if mine else "another"})
+
+    direct.before = answer
+    store = wrap(new_s3(direct), StoreSettings(random.Random(1)))
+    if not mine:
+        with pytest.raises(ExistsError):
+            await store.put("/p", b"12345", overwrite=False)
+        return
+    assert (await store.put("/p", b"12345", overwrite=False)).etag == "e"
+    assert len(marks) == 1
 
 
 # --- markers ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import DeniedError, RejectedError, StoreError, UnavailableError
+from asynccommit.store import Info, Kind
 from asynccommit.stores.http import Response
 from asynccommit.stores.s3 import S3Store
 from asynccommit.stores.s3_credentials import OfMachine
@@ -323,6 +325,21 @@ async def test_profiles(options: dict[str, Any], expected: tuple[str, str]) -> N
 
 
 @pytest.mark.usefixtures("files")
+async def test_little_is_known_of_a_server_that_a_profile_names() -> None:
+    """That it is not AWS's own is known by the first request, and what the store says changes."""
+    direct = answering(found("e"))
+    store = new_s3(direct, key="", secret="", region="", profile="work")
+    assert store.traits.conditional_delete
+    await store.put("/p", b"")
+
+    assert store.traits.multipart is not None
+    assert not any((store.traits.conditional_delete, store.traits.conditions_proven))
+    assert not any((store.traits.multipart.matches, store.traits.multipart.abort_tells))
+    await store.delete_many([Info("/p", Kind.FILE, etag="e")])
+    assert "if-match" not in direct.seen[-1].headers
+
+
+@pytest.mark.usefixtures("files")
 def test_an_endpoint_of_one_service_is_found() -> None:
     """A profile may name endpoints by service."""
     assert Machine("services").config() == ("", "https://s3.example.com")
@@ -352,3 +369,40 @@ def test_what_is_shown_of_a_machine() -> None:
     assert machine.keys() == Keys("WORK", "hunter3", "session")
     assert "hunter3" not in f"{machine!r} {machine.keys()!r} {OfMachine(machine, Clock())!r}"
     assert not machine.stale()
+
+
+PROCESS = """
+import datetime, json, pathlib, sys
+counter = pathlib.Path(sys.argv[1])
+number = int(counter.read_text()) + 1 if counter.exists() else 1
+counter.write_text(str(number))
+end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=5)
+print(json.dumps({"Version": 1, "AccessKeyId": f"KEY{number}", "SecretAccessKey": "s",
+                  "SessionToken": "t", "Expiration": end.isoformat()}))
+"""
+
+
+async def test_keys_that_end_soon_are_renewed(files: Path) -> None:
+    """What a profile's process gives for five minutes is asked of it again, ahead of the end."""
+    (files / "process.py").write_text(PROCESS)
+    command = f"{sys.executable} {files / 'process.py'} {files / 'counter'}"
+    (files / "config").write_text(f"[profile short]\ncredential_process = {command}\n")
+    credential = OfMachine(Machine("short"), Clock())
+    await credential.renew()
+    first = credential.keys
+    await credential.renew()
+    then = credential.keys
+
+    assert first is not None
+    assert then is not None
+    assert first != then
+    assert (first.token, then.token) == ("t", "t")
+
+
+async def test_without_botocore_keys_can_still_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the search of the machine needs it, and says what to install."""
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    assert (await asked(key="K", secret="s"))[1] == "K"
+    assert (await asked(anon=True))[0] == "https://data.s3.us-east-1.amazonaws.com/p"
+    with pytest.raises(DeniedError, match=r"pip install 'asynccommit\[s3\]'"):
+        await asked()

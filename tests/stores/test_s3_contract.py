@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from asynccommit.errors import StoreError
-from asynccommit.store import Multipart
 from asynccommit.stores.s3 import S3Store
 from tests.support.contract import FLAT_RULES, RULES, Rule, name_of
 from tests.support.contract_multipart import MULTIPART_RULES, MultipartRule
@@ -33,7 +32,7 @@ KINDS: dict[str, dict[str, str]] = {
         "fs.s3a.paging.maximum": "7",
     },
     "moto, aiohttp": {"http_library": "aiohttp", "checksum": "none"},
-    "ministack": {"conditional_delete": "single"},
+    "ministack": {"conditional_delete": "single", "conditional_replace": "true"},
 }
 # Server -> rule that it breaks -> how.
 GAPS: dict[str, dict[str, str]] = {
@@ -53,7 +52,10 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[S3Store]:
     url = request.getfixturevalue(f"{server}_url")
     opened = open_s3(url, new_bucket(url), **KINDS[request.param])
     smallest = SMALLEST if server == "moto" else 0
-    opened.traits = replace(opened.traits, multipart=Multipart(smallest))
+    assert opened.traits.multipart is not None
+    opened.traits = replace(
+        opened.traits, multipart=opened.traits.multipart._replace(smallest=smallest)
+    )
     yield opened
     await opened.aclose()
 
@@ -86,6 +88,19 @@ async def test_multipart_contract(
 ) -> None:
     """The store keeps the rule of uploads."""
     await keep(rule, store, gaps)
+
+
+async def test_moto_passes_over_the_etag_of_a_completion(moto_url: str) -> None:
+    """Told to rely on it, the store replaces another's file: so it looks first unless it is."""
+    store = open_s3(moto_url, new_bucket(moto_url), conditional_replace=True)
+    try:
+        await store.put("/f", b"another")
+        upload_id = await store.create_upload("/f")
+        part = await store.put_part("/f", upload_id, 1, b"mine")
+        await store.complete_upload("/f", upload_id, [part], etag="0" * 32)
+        assert await store.get("/f", 10) == b"mine"
+    finally:
+        await store.aclose()
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in FLAT_RULES], ids=name_of)

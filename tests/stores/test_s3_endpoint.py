@@ -8,9 +8,9 @@ import pytest
 
 from asynccommit.errors import OptionError
 from asynccommit.host import this_host
-from asynccommit.stores.s3_endpoint import Place
+from asynccommit.stores.s3_endpoint import Place, Wanted, find_place
 from asynccommit.stores.s3_options import read_settings
-from asynccommit.urls import parse_url
+from asynccommit.urls import Address, parse_url
 
 KEYS = {"key": "AKID", "secret": "hunter2"}
 
@@ -144,7 +144,6 @@ def test_who_shares_a_limit() -> None:
     [
         ({}, "s3:///x", "names no bucket"),
         ({}, "s3://ab/x", "no name of a bucket"),
-        ({}, "s3://a:b@c/x", "no name of a bucket"),
         ({"region": "eu-west-1/evil"}, "s3://data/", "no name of a region"),
         ({"endpoint_url": "ftp://h"}, "s3://data/", "no URL of a service"),
         ({"endpoint_url": "http://user:hunter2@h"}, "s3://data/", "no URL of a service"),
@@ -157,5 +156,14 @@ def test_what_can_be_no_place(options: dict[str, Any], url: str, said: str) -> N
     """The error says what is wrong and never repeats what may be a secret."""
     with pytest.raises(OptionError, match=said) as caught:
         place(options, url=url)
+
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("authority", ["AKID:hunter2@data", "AKID:hunter2", "hunter2@data"])
+def test_keys_in_place_of_a_bucket_are_not_repeated(authority: str) -> None:
+    """Hadoop once took keys from URLs; the error says where they belong, and shows nothing."""
+    with pytest.raises(OptionError, match="give the options key and secret") as caught:
+        find_place(Address("s3a", authority, "/"), Wanted())
 
     assert "hunter2" not in str(caught.value)

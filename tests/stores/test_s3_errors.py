@@ -48,6 +48,7 @@ CALLS: dict[str, Call] = {
     "put_part": lambda store: store.put_part("/p", "u", 1, b"data"),
     "complete_upload": lambda store: store.complete_upload("/p", "u", PARTS),
     "complete new": lambda store: store.complete_upload("/p", "u", PARTS, overwrite=False),
+    "complete over": lambda store: store.complete_upload("/p", "u", PARTS, etag="e"),
     "abort_upload": lambda store: store.abort_upload("/p", "u"),
 }
 READS = ("get", "list", "list_tree", "list_uploads", "list_parts")
@@ -78,6 +79,15 @@ ANSWERS: list[tuple[str, Response, type[StoreError], str]] = [
     ("put new", error("ConditionalRequestConflict", 409), UnavailableError, "409"),
     ("complete new", error("PreconditionFailed", 412), ExistsError, "412"),
     ("complete new", error("ConditionalRequestConflict", 409), PreconditionError, "upload is gone"),
+    ("complete over", error("PreconditionFailed", 412), PreconditionError, "another file is there"),
+    (
+        "complete over",
+        error("NoSuchKey", 404),
+        PreconditionError,
+        "than the one to replace, or none",
+    ),
+    ("complete over", error("NoSuchUpload", 404), NotFoundError, "NoSuchUpload"),
+    ("complete over", error("AccessDenied", 403), DeniedError, "needs s3:PutObject$"),
     ("copy_if", error("PreconditionFailed", 412), PreconditionError, "412"),
     ("complete_upload", error("InvalidPart", 400), PreconditionError, "not sent, or sent again"),
     ("complete_upload", error("InvalidPartOrder", 400), PreconditionError, "InvalidPartOrder"),
@@ -128,7 +138,7 @@ async def test_what_an_answer_means(
         raise found
 
 
-@pytest.mark.parametrize("name", ["complete_upload", "complete new", "copy_if"])
+@pytest.mark.parametrize("name", ["complete_upload", "complete new", "complete over", "copy_if"])
 async def test_a_yes_that_was_a_no(name: str) -> None:
     """An answer that says 200 first and no in its body is that no, blanks before it or not."""
     known = {

@@ -85,6 +85,7 @@ def test_a_key_of_the_customers(key: str | bytes) -> None:
     "told,said",
     [
         ({"encryption": "CSE-KMS"}, "CSE"),
+        ({"encryption": KEY}, "say SSE-S3"),
         ({"encryption": "SSE-S3", "encryption_key": "k"}, "takes no key"),
         ({"encryption": "SSE-C", "encryption_key": "c2hvcnQ="}, "32 bytes"),
         ({"encryption": "SSE-C"}, "32 bytes"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import calendar
+import subprocess
+import sys
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -152,6 +154,30 @@ def test_a_new_day_and_new_keys_get_a_key_of_their_own() -> None:
 
     assert kept == [sign("GET", "/f", keys=keys, now=now) for keys, now in asked]
     assert kept[2]["x-amz-date"] == time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(DAY + 86400))
+
+
+WITHOUT = """
+import random, sys
+sys.modules["botocore"] = None
+from asynccommit.errors import UnsupportedError
+from asynccommit.stores import StoreSettings, open_store
+from asynccommit.urls import parse_url
+for options in ({}, {"key": "k", "secret": "s"}, {"anon": True}):
+    try:
+        open_store(parse_url("s3://data/"), StoreSettings(random.Random(), options=options))
+    except UnsupportedError as error:
+        print(error)
+"""
+
+
+def test_without_botocore_it_is_said_what_to_install() -> None:
+    """A store on S3 is refused when it is opened, whatever its credentials."""
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=False, timeout=120
+    )
+
+    assert ran.stderr == ""
+    assert ran.stdout.count("pip install 'asynccommit[s3]'") == 3
 
 
 def test_keys_show_no_secret() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
+from typing import Any
 
 import pytest
 
-from asynccommit.errors import OutcomeUnknownError, RejectedError
+from asynccommit.errors import OutcomeUnknownError, PreconditionError, RejectedError
 from asynccommit.parts import Part
 from asynccommit.stores.http import Response
-from tests.support.s3_answers import answering, bare, found, new_s3
+from tests.support.s3_answers import answering, bare, error, found, new_s3
 
 DATAS = [b"one", b"two"]
 MD5S = [hashlib.md5(data, usedforsecurity=False) for data in DATAS]
@@ -44,7 +45,8 @@ WHOLE = {"x_amz_checksum_crc32": "AAAAAA=="}
         (PLAIN, found(OTHER), False),
         (PLAIN, found(f"{OTHER}-2", **KMS), None),
         (PLAIN, found(f"{OTHER}-3", **KMS), False),
-        (PLAIN, found(OTHER, **KMS), None),
+        (PLAIN, found(OTHER, **KMS), False),
+        (CHECKED, found(OTHER, **WHOLE, **KMS), False),
         (PLAIN, found(f"{OTHER}-2", **SSE_C), None),
         (PLAIN, found("opaque"), None),
         (OPAQUE, found("opaque-2"), None),
@@ -95,6 +97,80 @@ async def test_a_completion_says_what_the_parts_are() -> None:
         "<Part><ETag>&quot;a&amp;b&quot;</ETag><PartNumber>2</PartNumber></Part>"
         "</CompleteMultipartUpload>"
     )
+
+
+YES = Response(
+    200,
+    {},
+    b"<CompleteMultipartUploadResult><ETag>&quot;new-1&quot;</ETag>"
+    b"</CompleteMultipartUploadResult>",
+)
+ELSEWHERE: dict[str, Any] = {"endpoint_url": "http://127.0.0.1:1"}
+
+
+@pytest.mark.parametrize("more", [{}, {**ELSEWHERE, "conditional_replace": "true"}])
+async def test_an_etag_is_a_condition_where_that_is_known_to_count(more: dict[str, Any]) -> None:
+    """On AWS, or where one says so, a completion that replaces an etag is one request."""
+    direct = answering(YES)
+    store = new_s3(direct, **more)
+    await store.complete_upload("/p", "u", PLAIN, overwrite=False, etag="old")
+
+    [sent] = direct.seen
+    assert store.traits.multipart is not None
+    assert store.traits.multipart.matches
+    assert sent.headers["if-match"] == '"old"'
+    assert "if-none-match" not in sent.headers
+
+
+async def test_elsewhere_it_is_looked_at_first() -> None:
+    """Another server may pass the condition over, or not know it, so the store looks as well."""
+    direct = answering(found("old"), error("NotImplemented", 501), YES)
+    store = new_s3(direct, **ELSEWHERE)
+    await store.complete_upload("/p", "u", PLAIN, etag="old")
+
+    assert store.traits.multipart is not None
+    assert not store.traits.multipart.matches
+    said = [(sent.method, sent.headers.get("if-match")) for sent in direct.seen]
+    assert said == [("HEAD", None), ("POST", '"old"'), ("POST", None)]
+
+
+@pytest.mark.parametrize("there", [found("other"), bare(404)])
+async def test_elsewhere_another_file_is_not_replaced(there: Response) -> None:
+    """What the look finds is the answer, and nothing is completed."""
+    direct = answering(there)
+    with pytest.raises(PreconditionError, match="another file is there than the one to replace"):
+        await new_s3(direct, **ELSEWHERE).complete_upload("/p", "u", PLAIN, etag="old")
+
+    assert [sent.method for sent in direct.seen] == ["HEAD"]
+
+
+async def test_a_token_goes_with_the_beginning_of_an_upload() -> None:
+    """It is metadata of the object to be, under the name that those of puts have."""
+    begun = b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>"
+    direct = answering(Response(200, {}, begun))
+    await new_s3(direct).create_upload("/p", token="mark")
+    await new_s3(direct).create_upload("/p")
+
+    tokens = [sent.headers.get("x-amz-meta-asynccommit-token") for sent in direct.seen]
+    assert tokens == ["mark", None]
+
+
+@pytest.mark.parametrize(
+    "there, expected",
+    [
+        (found("opaque", x_amz_meta_asynccommit_token="mine", **KMS), True),
+        (found(ETAG, x_amz_meta_asynccommit_token="other"), False),
+        (found(ETAG), False),
+        (bare(404), False),
+    ],
+)
+async def test_a_token_tells_whose_an_object_is(there: Response, expected: bool) -> None:
+    """Whatever etags are, and whatever other object has the same parts."""
+    direct = answering(there)
+    info = await new_s3(direct).completed("/p", PLAIN, "mine")
+
+    assert (info is not None) is expected
+    assert [sent.method for sent in direct.seen] == ["HEAD"]
 
 
 async def test_no_parts_make_no_file() -> None:

@@ -503,6 +503,29 @@ async def a_copy_may_ask_for_an_etag(store: MultipartStore, root: str) -> None:
 
 
 @rule
+async def a_copy_may_ask_for_what_it_replaces(store: MultipartStore, root: str) -> None:
+    """It takes the place of one version of a file: of another, or of nothing, it is refused."""
+    source, dest = f"{root}/a", f"{root}/b"
+    meant = await store.put(source, b"meant")
+    old = await store.put(dest, b"old")
+    assert meant.etag is not None
+    assert old.etag is not None
+    await store.copy_if(source, dest, meant.etag, replaces=old.etag)
+    assert await store.get(dest, LIMIT) == b"meant"
+    await store.put(dest, b"another")
+    with pytest.raises(PreconditionError):
+        await store.copy_if(source, dest, meant.etag, replaces=old.etag)
+    assert await store.get(dest, LIMIT) == b"another"
+    await store.delete(dest)
+    with pytest.raises(PreconditionError):
+        await store.copy_if(source, dest, meant.etag, replaces=old.etag)
+    await store.put(dest, b"old")
+    with pytest.raises(NotFoundError) as caught:
+        await store.copy_if(f"{root}/gone", dest, meant.etag, replaces=old.etag)
+    assert caught.value.path == f"{root}/gone"
+
+
+@rule
 async def uploads_keep_names_as_they_are(store: MultipartStore, root: str) -> None:
     """Spaces, percent signs, emoji and every other hostile name survive a whole upload."""
     made = []

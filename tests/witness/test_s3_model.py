@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from asynccommit.errors import StoreError
+from asynccommit.errors import NotFoundError, StoreError
+from asynccommit.multipart import MultipartStore
 from asynccommit.parts import Part
 from asynccommit.sim.s3.model import Rules
-from asynccommit.store import Info, Multipart, MultipartStore
+from asynccommit.store import Info, Multipart
 from asynccommit.stores.s3 import S3Store
 from tests.sim.s3.bench import open_store
 from tests.support.contract_multipart import parts_of, uploads_below
@@ -103,8 +104,9 @@ class Side:
         self.parts[which][number] = made
         return made.etag.strip('"')
 
-    async def complete(self, which: int, wrong: str, overwrite: bool) -> object:
+    async def complete(self, which: int, wrong: str, overwrite: bool, over: str) -> object:
         """Complete an upload, with the parts that were sent or others."""
+        etag = await self._etag(self.ids[which][0], over)
         sent = self.parts[which]
         parts = [sent[number] for number in sorted(sent)]
         if wrong == "more":
@@ -113,8 +115,19 @@ class Side:
             parts = parts[:-1]
         elif wrong == "turned":
             parts.reverse()
-        made = await self.store.complete_upload(*self.ids[which], parts, overwrite=overwrite)
+        made = await self.store.complete_upload(
+            *self.ids[which], parts, overwrite=overwrite, etag=etag
+        )
         return (made.path, made.etag)
+
+    async def _etag(self, path: str, over: str) -> str | None:
+        """Return an etag to be replaced: that of what is there, or another."""
+        if over != "what is there":
+            return "0" * 32 if over else None
+        try:
+            return (await self.store.head(path)).etag or "1" * 32
+        except NotFoundError:
+            return "2" * 32
 
     async def completed(self, which: int) -> object:
         """Look whether an upload has become the file."""
@@ -187,7 +200,8 @@ class Draw:
             return kind, which, number, rng.choice(DATAS)
         if kind == "complete":
             wrong = rng.choice(["", "", "", "more", "fewer", "turned"])
-            return kind, which, wrong, rng.random() < 0.6
+            over = rng.choice(["", "", "what is there", "another"])
+            return kind, which, wrong, rng.random() < 0.6, over
         if kind in ("abort", "sent") and self.ended and rng.random() < 0.3:
             return kind, rng.choice(self.ended)
         return kind, which
@@ -248,7 +262,9 @@ def test_the_model_answers_as_others_do(
     smallest = SMALLEST if name == "moto" else 0
 
     async def main() -> int:
-        server = open_s3(url, new_bucket(url), conditional_delete="single", checksum="none")
+        options = {"conditional_delete": "single", "checksum": "none"}
+        options["conditional_replace"] = str(name == "ministack")
+        server = open_s3(url, new_bucket(url), **options)
         server.traits = replace(server.traits, multipart=Multipart(smallest))
         try:
             model = open_store(Rules(smallest_part=smallest))

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import NotFoundError
-from asynccommit.store import BulkStore, Info, Kind, MultipartStore, Page, Store, Traits
+from asynccommit.multipart import MultipartStore
+from asynccommit.store import BulkStore, Info, Kind, Page, Store, Traits
 from asynccommit.wrappers.base import Call, Op, Wrapped
 
 METHODS = [

@@ -25,6 +25,9 @@ _KINDS: dict[str, type[StoreError]] = {
     "OperationAborted": UnavailableError,
     "RequestTimeout": UnavailableError,
 }
+# Of a completion: it has to be uploaded again, which only its writer can do; and nothing is there
+# that has the etag.
+_BARRED = frozenset({"ConditionalRequestConflict", "NoSuchKey"})
 _BY_STATUS: dict[int, type[StoreError]] = {
     401: DeniedError,
     403: DeniedError,
@@ -51,6 +54,6 @@ def translate(asked: Asked, answer: Refusal | LostError) -> StoreError:
 def _kind(asked: Asked, answer: Refusal) -> type[StoreError]:
     if answer.status == 412 and asked.new:
         return ExistsError
-    if answer.code == "ConditionalRequestConflict" and asked.method == "complete_upload":
-        return PreconditionError  # It has to be uploaded again, and only its writer can do that.
+    if asked.method == "complete_upload" and answer.code in _BARRED:
+        return PreconditionError
     return _KINDS.get(answer.code) or _BY_STATUS.get(answer.status, RejectedError)

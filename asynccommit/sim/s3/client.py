@@ -19,7 +19,8 @@ from asynccommit.errors import (
     StoreError,
     UnsupportedError,
 )
-from asynccommit.parts import Part, composite_etag
+from asynccommit.multipart import PartPage, Upload, UploadPage
+from asynccommit.parts import Part
 from asynccommit.sim.answers import Asked
 from asynccommit.sim.refusals import Refusal
 from asynccommit.sim.s3.answers import translate
@@ -33,19 +34,10 @@ from asynccommit.sim.s3.entries import (
 )
 from asynccommit.sim.s3.listing import Listing
 from asynccommit.sim.s3.model import ABSENT, ANY, Bucket, Listed, Object, Sent, Service
-from asynccommit.sim.s3.objects import check_key, composite_checksum
+from asynccommit.sim.s3.objects import check_key, is_made_of
 from asynccommit.sim.s3.uploads import decode_marker, encode_marker
 from asynccommit.sim.sending import Sender
-from asynccommit.store import (
-    Info,
-    Kind,
-    Multipart,
-    Page,
-    PartPage,
-    Traits,
-    Upload,
-    UploadPage,
-)
+from asynccommit.store import Info, Kind, Multipart, Page, Traits
 from asynccommit.urls import Address
 
 _WORKERS = 64
@@ -68,7 +60,8 @@ class SimS3Store(Sender):
             wanted, ``weather``, a ``Weather`` of the dialect ``S3``; ``patience``, the seconds
             after which an answer that never comes is given up; ``page``, the most entries of a
             page; ``checksum``, the algorithm of what uploads are checked by; ``workers``, the
-            requests in flight that are told to be taken gladly.
+            requests in flight that are told to be taken gladly; ``known``, false for a service of
+            which the store does not know whether it keeps conditions and what its aborts tell.
 
     Raises:
         OptionError: there is no bucket among the options.
@@ -79,7 +72,9 @@ class SimS3Store(Sender):
         self.bucket = _bucket(address, options)
         self._page: int | None = options.get("page")
         self._checksum = str(options.get("checksum", ""))
+        self._known = bool(options.get("known", True))
         rules = self.bucket.rules
+        bounds = rules.smallest_part, rules.largest_part, rules.most_parts
         self._traits = Traits(
             "simulated S3",
             directories=False,
@@ -89,11 +84,12 @@ class SimS3Store(Sender):
             rename_replaces=False,
             etag_survives_rename=False,
             conditional_rename=False,
+            conditions_proven=self._known,
             atomic_put=True,
             recursive_delete=False,
             bulk_delete=_BULK,
             conditional_delete=rules.conditional_deletes,
-            multipart=Multipart(rules.smallest_part, rules.largest_part, rules.most_parts),
+            multipart=Multipart(*bounds, True, self._known, self._known, bool(self._checksum)),
             put_tokens=True,
             longest_path=1025,
             workers=int(options.get("workers", _WORKERS)),
@@ -210,14 +206,21 @@ class SimS3Store(Sender):
         except NotFoundError:
             raise await self._missing(Asked("copy", source), source) from None
 
-    async def copy_if(self, source: str, dest: str, etag: str) -> None:
+    async def copy_if(
+        self, source: str, dest: str, etag: str, *, replaces: str | None = None
+    ) -> None:
         """See ``MultipartStore.copy_if``."""
         asked = Asked("copy_if", source, writes=True)
-        act = partial(self.bucket.copy_object, source[1:], dest[1:], source_if_match=etag)
+        if replaces is not None and not self._known:
+            await self._need_etag(Asked("copy_if", dest), replaces)
+        copy, look = self.bucket.copy_object, Asked("copy_if", source)
+        act = partial(copy, source[1:], dest[1:], source_if_match=etag, if_match=replaces or "")
         try:
             await self._ask(asked, "copy", dest, act)
         except NotFoundError:
-            raise await self._missing(Asked("copy_if", source), source) from None
+            if replaces is not None and await self._find(look, source) is not None:
+                raise PreconditionError("copy_if", source, f"nothing is at {dest}") from None
+            raise await self._missing(look, source) from None
 
     async def rename(
         self,
@@ -245,10 +248,12 @@ class SimS3Store(Sender):
 
     # --- parts ---------------------------------------------------------------------------------
 
-    async def create_upload(self, path: str) -> str:
+    async def create_upload(self, path: str, *, token: str | None = None) -> str:
         """See ``MultipartStore.create_upload``."""
         asked = Asked("create_upload", path, writes=True)
-        act = partial(self.bucket.create_upload, path[1:], algorithm=self._checksum)
+        marks = {} if token is None else {TOKEN: token}
+        begin = self.bucket.create_upload
+        act = partial(begin, path[1:], metadata=marks, algorithm=self._checksum)
         return await self._ask(asked, "create_upload", path, act)
 
     async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
@@ -260,23 +265,36 @@ class SimS3Store(Sender):
         return _part(await self._ask(asked, "put_part", path, act))
 
     async def complete_upload(
-        self, path: str, upload_id: str, parts: Sequence[Part], *, overwrite: bool = True
+        self,
+        path: str,
+        upload_id: str,
+        parts: Sequence[Part],
+        *,
+        overwrite: bool = True,
+        etag: str | None = None,
+        token: str | None = None,
     ) -> Info:
         """See ``MultipartStore.complete_upload``."""
-        asked = Asked("complete_upload", path, writes=True, new=not overwrite)
+        new = etag is None and not overwrite
+        asked = Asked("complete_upload", path, writes=True, new=new)
         listed = [Listed(at, part.etag, part.checksum) for at, part in enumerate(parts, 1)]
-        condition = "" if overwrite else ABSENT
-        args = path[1:], upload_id, listed
-        act = partial(self.bucket.complete, *args, if_none_match=condition)
+        if etag is not None and not self._known:
+            await self._need_etag(Asked("complete_upload", path), etag)
+        conditions = {"if_none_match": ABSENT if new else "", "if_match": etag or ""}
+        act = partial(self.bucket.complete, path[1:], upload_id, listed, **conditions)
         made = await self._ask(asked, "complete_upload", path, act)
         return Info(path, Kind.FILE, etag=made.etag)  # The answer says no more.
 
-    async def completed(self, path: str, parts: Sequence[Part]) -> Info | None:
+    async def completed(
+        self, path: str, parts: Sequence[Part], token: str | None = None
+    ) -> Info | None:
         """See ``MultipartStore.completed``."""
         found = await self._find(Asked("completed", path), path)
         if found is None:
             return None
-        is_it = _is_made_of(found, parts)
+        if token is not None:
+            return _shown(found) if found.metadata.get(TOKEN) == token else None
+        is_it = is_made_of(found, parts)
         if is_it is None:
             detail = "its etag is no MD5, and no checksum tells what it was made of"
             raise OutcomeUnknownError("completed", path, detail)
@@ -342,6 +360,12 @@ class SimS3Store(Sender):
         if not found.objects:
             raise NotFoundError(asked.method, path, "there is no such object")
 
+    async def _need_etag(self, asked: Asked, etag: str) -> None:
+        """Raise if something else is there than what is to be replaced."""
+        found = await self._find(asked, asked.path)
+        if found is None or found.etag != etag:
+            raise PreconditionError(asked.method, asked.path, "another file is there, or none")
+
     async def _missing(self, asked: Asked, path: str) -> StoreError:
         """Return the error for a path where no object is."""
         if path != "/":
@@ -370,15 +394,3 @@ def _shown(found: Object) -> Info:
 
 def _part(sent: Sent) -> Part:
     return Part(sent.etag, sent.algorithm, sent.checksum)
-
-
-def _is_made_of(found: Object, parts: Sequence[Part]) -> bool | None:
-    """Whether an object was made of ``parts``; ``None`` if that cannot be told."""
-    etag = composite_etag(parts)
-    if not found.encrypted or found.etag == etag:
-        return found.etag == etag
-    if not found.etag.endswith(f"-{len(parts)}"):
-        return False
-    if not found.checksum or any(part.algorithm != found.algorithm for part in parts):
-        return None
-    return found.checksum == composite_checksum(found.algorithm, parts)

@@ -126,7 +126,7 @@ class Bucket:
     ) -> Object:
         """Make an object, in the place of what is there."""
         check_key(key)
-        self._check(key, if_none_match, if_match)
+        self._need(key, if_none_match, if_match)
         checksum = checksum_of(algorithm, data)
         return self._place(
             key, data, self._etag(data), self._second(), metadata, algorithm, checksum
@@ -172,7 +172,7 @@ class Bucket:
             raise refuse("InvalidRequest", "The specified copy source is larger than allowed.")
         if source == key and metadata is None:
             raise refuse("InvalidRequest", "This copy request is illegal: it changes nothing.")
-        self._check(key, if_none_match, if_match)
+        self._need(key, if_none_match, if_match)
         kept = found.metadata if metadata is None else metadata
         checksum = checksum_of(found.algorithm, found.data)
         place = self._etag(found.data), self._second()
@@ -241,13 +241,13 @@ class Bucket:
         over = self.uploads.ended.get(upload_id)
         if over is not None and upload_id not in self.uploads.open:
             # Inferred: a condition is looked at before it is known to be a repetition.
-            self._check(key, if_none_match, "")
+            self._need(key, if_none_match, if_match)
             return self._repeated(over, key, parts)
         upload = self.uploads.find(key, upload_id)
         if upload.aborted:
             raise refuse("NoSuchUpload")
         chosen = upload.chosen(parts, self.rules)
-        self._check(key, if_none_match, if_match)
+        self._need(key, if_none_match, if_match)
         made = self._join(upload, chosen)
         ended = Ended(key, upload.serial, upload.algorithm, self.now(), made, tuple(parts))
         self.uploads.end(upload, ended)
@@ -260,6 +260,9 @@ class Bucket:
 
     def abort(self, key: str, upload_id: str) -> None:
         """End an upload, and forget its parts."""
+        over = self.uploads.ended.get(upload_id)
+        if not self.rules.abort_tells and over is not None and over.made is not None:
+            return
         upload = self.uploads.find(key, upload_id)
         ended = Ended(key, upload.serial, upload.algorithm, upload.initiated)
         self.uploads.end(upload, ended)
@@ -291,6 +294,10 @@ class Bucket:
 
     def _etag(self, data: bytes) -> str:
         return md5(self.new_id().encode() if self.rules.sse_kms else data).hex()
+
+    def _need(self, key: str, if_none_match: str, if_match: str) -> None:
+        if self.rules.conditional_writes:
+            self._check(key, if_none_match, if_match)
 
     def _check(self, key: str, if_none_match: str, if_match: str) -> None:
         found = self.objects.get(key)

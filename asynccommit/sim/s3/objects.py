@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from asynccommit.parts import Part
+from asynccommit.parts import Part, composite_etag
 from asynccommit.sim.gcs.checksums import crc32c
 from asynccommit.sim.s3.refusals import refuse
 
@@ -102,3 +102,15 @@ def check_key(key: str) -> None:
         raise refuse("KeyTooLongError")
     if not key:
         raise refuse("InvalidArgument", "A key has at least one character.")
+
+
+def is_made_of(found: Object, parts: Sequence[Part]) -> bool | None:
+    """Whether an object was made of ``parts``; ``None`` if that cannot be told."""
+    etag = composite_etag(parts)
+    if not found.encrypted or found.etag == etag:
+        return found.etag == etag
+    if not found.etag.endswith(f"-{len(parts)}"):
+        return False
+    if not found.checksum or any(part.algorithm != found.algorithm for part in parts):
+        return None
+    return found.checksum == composite_checksum(found.algorithm, parts)

@@ -27,6 +27,8 @@ class Rules(NamedTuple):
         late_parts: a part that was on its way when its upload was aborted is kept, and has to be
             aborted again.
         conditional_deletes: deletes can have conditions; if not, they are not looked at.
+        conditional_writes: likewise what makes an object of data or of parts. S3 looks at them.
+        abort_tells: the abort of a completed upload finds none, as on S3; else it says yes.
     """
 
     smallest_part: int = 5 << 20
@@ -37,6 +39,8 @@ class Rules(NamedTuple):
     remembers: float = 60.0
     late_parts: bool = True
     conditional_deletes: bool = True
+    conditional_writes: bool = True
+    abort_tells: bool = True
 
 
 @dataclass(slots=True)

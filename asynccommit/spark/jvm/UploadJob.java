@@ -26,18 +26,23 @@ final class UploadJob extends JobSide {
     Map request = super.request(what, conf);
     request.put("committer", UploadTask.nameOf(task.hadoop));
     if (!layout.attemptDir.toString().contains("/__magic_job-")) {
-      request.put("pending", working.fs.makeQualified(staging()).toUri().toString());
+      Path users = up(layout.attemptDir, 4); // <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>
+      request.put("pending", text(working, users.getParent()));
+      request.put("user", users.getName()); // as Hadoop has it, which may be another than Python's
     }
     return request;
   }
 
-  /** Returns what {@code fs.s3a.committer.staging.tmp.path} names, without the parts of user and job. */
-  private Path staging() {
-    Path path = layout.attemptDir; // <tmp>/<user>/<uuid>/staging-uploads/_temporary/<attempt>
-    for (int i = 0; i < 5; i++) {
-      path = path.getParent();
+  private static Path up(Path path, int levels) {
+    Path at = path;
+    for (int i = 0; i < levels; i++) {
+      at = at.getParent();
     }
-    return path;
+    return at;
+  }
+
+  private static String text(Disk disk, Path path) {
+    return disk.fs.makeQualified(path).toUri().toString();
   }
 
   void setup(Set overwrite, boolean dynamic, Configuration conf) throws Exception {

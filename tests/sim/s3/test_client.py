@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from asynccommit.multipart import MultipartStore
 from asynccommit.sim.faults import Climate, Fault, Weather
 from asynccommit.sim.latency import Latency
 from asynccommit.sim.s3.client import SimS3Store
 from asynccommit.sim.s3.dialect import S3
 from asynccommit.sim.s3.model import Rules
-from asynccommit.store import MultipartStore
 from asynccommit.stores import StoreSettings, wrap
 from asynccommit.wrappers.base import Policy, Wrapped
 from asynccommit.wrappers.limit import Limit
@@ -23,7 +23,11 @@ from asynccommit.wrappers.retry import Retry
 from asynccommit.wrappers.stats import Stats
 from tests.sim.s3.bench import open_store
 from tests.support.contract import FLAT_RULES, Rule, name_of
-from tests.support.contract_multipart import MULTIPART_RULES, MultipartRule
+from tests.support.contract_multipart import (
+    MULTIPART_RULES,
+    MultipartRule,
+    completing_may_ask_for_an_etag,
+)
 
 SMALL = Rules(smallest_part=16)
 KINDS: dict[str, tuple[Rules, dict[str, Any]]] = {
@@ -34,6 +38,7 @@ KINDS: dict[str, tuple[Rules, dict[str, Any]]] = {
     "keys of the customer": (SMALL._replace(sse_kms=True), {"checksum": "SHA256"}),
     "forgets at once": (SMALL._replace(remembers=0.0), {}),
     "deletes without conditions": (SMALL._replace(conditional_deletes=False), {}),
+    "not known": (SMALL, {"known": False}),
     "slow": (SMALL, {"latency": Latency("uniform", 0.0, 0.001)}),
 }
 POLICIES: dict[str, Callable[[SimS3Store], list[Policy]]] = {
@@ -72,3 +77,12 @@ async def test_contract_of_uploads(rule: MultipartRule, store: MultipartStore) -
     """The store keeps the rules of those that take files in parts."""
     await store.mkdir("/root")
     await rule(store, "/root")
+
+
+async def test_a_service_that_passes_conditions_over_is_looked_at_first() -> None:
+    """Where nothing is known of a service, the store itself sees that an etag is there."""
+    store = open_store(SMALL._replace(conditional_writes=False), known=False)
+    bounds = store.traits.multipart
+    assert bounds is not None
+    assert not any((bounds.matches, bounds.abort_tells, store.traits.conditions_proven))
+    await completing_may_ask_for_an_etag(store, "/root")

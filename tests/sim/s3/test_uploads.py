@@ -116,8 +116,41 @@ def test_conditions_hold_for_the_object_that_is_made() -> None:
     assert bucket.is_open("f", upload_id)
     bucket.complete("f", upload_id, listed, if_match=old.etag)
     refused(
+        "PreconditionFailed", lambda: bucket.complete("f", upload_id, listed, if_match=old.etag)
+    )
+    refused(
         "PreconditionFailed", lambda: bucket.complete("f", upload_id, listed, if_none_match="*")
     )
+
+
+def test_nothing_has_an_etag() -> None:
+    """What is to replace an object that is not there finds none, and the upload stays."""
+    bucket = new_bucket(SMALL)
+    upload_id, parts = begin(bucket, b"1")
+    refused("NoSuchKey", lambda: bucket.complete("f", upload_id, named(parts), if_match="0"))
+    assert bucket.is_open("f", upload_id)
+
+
+def test_a_service_may_pass_conditions_over() -> None:
+    """One that does replaces whatever is there, by data and by parts, and says yes."""
+    bucket = new_bucket(SMALL._replace(conditional_writes=False))
+    bucket.put("f", b"old")
+    bucket.put("f", b"new", if_none_match="*")
+    upload_id, parts = begin(bucket, b"1")
+    bucket.complete("f", upload_id, named(parts), if_none_match="*", if_match="0")
+    assert bucket.head("f").data == b"1"
+
+
+def test_a_service_may_say_yes_to_the_abort_of_what_was_completed() -> None:
+    """One that does leaves the object; of an aborted upload it says that there is none."""
+    bucket = new_bucket(SMALL._replace(abort_tells=False))
+    upload_id, parts = begin(bucket, b"1")
+    bucket.complete("f", upload_id, named(parts))
+    bucket.abort("f", upload_id)
+    assert bucket.head("f").data == b"1"
+    other, _ = begin(bucket, b"2")
+    bucket.abort("f", other)
+    refused("NoSuchUpload", lambda: bucket.abort("f", other))
 
 
 def test_an_upload_ends_once() -> None:

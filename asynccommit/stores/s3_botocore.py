@@ -1,0 +1,72 @@
+"""The signer of the AWS tools, asked step by step.
+
+As a whole it asks the clock of the machine, and makes a request object of its own that costs more
+than the signature. Only ``s3_sign`` imports this module: botocore may be missing.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.auth import S3SigV4Auth
+from botocore.compat import HTTPHeaders
+from botocore.credentials import Credentials
+
+_ALGORITHM = "AWS4-HMAC-SHA256"
+
+
+class Auth(S3SigV4Auth):  # type: ignore[misc]
+    """Botocore's signer, which computes the key of a day once."""
+
+    _day = ""
+    _key = b""
+
+    def said(self, verb: str, url: str, headers: Mapping[str, str], date: str) -> str:
+        """Return the header that says who asks.
+
+        Args:
+            verb: in capitals.
+            url: whole, encoded, its query sorted.
+            headers: by lower-case name; the digest of the body is among them.
+            date: as the header ``x-amz-date`` has it.
+        """
+        asked = _Asked(verb, url, headers, date)
+        signed = self.headers_to_sign(asked)
+        text = self.string_to_sign(asked, self.canonical_request(asked))
+        return (
+            f"{_ALGORITHM} Credential={self.scope(asked)}, "
+            f"SignedHeaders={self.signed_headers(signed)}, Signature={self.signature(text, asked)}"
+        )
+
+    def signature(self, string_to_sign: str, request: Any) -> str:
+        """See ``SigV4Auth``."""
+        day = request.context["timestamp"][:8]
+        if day != self._day:
+            key = b"AWS4" + self.credentials.secret_key.encode()
+            for part in (day, self._region_name, self._service_name, "aws4_request"):
+                key = hmac.digest(key, part.encode(), "sha256")
+            self._day, self._key = day, key
+        return hmac.digest(self._key, string_to_sign.encode(), "sha256").hex()
+
+
+def new_auth(access: str, secret: str, region: str) -> Auth:
+    """Return the signer of one key."""
+    return Auth(Credentials(access, secret), "s3", region)
+
+
+class _Asked:
+    """What botocore's signer reads of a request."""
+
+    __slots__ = ("body", "context", "headers", "method", "params", "url")
+
+    def __init__(self, verb: str, url: str, headers: Mapping[str, str], date: str) -> None:
+        self.method = verb
+        self.url = url
+        self.headers = HTTPHeaders()
+        for name, value in headers.items():
+            self.headers[name] = value
+        self.params: Mapping[str, str] | None = None  # they are in the URL
+        self.body = b""  # its digest is among the headers
+        self.context = {"timestamp": date}
