@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import shlex
 
-from asynccommit.job import Layout
+from asynccommit.job import TEMPORARY, Layout
+from asynccommit.upload_job import StagingLayout
+from asynccommit.upload_options import NAME, STAGING_PATH
 from asynccommit.urls import Address
+
+STAGING = "staging"
+"""What stands in ``_temporary`` for the pending sets of all staging jobs of a destination."""
 
 
 def command(verb: str, dest: Address, *flags: str) -> str:
@@ -19,7 +24,18 @@ def job_command(verb: str, layout: Layout, *flags: str) -> str:
     named = ["--job-id", layout.job_id]
     if layout.attempt:
         named += ["--attempt", str(layout.attempt)]
-    return command(verb, layout.dest, *named, *flags)
+    return command(verb, layout.dest, *named, *flags, *_options(layout))
+
+
+def _options(layout: Layout) -> list[str]:
+    """Return the options without which nobody finds the job: those of staging are elsewhere."""
+    if not isinstance(layout, StagingLayout):
+        return []
+    said = ["-o", f"{NAME}={layout.committer}"]
+    above = layout.tmp.path.rpartition("/")[0] or "/"
+    if layout.tmp.at(above) != layout.dest.child(TEMPORARY, STAGING):
+        said += ["-o", f"{STAGING_PATH}={layout.tmp.at(above)}"]
+    return said
 
 
 def quoted(word: str) -> str:

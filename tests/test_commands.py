@@ -9,7 +9,9 @@ import pytest
 
 from asynccommit.commands import command, job_command, quoted
 from asynccommit.job import Layout
-from asynccommit.urls import Address
+from asynccommit.options import Options
+from asynccommit.upload_job import MagicLayout, StagingLayout
+from asynccommit.urls import Address, parse_url
 
 
 def test_a_job_is_named() -> None:
@@ -20,6 +22,29 @@ def test_a_job_is_named() -> None:
     assert job_command("abort", Layout(dest, "j", 2), "--rollback") == (
         f"asynccommit abort {dest} --job-id j --attempt 2 --rollback"
     )
+
+
+@pytest.mark.parametrize("tmp", ["s3://b/tmp dir/alice", "file:/tmp/alice", "s3://b/alice"])
+def test_a_staging_job_says_where_it_is(tmp: str) -> None:
+    """Committer and place are options, read by the same reader as a user's; magic needs none."""
+    dest, place = parse_url("s3://b/t"), parse_url(tmp)
+    layout = StagingLayout(dest, "j", committer="partitioned", tmp=place)
+    words = shlex.split(job_command("abort", layout, "--rollback"))
+    said = dict(word.split("=", 1) for word in words if "=" in word)
+    uploads = Options.from_conf(said).uploads
+
+    assert words[:6] == ["asynccommit", "abort", "s3://b/t", "--job-id", "j", "--rollback"]
+    assert uploads.committer == "partitioned"
+    assert parse_url(str(uploads.staging_path)).child("alice") == place
+    assert job_command("resume", MagicLayout(dest, "j")) == "asynccommit resume s3://b/t --job-id j"
+
+
+def test_a_staging_job_with_its_data_needs_no_place() -> None:
+    """There it is looked for anyway."""
+    dest = parse_url("s3://b/t")
+    layout = StagingLayout(dest, "j", tmp=dest.child("_temporary", "staging", "alice"))
+
+    assert job_command("abort", layout).endswith("--job-id j -o fs.s3a.committer.name=directory")
 
 
 @pytest.mark.parametrize("name", ["a b", "it's", "$HOME", "ö", "-rf", "a;b", "`x`", "a\\b"])

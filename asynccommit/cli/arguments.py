@@ -14,6 +14,7 @@ from asynccommit.cli.output import Output
 from asynccommit.errors import OptionError
 from asynccommit.options import Options
 from asynccommit.report.jobs import layout_of
+from asynccommit.report.upload_places import magic_layout_of
 from asynccommit.urls import Address, parse_url
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="The destination: a path or a URL.")]
@@ -53,7 +54,7 @@ def absolute(text: str) -> Address:
 def destination(url: str) -> Address:
     """Read a destination. Raises ``UrlError``, and ``OptionError`` for a place inside of a job."""
     dest = absolute(url)
-    layout = layout_of(dest)
+    layout = layout_of(dest) or magic_layout_of(dest)
     if layout is not None:
         raise OptionError(
             f"{dest} is inside of a job: give the destination {layout.dest} and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from asynccommit.api import StorageOptions
 from asynccommit.cli.output import Output
@@ -12,13 +12,13 @@ from asynccommit.commands import job_command
 from asynccommit.engine import submit
 from asynccommit.errors import CommitError, NotFoundError
 from asynccommit.job import Layout
+from asynccommit.options import Options
 from asynccommit.report.jobs import (
     FoundJob,
     NothingThereError,
     SeveralJobsError,
     choose,
-    find_jobs,
-    open_place,
+    find_jobs_at,
 )
 from asynccommit.report.plain import count_of
 from asynccommit.urls import Address
@@ -36,6 +36,7 @@ class Meant:
         job_id: the job, if it is named.
         attempt: the job attempt, if it is named.
         flags: what else stands after the verb.
+        options: say where staging keeps pending sets.
     """
 
     verb: str
@@ -43,6 +44,7 @@ class Meant:
     job_id: str | None
     attempt: int | None
     flags: tuple[str, ...] = ()
+    options: Options = field(default_factory=Options)
 
 
 def find(
@@ -64,7 +66,7 @@ def find(
         SeveralJobsError: more than one is there that the verb is for.
     """
     dest, job_id, attempt = meant.dest, meant.job_id, meant.attempt
-    found = submit(_jobs(dest, storage))
+    found = submit(find_jobs_at(dest, storage, meant.options, job_id))
     try:
         job = choose(_narrowed(found, job_id, wanted), dest, job_id, attempt)
     except SeveralJobsError as error:
@@ -109,8 +111,3 @@ def _narrowed(
     if job_id is not None:
         return found
     return [job for job in found if not job.classic and wanted(job)] or found
-
-
-async def _jobs(dest: Address, storage: StorageOptions) -> list[FoundJob]:
-    async with open_place(dest, storage) as store:
-        return await find_jobs(store, dest)

@@ -15,7 +15,7 @@ from asynccommit.commands import command, job_command
 from asynccommit.engine import submit
 from asynccommit.errors import AsyncCommitError
 from asynccommit.job import Layout
-from asynccommit.report.jobs import look_at, open_place
+from asynccommit.report.jobs import look_at, open_stores
 from asynccommit.report.status import JobView, view
 from asynccommit.results import State
 
@@ -82,6 +82,6 @@ def _what_is_left(layout: Layout, storage: StorageOptions) -> str:
 
 
 async def _look(layout: Layout, storage: StorageOptions) -> JobView | None:
-    async with open_place(layout.dest, storage) as store:
-        job = await look_at(store, layout)
-        return None if job is None else await view(store, job)
+    async with open_stores(layout, storage) as (store, pending):
+        job = await look_at(pending, layout)
+        return None if job is None else await view(store, job, pending)

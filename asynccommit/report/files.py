@@ -35,6 +35,15 @@ class Rename:
 
 
 @dataclass(frozen=True, slots=True)
+class Completion:
+    """One upload to complete: the URL of its file, its id, and the file's bytes."""
+
+    dest: str
+    upload_id: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """What is at a path.
 
@@ -44,6 +53,7 @@ class Inspection:
         facts: what is to be said of it; JSON values.
         tasks: of a job, one row a manifest.
         renames: the first of the files that a commit would move.
+        uploads: the first of those that a commit would complete.
         problems: why a commit would be refused.
         parts: of a destination, its jobs and its marker.
     """
@@ -53,6 +63,7 @@ class Inspection:
     facts: Mapping[str, Any] = field(default_factory=dict)
     tasks: Sequence[Mapping[str, Any]] = ()
     renames: Sequence[Rename] = ()
+    uploads: Sequence[Completion] = ()
     problems: Sequence[str] = ()
     parts: Sequence[Inspection] = ()
 

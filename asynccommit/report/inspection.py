@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from asynccommit.api import StorageOptions
 from asynccommit.committers.manifest import ManifestCommitter
@@ -21,6 +21,7 @@ from asynccommit.formats.manifest import (
 )
 from asynccommit.host import this_host
 from asynccommit.job import SUCCESS, TEMPORARY, Layout
+from asynccommit.multipart import MultipartStore
 from asynccommit.options import Options
 from asynccommit.parallel import for_each
 from asynccommit.report.files import (
@@ -43,8 +44,11 @@ from asynccommit.report.jobs import (
 )
 from asynccommit.report.plain import count_of
 from asynccommit.report.status import view
+from asynccommit.report.upload_inspection import inspect_uploads
+from asynccommit.report.upload_places import upload_place_of
 from asynccommit.stages.load import decode_entries
 from asynccommit.store import Kind, Store
+from asynccommit.upload_job import UploadLayout
 from asynccommit.urls import Address
 
 
@@ -72,6 +76,9 @@ async def inspect(place: Address, storage: StorageOptions = None) -> Inspection:
 
 async def _directory(store: Store, place: Address) -> Inspection:
     layout = layout_of(place)
+    dest = upload_place_of(place) if store.traits.multipart is not None else None
+    if dest is not None:
+        return await _destination(store, dest, place.path)
     if layout is not None:
         found = await look_at(store, layout)
         if found is None:
@@ -87,7 +94,7 @@ async def _directory(store: Store, place: Address) -> Inspection:
 
 
 async def _destination(store: Store, dest: Address, only: str | None = None) -> Inspection:
-    jobs = [job for job in await find_jobs(store, dest) if only in (None, job.layout.job_dir)]
+    jobs = [job for job in await find_jobs(store, dest) if only is None or _is_in(job, only)]
     parts = [_classic(job) if job.classic else await _job(store, job) for job in jobs]
     facts = {"jobs": len(jobs)}
     marker = dest.child(SUCCESS)
@@ -103,6 +110,12 @@ async def _marker(store: Store, place: Address) -> Inspection:
         return read_success(await store.get(place.path, MAX_MANIFEST_BYTES), place)
     except ManifestError as error:
         return Inspection("success", str(place), problems=[str(error)])
+
+
+def _is_in(job: FoundJob, directory: str) -> bool:
+    """Whether a directory is a job's, or one that it is in or that is in it."""
+    own = job.layout.attempt_dir if isinstance(job.layout, UploadLayout) else job.layout.job_dir
+    return f"{own}/".startswith(f"{directory}/") or f"{directory}/".startswith(f"{own}/")
 
 
 def _classic(job: FoundJob) -> Inspection:
@@ -171,6 +184,8 @@ async def _head(store: Store, path: str) -> tuple[Kind, int] | None:
 
 async def _job(store: Store, job: FoundJob) -> Inspection:
     """Return a job attempt: its manifests, and what the preflight says to them all."""
+    if isinstance(job.layout, UploadLayout):
+        return await inspect_uploads(cast(MultipartStore, store), job)
     layout = job.layout
     look = _Look(store, layout)
     infos = await children(store, layout.manifests_dir)
@@ -186,7 +201,7 @@ async def _job(store: Store, job: FoundJob) -> Inspection:
     if not problems:
         problems += await _refusal(store, layout, facts)
     place = layout.dest.at(layout.attempt_dir)
-    return Inspection("job", str(place), facts, look.tasks, look.renames, problems)
+    return Inspection("job", str(place), facts, look.tasks, look.renames, problems=problems)
 
 
 def _facts_of(job: FoundJob, look: _Look) -> dict[str, Any]:

@@ -10,15 +10,19 @@ from dataclasses import dataclass, replace
 from asynccommit.api import OptionsLike, StorageOptions, open_committer
 from asynccommit.committers import Committer
 from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.committers.uploads import UploadCommitter
 from asynccommit.errors import AsyncCommitError, NotFoundError, PreconditionError
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.host import this_host
 from asynccommit.job import ENDED, MANIFEST_SUFFIX, RECORD, TEMPORARY, Layout
+from asynccommit.options import Options
 from asynccommit.parallel import list_all
+from asynccommit.report.upload_places import Seen, find_staged, find_uploads_jobs, see
 from asynccommit.stages.standing import is_blank, is_end
 from asynccommit.store import Info, Store
 from asynccommit.stores import StoreSettings, open_store
-from asynccommit.urls import Address
+from asynccommit.upload_job import StagingLayout, UploadLayout
+from asynccommit.urls import Address, parse_url
 from asynccommit.wrappers.base import Wrapped
 
 OLDER = "manifest_"
@@ -52,9 +56,10 @@ class FoundJob:
     Attributes:
         layout: its paths.
         present: whether its directory is there.
-        manifests: how many tasks have committed.
+        manifests: how many tasks have committed: manifests, or pending sets.
         begun: whether a job commit has begun.
         ended: whether a commit or rollback of it has ended, and its clean-up died half-way.
+        closed: an abort of it has begun, and died half-way or is under way.
         modified: when its directory changed last, seconds since the epoch; 0.0 if unknown.
         staged: whether tasks staged files for places outside of the destination.
         classic: it is a job of Hadoop's classic FileOutputCommitter, which has no manifests.
@@ -65,6 +70,7 @@ class FoundJob:
     manifests: int = 0
     begun: bool = False
     ended: bool = False
+    closed: bool = False
     modified: float = 0.0
     staged: bool = False
     classic: bool = False
@@ -74,6 +80,16 @@ class FoundJob:
         """The job id, and the attempt if it is not the first."""
         attempt = f", attempt {self.layout.attempt}" if self.layout.attempt else ""
         return self.layout.job_id + attempt
+
+    @property
+    def committer(self) -> str:
+        """The name of the committer that it is of."""
+        return committer_of(self.layout)
+
+
+def committer_of(layout: Layout) -> str:
+    """Return the name of the committer that has jobs where this one is."""
+    return layout.committer if isinstance(layout, UploadLayout) else "manifest"
 
 
 @asynccontextmanager
@@ -87,19 +103,38 @@ async def open_place(place: Address, storage: StorageOptions = None) -> AsyncIte
 
 
 @asynccontextmanager
+async def open_stores(
+    layout: Layout, storage: StorageOptions = None
+) -> AsyncIterator[tuple[Wrapped, Wrapped]]:
+    """Open the store of a job's destination, and that of its own files. See ``open_place``."""
+    async with open_place(layout.dest, storage) as store:
+        if not isinstance(layout, UploadLayout) or layout.pending.same_store(layout.dest):
+            yield store, store
+            return
+        async with open_place(layout.pending, storage) as pending:
+            yield store, pending
+
+
+@asynccontextmanager
 async def open_layout(
     layout: Layout, options: OptionsLike, storage: StorageOptions = None
 ) -> AsyncIterator[Committer]:
     """Open the committer of a job that was found, in the layout that it was found in."""
+    staging = layout.tmp if isinstance(layout, StagingLayout) else None
     opened = open_committer(
         str(layout.dest),
         layout.job_id,
         attempt=layout.attempt,
         options=options,
         storage_options=storage,
+        committer=layout.committer if isinstance(layout, UploadLayout) else None,
+        pending=None if staging is None else str(staging),
     )
     async with opened as committer:
-        if isinstance(committer, ManifestCommitter):
+        if isinstance(layout, UploadLayout):
+            if isinstance(committer, UploadCommitter):
+                committer.layout = layout
+        elif isinstance(committer, ManifestCommitter):
             committer.layout = layout
         yield committer
 
@@ -107,13 +142,41 @@ async def open_layout(
 async def find_jobs(store: Store, dest: Address) -> list[FoundJob]:
     """Return the job attempts under a destination, in order of their names.
 
-    Directories that are no job's are passed over. Raises ``StoreError``.
+    Directories that are no job's are passed over, and so are jobs of the staging committers whose
+    pending sets are not below the destination. Raises ``StoreError``.
     """
     found: list[FoundJob] = []
     for info in await children(store, Layout(dest, "any").temporary):
         if info.is_dir:
             found += await _attempts(store, dest, info.path.rpartition("/")[2])
+    if store.traits.multipart is not None:
+        found += [_found(seen) for seen in await find_uploads_jobs(store, dest)]
     return sorted(found, key=lambda job: (job.layout.job_id, job.layout.attempt))
+
+
+async def find_jobs_at(
+    dest: Address, storage: StorageOptions, options: Options, job_id: str | None
+) -> list[FoundJob]:
+    """Return the job attempts under a destination, and those elsewhere that options lead to.
+
+    Args:
+        dest: the destination.
+        storage: options of the store.
+        options: say where staging keeps pending sets.
+        job_id: the job that is meant, if one is: others may be of other destinations there.
+
+    Raises ``StoreError``.
+    """
+    async with open_place(dest, storage) as store:
+        found = await find_jobs(store, dest)
+        place = options.uploads.staging_path
+        if store.traits.multipart is None or place is None or job_id is None:
+            return found
+    there = parse_url(place)
+    async with open_place(there, storage) as pending:
+        staged = [_found(seen) for seen in await find_staged(pending, dest, there, job_id)]
+    known = {job.layout.attempt_dir for job in found}
+    return found + [job for job in staged if job.layout.attempt_dir not in known]
 
 
 async def find_rubbish(store: Store, dest: Address) -> dict[str, Layout]:
@@ -185,10 +248,13 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
     """Return what is known of a job attempt, ``None`` if its directory is no job's.
 
     Args:
-        store: where it is.
+        store: where its own files are.
         layout: its paths.
         modified: what the store says of its directory.
     """
+    if isinstance(layout, UploadLayout):
+        seen = await see(store, layout)
+        return None if seen is None else _found(seen)
     paths = [info.path for info in await children(store, layout.attempt_dir)]
     names = {path.rpartition("/")[2] for path in paths}
     if not names & {"manifests", "tasks", RECORD}:
@@ -202,6 +268,18 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         ended=any(is_end(layout, path) for path in paths),
         modified=modified,
         staged=bool(await children(store, layout.absolute_dir)),
+    )
+
+
+def _found(seen: Seen) -> FoundJob:
+    return FoundJob(
+        seen.layout,
+        present=True,
+        manifests=seen.sets,
+        begun=seen.begun,
+        ended=seen.ended,
+        closed=seen.closed,
+        modified=seen.modified,
     )
 
 

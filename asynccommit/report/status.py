@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from asynccommit.api import StorageOptions
 from asynccommit.commands import job_command
@@ -13,32 +13,29 @@ from asynccommit.errors import AsyncCommitError, CommitError, NotFoundError
 from asynccommit.formats.manifest import MAX_MANIFEST_BYTES, SUFFIX, decode_manifest
 from asynccommit.host import this_host
 from asynccommit.job import Layout
+from asynccommit.multipart import MultipartStore
 from asynccommit.options import Options
 from asynccommit.parallel import for_each, walk
+from asynccommit.report.advice import Advice, on_abort, on_resume
 from asynccommit.report.jobs import (
     FoundJob,
     NothingThereError,
     children,
-    find_jobs,
+    committer_of,
+    find_jobs_at,
     find_rubbish,
     open_place,
+    open_stores,
 )
-from asynccommit.report.plain import count_of
+from asynccommit.report.upload_status import look_at_uploads
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.load import decode_entries
 from asynccommit.store import Store
+from asynccommit.upload_job import UploadLayout
 from asynccommit.urls import Address
 
 _AT_ONCE = 8
 """Jobs looked at at the same time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """What a verb would do to a job, and the command; no command if there is nothing to do."""
-
-    does: str
-    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +61,11 @@ class JobView:
     abort: Advice = field(default_factory=lambda: Advice(""))
 
     @property
+    def committer(self) -> str:
+        """The name of the committer that it is of."""
+        return committer_of(self.layout)
+
+    @property
     def name(self) -> str:
         """The job id, and the attempt if it is not the first."""
         attempt = f", attempt {self.layout.attempt}" if self.layout.attempt else ""
@@ -74,6 +76,7 @@ class JobView:
         named = {"job_id": self.layout.job_id, "attempt": self.layout.attempt}
         return {
             **(named if self.status is None else self.status.to_json()),
+            "committer": self.committer,
             "age": self.age,
             "silent": self.silent,
             "problem": self.problem,
@@ -108,8 +111,21 @@ class Situation:
         }
 
 
-async def look_under(dest: Address, storage: StorageOptions = None) -> Situation:
+async def look_under(
+    dest: Address,
+    storage: StorageOptions = None,
+    options: Options | None = None,
+    job_id: str | None = None,
+    attempt: int | None = None,
+) -> Situation:
     """Return what is under a destination; changes nothing.
+
+    Args:
+        dest: the destination.
+        storage: options of the store.
+        options: say where staging keeps pending sets.
+        job_id: the only job to look at; all by default.
+        attempt: the only attempt to look at; all by default.
 
     Raises ``NothingThereError`` if there is no such directory, and ``StoreError``.
     """
@@ -117,36 +133,50 @@ async def look_under(dest: Address, storage: StorageOptions = None) -> Situation
         try:
             await store.head(dest.path)
         except NotFoundError:
-            raise NothingThereError(f"there is nothing at {dest}") from None
-        found = await find_jobs(store, dest)
+            elsewhere = options is not None and options.uploads.staging_path is not None
+            if not elsewhere:  # else nothing need be there before the commit
+                raise NothingThereError(f"there is nothing at {dest}") from None
+        there = await find_jobs_at(dest, storage, options or Options(), job_id)
+        found = [job for job in there if _is_meant(job.layout, job_id, attempt)]
         views: dict[str, JobView] = {}
 
         async def look(job: FoundJob) -> None:
-            views[job.layout.attempt_dir] = await view(store, job)
+            async with open_stores(job.layout, storage) as (_, pending):
+                views[job.layout.attempt_dir] = await view(store, job, pending)
 
         ours = [job for job in found if not job.classic]
         await for_each(ours, look, workers=_AT_ONCE)
+        rubbish = await find_rubbish(store, dest)
         return Situation(
             dest,
             [views[job.layout.attempt_dir] for job in ours],
             {
                 path: job_command("abort", layout)
-                for path, layout in (await find_rubbish(store, dest)).items()
+                for path, layout in rubbish.items()
+                if _is_meant(layout, job_id, attempt)
             },
             [job.layout.job_id for job in found if job.classic],
         )
 
 
-async def view(store: Store, job: FoundJob) -> JobView:
-    """Return how far a job is; what cannot be read is a problem, not an error."""
+def _is_meant(layout: Layout, job_id: str | None, attempt: int | None) -> bool:
+    return job_id in (None, layout.job_id) and attempt in (None, layout.attempt)
+
+
+async def view(store: Store, job: FoundJob, pending: Store | None = None) -> JobView:
+    """Return how far a job is; what cannot be read is a problem, not an error.
+
+    Args:
+        store: where its destination is.
+        job: the job.
+        pending: where its own files are, if that is another store.
+    """
     layout = job.layout
-    committer = ManifestCommitter(store, layout, Options(), this_host())
-    moved = (0, 0)
     try:
-        status = await committer.job_status()
-        if status is None and not job.begun:
-            status = JobStatus(layout.job_id, layout.attempt, State.RUNNING, tasks=job.manifests)
-            moved = await _moved(store, job)
+        if isinstance(layout, UploadLayout):
+            status, moved = await look_at_uploads(cast(MultipartStore, store), job, pending)
+        else:
+            status, moved = await _look(store, job)
     except AsyncCommitError as error:
         causes = error.failures if isinstance(error, CommitError) else ()
         return JobView(None, layout, problem=str(next(iter(causes), error)))
@@ -164,57 +194,14 @@ async def view(store: Store, job: FoundJob) -> JobView:
     )
 
 
-def on_resume(status: JobStatus, layout: Layout, moved: int = 0, files: int = 0) -> Advice:
-    """Return what a resume would do.
-
-    Args:
-        status: of the job.
-        layout: its paths.
-        moved: files of a job without a record that are not where its tasks left them.
-        files: all of them, then.
-    """
-    resume = job_command("resume", layout)
-    if status.state is State.RUNNING and moved:
-        does = f"adopts it: {moved:,} of {count_of(files, 'file')} are not where tasks left them"
-        return Advice(does, job_command("resume", layout, "--adopt"))
-    if status.state is State.RUNNING:
-        does = "nothing: its commit has not begun. If its program has died, commit or abort it"
-        return Advice(does, job_command("commit", layout, "--tasks", str(status.tasks)))
-    if status.state is State.COMMITTING:
-        does = "refused while its owner lives; takeover does it all the same"
-        return Advice(does, job_command("takeover", layout))
-    if status.state is State.ROLLING_BACK:
-        return Advice("finishes the rollback", resume)
-    if status.state is State.COMMITTED:
-        return Advice("finishes the clean-up; every file is visible", resume)
-    if status.state is State.ENDED:
-        return Advice("nothing")
-    return Advice(f"moves {_rest(status)} and writes _SUCCESS", resume)
-
-
-def on_abort(status: JobStatus, layout: Layout, moved: int = 0) -> Advice:
-    """Return what an abort would do."""
-    rollback = job_command("abort", layout, "--rollback")
-    if status.state is State.RUNNING:
-        does = f"deletes what {count_of(status.tasks, 'committed task')} and others wrote"
-        if moved:
-            does += f"; {count_of(moved, 'file')} that another commit moved would stay"
-        return Advice(does, job_command("abort", layout))
-    if status.state is State.COMMITTING:
-        return Advice("keeps everything; with --rollback refused while its owner lives", rollback)
-    if status.state is State.ROLLING_BACK:
-        return Advice("keeps everything; with --rollback it finishes the rollback", rollback)
-    if status.state in (State.COMMITTED, State.ENDED):
-        return Advice("nothing: the job is committed")
-    back = "what was moved" if status.done is None else count_of(status.done, "file")
-    does = f"keeps everything; with --rollback it takes back {back} and restores the rest"
-    return Advice(does, rollback)
-
-
-def _rest(status: JobStatus) -> str:
-    if status.done is None:
-        return f"what is left of {count_of(status.files, 'file')}"
-    return f"the other {status.files - status.done:,} of {count_of(status.files, 'file')}"
+async def _look(store: Store, job: FoundJob) -> tuple[JobStatus | None, tuple[int, int]]:
+    """Return how far a job with manifests is, how many of its files were moved, and of how many."""
+    layout = job.layout
+    status = await ManifestCommitter(store, layout, Options(), this_host()).job_status()
+    if status is not None or job.begun:
+        return status, (0, 0)
+    status = JobStatus(layout.job_id, layout.attempt, State.RUNNING, tasks=job.manifests)
+    return status, await _moved(store, job)
 
 
 async def _moved(store: Store, job: FoundJob) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.report.files import Inspection
+from asynccommit.report.files import Completion, Inspection, Rename
 from asynccommit.report.plain import count_of, plain, show_bytes, show_seconds
 from asynccommit.report.progress import OUTERMOST, stage_name
 from asynccommit.report.status import JobView, Situation
@@ -111,6 +111,8 @@ def abort_report(report: AbortReport) -> RenderableType:
         what = f"rolled back: {count_of(report.files, 'file')} taken back"
         if report.restored:
             what += f", {report.restored:,} put back in their place"
+        if report.left:
+            what += f"; {count_of(len(report.left), 'place')} NOT as before"
     if report.uploads:
         what += f", {count_of(report.uploads, 'upload')} aborted"
     return safe(f"job {report.job_id}: {what}", "bold")
@@ -138,17 +140,27 @@ def situation(found: Situation) -> RenderableType:
 
 def _overview(jobs: Sequence[JobView]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    for name in ("job", "state", "age", "done", "owner", "last sign of life"):
+    told = any(job.committer != "manifest" for job in jobs)
+    for name in (
+        "job",
+        *["committer"] * told,
+        "state",
+        "age",
+        "done",
+        "owner",
+        "last sign of life",
+    ):
         table.add_column(name, overflow="fold")
     for job in jobs:
         status = job.status
+        named = [safe(job.name), *[safe(job.committer)] * told]
         if status is None:
-            table.add_row(safe(job.name), "unknown")
+            table.add_row(*named, "unknown")
             continue
         age = "" if job.age is None else show_seconds(job.age)
         silent = "" if job.silent is None else f"{show_seconds(job.silent)} ago"
         row = (str(status.state), age, _done(status), status.owner, silent)
-        table.add_row(safe(job.name), *(safe(cell) for cell in row))
+        table.add_row(*named, *(safe(cell) for cell in row))
     return table
 
 
@@ -189,7 +201,9 @@ def _inspection(found: Inspection) -> Iterator[RenderableType]:
     if found.tasks:
         inner.append(_tasks(found.tasks))
     if found.renames:
-        inner.append(_renames(found))
+        inner.append(_files("would be renamed to", found.renames, found))
+    if found.uploads:
+        inner.append(_files("would be completed", found.uploads, found))
     inner += [safe(f"problem: {problem}", "red") for problem in found.problems[:ROWS]]
     if len(found.problems) > ROWS:
         inner.append(Text(f"and {len(found.problems) - ROWS} more problems", "red"))
@@ -249,13 +263,13 @@ def _tasks(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _renames(found: Inspection) -> Table:
+def _files(head: str, files: Sequence[Rename | Completion], found: Inspection) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-    table.add_column("would be renamed to", overflow="fold")
+    table.add_column(head, overflow="fold")
     table.add_column("size", justify="right")
-    shown = found.renames[:ROWS]
-    for rename in shown:
-        table.add_row(safe(rename.dest), show_bytes(rename.size))
+    shown = files[:ROWS]
+    for file in shown:
+        table.add_row(safe(file.dest), show_bytes(file.size))
     more = int(found.facts.get("files", len(shown))) - len(shown)
     if more > 0:
         table.add_row(f"and {more:,} more", "")

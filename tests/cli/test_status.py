@@ -16,7 +16,8 @@ from asynccommit.cli.output import Output
 from asynccommit.emulators.adls import EmulatorThread
 from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.job import Layout
-from asynccommit.report.status import JobView, Situation, on_resume
+from asynccommit.report.advice import on_resume
+from asynccommit.report.status import JobView, Situation
 from asynccommit.report.text import situation, to_text
 from asynccommit.results import JobStatus, State
 from asynccommit.urls import Address

@@ -56,7 +56,7 @@ def abort(
     with handled(output):
         options = read_options(option, output, outside=outside)
         dest, storage = destination(url), pairs("-s", storage_option)
-        meant = Meant("abort", dest, job_id, attempt, ("--rollback",) * rollback)
+        meant = Meant("abort", dest, job_id, attempt, ("--rollback",) * rollback, options)
         job = find(meant, output, storage, lambda job: job.begun or not rollback)
         if rollback:  # of what seems not to have begun, too: it may be committed and half deleted
             roll_back(job, options, storage, output)

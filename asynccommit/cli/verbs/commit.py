@@ -69,7 +69,7 @@ def commit(
             raise OptionError("say --tasks N, the number of tasks that ran, or --trust-manifests")
         options, dest = read_options(option, output), destination(url)
         storage = pairs("-s", storage_option)
-        job = find(Meant("commit", dest, job_id, attempt), output, storage)
+        job = find(Meant("commit", dest, job_id, attempt, options=options), output, storage)
         _check(job, tasks)
         report = _run(job, options, storage, mode, quiet=quiet, dry_run=dry_run)
         for warning in report.warnings:

@@ -7,13 +7,17 @@ from typing import Annotated
 import typer
 
 from asynccommit.cli.arguments import (
+    Attempt,
     Debug,
+    JobId,
     Json,
+    Option,
     Storage,
     Url,
     absolute,
     destination,
     pairs,
+    read_options,
 )
 from asynccommit.cli.output import Exit, Output, handled
 from asynccommit.engine import submit
@@ -24,6 +28,9 @@ from asynccommit.report.text import inspection, situation
 
 def status(
     url: Url,
+    job_id: JobId = None,
+    attempt: Attempt = None,
+    option: Option = None,
     storage_option: Storage = None,
     json: Json = False,
     debug: Debug = False,
@@ -34,7 +41,8 @@ def status(
     """
     output = Output(json, debug=debug)
     with handled(output):
-        found = submit(look_under(destination(url), pairs("-s", storage_option)))
+        dest, options = destination(url), read_options(option, output)
+        found = submit(look_under(dest, pairs("-s", storage_option), options, job_id, attempt))
         output.result(found.to_json(), situation(found))
 
 

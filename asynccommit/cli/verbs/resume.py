@@ -61,7 +61,7 @@ def resume(
     with handled(output):
         options = read_options(option, output, outside=outside)
         dest, storage = destination(url), pairs("-s", storage_option)
-        meant = Meant("resume", dest, job_id, attempt, ("--adopt",) * adopt)
+        meant = Meant("resume", dest, job_id, attempt, ("--adopt",) * adopt, options)
         job = find(meant, output, storage, lambda job: adopt is not job.begun)
         go_on(job, Call(options, storage, output, adopt=adopt))
 
@@ -88,7 +88,7 @@ def takeover(
     with handled(output):
         options = read_options(option, output, outside=outside)
         dest, storage = destination(url), pairs("-s", storage_option)
-        meant = Meant("takeover", dest, job_id, attempt, ("--rollback",) * rollback)
+        meant = Meant("takeover", dest, job_id, attempt, ("--rollback",) * rollback, options)
         job = find(meant, output, storage, lambda job: job.begun)
         if rollback:
             refuse_not_begun(job)

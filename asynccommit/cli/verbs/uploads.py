@@ -13,6 +13,7 @@ from asynccommit.cli.output import Exit, Output, handled
 from asynccommit.engine import submit
 from asynccommit.errors import OptionError
 from asynccommit.host import this_host
+from asynccommit.multipart import Upload
 from asynccommit.report.jobs import open_place
 from asynccommit.report.upload_text import upload_abort, upload_list, upload_plan
 from asynccommit.report.uploads import (
@@ -24,7 +25,6 @@ from asynccommit.report.uploads import (
     list_open,
 )
 from asynccommit.stages.abort_uploads import Aborted, abort_uploads
-from asynccommit.store import Upload
 from asynccommit.urls import Address
 
 app = typer.Typer(

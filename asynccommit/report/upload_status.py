@@ -1,0 +1,77 @@
+"""How far a job of uploads is, before anybody touches it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from asynccommit.committers.uploads import UploadCommitter
+from asynccommit.errors import ManifestError, NotFoundError
+from asynccommit.formats.upload_record import MAX_RECORD_BYTES, decode_upload_record
+from asynccommit.host import Host, this_host
+from asynccommit.multipart import MultipartStore
+from asynccommit.options import Options
+from asynccommit.report.jobs import FoundJob
+from asynccommit.results import JobStatus, State
+from asynccommit.stages.uploads.load import load_sets
+from asynccommit.stages.uploads.open import missing_uploads
+from asynccommit.stages.uploads.pending import Loaded
+from asynccommit.stages.uploads.run import UploadRun
+from asynccommit.store import Store
+from asynccommit.upload_job import UploadLayout
+
+
+async def look_at_uploads(
+    store: MultipartStore, job: FoundJob, pending: Store | None = None
+) -> tuple[JobStatus | None, tuple[int, int]]:
+    """Return how far a job is, how many of its uploads have ended before a commit, and of how many.
+
+    Args:
+        store: where its destination is.
+        job: the job.
+        pending: where its own files are, if that is another store.
+
+    Raises ``AsyncCommitError`` if it cannot be told.
+    """
+    layout = job.layout
+    assert isinstance(layout, UploadLayout)
+    known = JobStatus(layout.job_id, layout.attempt, State.RUNNING, tasks=job.manifests)
+    if job.ended:
+        return replace(known, state=State.ENDED, epoch=0 if job.closed else 1), (0, 0)
+    if job.begun:
+        host = await _host_of(store if pending is None else pending, layout)
+        committer = UploadCommitter(store, layout, Options(), host, pending=pending)
+        return await committer.job_status(), (0, 0)
+    if not job.manifests:
+        return known, (0, 0)
+    run = run_of(store, layout, pending)
+    with Loaded(run.options) as loaded:
+        await load_sets(run, loaded, None)
+        ended = await missing_uploads(run, loaded)
+        status = replace(known, files=loaded.files, bytes=loaded.bytes)
+        return status, (len(ended or ()), loaded.files)
+
+
+async def _host_of(pending: Store, layout: UploadLayout) -> Host:
+    """Return a host that has looked already, off the event loop, whether a commit's owner runs."""
+    host = this_host()
+    try:
+        data = await pending.get(layout.record, MAX_RECORD_BYTES)
+        owner = decode_upload_record(data, layout.record).owner
+    except (NotFoundError, ManifestError):
+        return host  # whoever asks for the status finds out
+    if owner.host != host.name or not owner.process:
+        return host
+    runs = await asyncio.to_thread(host.is_running, owner.process)
+    return replace(host, is_running=lambda _: runs)
+
+
+def run_of(store: MultipartStore, layout: UploadLayout, pending: Store | None) -> UploadRun:
+    """Return what steps of a commit need that only look."""
+    return UploadRun(
+        store=store,
+        layout=layout,
+        options=Options(),
+        host=this_host(),
+        pending=store if pending is None else pending,
+    )
