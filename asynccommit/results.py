@@ -83,6 +83,7 @@ class AbortReport:
         restored: how many files or directories were put back in their place.
         uploads: how many uploads were aborted that no commit was to complete.
         warnings: what the caller should know.
+        left: paths that a rollback could not make what they were before; a warning says why.
     """
 
     job_id: str
@@ -94,6 +95,7 @@ class AbortReport:
     restored: int = 0
     uploads: int = 0
     warnings: Sequence[str] = ()
+    left: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""

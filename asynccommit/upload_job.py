@@ -8,14 +8,14 @@ destination::
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/tasks/<task attempt id>/__base/...     markers, .pending
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/tasks/<task attempt id>/intents/N.json    ours
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/aside-<commit>/...                        ours
-    <dest>/__magic_job-<uuid>/job-<uuid>/NN/commit-{record,plan-...,outcome-...}.json ours
+    <dest>/__magic_job-<uuid>/job-<uuid>/NN/commit-{record,plan-...,start-...,outcome-...}.json
 
 Staging: the sets are in a directory of any store, the rest too but for what is moved aside::
 
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/<task id>
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_temporary/<task attempt id>   not committed
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_intents/<task attempt id>-N.json
-    <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_commit-{record,plan-...,outcome-...}.json
+    <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_commit-{record,plan-...,...}.json
     <dest>/_temporary/job-<uuid>/aside-<commit>/...
 """
 
@@ -31,6 +31,7 @@ from asynccommit.job import OUTCOME, PLAN, RECORD, TEMPORARY, Layout, check_name
 from asynccommit.urls import Address
 
 INTENTS = "intents"
+START, DONE = "commit-start", "commit-done"
 
 
 class Left(Enum):
@@ -74,6 +75,20 @@ class UploadLayout(Layout):
     def sets_dir(self) -> str:
         """Where committed tasks leave their pending sets."""
         return self.attempt_dir
+
+    @property
+    def start(self) -> str:
+        """There from when a commit is checked: it goes on, or its record is taken back."""
+        return self._of_commit(START)
+
+    @property
+    def done(self) -> str:
+        """There if all of a commit is done, and its files are kept."""
+        return self._of_commit(DONE)
+
+    def _of_commit(self, name: str) -> str:
+        name = f"{name}-{self.tag}".removesuffix("-")
+        return f"{self.attempt_dir}/{name}.json"
 
     @property
     def aside_dir(self) -> str:
@@ -215,7 +230,10 @@ class StagingLayout(UploadLayout):
     @property
     def outcome(self) -> str:
         """There from the moment in which it is decided how the commit ends."""
-        name = f"_{OUTCOME}-{self.tag}".removesuffix("-")
+        return self._of_commit(OUTCOME)
+
+    def _of_commit(self, name: str) -> str:
+        name = f"_{name}-{self.tag}".removesuffix("-")
         return f"{self.attempt_dir}/{name}.json"
 
     def plan(self, plan_id: str, index: int) -> str:

@@ -21,6 +21,7 @@ NETFLIX = "s3.multipart.committer."
 UPLOADS = "asynccommit.uploads."
 FACTORY = "mapreduce.outputcommitter.factory.scheme.s3a"
 NAME = S3A + "name"
+STAGING_PATH = S3A + "staging.tmp.path"
 PART_SIZE = "fs.s3a.multipart.size"
 IN_FLIGHT = "fs.s3a.fast.upload.active.blocks"
 DEFAULT_FS = "fs.defaultFS"
@@ -160,7 +161,7 @@ UPLOAD_KEYS: dict[str, tuple[str, values.Reader]] = {
     S3A + "magic.cleanup.enabled": ("keep_magic", _not_of(values.boolean)),
     S3A + "staging.abort.pending.uploads": ("abort_pending", values.boolean),
     S3A + "abort.pending.uploads": ("abort_pending", values.boolean),
-    S3A + "staging.tmp.path": ("staging_path", _staging_path),
+    STAGING_PATH: ("staging_path", _staging_path),
     S3A + "staging.conflict-mode": ("conflict", values.one_of(Conflict)),
     S3A + "staging.unique-filenames": ("unique_names", values.boolean),
     PART_SIZE: ("part_size", values.size),

@@ -47,8 +47,15 @@ from asynccommit.stages.uploads.plan_file import has_plan, load_plan
 from asynccommit.stages.uploads.preflight import refuse_file
 from asynccommit.stages.uploads.record import recorded_options
 from asynccommit.stages.uploads.rollback import Undone, take_back
-from asynccommit.stages.uploads.run import UploadRun
-from asynccommit.stages.uploads.standing import Standing, is_finished, rows_of, status_of
+from asynccommit.stages.uploads.run import UploadRun, save
+from asynccommit.stages.uploads.standing import (
+    Standing,
+    is_finished,
+    look,
+    rows_of,
+    status_of,
+)
+from asynccommit.stages.uploads.start import refuse_ended, start
 from asynccommit.stages.uploads.sweep import sweep
 from asynccommit.stages.uploads.validate import gather, validate_uploads
 from asynccommit.store import Store
@@ -88,7 +95,10 @@ async def _was_ended(run: UploadRun) -> bool:
 async def conclude(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> None:
     """Do what is left once it is decided that the commit stands."""
     run.phase = Phase.COMMITTED
-    await finish_commit(run, plan, record)
+    if not await finish_commit(run, plan, record):
+        return
+    if is_kept(run):
+        await save(run, run.layout.done, b"{}", overwrite=True)
     await clean(run)
 
 
@@ -129,6 +139,7 @@ async def resume(run: UploadRun, standing: Standing) -> JobReport:
             await plan.take_sample()
             await conclude(run, plan, record)
         else:
+            await start(run, record, plan, refuse_ended)
             await carry_out(run, plan, record)
         return job_report(run, plan)
 
@@ -149,6 +160,7 @@ async def roll_back(run: UploadRun, standing: Standing) -> AbortReport:
         rolled_back=True,
         files=undone.files,
         restored=undone.restored,
+        left=undone.left,
         uploads=uploads,
         warnings=tuple(run.warnings),
     )
@@ -156,7 +168,10 @@ async def roll_back(run: UploadRun, standing: Standing) -> AbortReport:
 
 async def undo(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> tuple[Undone, int]:
     """Take back what a commit completed, and clean up; return also how many uploads were left."""
-    undone = await take_back(run, plan)
+    undone = await take_back(run, record, plan)
+    if undone.left and plan.asides:
+        run.keeps_copies = True
+        run.warn(f"copies of what was overwritten stay in {run.layout.aside_dir}")
     swept = await sweep(run, among_open=True)
     if not is_kept(run):
         with run.timed("job_stage_cleanup"):
@@ -196,6 +211,22 @@ async def _refuse_lost_plan(run: UploadRun, record: UploadRecord) -> None:
             raise ManifestError(url, "is missing, so that nobody knows what the commit has done")
 
 
+async def see(run: UploadRun) -> Standing | None:
+    """Return how far the commit of this job attempt is.
+
+    Raises ``CommitError`` if that cannot be read: then nobody knows what has changed.
+    """
+    try:
+        return await look(run)
+    except (StoreError, ManifestError) as error:
+        text = (
+            f"{error}. Whether a commit of this job has begun cannot be told, nor what it has "
+            f"changed under {run.layout.dest}; nothing was done now. Do not run the job again "
+            "before that is known"
+        )
+        raise CommitError(run.layout.job_id, run.stage, (error,), text) from error
+
+
 def check_messages(run: UploadRun, record: UploadRecord, tasks: Sequence[TaskCommit]) -> None:
     """Refuse to go on with a commit with other pending sets than those with which it began."""
     if rows_of(run.layout, tasks) != set(record.sets):
@@ -208,7 +239,7 @@ def check_messages(run: UploadRun, record: UploadRecord, tasks: Sequence[TaskCom
 
 async def is_over(run: UploadRun, standing: Standing) -> bool:
     """Whether all of a commit is done, and its files are kept because options say so."""
-    return standing.is_committed and is_kept(run) and await is_finished(run)
+    return standing.is_done or (standing.is_committed and is_kept(run) and await is_finished(run))
 
 
 async def status(run: UploadRun, standing: Standing) -> JobStatus:
@@ -237,7 +268,7 @@ async def status(run: UploadRun, standing: Standing) -> JobStatus:
 async def _count(plan: UploadPlan, there: Fingerprints, still_open: Fingerprints | None) -> int:
     wanted, pending = Fingerprints(), Fingerprints()
     with wanted, pending:
-        async for dest, upload_id, size, _ in plan.loaded.spill.each():
+        async for dest, upload_id, size, *_ in plan.loaded.spill.each():
             wanted.add([(dest, size)])
             pending.add([(dest, upload_id)])
         missing = wanted.missing(there)
@@ -245,7 +276,7 @@ async def _count(plan: UploadPlan, there: Fingerprints, still_open: Fingerprints
         if still_open is not None:
             still_open.close()
     done = 0
-    async for dest, upload_id, size, _ in plan.loaded.spill.each():
+    async for dest, upload_id, size, *_ in plan.loaded.spill.each():
         found = fingerprint((dest, size)) not in missing
         done += found and fingerprint((dest, upload_id)) not in unfinished
     return done
@@ -300,10 +331,13 @@ def refuse_unfit(store: Store, pending: Store) -> None:
             f"{store.traits.name} has no multipart uploads, which this committer completes: use "
             "the manifest committer"
         )
-    if not pending.traits.conditional_put:
+    for each in (pending, store):
+        if each.traits.conditional_put:
+            continue
         raise UnsupportedError(
-            f"{pending.traits.name} cannot write a file only if there is none, which the commit "
-            "record needs: two commits of one job could begin at once"
+            f"{each.traits.name} cannot write a file only if there is none, which the commit "
+            "record and the completion of uploads need: two commits of one job could begin at "
+            "once, and files be replaced that nobody has seen"
         )
 
 

@@ -27,6 +27,7 @@ from asynccommit.committers.upload_steps import (
     reporting,
     resume,
     roll_back,
+    see,
     status,
 )
 from asynccommit.errors import (
@@ -41,23 +42,21 @@ from asynccommit.job import TaskCommit
 from asynccommit.multipart import MultipartStore
 from asynccommit.options import Mode, OnFailure, Options
 from asynccommit.results import AbortReport, JobReport, JobStatus
-from asynccommit.stages.failing import commit_failures, say_undone
+from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.modes import is_replaced
 from asynccommit.stages.reports import has_report, report_on
 from asynccommit.stages.run import OnProgress, Phase
 from asynccommit.stages.setup import Other, refuse_repeating, to_settle
-from asynccommit.stages.uploads.cleanup import clean_up
+from asynccommit.stages.uploads.cleanup import clean_up, clean_up_aborted
 from asynccommit.stages.uploads.load import load_sets
 from asynccommit.stages.uploads.others import find_statuses
 from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.preflight import preflight
-from asynccommit.stages.uploads.record import begin, refuse_other_attempts
+from asynccommit.stages.uploads.record import begin
+from asynccommit.stages.uploads.rollback import say_back
 from asynccommit.stages.uploads.run import UploadRun
-from asynccommit.stages.uploads.standing import (
-    begun_attempts,
-    is_committed,
-    look,
-)
+from asynccommit.stages.uploads.standing import begun_attempts, is_committed, look
+from asynccommit.stages.uploads.start import refuse_leftovers, refuse_other_attempts
 from asynccommit.store import Store
 from asynccommit.upload_job import UploadLayout
 from asynccommit.urls import Address
@@ -206,7 +205,7 @@ class UploadCommitter:
         *,
         strict: bool,
     ) -> JobReport:
-        standing = await look(run)
+        standing = await see(run)
         if standing is None:
             if await is_committed(run, tasks):
                 return await self._already(run)
@@ -234,6 +233,8 @@ class UploadCommitter:
         refuse_other_attempts(run, await begun_attempts(run))
         with UploadPlan.new(self.options, mode) as plan:
             await load_sets(run, plan.loaded, tasks, strict=strict)
+            if tasks is None:
+                await refuse_leftovers(run, plan, known=self.set_up or adopt)
             await preflight(run, plan, overwrite, adopt=adopt)
             record = await begin(run, plan, made_destination=self._made_destination)
             await carry_out(run, plan, record)
@@ -256,12 +257,12 @@ class UploadCommitter:
         patience = None if isinstance(error, Exception) else LAST_WORDS
         try:
             with anyio.move_on_after(patience, shield=True) as scope:
-                await self._roll_back(self._run())
+                undone = await self._roll_back(self._run())
         except CommitError as problem:
             error.add_note(f"and it could not be rolled back: {problem}")
         else:
             if not scope.cancelled_caught:
-                say_undone(run, error)
+                say_back(run, error, undone)
 
     async def resume_job(
         self,
@@ -282,7 +283,7 @@ class UploadCommitter:
         """
         run = self._run(on_progress)
         async with reporting(run):
-            standing = await look(run)
+            standing = await see(run)
             if standing is not None and not await is_over(run, standing):
                 report = await resume(run, standing)
             elif standing is not None or await is_committed(run):
@@ -369,7 +370,8 @@ class UploadCommitter:
         """
         run = self._run()
         async with commit_failures(run):
-            await look(run)
+            if await look(run) is None:
+                return (await clean_up_aborted(run))[0].value
             return (await clean_up(run)).value
 
     async def _settle_other(self, run: UploadRun, other: Other) -> None:

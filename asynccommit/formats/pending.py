@@ -9,6 +9,7 @@ there twice they take the last value, as Jackson does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -38,6 +39,9 @@ MAX_PARTS = 10_000
 """How many parts an upload may have, as S3 has it."""
 MAX_KEY_BYTES = 1024
 """How long a key may be in UTF-8, as S3 has it."""
+TOKEN = "asynccommit.token"
+"""Ours, in the extra data: what the upload was begun with, and its file bears."""
+_TOKEN = re.compile(r"[0-9A-Za-z-]{1,64}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -85,6 +89,16 @@ class PendingCommit:
     created: int = 0
     filename: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def token(self) -> str:
+        """What marks the file to be; empty where the writer gave none, as Hadoop does."""
+        return self.extra.get(TOKEN, "")
+
+
+def is_token(text: str) -> bool:
+    """Whether a text can be the token of an upload."""
+    return _TOKEN.fullmatch(text) is not None
 
 
 def encode_pending(commit: PendingCommit, form: EtagForm = EtagForm.OBJECTS) -> bytes:
@@ -156,6 +170,9 @@ def commit_of(fields: Fields, filename: str | None = None) -> PendingCommit:
         ManifestError: with the field that is wrong.
     """
     check_version(fields, VERSION)
+    extra = {} if fields.get("extraData") is None else fields.texts("extraData")
+    if TOKEN in extra and not is_token(extra[TOKEN]):
+        raise fields.wrong("extraData", f"{TOKEN} is no token")
     return PendingCommit(
         bucket=fields.text("bucket"),
         key=_key(fields),
@@ -168,7 +185,7 @@ def commit_of(fields: Fields, filename: str | None = None) -> PendingCommit:
         text=fields.optional("text") or "",
         created=_created(fields),
         filename=filename or fields.optional("filename"),
-        extra={} if fields.get("extraData") is None else fields.texts("extraData"),
+        extra=extra,
     )
 
 

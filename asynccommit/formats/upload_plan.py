@@ -1,9 +1,9 @@
 """The plan of a commit of uploads, in chunks: what the first owner and every later one carries out.
 
 One chunk is a JSON object: ``type``, ``plan`` (its id), ``index``, ``tasks`` [[task, attempt]],
-``aside`` and ``old`` [[place, size, etag]], ``uploads`` [[place, upload id, size, parts]]. A place
-is relative to the destination; a part is its etag or, with a checksum, [etag, algorithm,
-checksum]. Readers ignore fields that they do not know.
+``aside`` and ``old`` [[place, size, etag]], ``uploads`` [[place, upload id, size, parts, token]]. A
+place is relative to the destination; a part is its etag or, with a checksum, [etag, algorithm,
+checksum]; a token is empty where the task gave none. Readers ignore fields that they do not know.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from asynccommit.formats.fields import Fields, are_paths, check_size, dump_object, load_object
-from asynccommit.formats.pending import MAX_PARTS
+from asynccommit.formats.pending import MAX_PARTS, is_token
 from asynccommit.formats.tables import (
     Column,
     are_etags,
@@ -51,12 +51,13 @@ class OldRow(NamedTuple):
 
 
 class UploadRow(NamedTuple):
-    """An upload to complete: where its file appears, its id, the file's bytes, and all parts."""
+    """An upload to complete: where its file appears, its id, the file's bytes, parts and token."""
 
     place: str
     upload_id: str
     size: int
     parts: tuple[Part, ...]
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,8 @@ def encode_upload_chunk(chunk: UploadChunk, *, uploads_checked: bool = False) ->
         "aside": [list(row) for row in chunk.aside],
         "old": [list(row) for row in chunk.old],
         "uploads": [
-            [place, upload_id, size, [_part_to_json(part) for part in parts]]
-            for place, upload_id, size, parts in chunk.uploads
+            [place, upload_id, size, [_part_to_json(part) for part in parts], token]
+            for place, upload_id, size, parts, token in chunk.uploads
         ],
     }
     fields = Fields(value, path)
@@ -136,8 +137,8 @@ def decode_upload_chunk(data: bytes, path: str, plan_id: str, index: int) -> Upl
         aside=[*map(OldRow._make, tables["aside"])],
         old=[*map(OldRow._make, tables["old"])],
         uploads=[
-            UploadRow(place, upload_id, size, tuple(map(_part_of, parts)))
-            for place, upload_id, size, parts in tables["uploads"]
+            UploadRow(place, upload_id, size, tuple(map(_part_of, parts)), token)
+            for place, upload_id, size, parts, token in tables["uploads"]
         ],
     )
 
@@ -160,6 +161,10 @@ def _places(values: Sequence[Any]) -> bool:
 
 def _attempts(values: Sequence[Any]) -> bool:
     return are_names([value for value in values if value != ""])
+
+
+def _tokens(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) and (not value or is_token(value)) for value in values)
 
 
 def _parts(values: Sequence[Any]) -> bool:
@@ -191,5 +196,6 @@ _TABLES: dict[str, tuple[Column, ...]] = {
         Column("id", are_words, "the id of an upload"),
         _SIZE,
         Column("parts", _parts, f"a list of 1 to {MAX_PARTS} parts"),
+        Column("token", _tokens, "a token or empty"),
     ),
 }

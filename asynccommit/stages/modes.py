@@ -282,7 +282,7 @@ def refuse_within(run: Run, mine: Sequence[str], others: Sequence[tuple[JobStatu
     for status, places in others:
         if status.state in (State.COMMITTED, State.ENDED, State.RUNNING):
             continue
-        theirs = [run.layout.resolve(name) for name in _read_places(places)]
+        theirs = [run.layout.resolve(name) for name in read_places(places)]
         hit = next(
             (m for m in mine if within(m, theirs) or any(within(t, [m]) for t in theirs)), ""
         )
@@ -295,7 +295,8 @@ def refuse_within(run: Run, mine: Sequence[str], others: Sequence[tuple[JobStatu
             )
 
 
-def _read_places(text: str) -> list[str]:
+def read_places(text: str) -> list[str]:
+    """Return what ``places_text`` wrote; the whole destination for anything else."""
     try:
         names = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -104,11 +104,11 @@ def same_marker(patch: pytest.MonkeyPatch) -> None:
     """Leave a marker that was not deleted as it is."""
     restored = asides._restore_marker
 
-    async def plain(run: UploadRun, marker: Old) -> None:
+    async def plain(run: UploadRun, marker: Old, left: list[str]) -> None:
         try:
             await run.store.head(run.layout.success)
         except Exception:
-            await restored(run, marker)
+            await restored(run, marker, left)
 
     patch.setattr(asides, "_restore_marker", plain)
 

@@ -32,7 +32,7 @@ CHUNK = UploadChunk(
     tasks=[TaskRow("task_1", "attempt_1"), TaskRow("task_2", "")],
     aside=[OldRow("_SUCCESS", 0, None), OldRow("p=1/a", 3, "etag")],
     old=[OldRow("p=1/old", 5, "etag")],
-    uploads=[UploadRow("p=1/a", "u1", 7, (Part('"e1"', "CRC32C", "AA=="), Part('"e2"')))],
+    uploads=[UploadRow("p=1/a", "u1", 7, (Part('"e1"', "CRC32C", "AA=="), Part('"e2"')), "t-1")],
 )
 GOOD: dict[str, Any] = orjson.loads(encode_upload_chunk(CHUNK))
 
@@ -52,7 +52,15 @@ chunks = st.builds(
     aside=olds,
     old=olds,
     uploads=st.lists(
-        st.builds(UploadRow, places, ids, sizes, st.lists(parts, min_size=1).map(tuple)), max_size=3
+        st.builds(
+            UploadRow,
+            places,
+            ids,
+            sizes,
+            st.lists(parts, min_size=1).map(tuple),
+            st.from_regex(r"[0-9a-f-]{0,36}", fullmatch=True),
+        ),
+        max_size=3,
     ),
 )
 
@@ -82,7 +90,7 @@ def test_format() -> None:
         "tasks": [["task_1", "attempt_1"], ["task_2", ""]],
         "aside": [["_SUCCESS", 0, None], ["p=1/a", 3, "etag"]],
         "old": [["p=1/old", 5, "etag"]],
-        "uploads": [["p=1/a", "u1", 7, [['"e1"', "CRC32C", "AA=="], '"e2"']]],
+        "uploads": [["p=1/a", "u1", 7, [['"e1"', "CRC32C", "AA=="], '"e2"'], "t-1"]],
     }
 
 
@@ -114,18 +122,30 @@ BAD_PARTS: list[Any] = [
     "key,row,reason",
     [
         *(
-            ("uploads", [place, "u", 1, ["e"]], "uploads[1].place is ")
+            ("uploads", [place, "u", 1, ["e"], ""], "uploads[1].place is ")
             for place in ("", "/a", "a/", "a//b", "../a", "a/./b", "a\0b", 1, None, ["a"])
         ),
-        ("uploads", ["a", "", 1, ["e"]], "uploads[1].id is the string '', not the id of an upl"),
-        ("uploads", ["a", "u\n", 1, ["e"]], "uploads[1].id is the string 'u\\n', not the id of"),
-        ("uploads", ["a", 5, 1, ["e"]], "uploads[1].id is a number, not the id of an upload"),
-        ("uploads", ["a", "u", -1, ["e"]], "uploads[1].size is a number, not a size"),
-        ("uploads", ["a", "u", 2**63, ["e"]], "uploads[1].size is a number, not a size"),
-        ("uploads", ["a", "u", True, ["e"]], "uploads[1].size is a boolean, not a size"),
-        *(("uploads", ["a", "u", 1, parts], "uploads[1].parts is ") for parts in BAD_PARTS),
-        ("uploads", ["a", "u", 1], "uploads[1] is not a row of 4 fields"),
-        ("uploads", "abcd", "uploads[1] is not a row of 4 fields"),
+        (
+            "uploads",
+            ["a", "", 1, ["e"], ""],
+            "uploads[1].id is the string '', not the id of an up",
+        ),
+        (
+            "uploads",
+            ["a", "u\n", 1, ["e"], ""],
+            "uploads[1].id is the string 'u\\n', not the id o",
+        ),
+        ("uploads", ["a", 5, 1, ["e"], ""], "uploads[1].id is a number, not the id of an upload"),
+        ("uploads", ["a", "u", -1, ["e"], ""], "uploads[1].size is a number, not a size"),
+        ("uploads", ["a", "u", 2**63, ["e"], ""], "uploads[1].size is a number, not a size"),
+        ("uploads", ["a", "u", True, ["e"], ""], "uploads[1].size is a boolean, not a size"),
+        *(("uploads", ["a", "u", 1, parts, ""], "uploads[1].parts is ") for parts in BAD_PARTS),
+        *(
+            ("uploads", ["a", "u", 1, ["e"], token], "uploads[1].token is ")
+            for token in (None, 1, " ", "a b", "a\n", "a" * 65, ["a"])
+        ),
+        ("uploads", ["a", "u", 1], "uploads[1] is not a row of 5 fields"),
+        ("uploads", "abcd", "uploads[1] is not a row of 5 fields"),
         ("old", ["a", 1], "old[1] is not a row of 3 fields"),
         ("old", ["../a", 1, "e"], "old[1].place is the string '../a', not a plain path"),
         ("old", ["a", "1", "e"], "old[1].size is the string '1', not a size"),

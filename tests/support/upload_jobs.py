@@ -6,11 +6,13 @@ import json
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from itertools import count
 from typing import Any, NamedTuple
 
 from asynccommit.committers.uploads import UploadCommitter
 from asynccommit.formats.commit_record import ABORTED
+from asynccommit.formats.pending import TOKEN as PENDING_TOKEN
 from asynccommit.formats.pending import PendingCommit, encode_pending
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
 from asynccommit.formats.upload_record import Intended, UploadIntent, encode_upload_intent
@@ -23,6 +25,7 @@ from asynccommit.sim.crashes import Crash, Process, Stop
 from asynccommit.sim.faults import Weather
 from asynccommit.sim.s3.client import SimS3Store
 from asynccommit.sim.s3.crashes import MortalS3Store
+from asynccommit.sim.s3.entries import TOKEN
 from asynccommit.sim.s3.model import Bucket, Object, Rules
 from asynccommit.stages.load import digest
 from asynccommit.store import Store
@@ -56,6 +59,7 @@ class Scenario:
         committer: how its tasks have written.
         options: how it is committed.
         messages: whether the commit is given the commit messages of the tasks.
+        tokens: whether its uploads bear them; Hadoop's tasks give none.
         killed: what a killed task attempt has begun to write, and an intent names.
         hadoop: the same of Hadoop's, which ``.pending`` files name.
     """
@@ -67,6 +71,7 @@ class Scenario:
     committer: str = "magic"
     options: Mapping[str, Any] = field(default_factory=dict)
     messages: bool = True
+    tokens: bool = True
     killed: Mapping[str, str] = field(default_factory=dict)
     hadoop: Mapping[str, str] = field(default_factory=dict)
 
@@ -180,6 +185,7 @@ class World:
         self.bucket = bucket
         self.processes: dict[str, Process] = {}
         self.seed = seed
+        self.tokens = True
         self.weather: Weather | None = None
 
     @classmethod
@@ -200,6 +206,7 @@ class World:
         """Return one with the same content, whose processes are the same."""
         made = World(self.bucket.copy(), self.seed)
         made.processes = dict(self.processes)
+        made.tokens = self.tokens
         return made
 
     def state(self) -> State:
@@ -212,10 +219,11 @@ class World:
         """Put a file without any request."""
         self.bucket.put(path[1:], text.encode())
 
-    def upload(self, path: str, text: str) -> tuple[str, tuple[Part, ...]]:
+    def upload(self, path: str, text: str, token: str = "") -> tuple[str, tuple[Part, ...]]:
         """Begin an upload, with all its parts; return its id and them."""
         data, key = text.encode(), path[1:]
-        upload_id = self.bucket.create_upload(key)
+        metadata = {TOKEN: token} if token else {}
+        upload_id = self.bucket.create_upload(key, metadata=metadata)
         pieces = [data[at : at + SMALLEST] for at in range(0, len(data), SMALLEST)] or [b""]
         sent = [
             self.bucket.upload_part(key, upload_id, number, piece)
@@ -232,7 +240,9 @@ def pending_of(
 ) -> PendingCommit:
     """Upload a file of a task, and return what completing it takes."""
     path = f"{ROOT}/{name}"
-    upload_id, parts = world.upload(path, text)
+    token = sha256(f"{layout.uuid} {attempt_id} {name}".encode()).hexdigest()[:32]
+    token = token if world.tokens else ""
+    upload_id, parts = world.upload(path, text, token)
     return PendingCommit(
         bucket=BUCKET,
         key=path[1:],
@@ -242,6 +252,7 @@ def pending_of(
         uri=DEST.at(path).encode(),
         job_id=layout.uuid,
         task_id=attempt_id,
+        extra={PENDING_TOKEN: token} if token else {},
     )
 
 
@@ -282,6 +293,7 @@ def intend(
 def run_tasks(world: World, scenario: Scenario, job_id: str = JOB) -> list[TaskCommit]:
     """Set the job up, and run its tasks and its killed attempts, without any request."""
     layout = scenario.layout(job_id)
+    world.tokens = scenario.tokens
     world.bucket.put(f"{layout.sets_dir[1:]}/", b"")
     found = [commit_task(world, layout, at, files) for at, files in enumerate(scenario.tasks)]
     _, killed = layout.ids(0, 7)
@@ -448,10 +460,11 @@ def committer(
     *policies: Policy,
     job_id: str = JOB,
     pending: Store | None = None,
+    known: bool = True,
     **options: Any,
 ) -> UploadCommitter:
     """Return a committer of the job, whose requests go through ``policies``."""
-    inner = SimS3Store(Address("s3", BUCKET, "/"), {"bucket": world.bucket})
+    inner = SimS3Store(Address("s3", BUCKET, "/"), {"bucket": world.bucket, "known": known})
     store = Wrapped(inner, *policies)
     rng = random.Random(world.seed)
     host = Host(

@@ -6,7 +6,9 @@ the new one for it.
 
 from __future__ import annotations
 
-from asynccommit.errors import NotFoundError, PreconditionError
+from contextlib import suppress
+
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.formats.success import MAX_SUCCESS_BYTES
 from asynccommit.parallel import for_each, is_there
 from asynccommit.stages.uploads.plan import Old, UploadPlan
@@ -42,45 +44,57 @@ async def _copy(run: UploadRun, plan: UploadPlan, path: str) -> None:
     run.step()
 
 
-async def put_back(run: UploadRun, path: str) -> bool:
-    """Copy back what was overwritten, over what is there now; whether there is a copy of it."""
-    place = run.layout.aside(path)
+async def put_back(run: UploadRun, info: Info) -> bool:
+    """Copy back what this file of the job has overwritten; false if it is not there any more."""
+    path, place = info.path, run.layout.aside(info.path)
     try:
         copy = await run.store.head(place)
+        if (await run.store.head(path)).etag != info.etag:
+            return False
         await run.store.copy_if(place, path, copy.etag or "")
     except NotFoundError:
-        run.warn(f"{path} is not put back: there is no copy of it in {place}")
         return False
     return True
 
 
-async def restore(run: UploadRun, plan: UploadPlan) -> int:
-    """Put back what was overwritten and is not there; return how many.
+async def restore(run: UploadRun, plan: UploadPlan) -> tuple[int, list[str]]:
+    """Put back what was overwritten and is not there; return how many, and where that failed.
 
     What somebody else has written since stays.
     """
-    count = 0
+    count, left = 0, list[str]()
 
     async def look(path: str) -> None:
         nonlocal count
         try:
             info = await run.store.head(path)
         except NotFoundError:
-            count += await put_back(run, path)
-        else:
-            if info.etag != plan.asides[path].etag:
-                await _say_changed(run, path, info)
+            if await _copy_back(run, path):
+                count += 1
+                return
+            info = None
+        if info is None or info.etag != plan.asides[path].etag:
+            await _say_changed(run, path, info, left)
         run.step()
 
     marker = run.layout.success
     with run.timed("op_restore_aside", len(plan.asides)):
         await for_each(sorted(plan.asides.keys() - {marker}), look, workers=run.workers)
         if marker in plan.asides:
-            await _restore_marker(run, plan.asides[marker])
-    return count
+            await _restore_marker(run, plan.asides[marker], left)
+    return count, left
 
 
-async def _restore_marker(run: UploadRun, marker: Old) -> None:
+async def _copy_back(run: UploadRun, path: str) -> bool:
+    """Copy a file back to where nothing is; whether it is there now, or at least something."""
+    try:
+        await run.store.copy(run.layout.aside(path), path, overwrite=False)
+    except (NotFoundError, ExistsError):
+        return False
+    return True
+
+
+async def _restore_marker(run: UploadRun, marker: Old, left: list[str]) -> None:
     """Put back the marker of an earlier job, with a line break more at its end.
 
     It is written anew even if it is there: then its etag is another, and a driver of this commit
@@ -89,14 +103,19 @@ async def _restore_marker(run: UploadRun, marker: Old) -> None:
     path = run.layout.success
     old = await _content(run, run.layout.aside(path))
     there = await _content(run, path)
+    text = ""
     if there is None and old is None:
-        run.warn(f"{path} is not put back: there is no copy of it")
+        text = "there is no copy of it"
     elif there is None:
-        await run.store.put(path, (old or b"") + b"\n")
+        with suppress(ExistsError):
+            await run.store.put(path, (old or b"") + b"\n", overwrite=False)
     elif (await run.store.head(path)).etag == marker.etag:
         await run.store.put(path, there + b"\n")
     elif old is not None and there != old + b"\n":
-        run.warn(f"{path} is not put back: another has written it since")
+        text = "another has written it since"
+    if text:
+        left.append(path)
+        run.warn(f"{path} is not put back: {text}")
 
 
 async def _content(run: UploadRun, path: str) -> bytes | None:
@@ -106,11 +125,16 @@ async def _content(run: UploadRun, path: str) -> bytes | None:
         return None
 
 
-async def _say_changed(run: UploadRun, path: str, info: Info) -> None:
-    """Warn of another's file, unless it is what was put back before."""
+async def _say_changed(run: UploadRun, path: str, info: Info | None, left: list[str]) -> None:
+    """Warn of another's file, or none, unless it is what was put back before."""
+    text = "another has written it since"
     try:
         copy = await run.store.head(run.layout.aside(path))
+        there = await run.store.head(path) if info is None else info
     except NotFoundError:
-        return
-    if (copy.size, copy.etag) != (info.size, info.etag):
-        run.warn(f"{path} is not put back: another has written it since")
+        text = f"there is no copy of it in {run.layout.aside(path)}"
+    else:
+        if (copy.size, copy.etag) == (there.size, there.etag):
+            return
+    left.append(path)
+    run.warn(f"{path} is not put back: {text}")

@@ -12,19 +12,22 @@ from dataclasses import replace
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.upload_record import MAX_RECORD_BYTES
-from asynccommit.job import OUTCOME, PLAN, RECORD
 from asynccommit.parallel import (
     for_each,
     list_if_there,
     remove_below,
+    remove_directories,
     remove_directory,
     remove_file,
     remove_files,
     remove_tree,
+    tree_pages,
 )
 from asynccommit.stages.cleanup import Outcome
+from asynccommit.stages.plan import within
+from asynccommit.stages.uploads.outcome import is_held
 from asynccommit.stages.uploads.run import UploadRun, read_if_there, save
-from asynccommit.stages.uploads.standing import attempts_of, begun_attempts, is_closed, read_record
+from asynccommit.stages.uploads.standing import attempts_of, begun_attempts, is_closed
 from asynccommit.stages.uploads.sweep import Swept, sweep
 from asynccommit.store import Info
 
@@ -47,21 +50,34 @@ async def clean_up(run: UploadRun) -> Outcome:
 
 
 async def delete_job(run: UploadRun) -> Outcome:
-    """Delete the files of all attempts of the job."""
+    """Delete the files of all attempts of the job, as long as it is this one that has ended.
+
+    The record's place is looked at before anything is deleted: a job that took the same id
+    afterwards, or another attempt whose commit has begun, keeps all that it has.
+    """
     found = False
+    if await is_held(run):
+        await _delete_scratch(run)
     for layout in await attempts_of(run):
-        mine = layout.attempt == run.layout.attempt
-        found |= await _delete_attempt(run if mine else replace(run, layout=layout, commit_id=""))
-    with suppress(NotFoundError):
-        await remove_tree(run.pending, run.layout.job_dir)
-    await _delete_temporary(run)
+        if layout.attempt == run.layout.attempt:
+            found |= await _delete_attempt(run)
+            continue
+        other = replace(run, layout=layout, commit_id="")
+        if await _close_one(other):
+            found |= await _delete_attempt(other)
+    await _remove_empty(run)
+    await _remove_temporary(run)
     return Outcome.DELETED if found else Outcome.NOTHING
 
 
-async def _delete_temporary(run: UploadRun) -> None:
-    """Delete what the job has in ``_temporary``; and that, if no other job is in it."""
-    with suppress(NotFoundError):
-        await remove_tree(run.store, run.layout.scratch)
+async def _delete_scratch(run: UploadRun) -> None:
+    """Delete what the job has in ``_temporary`` but for the copies of its commits."""
+    scratch = run.layout.scratch
+    await remove_below(run.store, scratch, lambda info: info.path.startswith(f"{scratch}/aside-"))
+
+
+async def _remove_temporary(run: UploadRun) -> None:
+    """Delete ``_temporary``, if no job is in it."""
     try:
         await remove_directory(run.store, run.layout.temporary)
     except (ExistsError, NotFoundError, PreconditionError):
@@ -72,16 +88,52 @@ async def _delete_temporary(run: UploadRun) -> None:
 
 async def _delete_attempt(run: UploadRun) -> bool:
     """Delete the files of an attempt: the record after all others, and the outcome after it."""
-    found = await _delete_most(run)
-    found |= await _remove_record(run)
-    with suppress(NotFoundError):
-        await remove_tree(run.pending, run.layout.attempt_dir)
+    found, held = False, await is_held(run)
+    below = within(run.layout.aside_dir, [run.layout.attempt_dir])
+    if run.commit_id and not run.keeps_copies and not (held and below):
+        with suppress(NotFoundError):
+            await remove_tree(run.store, run.layout.aside_dir)
+    if held:
+        # A task that committed meanwhile has looked for its intents, which the first round
+        # deletes, after it wrote its set: the second finds what it did not take back.
+        found = await _delete_most(run)
+        found |= await _delete_most(run)
+        found |= await _remove_record(run)
+    if run.commit_id:
+        await _delete_own(run)
     return found
 
 
-def _is_last(info: Info) -> bool:
-    name = info.path.rpartition("/")[2].removeprefix("_")
-    return not info.is_dir and name.startswith((RECORD, OUTCOME, PLAN))
+async def _delete_own(run: UploadRun) -> None:
+    """Delete what only this very commit can have written."""
+    last = [i for i in await list_if_there(run.pending, run.layout.attempt_dir) if _is_own(run, i)]
+    if last and run.pending.traits.bulk_delete:
+        await remove_files(run.pending, last)
+    elif last:
+        await for_each(last, lambda info: _remove(run, info), workers=run.workers)
+
+
+def _is_own(run: UploadRun, info: Info) -> bool:
+    """Whether a file says how this commit stands: it goes after the record."""
+    layout = run.layout
+    if info.is_dir or not run.commit_id:
+        return False
+    plans = layout.plan(run.commit_id, 0).removesuffix("00000.json")
+    return info.path in (layout.outcome, layout.start, layout.done) or info.path.startswith(plans)
+
+
+def _stays(run: UploadRun, info: Info) -> bool:
+    """Whether something in an attempt's directory is not to go before the record.
+
+    Copies that a commit has made are that one's, by its name: nobody else deletes them.
+    """
+    layout = run.layout
+    if within(layout.aside_dir, [layout.attempt_dir]):
+        name = info.path[len(layout.attempt_dir) + 1 :].partition("/")[0]
+        if name.startswith("aside-"):
+            own = run.commit_id and within(info.path, [layout.aside_dir])
+            return run.keeps_copies or not own
+    return info.path == layout.record or _is_own(run, info)
 
 
 async def _remove_record(run: UploadRun) -> bool:
@@ -89,12 +141,10 @@ async def _remove_record(run: UploadRun) -> bool:
     path = run.layout.record
     try:
         info = await run.pending.head(path)
-        data = await run.pending.get(path, MAX_RECORD_BYTES)
     except NotFoundError:
         return False
-    mine = is_closed(data) or read_record(run.layout, data).plan_id == run.commit_id
-    if not mine:
-        raise PreconditionError("delete", path, "is of another commit by now")
+    if not await is_held(run):
+        return False
     if run.pending.traits.bulk_delete:
         await remove_files(run.pending, [info])
     else:
@@ -104,23 +154,66 @@ async def _remove_record(run: UploadRun) -> bool:
 
 
 async def _delete_most(run: UploadRun) -> bool:
-    """Delete the files of an attempt but for those that say how its commit stands."""
+    """Delete the files of an attempt but for those that say how its commit stands.
+
+    The object that stands for the directory goes, too: once the record is gone, there is none. The
+    record is looked at after what is deleted was listed.
+    """
     store, directory = run.pending, run.layout.attempt_dir
-    depth = directory.count("/") + 1
     if store.traits.bulk_delete:
-
-        def stays(info: Info) -> bool:
-            return info.path.count("/") == depth and _is_last(info)
-
-        return await remove_below(store, directory, stays) > 0
-    children = [info for info in await list_if_there(store, directory) if not _is_last(info)]
-
-    async def remove(info: Info) -> None:
-        with suppress(NotFoundError):
-            await (remove_tree if info.is_dir else remove_file)(store, info.path)
-
-    await for_each(children, remove, workers=run.workers)
+        return await _delete_pages(run)
+    children = [i for i in await list_if_there(store, directory) if not _stays(run, i)]
+    if children and await is_held(run):
+        await for_each(children, lambda info: _remove(run, info), workers=run.workers)
     return bool(children)
+
+
+async def _delete_pages(run: UploadRun) -> bool:
+    store, layout = run.pending, run.layout
+    found, directories = False, list[Info]()
+    async for page in tree_pages(store, layout.attempts_dir):
+        inside = [i for i in page if within(i.path, [layout.attempt_dir]) and not _stays(run, i)]
+        directories += [info for info in inside if info.is_dir and info.etag is None]
+        files = [info for info in inside if not info.is_dir or info.etag is not None]
+        if files and not await is_held(run):
+            return found
+        most = store.traits.bulk_delete
+        batches = [files[at : at + most] for at in range(0, len(files), most)]
+        await for_each(batches, lambda some: remove_files(store, some), workers=run.workers)
+        found = found or bool(inside)
+    if directories and await is_held(run):
+        await remove_directories(store, directories)
+    return found
+
+
+async def _remove(run: UploadRun, info: Info) -> None:
+    with suppress(NotFoundError):
+        await (remove_tree if info.is_dir else remove_file)(run.pending, info.path)
+
+
+async def _remove_empty(run: UploadRun) -> None:
+    """Delete the directories of the job, if no file is in them."""
+    store, layout = run.pending, run.layout
+    if store.traits.bulk_delete:
+        objects: list[Info] = []
+        async for page in tree_pages(store, layout.job_dir):
+            if any(not info.is_dir for info in page):
+                return
+            objects += [info for info in page if info.etag is not None]
+        if objects:
+            await remove_files(store, objects)
+        with suppress(NotFoundError, ExistsError):
+            await remove_directory(store, layout.job_dir)
+        return
+    path = layout.attempt_dir
+    while within(path, [layout.job_dir]):
+        try:
+            await store.delete(path)
+        except NotFoundError:
+            pass
+        except (ExistsError, PreconditionError):
+            return
+        path = path.rpartition("/")[0]
 
 
 # --- abort -----------------------------------------------------------------------------------
@@ -148,12 +241,18 @@ async def clean_up_aborted(run: UploadRun) -> tuple[Outcome, Swept]:
 async def _close(run: UploadRun) -> bool:
     """Take the place of the record of every attempt, so that no commit begins; false if one has."""
     for layout in await attempts_of(run):
-        try:
-            await save(run, layout.record, ABORTED)
-        except ExistsError:
-            data = await read_if_there(run, layout.record, MAX_RECORD_BYTES)
-            if data is not None and not is_closed(data):
-                return False
-        except NotFoundError:
-            continue  # its directory is gone
+        if not await _close_one(replace(run, layout=layout, commit_id="")):
+            return False
+    return True
+
+
+async def _close_one(run: UploadRun) -> bool:
+    """Take the place of the record of an attempt; false if its commit has begun."""
+    try:
+        await save(run, run.layout.record, ABORTED)
+    except ExistsError:
+        data = await read_if_there(run, run.layout.record, MAX_RECORD_BYTES)
+        return data is None or is_closed(data)
+    except NotFoundError:
+        pass  # its directory is gone
     return True

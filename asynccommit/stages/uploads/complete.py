@@ -41,38 +41,56 @@ async def complete_uploads(run: UploadRun, plan: UploadPlan) -> None:
 
 
 async def _complete(run: UploadRun, plan: UploadPlan, pending: Pending) -> Info:
-    dest, upload_id, _, parts = pending
-    old = plan.asides.get(dest)
-    replace = old is not None and await _is_as_planned(run, pending, old.etag)
+    old = plan.asides.get(pending.dest)
     try:
-        return await run.store.complete_upload(dest, upload_id, parts, overwrite=replace)
+        if old is not None:
+            return await _over(run, pending, old.etag or "")
+        return await _beside(run, pending)
     except NotFoundError:
         info = await ended_as(run, pending)
         if info is None:
-            raise NotFoundError("complete_upload", dest, GONE) from None
+            raise NotFoundError("complete_upload", pending.dest, GONE) from None
         return info
+
+
+async def _beside(run: UploadRun, pending: Pending) -> Info:
+    """Complete an upload where nothing is. Raises ``ExistsError``, ``NotFoundError`` if ended."""
+    dest, upload_id, _, parts, token = pending
+    try:
+        return await run.store.complete_upload(
+            dest, upload_id, parts, overwrite=False, token=token or None
+        )
     except ExistsError:
-        if await is_open(run, pending):
-            text = "something is there since the commit began: move it, and resume"
-            raise ExistsError("complete_upload", dest, text) from None
-        info = await ended_as(run, pending)
-        if info is None:
+        if not await is_open(run, pending):
             raise NotFoundError("complete_upload", dest, GONE) from None
-        return info
+        text = "something is there since the commit began: move it, and resume"
+        raise ExistsError("complete_upload", dest, text) from None
 
 
-async def _is_as_planned(run: UploadRun, pending: Pending, etag: str | None) -> bool:
-    """Whether what is to be overwritten is there, and not what came in its place.
+async def _over(run: UploadRun, pending: Pending, etag: str) -> Info:
+    """Complete an upload over the file that was planned, and over no other.
 
-    Raises ``PreconditionError`` for another's file.
+    Raises ``PreconditionError`` for another's file, ``NotFoundError`` if the upload has ended.
     """
+    dest, upload_id, _, parts, token = pending
     try:
-        info = await run.store.head(pending.dest)
+        return await run.store.complete_upload(
+            dest, upload_id, parts, etag=etag, token=token or None
+        )
+    except PreconditionError:
+        there = await _etag_of(run, dest)
+        if not await is_open(run, pending):
+            raise NotFoundError("complete_upload", dest, GONE) from None
+        if there == etag:  # then it is the parts that are not as they were sent
+            raise
+        if there is not None:
+            text = "is to be overwritten, and another has changed it since the commit began"
+            raise PreconditionError("complete_upload", dest, text) from None
+    return await _beside(run, pending)
+
+
+async def _etag_of(run: UploadRun, path: str) -> str | None:
+    try:
+        return (await run.store.head(path)).etag or ""
     except NotFoundError:
-        return False
-    if info.etag == etag:
-        return True
-    if await is_open(run, pending):
-        text = "is to be overwritten, and another has changed it since the commit began"
-        raise PreconditionError("complete_upload", pending.dest, text)
-    return False
+        return None

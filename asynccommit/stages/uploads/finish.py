@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import anyio
 import orjson
 
-from asynccommit.errors import ExistsError, ManifestError, NotFoundError
+from asynccommit.errors import (
+    ExistsError,
+    ManifestError,
+    NotFoundError,
+    PreconditionError,
+    StoreError,
+)
 from asynccommit.formats.s3a_success import encode_s3a_success
 from asynccommit.formats.success import MAX_SUCCESS_BYTES, decode_success
 from asynccommit.formats.upload_record import UploadRecord
@@ -16,40 +25,92 @@ from asynccommit.stages.summary import (
     read_success,
     summarise,
 )
+from asynccommit.stages.uploads.outcome import has_begun
 from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.remove import remove_old
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads.standing import is_finished
+from asynccommit.store import Info
+
+_TRIES = 3
+_LAST_WORDS = 60.0
 
 
-async def finish_commit(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> None:
-    """Do what is left of a commit that is decided, but for the clean-up."""
+async def finish_commit(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> bool:
+    """Do what is left of a commit that is decided, but for the clean-up.
+
+    Returns false if another has done it, and ended the commit, meanwhile: a later job may have
+    written since, and what is there is not this one's to change any more.
+    """
     if await is_finished(run):  # then all of it was done before
         run.success = run.layout.url(run.layout.success)
-        return
-    await remove_old(run, plan.old)
-    await _write_success(run, plan, record)
+        return True
+    if not await remove_old(run, plan.old):
+        return False
+    return await _write_success(run, plan, record)
 
 
-async def _write_success(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> None:
+async def _write_success(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> bool:
     layout = run.layout
     if not run.options.mark_success:
-        return
+        return True
     with run.timed("job_stage_save_success_marker"):
         run.success = layout.url(layout.success)
         await _keep_keys(run, plan)
-        threads = {"fs.s3a.committer.threads": str(run.workers)}
-        marker = summarise(run, "committer_commit_job", plan.sample, extra=threads)
-        data = encode_s3a_success(marker)
+        if not await has_begun(run):
+            return False
         try:
-            await run.store.put(layout.success, data, overwrite=False)
+            await run.store.put(layout.success, _marker(run, plan), overwrite=False)
         except ExistsError:
-            if not await _is_newer(run, record):
-                await run.store.put(layout.success, data)
+            return await _replace_marker(run, plan, record)
+    return True
 
 
-async def _is_newer(run: UploadRun, record: UploadRecord) -> bool:
-    """Whether the marker that is there stays: another's, and of later than a resumed commit."""
+def _marker(run: UploadRun, plan: UploadPlan) -> bytes:
+    threads = {"fs.s3a.committer.threads": str(run.workers)}
+    return encode_s3a_success(summarise(run, "committer_commit_job", plan.sample, extra=threads))
+
+
+async def _replace_marker(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> bool:
+    """Write the marker over the one that is there, while that is the one that was looked at.
+
+    The record is looked at after it: while it is there no later job has seen this one's end.
+    """
+    path = run.layout.success
+    for _ in range(_TRIES):
+        try:
+            info = await run.store.head(path)
+            if await _stays(run, record):
+                return True
+            await _remember(run, path)
+            if not await has_begun(run):
+                return False
+            planned = plan.asides.get(path)
+            if planned is not None and planned.etag == info.etag:
+                await run.store.put(path, _marker(run, plan))  # it could not be deleted before
+            else:
+                await _put_over(run, info, _marker(run, plan))
+        except (NotFoundError, PreconditionError):
+            continue  # another has deleted or written it since
+        return True
+    raise PreconditionError("complete_upload", path, "others write it again and again")
+
+
+async def _put_over(run: UploadRun, info: Info, data: bytes) -> None:
+    """Write a small file over just this one: only the end of an upload can be told so."""
+    path, token = info.path, run.host.new_id()
+    upload_id = await run.store.create_upload(path, token=token)
+    try:
+        part = await run.store.put_part(path, upload_id, 1, data)
+        await run.store.complete_upload(path, upload_id, [part], etag=info.etag or "", token=token)
+    except BaseException:
+        with anyio.move_on_after(_LAST_WORDS, shield=True), suppress(StoreError):
+            await run.store.abort_upload(path, upload_id)
+        raise
+
+
+async def _stays(run: UploadRun, record: UploadRecord) -> bool:
+    """Whether the marker that is there stays: it is of later than a resumed commit, or its own."""
     try:
         marker = await read_success(run)
     except ManifestError:
@@ -61,13 +122,16 @@ async def _is_newer(run: UploadRun, record: UploadRecord) -> bool:
 
 async def _keep_keys(run: UploadRun, plan: UploadPlan) -> None:
     """Remember the keys of the marker that this one takes the place of."""
-    if run.layout.success not in plan.asides:
-        return
-    place = run.layout.aside(run.layout.success)
+    if run.layout.success in plan.asides:
+        await _remember(run, run.layout.aside(run.layout.success))
+
+
+async def _remember(run: UploadRun, place: str) -> None:
     try:
         data = await run.store.get(place, MAX_SUCCESS_BYTES)
         keys = keys_of(decode_success(data, place)) if data else []
     except (NotFoundError, ManifestError):
         return
+    keys += [key for key in orjson.loads(run.diagnostics.get(EARLIER, "[]")) if key not in keys]
     if keys:
         run.diagnostics[EARLIER] = orjson.dumps(keys[:MAX_KEYS]).decode()

@@ -178,7 +178,7 @@ def entries_of(layout: UploadLayout, pending: PendingSet, url: str) -> Iterator[
     for commit in pending.commits:
         _refuse_other_job(layout, commit.job_id, url)
         dest = place_of(layout, commit, url)
-        yield Pending(dest, commit.upload_id, commit.length, commit.parts)
+        yield Pending(dest, commit.upload_id, commit.length, commit.parts, commit.token)
 
 
 def _refuse_other_job(layout: UploadLayout, job_id: str, url: str) -> None:

@@ -13,6 +13,7 @@ from asynccommit.errors import (
     OutcomeUnknownError,
 )
 from asynccommit.formats.commit_owner import Outcome
+from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.upload_record import (
     MAX_RECORD_BYTES,
     UploadOutcome,
@@ -35,7 +36,9 @@ async def decide(run: UploadRun, outcome: Outcome) -> None:
     owner = run.owner_id or run.host.new_id()
     decision = UploadOutcome(outcome, run.commit_id, owner, int(run.host.now() * 1000))
     with run.timed("job_stage_decide_outcome"):
-        await _write(run, decision)
+        there = await write_once(run, run.layout.outcome, decision)
+        if there is not outcome:
+            raise _otherwise(run, there)
         if not await has_begun(run):  # its place was given back before
             with suppress(NotFoundError):
                 await remove_file(run.pending, run.layout.outcome)
@@ -52,25 +55,35 @@ async def has_begun(run: UploadRun) -> bool:
     return read_record(run.layout, data).plan_id == run.commit_id
 
 
-async def _write(run: UploadRun, decision: UploadOutcome) -> None:
+async def is_held(run: UploadRun) -> bool:
+    """Whether the record's place is this commit's, or an abort's if this run is of no commit.
+
+    While it is, all that lies in the job attempt's directory is this job's, and of nobody who took
+    its id after it had ended.
+    """
+    if run.commit_id:
+        return await has_begun(run)
+    return await read_if_there(run, run.layout.record, MAX_RECORD_BYTES) == ABORTED
+
+
+async def write_once(run: UploadRun, path: str, decision: UploadOutcome) -> Outcome:
+    """Write a decision unless there is one; return the one that stands."""
     data, error = encode_upload_outcome(decision), None
     for _ in range(_TRIES):
         try:
-            await save(run, run.layout.outcome, data)
-            return
+            await save(run, path, data)
+            return decision.outcome
         except (ExistsError, OutcomeUnknownError) as problem:
             error = problem
-        there = await find_outcome(run)
+        there = await find_outcome(run, path)
         if there is not None:
-            if there.outcome is not decision.outcome:
-                raise _otherwise(run, there)
-            return
+            return there.outcome
     raise error or AssertionError
 
 
-def _otherwise(run: UploadRun, there: UploadOutcome) -> CommitError:
+def _otherwise(run: UploadRun, there: Outcome) -> CommitError:
     job_id, stage = run.layout.job_id, run.stage
-    if there.outcome is Outcome.COMMITTED:
+    if there is Outcome.COMMITTED:
         return CommittedError(job_id, stage, (), "it is committed, and cannot be rolled back")
     text = "another has decided that it is rolled back: run the job again once that is done"
     return LeaseLostError(job_id, stage, (), text)

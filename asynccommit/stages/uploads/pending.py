@@ -16,12 +16,16 @@ _PARTS_A_ROW = 8  # parts that take about as much memory as the rest of a row
 
 
 class Pending(NamedTuple):
-    """One upload to be completed: where the file appears, decoded, and what it is made of."""
+    """One upload to be completed: where the file appears, decoded, and what it is made of.
+
+    The token is what its file bears; empty where the task gave none, as Hadoop's.
+    """
 
     dest: str
     upload_id: str
     size: int
     parts: tuple[Part, ...]
+    token: str = ""
 
 
 class Loaded:
@@ -74,8 +78,8 @@ class Loaded:
 
 
 def _pending(row: list[Any]) -> Pending:
-    dest, upload_id, size, parts = row
-    return Pending(dest, upload_id, size, tuple([Part(*part) for part in parts]))
+    dest, upload_id, size, parts, token = row
+    return Pending(dest, upload_id, size, tuple([Part(*part) for part in parts]), token)
 
 
 def _weight(rows: Sequence[Pending]) -> int:

@@ -24,8 +24,10 @@ from asynccommit.formats.upload_plan import (
 from asynccommit.formats.upload_record import UploadRecord
 from asynccommit.options import Mode
 from asynccommit.parallel import is_there, remove_file
+from asynccommit.stages.conditions import prove_conditions
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.load import digest
+from asynccommit.stages.modes import read_places
 from asynccommit.stages.spill import Entry
 from asynccommit.stages.uploads.load import checked_place
 from asynccommit.stages.uploads.pending import Loaded, Pending
@@ -44,7 +46,23 @@ async def save_plan(run: UploadRun, plan: UploadPlan, plan_id: str) -> list[str]
         data = encode_upload_chunk(chunk, uploads_checked=True)
         await save(run, run.layout.plan(plan_id, chunk.index), data)
         digests.append(digest(data))
+        if chunk.index == 0:
+            await _prove(run, run.layout.plan(plan_id, 0), data)
     return digests
+
+
+async def _prove(run: UploadRun, path: str, data: bytes) -> None:
+    """See, where that is not known, that nothing is written over what is there.
+
+    The commit record needs it, and at the destination the completion of uploads does. Raises
+    ``RejectedError``.
+    """
+    await prove_conditions(run.pending, path, data)
+    traits = run.store.traits
+    if traits.account != run.pending.traits.account and not traits.conditions_proven:
+        probe = f"{run.layout.scratch}/_probe"
+        await run.store.put(probe, b"")
+        await prove_conditions(run.store, probe, b"")
 
 
 async def drop_plan(run: UploadRun, plan_id: str, chunks: int) -> None:
@@ -89,8 +107,8 @@ async def _old_rows(layout: UploadLayout, plan: UploadPlan) -> AsyncIterator[lis
 async def _upload_rows(layout: UploadLayout, plan: UploadPlan) -> AsyncIterator[list[UploadRow]]:
     rows: list[UploadRow] = []
     parts = 0
-    async for dest, upload_id, size, some in plan.loaded.spill.each():
-        rows.append(UploadRow(layout.relative(dest), upload_id, size, some))
+    async for dest, upload_id, size, some, token in plan.loaded.spill.each():
+        rows.append(UploadRow(layout.relative(dest), upload_id, size, some, token))
         parts += len(some)
         if len(rows) == CHUNK_ROWS or parts >= _CHUNK_PARTS:
             yield rows
@@ -110,6 +128,7 @@ async def load_plan(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> N
     """
     loaded = plan.loaded
     plan.mode = _mode(run, record)
+    plan.targets = [run.layout.resolve(name) for name in places_in(record, "targets")]
     loaded.sets += record.sets
     with run.timed("job_stage_load_manifests", len(record.plan)):
         for index, wanted in enumerate(record.plan):
@@ -131,6 +150,11 @@ def _mode(run: UploadRun, record: UploadRecord) -> Mode:
     except ValueError:
         url = run.layout.pending_url(run.layout.record)
         raise ManifestError(url, f"mode is {record.mode[:100]!r}, which no job has") from None
+
+
+def places_in(record: UploadRecord, name: str) -> list[str]:
+    """Return places that a record names among its options, as ``modes.places_text`` wrote them."""
+    return read_places(str(record.options.get(name) or "[]"))
 
 
 async def has_plan(run: UploadRun, record: UploadRecord) -> bool:
@@ -166,8 +190,8 @@ async def _read(
 
 
 def _pending(layout: UploadLayout, chunk: UploadChunk) -> Iterator[Pending]:
-    for place, upload_id, size, parts in chunk.uploads:
-        yield Pending(_place(layout, place), upload_id, size, parts)
+    for place, upload_id, size, parts, token in chunk.uploads:
+        yield Pending(_place(layout, place), upload_id, size, parts, token)
 
 
 def _place(layout: UploadLayout, name: str, *, marker: bool = False) -> str:

@@ -102,6 +102,38 @@ async def refuse_others(run: UploadRun, plan: UploadPlan) -> None:
         refuse_within(run, plan.targets, await find_others(run))
 
 
+async def refuse_changes(run: UploadRun, plan: UploadPlan) -> None:
+    """Refuse to go on if files came to what is replaced while that was listed.
+
+    A job whose whole commit lay between two pages of the listing would be torn: some of its files
+    are planned to be deleted, and others were never seen. It is over when others' records are
+    looked at, and then all its files are there for this second look. Raises ``PreconditionError``.
+    """
+    if plan.mode is Mode.FAIL:
+        await check_mode(run, plan.mode, (), plan.loaded)
+        return
+    if not plan.targets or not plan.old.count:
+        return
+    with Fingerprints(run.options.spill_directory) as known:
+        async for entry in plan.old.each():
+            known.add([(entry.dest, entry.etag)])
+        known.add([(path, old.etag) for path, old in plan.asides.items()])
+        for target in plan.targets:
+            with Fingerprints(run.options.spill_directory) as there:
+                async for page in tree_pages(run.store, target):
+                    data = [i for i in page if not i.is_dir and _is_replaced(run, target, i.path)]
+                    there.add([(info.path, info.etag) for info in data])
+                if there.missing(known):
+                    text = "another job wrote there while it was listed: commit again"
+                    raise PreconditionError("delete_many", target, text)
+
+
+def _is_replaced(run: UploadRun, target: str, path: str) -> bool:
+    if target == run.layout.dest.path and run.layout.reserves(path):
+        return False
+    return _is_data(run, path)
+
+
 async def refuse_file(run: UploadRun) -> None:
     """Refuse a destination that is a file. Raises ``PreconditionError``."""
     try:

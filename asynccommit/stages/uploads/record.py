@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from asynccommit.commands import command
 from asynccommit.errors import (
     CommitError,
     ExistsError,
-    NotFoundError,
     OutcomeUnknownError,
     OwnedError,
-    PreconditionError,
     PreflightError,
     StoreError,
 )
@@ -32,18 +28,14 @@ from asynccommit.formats.upload_record import (
     encode_upload_record,
 )
 from asynccommit.options import Options
-from asynccommit.parallel import remove_file
 from asynccommit.stages.modes import places_text
 from asynccommit.stages.owner import owner_of
 from asynccommit.stages.run import Phase
-from asynccommit.stages.uploads.load import find_sets
-from asynccommit.stages.uploads.open import missing_uploads
 from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.plan_file import drop_plan, save_plan
-from asynccommit.stages.uploads.preflight import refuse_others
 from asynccommit.stages.uploads.run import UploadRun, read_if_there, save
-from asynccommit.stages.uploads.standing import begun_attempts, is_closed
-from asynccommit.upload_job import UploadLayout
+from asynccommit.stages.uploads.standing import is_closed
+from asynccommit.stages.uploads.start import refuse_aborted, start
 
 KEPT: dict[str, type] = {
     "mark_success": bool,
@@ -75,14 +67,7 @@ async def begin(run: UploadRun, plan: UploadPlan, *, made_destination: bool) -> 
             await drop_plan(run, plan_id, len(digests))
             raise
         run.epoch, run.manifests, run.owner_id = 1, record.digest, record.owner.id
-        try:
-            refuse_other_attempts(run, await begun_attempts(run))
-            await _refuse_aborted(run, plan)
-            await refuse_others(run, plan)
-        except (CommitError, PreconditionError):
-            await _withdraw(run)
-            await drop_plan(run, plan_id, len(digests))
-            raise
+        await start(run, record, plan, refuse_aborted)
         return record
 
 
@@ -109,6 +94,7 @@ def _record(
         options={
             **{name: getattr(options, name) for name in KEPT},
             "places": places_text(run, loaded.parents | set(plan.targets)),
+            "targets": places_text(run, plan.targets),
         },
         made_destination=made_destination,
     )
@@ -153,33 +139,6 @@ def _taken(run: UploadRun, *, closed: bool) -> CommitError:
     return OwnedError(job_id, stage, (), text)
 
 
-async def _refuse_aborted(run: UploadRun, plan: UploadPlan) -> None:
-    """See that no abort came to its end between the load and the record.
-
-    It deletes the sets before it gives the record's place back. Sets that are those which were read
-    say that there was none; else the uploads do.
-    """
-    read = plan.loaded.etags
-    try:
-        there = {path: info.etag for path, info in (await find_sets(run)).items()}
-    except NotFoundError:
-        there = {}
-    if read.items() <= there.items():
-        return
-    missing = await missing_uploads(run, plan.loaded)
-    if missing or (missing is None and not read.keys() <= there.keys()):
-        text = f"the job was aborted when its commit began. Nothing under {run.layout.dest} changed"
-        raise PreflightError(run.layout.job_id, run.stage, (), text)
-
-
-async def _withdraw(run: UploadRun) -> None:
-    """Take the record back: nothing was completed."""
-    run.phase = Phase.PLANNING
-    with suppress(NotFoundError):
-        await remove_file(run.pending, run.layout.record)
-    run.epoch = 0
-
-
 def recorded_options(run: UploadRun, record: UploadRecord) -> Options:
     """Return the options of ``run`` with those that the record keeps, as far as they can be."""
     known = {
@@ -188,14 +147,3 @@ def recorded_options(run: UploadRun, record: UploadRecord) -> Options:
         if name in KEPT and type(value) in (type(None), KEPT[name])
     }
     return replace(run.options, job_key=record.key, **cast(Mapping[str, Any], known))
-
-
-def refuse_other_attempts(run: UploadRun, others: list[UploadLayout]) -> None:
-    """Raise ``CommitError`` if a commit of another attempt of this job has begun."""
-    if others:
-        text = (
-            f"a commit of this job was begun by another attempt of it, in {others[0].attempt_dir}: "
-            f"only one may be committed. See {command('status', run.layout.dest)}"
-        )
-        error = PreconditionError("put", run.layout.record, "another attempt has one")
-        raise CommitError(run.layout.job_id, run.stage, (error,), text)

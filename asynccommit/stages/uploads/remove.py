@@ -7,8 +7,12 @@ from collections.abc import AsyncIterator, Sequence
 from asynccommit.errors import NotFoundError
 from asynccommit.parallel import for_each, remove_files
 from asynccommit.stages.spill import Spill
+from asynccommit.stages.uploads.outcome import has_begun
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.store import Info, Kind
+
+BATCH = 1_000
+"""Files that are deleted after one look at the commit record, at most."""
 
 
 async def remove_exactly(run: UploadRun, infos: Sequence[Info]) -> None:
@@ -16,6 +20,12 @@ async def remove_exactly(run: UploadRun, infos: Sequence[Info]) -> None:
 
     Where the store cannot make the etag a condition, it is asked for just before.
     """
+    chosen = await _unchanged(run, infos)
+    if chosen:
+        await remove_files(run.store, chosen)
+
+
+async def _unchanged(run: UploadRun, infos: Sequence[Info]) -> list[Info]:
     chosen = list(infos)
     if not run.store.traits.conditional_delete:
         chosen = []
@@ -29,28 +39,41 @@ async def remove_exactly(run: UploadRun, infos: Sequence[Info]) -> None:
                 chosen.append(info)
 
         await for_each(infos, look, workers=run.workers)
-    if chosen:
-        await remove_files(run.store, chosen)
+    return chosen
 
 
-async def remove_old(run: UploadRun, old: Spill) -> None:
-    """Delete what a mode replaces, now that the job is committed."""
-    if not old.count:
-        return
+async def remove_listed(run: UploadRun, rows: Spill) -> bool:
+    """Delete files with the etags that are listed, as long as this commit is there.
+
+    Returns false once another has ended it: what is at these places since is for others to say.
+    """
+    ended = False
 
     async def batches() -> AsyncIterator[list[Info]]:
         batch: list[Info] = []
-        async for entry in old.each():
+        async for entry in rows.each():
             batch.append(Info(entry.dest, Kind.FILE, entry.size, entry.etag))
-            if len(batch) == run.store.traits.bulk_delete:
+            if len(batch) == min(run.store.traits.bulk_delete, BATCH):
                 yield batch
                 batch = []
         if batch:
             yield batch
 
     async def remove(batch: list[Info]) -> None:
-        await remove_exactly(run, batch)
+        nonlocal ended
+        chosen = await _unchanged(run, batch)
+        ended = ended or not await has_begun(run)
+        if chosen and not ended:
+            await remove_files(run.store, chosen)
         run.step(len(batch))
 
+    await for_each(batches(), remove, workers=run.workers)
+    return not ended
+
+
+async def remove_old(run: UploadRun, old: Spill) -> bool:
+    """Delete what a mode replaces, now that the job is committed; see ``remove_listed``."""
+    if not old.count:
+        return True
     with run.timed("op_delete_replaced", old.count):
-        await for_each(batches(), remove, workers=run.workers)
+        return await remove_listed(run, old)

@@ -1,59 +1,152 @@
 """Undoing a commit: exactly the files that it completed, and what these have overwritten.
 
-An upload that can still be aborted was never completed. One that has ended was, if its file is at
-its destination; that file is deleted while it has the etag that was seen, or overwritten by what it
-has overwritten, so that readers miss neither.
+What overwrites is completed after its copy was made: without a copy nothing was. An upload that is
+open was not completed; it is looked at before it is aborted, since services differ in what they say
+to the abort of one that was. One that has ended was completed if its file bears its token. Uploads
+of Hadoop's tasks have none: there the file is told by its parts, and where another may have made
+the same, it stays and is said. Nothing is deleted but as long as the commit record is there.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from asynccommit.errors import NotFoundError
-from asynccommit.parallel import for_each
+from asynccommit.errors import DeniedError, ManifestError, NotFoundError
+from asynccommit.formats.upload_record import UploadRecord
+from asynccommit.parallel import for_each, is_there
+from asynccommit.results import AbortReport
+from asynccommit.stages.failing import say_undone
+from asynccommit.stages.spill import Entry, Spill
+from asynccommit.stages.summary import read_success
 from asynccommit.stages.uploads.asides import put_back, restore
+from asynccommit.stages.uploads.outcome import has_begun
 from asynccommit.stages.uploads.pending import Pending
 from asynccommit.stages.uploads.plan import UploadPlan
-from asynccommit.stages.uploads.remove import remove_exactly
+from asynccommit.stages.uploads.remove import remove_listed
 from asynccommit.stages.uploads.run import UploadRun
-from asynccommit.stages.uploads.settle import ended_as
+from asynccommit.stages.uploads.settle import ended_as, is_open
 from asynccommit.store import Info
 
 
 class Undone(NamedTuple):
-    """How many files were taken back, and how many put back in their place."""
+    """What a rollback did.
 
-    files: int
-    restored: int
+    Attributes:
+        files: how many files were taken back.
+        restored: how many were put back in their place.
+        left: places that are not as they were before, each of which a warning names.
+    """
+
+    files: int = 0
+    restored: int = 0
+    left: tuple[str, ...] = ()
 
 
-async def take_back(run: UploadRun, plan: UploadPlan) -> Undone:
+async def take_back(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> Undone:
     """End every upload without its file, and put back what was overwritten.
 
     Raises ``OutcomeUnknownError`` where the service does not tell whose file is at a destination.
     """
-    files = restored = 0
+    with Spill(run.options.spill_directory) as made:
+        taking = _Taking(run, plan, made, record.started_ms / 1000, await _has_later(run, record))
+        with run.timed("op_abort_uploads", plan.loaded.files):
+            await for_each(plan.loaded.spill.entries(), taking.undo, workers=run.workers)
+            if not await remove_listed(run, made):
+                return Undone(taking.files, taking.restored, tuple(taking.left))
+        files = taking.files + made.count
+    if plan.asides and not await has_begun(run):
+        return Undone(files, taking.restored, tuple(taking.left))
+    restored, left = await restore(run, plan)
+    return Undone(files, taking.restored + restored, (*taking.left, *left))
 
-    async def undo(pending: Pending) -> None:
-        nonlocal files, restored
-        info = await _end(run, pending)
-        if info is not None:
-            files += 1
-            if pending.dest in plan.asides and await put_back(run, pending.dest):
-                restored += 1
-            else:
-                await remove_exactly(run, [info])
+
+async def _has_later(run: UploadRun, record: UploadRecord) -> bool:
+    """Whether another job has committed something here since this commit began."""
+    try:
+        marker = await read_success(run)
+    except ManifestError:
+        return True
+    if marker is None or marker.job_id == record.job_id:
+        return False
+    return marker.timestamp_ms > record.started_ms
+
+
+@dataclass(slots=True)
+class _Taking:
+    """Takes back one file after the other; those to be deleted are collected in ``made``."""
+
+    run: UploadRun
+    plan: UploadPlan
+    made: Spill
+    began: float
+    later: bool
+    files: int = 0
+    restored: int = 0
+    left: list[str] = field(default_factory=list)
+
+    async def undo(self, pending: Pending) -> None:
+        """Abort an upload, or see to the file that it has become."""
+        run, dest = self.run, pending.dest
+        overwrites = dest in self.plan.asides
+        info = await self._end(pending)
+        if info is not None and not overwrites:
+            await self.made.append([Entry("", dest, info.size, info.etag)])
+        elif info is not None and await has_begun(run) and await put_back(run, info):
+            self.files += 1
+            self.restored += 1
         run.step()
 
-    with run.timed("op_abort_uploads", plan.loaded.files):
-        await for_each(plan.loaded.spill.entries(), undo, workers=run.workers)
-    return Undone(files, restored + await restore(run, plan))
+    async def _end(self, pending: Pending) -> Info | None:
+        """End an upload; return its file, if that is what it surely has become."""
+        run, was_open = self.run, await self._was_open(pending)
+        if was_open is not False and await self._is_aborted(pending):
+            return None
+        # Only now: a copy that was made before the completion is there when the upload is not.
+        overwrites = pending.dest in self.plan.asides
+        if overwrites and not await is_there(run.store, run.layout.aside(pending.dest)):
+            return None
+        info = await ended_as(run, pending)
+        if info is None or pending.token or self._is_ours(info, ended=was_open is False):
+            return info
+        self.left.append(pending.dest)
+        run.warn(
+            f"{pending.dest} stays: it is made of the same bytes as this job's file, and may be "
+            "another's. See whose it is, and delete it by hand if it is this job's"
+        )
+        return None
+
+    async def _is_aborted(self, pending: Pending) -> bool:
+        """Abort an upload; whether it is sure that this, and not its completion, has ended it."""
+        store = self.run.store
+        try:
+            await store.abort_upload(pending.dest, pending.upload_id)
+        except NotFoundError:
+            return False
+        return store.traits.multipart is not None and store.traits.multipart.abort_tells
+
+    async def _was_open(self, pending: Pending) -> bool | None:
+        try:
+            return await is_open(self.run, pending)
+        except DeniedError:
+            return None
+
+    def _is_ours(self, info: Info, *, ended: bool) -> bool:
+        """Whether a file without a token is of the upload that has ended.
+
+        What was begun before the commit was is of no job that was run after it. (AWS dates a file
+        by the begin of its upload.) Of what is younger only that tells which had ended before.
+        """
+        if info.modified and info.modified < int(self.began):
+            return True
+        return ended and not self.later
 
 
-async def _end(run: UploadRun, pending: Pending) -> Info | None:
-    """Abort an upload; return its file if it has been completed."""
-    try:
-        await run.store.abort_upload(pending.dest, pending.upload_id)
-    except NotFoundError:
-        return await ended_as(run, pending)
-    return None
+def say_back(run: UploadRun, error: BaseException, report: AbortReport) -> None:
+    """Let the error of a failed commit say how far it was rolled back."""
+    if not report.left:
+        say_undone(run, error)
+        return
+    error.add_note("it was rolled back, but not all is as it was before:")
+    for warning in report.warnings:
+        error.add_note(warning)

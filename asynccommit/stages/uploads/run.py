@@ -16,12 +16,14 @@ class UploadRun(Run):
     """A ``Run`` on a store with uploads.
 
     ``pending`` is the store of the job's own files: pending sets, record, plan and outcome. The id
-    of the commit is that of its plan.
+    of the commit is that of its plan. ``keeps_copies`` is for a rollback that could not put all of
+    them back: they are not deleted.
     """
 
     store: MultipartStore
     layout: UploadLayout
     pending: Store
+    keeps_copies: bool = False
 
     def act_for(self, commit_id: str) -> None:
         """Let what this run reads and says be of the commit of this id, and of no other."""

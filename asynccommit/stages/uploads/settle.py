@@ -23,13 +23,14 @@ async def is_completed(run: UploadRun, pending: Pending) -> Info | None:
     Of an upload that is still open nothing is there, whatever another file looks like. Raises
     ``OutcomeUnknownError`` where the service cannot tell.
     """
-    info = await run.store.completed(pending.dest, pending.parts)
+    info = await ended_as(run, pending)
     return None if info is None or await is_open(run, pending) else info
 
 
 async def ended_as(run: UploadRun, pending: Pending) -> Info | None:
     """Return what an upload that has ended has made, ``None`` if it was aborted or replaced.
 
-    Its length is not compared: a pending set that lies about it must not hide the file.
+    Its length is not compared: a pending set that lies about it must not hide the file. Without a
+    token, what another has made of the same bytes looks the same.
     """
-    return await run.store.completed(pending.dest, pending.parts)
+    return await run.store.completed(pending.dest, pending.parts, pending.token or None)

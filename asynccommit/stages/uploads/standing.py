@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from asynccommit.errors import ManifestError
+from asynccommit.errors import ManifestError, PreconditionError
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.commit_record import ABORTED, Owner
+from asynccommit.formats.success import SuccessData
 from asynccommit.formats.upload_record import (
     MAX_OUTCOME_BYTES,
     MAX_RECORD_BYTES,
@@ -20,12 +22,16 @@ from asynccommit.formats.upload_record import (
 )
 from asynccommit.host import Host
 from asynccommit.job import TaskCommit
-from asynccommit.parallel import list_if_there
+from asynccommit.parallel import is_there, list_if_there
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.owner import describe
 from asynccommit.stages.summary import COMMIT, TASKS, read_success
 from asynccommit.stages.uploads.run import UploadRun, read_if_there
 from asynccommit.upload_job import UploadLayout
+
+LONG = 3_600.0
+"""Seconds after which a commit that another host has begun counts as cut short: it says no more."""
+_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +41,12 @@ class Standing:
     Attributes:
         record: what it is.
         outcome: how it ends, ``None`` while that is open.
+        is_done: all of it is done, and its files are kept because options said so.
     """
 
     record: UploadRecord
     outcome: UploadOutcome | None = None
+    is_done: bool = False
 
     @property
     def is_committed(self) -> bool:
@@ -62,7 +70,10 @@ async def look(run: UploadRun) -> Standing | None:
     record = read_record(run.layout, data)
     run.act_for(record.plan_id)
     run.manifests = record.digest
-    return Standing(record, await find_outcome(run))
+    standing = Standing(record, await find_outcome(run))
+    if standing.is_committed:
+        return replace(standing, is_done=await is_there(run.pending, run.layout.done))
+    return standing
 
 
 def is_closed(data: bytes) -> bool:
@@ -80,9 +91,9 @@ def read_record(layout: UploadLayout, data: bytes) -> UploadRecord:
     return record
 
 
-async def find_outcome(run: UploadRun) -> UploadOutcome | None:
-    """Return how the commit ends, ``None`` while that is open."""
-    path = run.layout.outcome
+async def find_outcome(run: UploadRun, path: str = "") -> UploadOutcome | None:
+    """Return how the commit ends, or what another ``path`` says; ``None`` while that is open."""
+    path = path or run.layout.outcome
     data = await read_if_there(run, path, MAX_OUTCOME_BYTES)
     if data is None:
         return None
@@ -105,20 +116,51 @@ async def is_finished(run: UploadRun) -> bool:
 async def is_committed(run: UploadRun, tasks: Sequence[TaskCommit] | None = None) -> bool:
     """Whether the marker says that this job is committed, with what ``tasks`` say.
 
-    An id may be used again, as for a job of every night: then there are pending sets.
+    Messages of just the tasks that the marker was written for say so, whatever task attempts have
+    left since. Else pending sets say that it is not: an id may be used again. From a yes on,
+    ``run`` acts for that commit.
     """
-    layout = run.layout
-    names = [i.path.rpartition("/")[2] for i in await list_if_there(run.pending, layout.sets_dir)]
-    if any(layout.is_set(name) for name in names):
+    marker = await _marker(run)
+    if marker is None:
         return False
+    known = marker.diagnostics.get(TASKS)
+    if tasks is not None and known is not None:
+        done = known == digest_of_sets(rows_of(run.layout, tasks))
+    else:
+        done = not await _has_sets(run)
+    if done and (commit := marker.diagnostics.get(COMMIT, "")) and _ID.fullmatch(commit):
+        run.act_for(commit)
+    return done
+
+
+async def refuse_late_sets(run: UploadRun) -> None:
+    """Refuse to take all pending sets for those of a job that, as the marker says, is committed.
+
+    Raises ``PreconditionError``: they may be those of task attempts that nobody waited for.
+    """
+    if await _marker(run) is not None and await _has_sets(run):
+        text = (
+            "names this very job: it is committed, and the pending sets that are there since are "
+            "those of late task attempts. If it is another job of the same id, give its commit "
+            "messages; else abort it, which deletes them"
+        )
+        raise PreconditionError("get", run.layout.success, text)
+
+
+async def _marker(run: UploadRun) -> SuccessData | None:
+    """Return the marker if it says that this job is committed."""
     try:
         marker = await read_success(run)
     except ManifestError:
-        return False
-    if marker is None or not marker.success or marker.job_id != layout.job_id:
-        return False
-    known = marker.diagnostics.get(TASKS)
-    return tasks is None or known is None or known == digest_of_sets(rows_of(layout, tasks))
+        return None
+    if marker is None or not marker.success or marker.job_id != run.layout.job_id:
+        return None
+    return marker
+
+
+async def _has_sets(run: UploadRun) -> bool:
+    found = await list_if_there(run.pending, run.layout.sets_dir)
+    return any(run.layout.is_set(info.path.rpartition("/")[2]) for info in found)
 
 
 def rows_of(layout: UploadLayout, tasks: Sequence[TaskCommit]) -> set[SetRow]:
@@ -155,8 +197,12 @@ def status_of(host: Host, layout: UploadLayout, standing: Standing) -> JobStatus
     record = standing.record
     alive = is_alive(host, record.owner)
     state = State.STOPPED if alive is False else State.COMMITTING
+    if alive is None and host.now() - record.started_ms / 1000 > LONG:
+        state = State.EXPIRED
     if standing.outcome is not None:
         state = State.ROLLING_BACK if standing.is_undone else State.COMMITTED
+    if standing.is_done:
+        state = State.ENDED
     return JobStatus(
         job_id=layout.job_id,
         attempt=layout.attempt,

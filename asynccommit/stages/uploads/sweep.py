@@ -27,6 +27,7 @@ from asynccommit.formats.upload_record import (
 from asynccommit.parallel import for_each, tree_pages, walk
 from asynccommit.stages.uploads.load import checked_place, place_of
 from asynccommit.stages.uploads.open import open_uploads
+from asynccommit.stages.uploads.outcome import is_held
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.store import Info
 from asynccommit.upload_job import Left
@@ -74,8 +75,9 @@ async def sweep(run: UploadRun, *, among_open: bool) -> Swept:
         async def read(info: Info) -> None:
             names = await _names_in(run, info, swept)
             chosen = [name for name in names if still_open is None or name in still_open]
-            for name in chosen:
-                swept.uploads += await _abort(run, name)
+            if chosen and await is_held(run):  # else the files are another's, who took its id
+                for name in chosen:
+                    swept.uploads += await _abort(run, name)
             run.step()
 
         window = min(run.workers, run.options.window)

@@ -63,8 +63,9 @@ class MagicFiles:
             raise OptionError(f"{name!r} is being written already: close it first")
         run, path = self._run, f"{self._run.layout.root}/{name}"
         self._open[name] = None
+        token = run.host.new_id()
         try:
-            upload_id = await self._begin(path)
+            upload_id = await self._begin(path, token)
         except BaseException:
             del self._open[name]
             raise
@@ -74,13 +75,13 @@ class MagicFiles:
             upload_id,
             part_size=run.options.uploads.part_size,
             slots=self._slots,
-            closed=lambda file: self._close(name, file),
+            closed=lambda file: self._close(name, file, token),
         )
         self._open[name] = file
         return file
 
-    async def _begin(self, path: str) -> str:
-        upload_id = await self._run.store.create_upload(path)
+    async def _begin(self, path: str, token: str) -> str:
+        upload_id = await self._run.store.create_upload(path, token=token)
         try:
             await self._intents.record((path, upload_id))
         except BaseException as error:
@@ -88,11 +89,12 @@ class MagicFiles:
             raise
         return upload_id
 
-    async def _close(self, name: str, file: UploadWriter) -> None:
+    async def _close(self, name: str, file: UploadWriter, token: str) -> None:
+        run, attempt_id = self._run, self._attempt_id
         commit = pending_commit(
-            self._run, self._attempt_id, file.path, file.upload_id, file.parts, file.length
+            run, attempt_id, file.path, file.upload_id, file.parts, file.length, token
         )
-        if self._run.options.uploads.in_memory:
+        if run.options.uploads.in_memory:
             self.commits[name] = commit
         else:
             await self._mark(f"{self._base}/{name}", commit)
@@ -100,7 +102,7 @@ class MagicFiles:
         self._closed[name] = file.upload_id
         self._open.pop(name, None)
         if before is not None:
-            await abort_upload(self._run.store, file.path, before)
+            await abort_upload(run.store, file.path, before)
 
     async def _mark(self, path: str, commit: PendingCommit) -> None:
         run = self._run

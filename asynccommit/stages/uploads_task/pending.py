@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from asynccommit.errors import ManifestError
-from asynccommit.formats.pending import PendingCommit
+from asynccommit.formats.pending import TOKEN, PendingCommit
 from asynccommit.parts import Part
 from asynccommit.stages.uploads.run import UploadRun
 
@@ -17,6 +17,7 @@ def pending_commit(
     upload_id: str,
     parts: Sequence[Part],
     length: int,
+    token: str,
     text: str = "",
 ) -> PendingCommit:
     """Return what completing an upload takes.
@@ -28,6 +29,7 @@ def pending_commit(
         upload_id: the upload.
         parts: all of them, in order.
         length: bytes of the file.
+        token: what the upload was begun with, which its file bears.
         text: for people.
     """
     return PendingCommit(
@@ -41,6 +43,7 @@ def pending_commit(
         task_id=attempt_id,
         text=text,
         created=int(run.host.now() * 1000),
+        extra={TOKEN: token},
     )
 
 

@@ -33,6 +33,7 @@ class Sending:
         path: where it will appear.
         size: bytes of a part.
         upload_id: the upload, once it is begun.
+        token: what its file will bear.
         parts: by number, those that were sent.
     """
 
@@ -40,6 +41,7 @@ class Sending:
     path: str
     size: int
     upload_id: str = ""
+    token: str = ""
     parts: dict[int, Part] = field(default_factory=dict)
 
     @property
@@ -87,7 +89,8 @@ async def send(run: UploadRun, attempt_id: str, files: Sequence[Sending]) -> lis
 
 
 async def _begin(run: UploadRun, sending: Sending) -> None:
-    sending.upload_id = await run.store.create_upload(sending.path)
+    sending.token = run.host.new_id()
+    sending.upload_id = await run.store.create_upload(sending.path, token=sending.token)
 
 
 _Piece = tuple[Sending, int, int, int]
@@ -116,5 +119,6 @@ def _commit(run: UploadRun, attempt_id: str, sending: Sending) -> PendingCommit:
         sending.upload_id,
         parts,
         sending.file.size,
+        sending.token,
         f"partition: {sending.partition}",
     )

@@ -23,7 +23,7 @@ from asynccommit.formats.pending_set import (
     encode_pending_set,
 )
 from asynccommit.job import TaskCommit
-from asynccommit.parallel import remove_file, remove_files
+from asynccommit.parallel import is_there, remove_file, remove_files
 from asynccommit.stages.load import digest
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.store import Info
@@ -46,7 +46,8 @@ async def save_set(
         aside: where it is written first, if a store has to rename it for nobody to see half of
             it; its directory is made.
 
-    Raises ``StoreError``, and ``ManifestError`` if two files have one place.
+    Raises ``StoreError``, and ``ManifestError`` if two files have one place. If the job has ended
+    meanwhile, the set is deleted again: ``NotFoundError``.
     """
     pending = PendingSet(run.layout.uuid, tuple(commits), run.statistics)
     data = encode_pending_set(pending, run.options.uploads.etags)
@@ -57,6 +58,7 @@ async def save_set(
         except (OutcomeUnknownError, UnavailableError, PreconditionError):
             if not await _is_in_place(run, final, data):
                 raise
+        await _refuse_ended(run, task_id, attempt_id, commits)
     return TaskCommit(
         task_id=task_id,
         attempt_id=attempt_id,
@@ -65,6 +67,26 @@ async def save_set(
         files=len(commits),
         bytes=sum(commit.length for commit in commits),
     )
+
+
+async def _refuse_ended(
+    run: UploadRun, task_id: str, attempt_id: str, commits: Sequence[PendingCommit]
+) -> None:
+    """See that the end of the job has not deleted the attempt's intents; else its set goes.
+
+    The directory of the sets tells nothing any more: the set itself makes it on a flat store. The
+    end of a job looks for files once more after it has deleted the intents, so one of the two finds
+    the set. An attempt without uploads has no intents, and its set does no harm.
+    """
+    if not any(commit.token for commit in commits):
+        return
+    if await is_there(run.pending, run.layout.intent(attempt_id, 0)):
+        return
+    own = await own_set(run, task_id, attempt_id)
+    if own is not None:
+        await remove_set(run, own, attempt_id)
+    text = "the job has ended meanwhile: what the task wrote is given up"
+    raise NotFoundError("put", run.layout.pending_set(task_id), text)
 
 
 async def _put(run: UploadRun, final: str, data: bytes, aside: str | None) -> None:

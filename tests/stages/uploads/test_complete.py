@@ -39,21 +39,23 @@ async def test_the_same_bytes_of_another() -> None:
 
 
 async def test_a_file_that_was_to_be_overwritten_changes() -> None:
-    """What another has written since the plan was made is neither overwritten nor taken back."""
+    """What another has written since the plan was made stays, and the copy of the old one, too."""
     scenario = replace(PLAIN, before={f"{ROOT}/a": "old"}, options={"delete_target_files": True})
     world, tasks = alone(scenario)
 
     async def another() -> None:
         world.place(f"{ROOT}/a", "newer, of another")
 
-    # After the plan was made nobody asks for it but who is to overwrite it.
-    faults = Before("head", f"{ROOT}/a", another)
+    faults = Before("complete_upload", f"{ROOT}/a", another)
     with pytest.raises(CommitError, match="another has changed it since"):
         await committer(world, scenario, faults).commit_job(tasks)
     report = await committer(world, scenario).rollback_job()
 
     assert "another has written it since" in report.warnings[0]
-    assert world.state().files == {f"{ROOT}/a": b"newer, of another"}
+    assert report.left == (f"{ROOT}/a",)
+    copies = {path: data for path, data in world.state().files.items() if "/aside-" in path}
+    assert [*copies.values()] == [b"old"]
+    assert world.state().files == {f"{ROOT}/a": b"newer, of another", **copies}
 
 
 @pytest.mark.parametrize("sample", [None, 5])
@@ -83,7 +85,7 @@ async def test_validation_is_switched_off() -> None:
 
 async def test_nobody_can_tell() -> None:
     """Where etags say nothing of the parts, an upload that is gone stops the commit."""
-    world, tasks = alone(PLAIN, sse_kms=True)
+    world, tasks = alone(replace(PLAIN, tokens=False), sse_kms=True)
     gone = next(iter(world.bucket.uploads.open.values()))
     world.bucket.abort(gone.key, gone.upload_id)
     other, parts = world.upload(f"/{gone.key}", "x")

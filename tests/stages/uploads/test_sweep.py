@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from asynccommit.errors import DeniedError
+from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.pending import encode_pending
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
 from asynccommit.formats.upload_record import Intended, UploadIntent, encode_upload_intent
@@ -29,6 +30,13 @@ LAYOUT = MagicLayout(PLAIN.layout().dest, JOB)
 ATTEMPT = LAYOUT.ids(0, 5)[1]
 
 
+def aborted() -> World:
+    """Return a job that is being aborted."""
+    world, _ = alone(PLAIN)
+    world.bucket.put(LAYOUT.record[1:], ABORTED)
+    return world
+
+
 def intend(world: World, job_id: str, *uploads: Intended) -> None:
     """Write an intent of a task attempt."""
     intent = UploadIntent(job_id, ATTEMPT, uploads, 1)
@@ -38,7 +46,7 @@ def intend(world: World, job_id: str, *uploads: Intended) -> None:
 @pytest.mark.parametrize("path", ["/out/tt/x", "/out/t/_SUCCESS", "/out/t/__magic_job-o/x", "/x"])
 async def test_an_intent_that_names_others_uploads(path: str) -> None:
     """An upload that goes elsewhere, or to the committers' places, is left alone and said."""
-    world, _ = alone(PLAIN)
+    world = aborted()
     upload_id, _ = world.upload(path, "of another")
     intend(world, JOB, Intended(path[1:], upload_id))
     run = committer(world, PLAIN)._run()
@@ -50,7 +58,7 @@ async def test_an_intent_that_names_others_uploads(path: str) -> None:
 
 async def test_files_of_another_job() -> None:
     """Files that say they are of another job are not acted upon, wherever they lie."""
-    world, _ = alone(PLAIN)
+    world = aborted()
     other = replace(pending_of(world, LAYOUT, "x", "x", ATTEMPT), job_id=OTHER)
     intend(world, OTHER, Intended(other.key, other.upload_id))
     pending = f"{LAYOUT.task_base(ATTEMPT)}/x.pending"
@@ -75,7 +83,7 @@ async def test_nothing_is_read_if_nothing_is_open() -> None:
 
 async def test_uploads_may_not_be_listed() -> None:
     """Who may not list uploads tries all that the job's files name."""
-    world, _ = alone(PLAIN)
+    world = aborted()
     faults = Faults(Fault("list_uploads", DeniedError))
     swept = await sweep(committer(world, PLAIN, faults)._run(), among_open=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ import pytest
 from asynccommit.errors import (
     DeniedError,
     ManifestError,
+    NotFoundError,
     OutcomeUnknownError,
     UnavailableError,
 )
-from asynccommit.formats.pending import PendingCommit
+from asynccommit.formats.pending import TOKEN, PendingCommit
 from asynccommit.formats.pending_set import decode_pending_set
 from asynccommit.parts import Part
 from asynccommit.stages.load import digest
@@ -40,10 +42,11 @@ async def local_run(tmp_path: Path, *policies: Policy) -> UploadRun:
 
 def commits(run: UploadRun, attempt: str = ATTEMPT, *names: str) -> list[PendingCommit]:
     """Return entries of one attempt."""
-    return [
-        pending_commit(run, attempt, f"/out/t/{name}", "id", [Part("e")], 7)
+    made = [
+        pending_commit(run, attempt, f"/out/t/{name}", "id", [Part("e")], 7, "t-1")
         for name in names or ("a", "b")
     ]
+    return [replace(commit, extra={}) for commit in made]
 
 
 async def saved(run: UploadRun) -> list[str]:
@@ -146,3 +149,18 @@ async def test_removed_set(tmp_path: Path, where: str) -> None:
     await remove_set(run, theirs, OTHER)
     await remove_set(run, theirs, OTHER)
     assert await own_set(run, TASK, OTHER) is None
+
+
+async def test_a_set_that_comes_after_the_end_of_the_job() -> None:
+    """Where the end of the job has deleted the attempt's intents the set is deleted again."""
+    run = magic_run(new_bucket())
+    marked = [replace(each, extra={TOKEN: "t-1"}) for each in commits(run)]
+    await run.pending.put(run.layout.intent(ATTEMPT, 0), b"{}")
+
+    await save_set(run, TASK, ATTEMPT, marked)
+    await run.pending.delete(run.layout.intent(ATTEMPT, 0))
+    with pytest.raises(NotFoundError, match="has ended meanwhile"):
+        await save_set(run, TASK, ATTEMPT, marked)
+
+    with pytest.raises(NotFoundError):
+        await run.pending.head(run.layout.pending_set(TASK))

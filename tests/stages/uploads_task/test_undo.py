@@ -65,7 +65,7 @@ async def test_giving_up() -> None:
     run = magic_run(bucket)
     known, intended, in_set = await begin(run, "a", "b", "c")
     entries = [
-        pending_commit(run, ATTEMPT, path, upload_id, [Part("e")], 1)
+        pending_commit(run, ATTEMPT, path, upload_id, [Part("e")], 1, "t-1")
         for path, upload_id in (known, in_set)
     ]
     assert uploads_of(entries) == [known, in_set]
