@@ -16,12 +16,13 @@ from asynccommit.committers.opening import Opening
 from asynccommit.committers.refused import refuse
 from asynccommit.committers.work import Work
 from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.formats.pending import EtagForm
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Mode, Options
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.run import OnProgress
 from asynccommit.store import Store, Traits
-from asynccommit.upload_options import Conflict
+from asynccommit.upload_options import Conflict, UploadOptions
 
 COMMITTERS: Mapping[str, str] = MappingProxyType(
     {
@@ -145,7 +146,7 @@ def open_named(name: str | None, opening: Opening) -> Committer:
         opening: the job attempt, and what to work with.
 
     Raises:
-        OptionError: there is none of this name.
+        OptionError: there is none of this name, or an option does not suit the store.
         UnsupportedError: it writes no new data here, or the store lacks what it needs.
     """
     chosen = (name or _chosen(opening)).strip().lower()
@@ -159,9 +160,21 @@ def open_named(name: str | None, opening: Opening) -> Committer:
             f"{traits.name} has no multipart uploads, which the committer {chosen!r} needs: "
             "use 'manifest'"
         )
+    _refuse_lost_checksums(traits, opening.options.uploads)
     module, _, kind = COMMITTERS[chosen].rpartition(".")
     made: Committer = getattr(import_module(module), kind).opened(opening)
     return made
+
+
+def _refuse_lost_checksums(traits: Traits, uploads: UploadOptions) -> None:
+    """Raise ``OptionError`` where a completion has to name what pending files do not hold."""
+    checked = traits.multipart is not None and traits.multipart.checked
+    if checked and uploads.etags is EtagForm.STRINGS:
+        raise OptionError(
+            f"{traits.name} wants the checksum of each part when an upload is completed, and "
+            "pending files whose etags are strings hold none: say checksum=none among the storage "
+            "options, or leave asynccommit.uploads.etags=strings out"
+        )
 
 
 def _chosen(opening: Opening) -> str:

@@ -132,3 +132,14 @@ def test_where_pending_sets_are(tmp_path: Path) -> None:
     assert said.layout.job_dir == "/tmp/alice/1"
     assert opened("directory", {key: str(tmp_path)}).layout.job_dir == f"{tmp_path}/alice/1"
     assert opened("directory").layout.job_dir == "/out/t/_temporary/staging/alice/1"
+
+
+@pytest.mark.parametrize("name", ["magic", "directory"])
+def test_etags_without_checksums_where_they_are_wanted(name: str) -> None:
+    """Pending files that cannot hold what a completion has to name are refused at once."""
+    conf = {"asynccommit.uploads.etags": "strings"}
+    with pytest.raises(OptionError, match="checksum=none among the storage"):
+        opened(name, conf, store=store_of(new_bucket(), checksum="SHA256"))
+
+    assert opened(name, conf).options.uploads.etags == "strings"
+    opened(name, store=store_of(new_bucket(), checksum="SHA256"))
