@@ -138,10 +138,15 @@ class LocalWriter(FileWriter):
         return taken
 
     async def aclose(self) -> None:
-        """Write what is left. Raises ``RejectedError``."""
-        if self.is_open:
-            self.is_open = False
+        """Write what is left; if that fails the file is deleted. Raises ``RejectedError``."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        try:
             await self._flush(close=True)
+        except BaseException:  # half of it must not be taken for a file of the task
+            await _to_its_end(self._remove)
+            raise
 
     async def abort(self) -> None:
         """Delete the file."""
@@ -168,7 +173,8 @@ class LocalWriter(FileWriter):
 
     def _remove(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
             with suppress(OSError):
                 os.unlink(self.path)
 

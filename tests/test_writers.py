@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,20 @@ async def test_local_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(RejectedError, match="day=1"):
         async with LocalWriter(str(tmp_path / "day=1" / "part-0")) as file:
             await file.write(b"x")
+
+
+async def test_local_file_whose_close_fails(tmp_path: Path) -> None:
+    """Half of a file, on a disk that takes no more, is not left for the task to commit."""
+    path = tmp_path / "part-0"
+    file = LocalWriter(str(path))
+    await file.write(bytes(100))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))  # Python ignores the signal
+    try:
+        with pytest.raises(RejectedError, match="part-0"):
+            await file.aclose()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert not path.exists()
+    assert not file.is_open
