@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import anyio
-
 from asynccommit.committers.recovery import check_messages, resume, roll_back_job, status
-from asynccommit.committers.steps import LAST_WORDS, change, clean, conclude, job_report, reporting
+from asynccommit.committers.steps import (
+    change,
+    clean,
+    conclude,
+    job_report,
+    report_resumed,
+    reporting,
+    undo_half_way,
+)
 from asynccommit.committers.tasks import TaskSide, is_missing, refuse_existing
 from asynccommit.errors import (
     CommitError,
     CommittedError,
-    LeaseLostError,
     ManifestError,
     NotFoundError,
-    OwnedError,
     PreconditionError,
 )
 from asynccommit.job import TaskCommit
@@ -200,22 +204,13 @@ class ManifestCommitter(TaskSide):
 
     async def _undo_if_wanted(self, run: Run, error: BaseException) -> None:
         """Roll back a commit that failed half-way, if that is the policy."""
-        half_way = run.phase is Phase.CHANGING and run.epoch > 0
-        not_ours = isinstance(error, LeaseLostError | OwnedError)
-        wanted = self.options.on_failure is OnFailure.ROLLBACK or run.withdrawn
-        if not half_way or not_ours or not wanted:
+        if self.options.on_failure is not OnFailure.ROLLBACK and not run.withdrawn:
             return
         undo = self._run()
         undo.options = replace(undo.options, outside=True)  # who asked for the commit named it
-        patience = None if isinstance(error, Exception) else LAST_WORDS
-        try:
-            with anyio.move_on_after(patience, shield=True) as scope:
-                await self._roll_back(undo)
-        except CommitError as problem:
-            error.add_note(f"and it could not be rolled back: {problem}")
-        else:
-            if not scope.cancelled_caught:
-                say_undone(run, error)
+        await undo_half_way(
+            run, error, lambda: self._roll_back(undo), lambda _: say_undone(run, error)
+        )
 
     async def resume_job(
         self,
@@ -246,11 +241,7 @@ class ManifestCommitter(TaskSide):
                 report = await self._commit(run, None, Mode.APPEND, (), adopt=True)
             else:
                 raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
-        error = None
-        if report.rolled_back:
-            error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
-        saved = await report_on(run, "committer_commit_job", report.filenames, error)
-        return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
+        return await report_resumed(run, report)
 
     async def rollback_job(
         self, *, force: bool = False, on_progress: OnProgress | None = None

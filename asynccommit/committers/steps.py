@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import anyio
 
-from asynccommit.errors import LeaseLostError, OwnedError, PreconditionError, StoreError
+from asynccommit.errors import (
+    CommitError,
+    LeaseLostError,
+    OwnedError,
+    PreconditionError,
+    StoreError,
+)
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.parallel import is_there
-from asynccommit.results import JobReport
+from asynccommit.results import AbortReport, JobReport
 from asynccommit.stages.cleanup import Outcome, clean_up
 from asynccommit.stages.directories import make_directories, move_aside, remove_emptied
 from asynccommit.stages.failing import job_commit_error
@@ -20,7 +26,7 @@ from asynccommit.stages.outcome import decide
 from asynccommit.stages.plan import SAMPLE, Plan
 from asynccommit.stages.rename import rename_files
 from asynccommit.stages.reports import keep_manifests, report_on
-from asynccommit.stages.run import Run
+from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import Settled
 from asynccommit.stages.summary import write_success
 from asynccommit.stages.validate import validate_output
@@ -66,26 +72,66 @@ async def clean(run: Run) -> bool:
 
 
 @asynccontextmanager
-async def reporting(run: Run, *, save: bool = True) -> AsyncIterator[None]:
+async def reporting(run: Run, *, save: bool = True, owned: bool = True) -> AsyncIterator[None]:
     """Turn every failure into one error and one report, a cancelled commit's too.
 
-    An owner of the commit says that it has stopped, so that nobody waits for its lease.
+    Where commits have owners (``owned``) this one says that it has stopped, so that nobody waits
+    for its lease.
     """
     try:
         with run.timed("committer_commit_job"):
             yield
     except Exception as error:
         failure = job_commit_error(run, error)
-        await say_stopped(run, failure)
+        if owned:
+            await say_stopped(run, failure)
         if save and not isinstance(failure, OwnedError | LeaseLostError):
             await report_on(run, run.stage, (), failure)
         raise failure from failure.__cause__
     except BaseException as error:  # cancelled, or the process is told to end
         with anyio.move_on_after(LAST_WORDS, shield=True):
-            await say_stopped(run, error)
+            if owned:
+                await say_stopped(run, error)
             if save:
                 await report_on(run, run.stage, (), error)
         raise
+
+
+async def undo_half_way(
+    run: Run,
+    error: BaseException,
+    roll_back: Callable[[], Awaitable[AbortReport]],
+    say: Callable[[AbortReport], object],
+) -> None:
+    """Roll back a commit that failed half-way, and let its error say what became of that.
+
+    Args:
+        run: the commit.
+        error: what stopped it; where that is another owner, there is nothing to undo here.
+        roll_back: does it.
+        say: is told of one that was done to its end.
+    """
+    half_way = run.phase is Phase.CHANGING and run.epoch > 0
+    if not half_way or isinstance(error, LeaseLostError | OwnedError):
+        return
+    patience = None if isinstance(error, Exception) else LAST_WORDS
+    try:
+        with anyio.move_on_after(patience, shield=True) as scope:
+            undone = await roll_back()
+    except CommitError as problem:
+        error.add_note(f"and it could not be rolled back: {problem}")
+    else:
+        if not scope.cancelled_caught:
+            say(undone)
+
+
+async def report_resumed(run: Run, report: JobReport) -> JobReport:
+    """Save the summary of a commit that was resumed, and return ``report`` with its place."""
+    error = None
+    if report.rolled_back:
+        error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
+    saved = await report_on(run, "committer_commit_job", report.filenames, error)
+    return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
 
 
 def job_report(run: Run, plan: Plan | None = None) -> JobReport:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-import anyio
-
-from asynccommit.committers.steps import LAST_WORDS
 from asynccommit.committers.steps import job_report as report_of
 from asynccommit.errors import (
     CommitError,
@@ -17,7 +14,6 @@ from asynccommit.errors import (
     LeaseLostError,
     ManifestError,
     NotFoundError,
-    OwnedError,
     PreconditionError,
     PreflightError,
     StoreError,
@@ -30,7 +26,7 @@ from asynccommit.options import Mode
 from asynccommit.parallel import is_there, remove_tree
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.cleanup import Outcome, remove_if_empty
-from asynccommit.stages.failing import finish, job_commit_error
+from asynccommit.stages.failing import finish
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.plan import SAMPLE
 from asynccommit.stages.reports import has_report, report_on
@@ -280,24 +276,6 @@ async def _count(plan: UploadPlan, there: Fingerprints, still_open: Fingerprints
         found = fingerprint((dest, size)) not in missing
         done += found and fingerprint((dest, upload_id)) not in unfinished
     return done
-
-
-@asynccontextmanager
-async def reporting(run: UploadRun, *, save: bool = True) -> AsyncIterator[None]:
-    """Turn every failure into one error and one report, a cancelled commit's too."""
-    try:
-        with run.timed("committer_commit_job"):
-            yield
-    except Exception as error:
-        failure = job_commit_error(run, error)
-        if save and not isinstance(failure, OwnedError | LeaseLostError):
-            await report_on(run, run.stage, (), failure)
-        raise failure from failure.__cause__
-    except BaseException as error:  # cancelled, or the process is told to end
-        with anyio.move_on_after(LAST_WORDS, shield=True):
-            if save:
-                await report_on(run, run.stage, (), error)
-        raise
 
 
 def job_report(run: UploadRun, plan: UploadPlan | None = None) -> JobReport:

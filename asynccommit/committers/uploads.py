@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-import anyio
-
-from asynccommit.committers.steps import LAST_WORDS
+from asynccommit.committers.steps import report_resumed, reporting, undo_half_way
 from asynccommit.committers.tasks import is_missing
 from asynccommit.committers.upload_steps import (
     abort,
@@ -24,7 +23,6 @@ from asynccommit.committers.upload_steps import (
     job_report,
     refuse_existing_attempt,
     refuse_unfit,
-    reporting,
     resume,
     roll_back,
     see,
@@ -33,9 +31,7 @@ from asynccommit.committers.upload_steps import (
 from asynccommit.errors import (
     CommitError,
     CommittedError,
-    LeaseLostError,
     NotFoundError,
-    OwnedError,
 )
 from asynccommit.host import Host
 from asynccommit.job import TaskCommit
@@ -186,7 +182,7 @@ class UploadCommitter:
         if made_destination is not None:
             self._made_destination = made_destination
         try:
-            async with reporting(run):
+            async with reporting(run, owned=False):
                 report = await self._commit_or_go_on(run, tasks, mode, overwrite, strict=strict)
         except BaseException as error:
             await self._undo_if_wanted(run, error)
@@ -250,19 +246,9 @@ class UploadCommitter:
 
     async def _undo_if_wanted(self, run: UploadRun, error: BaseException) -> None:
         """Roll back a commit that failed half-way, if that is the policy."""
-        half_way = run.phase is Phase.CHANGING and run.epoch > 0
-        not_ours = isinstance(error, LeaseLostError | OwnedError)
-        if not half_way or not_ours or self.options.on_failure is not OnFailure.ROLLBACK:
-            return
-        patience = None if isinstance(error, Exception) else LAST_WORDS
-        try:
-            with anyio.move_on_after(patience, shield=True) as scope:
-                undone = await self._roll_back(self._run())
-        except CommitError as problem:
-            error.add_note(f"and it could not be rolled back: {problem}")
-        else:
-            if not scope.cancelled_caught:
-                say_back(run, error, undone)
+        if self.options.on_failure is OnFailure.ROLLBACK:
+            undo, say = self._run(), partial(say_back, run, error)
+            await undo_half_way(run, error, lambda: self._roll_back(undo), say)
 
     async def resume_job(
         self,
@@ -282,7 +268,7 @@ class UploadCommitter:
         Raises what ``commit_job`` raises.
         """
         run = self._run(on_progress)
-        async with reporting(run):
+        async with reporting(run, owned=False):
             standing = await see(run)
             if standing is not None and not await is_over(run, standing):
                 report = await resume(run, standing)
@@ -292,11 +278,7 @@ class UploadCommitter:
                 report = await self._commit(run, None, Mode.APPEND, (), adopt=True)
             else:
                 raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
-        error = None
-        if report.rolled_back:
-            error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
-        saved = await report_on(run, "committer_commit_job", report.filenames, error)
-        return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
+        return await report_resumed(run, report)
 
     async def rollback_job(
         self, *, force: bool = False, on_progress: OnProgress | None = None
@@ -346,7 +328,7 @@ class UploadCommitter:
     ) -> JobReport:
         """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
         run = self._run()
-        async with reporting(run, save=False):
+        async with reporting(run, save=False, owned=False):
             with UploadPlan.new(self.options, mode) as plan:
                 await load_sets(run, plan.loaded, tasks)
                 await preflight(run, plan, overwrite)
