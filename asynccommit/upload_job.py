@@ -21,6 +21,7 @@ Staging: the sets are in a directory of any store, the rest too but for what is 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Self
@@ -43,7 +44,7 @@ class Left(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class UploadLayout(Layout):
+class UploadLayout(Layout, ABC):
     """Every path of one attempt of a job, decoded. Use ``MagicLayout`` or ``StagingLayout``.
 
     ``job_id`` is the job's UUID: what Hadoop finds under ``fs.s3a.committer.uuid`` or
@@ -116,25 +117,25 @@ class UploadLayout(Layout):
         """Return a path on the store of the pending sets as a URL."""
         return self.pending.at(path).encode()
 
+    @abstractmethod
     def is_set(self, name: str) -> bool:
         """Whether a file of this name in ``sets_dir`` is a pending set."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pending_set(self, task_id: str) -> str:
         """The pending set of a committed task: one per task, whichever attempt."""
-        raise NotImplementedError
 
+    @abstractmethod
     def task_of(self, name: str) -> str:
         """Return the task whose pending set has this name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def intent(self, attempt_id: str, number: int) -> str:
         """One file that says which uploads a task attempt has begun."""
-        raise NotImplementedError
 
+    @abstractmethod
     def left_at(self, path: str) -> Left | None:
         """Return what a file below ``job_dir`` tells of uploads; ``None`` if it tells nothing."""
-        raise NotImplementedError
 
     def reserves(self, path: str) -> bool:
         """Whether ``path`` is the marker's, in ``_temporary`` or magic: no task may write there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from io import BytesIO
@@ -49,19 +50,19 @@ class Writer(Protocol):
     ) -> None: ...
 
 
-class FileWriter:
+class FileWriter(ABC):
     """What all writers share: the context that closes the file, or aborts it on an exception."""
 
     def __init__(self) -> None:
         self.is_open = True
 
+    @abstractmethod
     async def aclose(self) -> None:
         """See ``Writer.aclose``."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def abort(self) -> None:
         """See ``Writer.abort``."""
-        raise NotImplementedError
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from enum import Enum
 
 from asynccommit.errors import (
@@ -37,7 +38,7 @@ class Seen(Enum):
     UNMARKED = "something that nothing is known of"
 
 
-class Case:
+class Case(ABC):
     """One request under suspicion.
 
     Args:
@@ -54,9 +55,9 @@ class Case:
         self.lost = False
         self.dest = dest
 
+    @abstractmethod
     async def look(self, error: StoreError) -> tuple[Info | None, Verdict]:
         """Return what is at the destination, and what that means."""
-        raise NotImplementedError
 
     def answer(self, error: StoreError, verdict: Verdict, sent: int) -> StoreError:
         """Return what the caller is told."""
