@@ -20,6 +20,8 @@ from typing import Any
 
 from asynccommit.errors import AsyncCommitError, UnsupportedError
 
+App = Callable[..., Iterable[bytes]]
+
 _REGION = "us-east-1"
 _NEEDS = {
     "'asynccommit[emulate,s3]'": ("aiohttp", "botocore", "google_crc32c", "httptools"),
@@ -97,9 +99,14 @@ def serving_moto(log: Path) -> Iterator[Moto]:
         process.wait(30)
 
 
-def one_by_one(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-    """Return ``app`` so that it answers one request after the other."""
-    lock = Lock()
+def application() -> App:
+    """Return moto as an application that answers one request after the other."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import WSGIRequestHandler
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    WSGIRequestHandler.protocol_version = "HTTP/1.1"  # connections stay open, as S3's do
+    app, lock = DomainDispatcherApplication(create_backend_app), Lock()
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         with lock:
@@ -110,13 +117,9 @@ def one_by_one(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[by
 
 def main() -> None:
     """Serve until the process is ended; the first line says where."""
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-    from werkzeug.serving import WSGIRequestHandler, make_server
+    from werkzeug.serving import make_server
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    WSGIRequestHandler.protocol_version = "HTTP/1.1"  # connections stay open, as S3's do
-    app = one_by_one(DomainDispatcherApplication(create_backend_app))
-    server = make_server("127.0.0.1", 0, app, threaded=True)
+    server = make_server("127.0.0.1", 0, application(), threaded=True)
     where = {"endpoint": f"http://127.0.0.1:{server.server_port}"}
     sys.stdout.write(f"{json.dumps(where)}\n")
     sys.stdout.flush()

@@ -7,17 +7,14 @@ import subprocess
 import sys
 from typing import Any
 
-from bench.child import Child
-from bench.s3.moto import make_bucket
+from bench.s3.moto import serving
 
 _FULL, _QUICK = 1_000, 256  # MiB
 
 
 def run(*, quick: bool) -> dict[str, Any]:
     """Measure in a new process; returns bytes and seconds."""
-    with Child("bench.s3.server") as server:
-        host = server.answer()
-        make_bucket(host)
+    with serving() as host:
         command = [sys.executable, "-m", "bench.s3.stream", host, str(_QUICK if quick else _FULL)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     result: dict[str, Any] = json.loads(done.stdout)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+from asynccommit.demo.moto import serving_moto
 from bench.child import Child
 from bench.s3.account import BUCKET, KEY, REGION, SECRET, WORKERS, pending
 from bench.s3.completers import OURS
@@ -19,12 +23,11 @@ def run(*, quick: bool) -> dict[str, Any]:
     count, rounds = (200, 2) if quick else (1_000, 3)
     taken: dict[str, list[dict[str, Any]]] = {name: [] for name in _CLIENTS}
     with ExitStack() as running:
-        server = running.enter_context(Child("bench.s3.server"))
-        host = server.answer()
+        host = running.enter_context(serving())
         clients = {name: running.enter_context(Child(CLIENT)) for name in _CLIENTS}
         for name, client in clients.items():
             client.ask("open_completer", name=name, host=host, count=0)
-        maker = make_bucket(host)
+        maker = _client(host)
         for number in range(rounds):
             for name, client in clients.items():
                 prefix = f"{number}/{name[:4]}"
@@ -45,19 +48,27 @@ def run(*, quick: bool) -> dict[str, Any]:
     }
 
 
-def make_bucket(host: str) -> Any:
-    """Make the bucket; return botocore's client, with which it was made."""
+@contextmanager
+def serving() -> Iterator[str]:
+    """Run moto with the bucket; yield its host and port."""
+    with (
+        tempfile.TemporaryDirectory(prefix="asynccommit-bench-") as scratch,
+        serving_moto(Path(scratch, "moto.log")) as moto,
+    ):
+        moto.make_bucket(BUCKET)
+        yield moto.url.removeprefix("http://")
+
+
+def _client(host: str) -> Any:
     import botocore.session
 
-    client = botocore.session.get_session().create_client(
+    return botocore.session.get_session().create_client(
         "s3",
         endpoint_url=f"http://{host}",
         aws_access_key_id=KEY,
         aws_secret_access_key=SECRET,
         region_name=REGION,
     )
-    client.create_bucket(Bucket=BUCKET)
-    return client
 
 
 def _begin(maker: Any, prefix: str, count: int) -> list[Any]:

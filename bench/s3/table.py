@@ -30,7 +30,7 @@ def _complete(found: dict[str, Any]) -> Iterator[str]:
 def _moto(found: dict[str, Any]) -> Iterator[str]:
     yield (
         f"Completing {found['uploads']:,} uploads on moto, {found['in_flight']} in flight, median "
-        f"of {found['rounds']}: moto has one Python thread's speed, whoever asks"
+        f"of {found['rounds']}: moto answers one request at a time, whoever asks"
     )
     yield f"  {'':30}" + "".join(f"{word:>13}" for word in ("wall", "client CPU", "to ours"))
     for name, seconds in found["seconds"].items():
