@@ -33,16 +33,17 @@ demo-gcs: java $(STAMP)  ## and to an emulated bucket of Google Cloud Storage, b
 demo-s3: java $(STAMP)  ## and to an S3 of tests by uploads: completed by Hadoop, and by us
 	$(BIN)/asynccommit demo-s3 $(ARGS)
 
-# The quick ones first; the others start JVMs. One process for all of these, in the order of their
+# The quick ones first, one process a core; the others start JVMs. One process for all of these, in the order of their
 # folders: a Spark session is shared, and once there is one, PySpark reads the exceptions of every
 # other JVM as its own, so tests/compat comes before tests/spark.
 JVM := jvm or spark or cluster
+SPREAD := -n auto --maxprocesses 8 --dist loadfile
 
 test: java $(STAMP)  ## run every test
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
-	$(BIN)/python -m pytest -m "not ($(JVM))" --durations=5
+	$(BIN)/python -m pytest -m "not ($(JVM))" $(SPREAD) --durations=5
 	$(BIN)/python -m pytest -m "$(JVM)" --durations=15
 endif
 
