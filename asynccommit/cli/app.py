@@ -15,6 +15,7 @@ from asynccommit.cli.output import Exit, Output, usage_error
 from asynccommit.cli.verbs.abort import abort
 from asynccommit.cli.verbs.commit import commit
 from asynccommit.cli.verbs.demo import demo, demo_adls, demo_gcs, demo_s3
+from asynccommit.cli.verbs.hive import hive_dedup
 from asynccommit.cli.verbs.look import inspect, status
 from asynccommit.cli.verbs.resume import resume, takeover
 from asynccommit.cli.verbs.simulate import simulate
@@ -34,6 +35,7 @@ app = typer.Typer(
 for verb in (
     *(commit, status, resume, abort, takeover, inspect),
     *(demo, demo_adls, demo_gcs, demo_s3, simulate),
+    hive_dedup,
 ):
     app.command()(verb)
 app.add_typer(emulate.app)

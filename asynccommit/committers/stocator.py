@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import cast
 
+from asynccommit.committers.unchanged import delete_unchanged
 from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.formats.stocator import SUCCESS, TEMPORARY, attempt_of, is_attempt, united
 from asynccommit.parallel import for_each, is_there, tree_pages, walk
-from asynccommit.store import BulkStore, Info, Kind, Store
+from asynccommit.store import Info, Kind, Store
 
 
 @dataclass(slots=True)
@@ -161,27 +161,10 @@ async def _delete(store: Store, winner: str, loser: Info, done: Repair) -> None:
         if (await store.head(winner)).size < loser.size:
             done.kept[loser.path] = "the file that was larger is smaller now"
             return
-        if _changed(await store.head(loser.path), loser):
-            done.kept[loser.path] = "it has changed since it was listed"
-            return
-        await _delete_one(store, loser)
+        await delete_unchanged(store, loser)
     except NotFoundError as error:
         done.kept[loser.path] = "it is gone" if error.path == loser.path else f"{winner} is gone"
     except PreconditionError:
         done.kept[loser.path] = "it has changed since it was listed"
     else:
         done.deleted.append(loser.path)
-
-
-def _changed(now: Info, then: Info) -> bool:
-    known = now.etag is not None and then.etag is not None
-    return now.size != then.size or (known and now.etag != then.etag)
-
-
-async def _delete_one(store: Store, info: Info) -> None:
-    if not store.traits.bulk_delete:
-        await store.delete(info.path)
-        return
-    error = (await cast(BulkStore, store).delete_many([info]))[0]
-    if error is not None:
-        raise error

@@ -19,7 +19,8 @@ def hadoop() -> Iterator[Hadoop]:
     """Hadoop's own classes; skips the test where there is no Java or no pyspark."""
     if java_command() is None or jars() is None:
         pytest.skip("needs java and pyspark")
-    with Hadoop.start("-Xmx512m") as started:
+    # Hive looks into classes of Java itself as soon as it is loaded.
+    with Hadoop.start("-Xmx512m", "--add-opens=java.base/java.net=ALL-UNNAMED") as started:
         yield started
 
 

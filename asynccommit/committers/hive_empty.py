@@ -1,0 +1,130 @@
+"""Files without rows, in the format of the files beside them: what Hive puts in empty buckets.
+
+A bucket without a file is an error for readers that take the n-th file for the n-th bucket. The
+columns of an empty ORC or Parquet file are those of a file beside it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import zlib
+from collections.abc import Callable
+from enum import Enum
+from importlib import import_module
+from typing import Any
+
+from asynccommit.errors import ManifestError, UnsupportedError
+
+MOST = 256 << 20
+"""Bytes of a file beside it that are read at most to learn the format and the columns."""
+
+
+class Format(Enum):
+    """What the files of a table are."""
+
+    TEXT = "text"
+    ORC = "orc"
+    PARQUET = "parquet"
+
+
+_REFUSED = {
+    "RCFile": "nothing here writes one, or reads one to check what was written",
+    "SequenceFile": "its header names Java classes of the table, and nothing here writes one",
+    "Avro": "its header has the table's own schema and codec, which Hive has to choose",
+}
+# RCFiles of Hive before 0.9 are SequenceFiles whose key class says so.
+_MAGIC = ((b"RCF", "RCFile"), (b"SEQ", "SequenceFile"), (b"Obj\x01", "Avro"))
+_EMPTY: dict[str, Callable[[bytes], bytes]] = {
+    "gz": lambda data: gzip.compress(data, mtime=0),
+    "bz2": bz2.compress,
+    "deflate": zlib.compress,
+}
+_COMPRESSED = frozenset({"lz4", "lzo", "lzo_deflate", "snappy", "zst"})
+
+
+def empty_file(path: str, beside: bytes, format: Format | None = None) -> bytes:
+    """Return a file without rows.
+
+    Args:
+        path: where it will be; its extension says how text is compressed.
+        beside: a whole file of the table, or nothing if the format is text.
+        format: of the table; ``None`` is told from the file beside.
+
+    Raises:
+        ManifestError: the file beside cannot be read, or is of a format that is not written here.
+        UnsupportedError: pyarrow is not installed.
+    """
+    found = format or recognise(path, beside)
+    if found is Format.TEXT:
+        return _empty_text(path)
+    try:
+        return _EMPTY_COLUMNS[found](beside)
+    except ImportError as error:
+        raise UnsupportedError(
+            f"an empty {found.value} file needs pyarrow: pip install pyarrow"
+        ) from error
+    except Exception as error:  # of many kinds: what is read may be anything
+        raise ManifestError(path, f"the file beside is no {found.value} file: {error}") from error
+
+
+def recognise(path: str, beside: bytes) -> Format:
+    """Return the format of a file by its first bytes. Raises ``ManifestError`` for a refused one.
+
+    Args:
+        path: that an error is to name.
+        beside: the file.
+    """
+    for magic, name in _MAGIC:
+        if beside.startswith(magic):
+            if name == "SequenceFile" and b"RCFile$KeyBuffer" in beside[:200]:
+                name = "RCFile"
+            raise ManifestError(
+                path, f"an empty {name} cannot be made: {_REFUSED[name]}; let Hive write the bucket"
+            )
+    if beside.startswith(b"PAR1"):
+        return Format.PARQUET
+    return Format.ORC if beside.startswith(b"ORC") else Format.TEXT
+
+
+def _empty_text(path: str) -> bytes:
+    name = path.rpartition("/")[2]
+    extension = name.rpartition(".")[2] if "." in name else ""
+    if extension in _COMPRESSED:
+        raise ManifestError(
+            path, f"an empty .{extension} file cannot be made here; let Hive write the bucket"
+        )
+    compress = _EMPTY.get(extension)
+    # A reader of compressed text takes no bytes at all for a file that was cut off.
+    return compress(b"") if compress else b""
+
+
+def _empty_parquet(beside: bytes) -> bytes:
+    pa, pq = import_module("pyarrow"), import_module("pyarrow.parquet")
+    file = pq.ParquetFile(pa.BufferReader(beside))
+    int96 = any(
+        file.schema.column(number).physical_type == "INT96" for number in range(len(file.schema))
+    )
+    # What pandas or Arrow noted of a file's rows is not true of another file.
+    schema = file.schema_arrow.remove_metadata()
+    sink = pa.BufferOutputStream()
+    # A table of no rows would be one row group of none, at which older readers of Java fail.
+    pq.ParquetWriter(
+        sink, schema, use_deprecated_int96_timestamps=int96, store_schema=False
+    ).close()
+    return _bytes_of(sink)
+
+
+def _empty_orc(beside: bytes) -> bytes:
+    pa, orc = import_module("pyarrow"), import_module("pyarrow.orc")
+    table = orc.ORCFile(pa.BufferReader(beside)).schema.empty_table()
+    sink = pa.BufferOutputStream()
+    orc.write_table(table, sink)
+    return _bytes_of(sink)
+
+
+def _bytes_of(sink: Any) -> bytes:
+    return bytes(sink.getvalue().to_pybytes())
+
+
+_EMPTY_COLUMNS = {Format.PARQUET: _empty_parquet, Format.ORC: _empty_orc}
