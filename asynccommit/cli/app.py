@@ -13,6 +13,7 @@ from asynccommit.cli import emulate
 from asynccommit.cli.arguments import Json
 from asynccommit.cli.output import Exit, Output, usage_error
 from asynccommit.cli.verbs.abort import abort
+from asynccommit.cli.verbs.am import mr_status
 from asynccommit.cli.verbs.commit import commit
 from asynccommit.cli.verbs.demo import demo, demo_adls, demo_gcs, demo_s3
 from asynccommit.cli.verbs.hive import hive_dedup
@@ -35,7 +36,7 @@ app = typer.Typer(
 for verb in (
     *(commit, status, resume, abort, takeover, inspect),
     *(demo, demo_adls, demo_gcs, demo_s3, simulate),
-    hive_dedup,
+    *(hive_dedup, mr_status),
 ):
     app.command()(verb)
 app.add_typer(emulate.app)
