@@ -6,11 +6,11 @@ and with this package. Then both tables are read back and compared, row by row b
 """
 
 from asynccommit.demo.adls import run_on_adls
-from asynccommit.demo.adls_outcome import AdlsOutcome, Weather, adls_table
+from asynccommit.demo.adls_outcome import AdlsOutcome, adls_table
 from asynccommit.demo.flights import run
 from asynccommit.demo.gcs import GCS_WEATHER, MONTHS, run_on_gcs
-from asynccommit.demo.gcs_outcome import GcsOutcome, GcsSide, Killed, Overwritten, gcs_table
-from asynccommit.demo.outcome import Outcome, Side, table
+from asynccommit.demo.gcs_outcome import GcsOutcome, GcsSide, gcs_table
+from asynccommit.demo.outcome import Killed, Outcome, Overwritten, Side, Weather, table
 from asynccommit.demo.s3 import S3_MONTHS, S3_WEATHER, run_on_s3
 from asynccommit.demo.s3_outcome import Copied, S3Outcome, S3Side, s3_table
 

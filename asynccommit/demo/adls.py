@@ -6,7 +6,6 @@ through its own store, over HTTP, at the limit of the account and not over it.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from asynccommit.demo import flights, hadoop_azure
-from asynccommit.demo.adls_outcome import AdlsOutcome, Weather
+from asynccommit.demo.adls_outcome import AdlsOutcome
 from asynccommit.demo.emulated import Emulator, serving
-from asynccommit.demo.session import printed_to, quiet_session
+from asynccommit.demo.outcome import Weather
+from asynccommit.demo.session import printed_to
 from asynccommit.errors import NotFoundError
 from asynccommit.results import JobReport
 
@@ -51,24 +51,19 @@ def run_on_adls(
     """
     source = flights.find_flights()
     jar = hadoop_azure.client_jar()
-    directory = flights.prepare(keep)
-    log, scratch = directory / "spark.log", directory / "scratch"
-    scratch.mkdir()
-    table = flights.unpack(source, scratch, months)
     weather = weather or Weather()
-    with emulator(weather, directory / "emulator.log") as account:
+    with (
+        flights.ground(source, keep, months) as ground,
+        emulator(weather, ground.directory / "emulator.log") as account,
+    ):
         say(
             f"an emulator serves {account.endpoint}: {weather.latency} an answer, "
             f"{weather.limit:,} requests/s at most, {weather.lost} of the renames lose theirs"
         )
         say("starting Spark")
-        session = quiet_session(
-            log, scratch, threads=THREADS, conf={"spark.jars": str(jar), **account.spark_conf()}
-        )
-        with flights.explained(log), session as spark:
-            outcome = _Road(spark, account, say, log).go(table, weather)
-    shutil.rmtree(scratch, ignore_errors=True)
-    return outcome
+        conf = {"spark.jars": str(jar), **account.spark_conf()}
+        with ground.session(THREADS, conf) as spark:
+            return _Road(spark, account, say, ground.log).go(ground.table, weather)
 
 
 class Emulated(Emulator):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
+from asynccommit.demo.outcome import Findings, Weather
 from asynccommit.report.plain import show_seconds
 from asynccommit.report.text import check_list, facts_table, job_report
 from asynccommit.results import JobReport
@@ -18,22 +18,7 @@ _OTHERS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """How the emulated store behaves.
-
-    Attributes:
-        latency: of each answer, as ``20ms``.
-        limit: requests a second that it takes; on Google Cloud Storage those that write.
-        lost: share of the renames that are done and whose answer is lost, as ``2%``.
-    """
-
-    latency: str = "20ms"
-    limit: int = 1000
-    lost: str = "2%"
-
-
-@dataclass(frozen=True, slots=True)
-class AdlsOutcome:
+class AdlsOutcome(Findings):
     """What the demo on ADLS has found.
 
     Attributes:
@@ -78,15 +63,6 @@ class AdlsOutcome:
                 not self.left and self.report.success is not None
             ),
         }
-
-    @property
-    def proven(self) -> bool:
-        """Whether all of it was shown."""
-        return all(self.checks.values())
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {**asdict(self), "checks": dict(self.checks), "proven": self.proven}
 
 
 def adls_table(outcome: AdlsOutcome) -> RenderableType:

@@ -7,6 +7,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,18 +55,50 @@ def run(
         OptionError: the directory holds something already.
         AsyncCommitError: Spark failed; says where its log is.
     """
-    source = find_flights()
+    with ground(find_flights(), keep, months) as place:
+        say("starting Spark")
+        with place.session() as session:
+            demo = _Demo(session, place.directory, BIG_PARTITIONS if big else PARTITIONS, say)
+            return demo.compare(place.table, place.log)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where a demo runs.
+
+    Attributes:
+        directory: its own; what is in it stays, but for ``scratch``.
+        log: what Spark prints.
+        scratch: for files that nobody looks at afterwards.
+        table: the flights, unpacked.
+    """
+
+    directory: Path
+    log: Path
+    scratch: Path
+    table: Path
+
+    @contextmanager
+    def session(
+        self, threads: int | None = None, conf: Mapping[str, str] | None = None
+    ) -> Iterator[SparkSession]:
+        """Run Spark; what it raises says where its log is."""
+        spark = quiet_session(self.log, self.scratch, threads=threads, conf=conf)
+        with explained(self.log), spark as session:
+            yield session
+
+
+@contextmanager
+def ground(source: Path, keep: Path | None, months: Sequence[int]) -> Iterator[Ground]:
+    """Prepare a directory with the flights of ``months``. Raises ``OptionError``, see ``prepare``.
+
+    The scratch files are deleted at the end, unless something fails: it may be found there.
+    """
     directory = prepare(keep)
-    log = directory / "spark.log"
     scratch = directory / "scratch"
     scratch.mkdir()
-    flights = unpack(source, scratch, months)
-    say("starting Spark")
-    with explained(log), quiet_session(log, scratch) as session:
-        demo = _Demo(session, directory, BIG_PARTITIONS if big else PARTITIONS, say)
-        outcome = demo.compare(flights, log)
+    yield Ground(directory, directory / "spark.log", scratch, unpack(source, scratch, months))
     shutil.rmtree(scratch, ignore_errors=True)
-    return outcome
 
 
 def find_flights() -> Path:

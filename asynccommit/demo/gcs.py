@@ -7,7 +7,6 @@ by directory renames, which are many requests there; then by this package.
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asynccommit.demo import flights, hadoop_gcs
-from asynccommit.demo.adls_outcome import Weather
 from asynccommit.demo.emulated import Emulator, serving
 from asynccommit.demo.gcs_killed import Job, kill_half_way
-from asynccommit.demo.gcs_outcome import GcsOutcome, GcsSide, Killed, Overwritten
-from asynccommit.demo.session import TASKS, commit_times, quiet_session
+from asynccommit.demo.gcs_outcome import GcsOutcome, GcsSide
+from asynccommit.demo.outcome import Killed, Overwritten, Weather
+from asynccommit.demo.session import TASKS, commit_times
 from asynccommit.demo.steps import finish, last_words, overwrite_day, report_of
 from asynccommit.job import TEMPORARY
 
@@ -60,11 +59,10 @@ def run_on_gcs(
     """
     source = flights.find_flights()
     jar = hadoop_gcs.client_jar()
-    directory = flights.prepare(keep)
-    log, scratch = directory / "spark.log", directory / "scratch"
-    scratch.mkdir()
-    table = flights.unpack(source, scratch, months)
-    with emulated(weather, hns, directory) as emulator:
+    with (
+        flights.ground(source, keep, months) as ground,
+        emulated(weather, hns, ground.directory) as emulator,
+    ):
         say(
             f"an emulator serves {emulator.endpoint}: {weather.latency} an answer, "
             f"{weather.limit:,} writes/s at most"
@@ -72,14 +70,9 @@ def run_on_gcs(
         say("starting Spark")
         hadoop = hadoop_gcs.client_conf(emulator.endpoint).items()
         conf = {"spark.jars": str(jar), **{f"spark.hadoop.{key}": value for key, value in hadoop}}
-        job = Job(str(table), _url("killed"), conf, THREADS, str(log), str(scratch))
-        with (
-            flights.explained(log),
-            quiet_session(log, scratch, threads=THREADS, conf=conf) as session,
-        ):
-            outcome = _Road(session, emulator, job, weather, say).go(months[0])
-    shutil.rmtree(scratch, ignore_errors=True)
-    return outcome
+        job = Job.on(ground, _url("killed"), conf, THREADS)
+        with ground.session(THREADS, conf) as session:
+            return _Road(session, emulator, job, weather, say).go(months[0])
 
 
 @contextmanager

@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 from asynccommit.demo import flights
 from asynccommit.demo.session import TASKS, quiet_session
 from asynccommit.errors import AsyncCommitError
 
 _LOOK = 0.01
-_PATIENCE = 120.0
+_PATIENCE = 300.0  # seconds; Spark starts anew, on a machine that may be busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ class Job:
     threads: int
     log: str
     scratch: str
+
+    @classmethod
+    def on(cls, ground: flights.Ground, url: str, conf: Mapping[str, str], threads: int) -> Self:
+        """Return the job that writes the flights of a demo to ``url``."""
+        return cls(str(ground.table), url, conf, threads, str(ground.log), str(ground.scratch))
 
 
 def write(job: Job) -> None:

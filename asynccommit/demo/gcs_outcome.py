@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
-from asynccommit.demo.adls_outcome import Weather
-from asynccommit.demo.outcome import show_ratio, show_time
+from asynccommit.demo.outcome import (
+    Findings,
+    Killed,
+    Overwritten,
+    Weather,
+    add_times,
+    both_hold,
+    compared,
+    comparison,
+    show_ratio,
+)
 from asynccommit.report.plain import show_seconds
-from asynccommit.report.text import check_list, facts_table, job_report
 from asynccommit.results import JobReport
 
 
@@ -50,45 +55,7 @@ class GcsSide:
 
 
 @dataclass(frozen=True, slots=True)
-class Overwritten:
-    """One partition, overwritten dynamically.
-
-    Attributes:
-        partition: its path below the table.
-        seconds: of the whole write.
-        replaced: how many files were replaced.
-        right: whether the table holds the rows that it should.
-        untouched: whether every object of other partitions is the very one it was.
-    """
-
-    partition: str
-    seconds: float
-    replaced: int
-    right: bool
-    untouched: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Killed:
-    """A driver that was killed while it committed, and what became of its job.
-
-    Attributes:
-        url: the table.
-        visible: how many files were in their places when it died.
-        seconds: of the commit that finished the job.
-        report: of that commit.
-        right: whether the table holds the rows of the source.
-    """
-
-    url: str
-    visible: int
-    seconds: float
-    report: JobReport
-    right: bool
-
-
-@dataclass(frozen=True, slots=True)
-class GcsOutcome:
+class GcsOutcome(Findings):
     """What the demo on Google Cloud Storage has found.
 
     Attributes:
@@ -124,9 +91,7 @@ class GcsOutcome:
         spark, ours, killed = self.spark, self.ours, self.killed
         settled = self.report.recovered.get("rename", 0)
         return {
-            f"both tables hold the {self.rows:,} rows of the source": all(
-                (side.rows, side.content) == (self.rows, self.content) for side in (spark, ours)
-            ),
+            **both_hold(self.rows, self.content, spark, ours),
             f"each of the {ours.files:,} files is there once": (
                 spark.files == ours.files == self.report.files
             ),
@@ -134,25 +99,14 @@ class GcsOutcome:
             f"the answers to {ours.lost} moves were lost, and each was settled": (
                 0 <= ours.lost - settled <= ours.refused
             ),
-            "one partition was overwritten, and no other was touched": (
-                self.overwritten.right and self.overwritten.untouched
-            ),
+            **self.overwritten.check,
             f"a driver was killed with {killed.visible:,} files moved, and its job was finished": (
-                killed.right and killed.report.resumed and 0 < killed.visible < killed.report.files
+                killed.finished
             ),
             "no _temporary is left, and _SUCCESS is there": (
                 not self.left and None not in (self.report.success, killed.report.success)
             ),
         }
-
-    @property
-    def proven(self) -> bool:
-        """Whether all of it was shown."""
-        return all(self.checks.values())
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {**asdict(self), "checks": dict(self.checks), "proven": self.proven}
 
 
 def gcs_table(outcome: GcsOutcome) -> RenderableType:
@@ -164,20 +118,12 @@ def gcs_table(outcome: GcsOutcome) -> RenderableType:
         "Spark's committer and a lost answer": outcome.trial or "its job was done",
         "Spark's log": outcome.log,
     }
-    return Group(
-        _comparison(outcome),
-        Text("Commit times are Spark's own metrics; that of the tasks is theirs added up.", "dim"),
-        Padding(job_report(outcome.report), (1, 0)),
-        facts_table(facts),
-        Padding(check_list(outcome.checks), (1, 0, 0, 0)),
-    )
+    return compared(outcome, _comparison(outcome), outcome.report, facts)
 
 
 def _comparison(outcome: GcsOutcome) -> Table:
     spark, ours = outcome.spark, outcome.ours
-    shown = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
-    for name in ("", "Spark's committer", "asynccommit", "ratio"):
-        shown.add_column(name, justify="right" if name else "left")
+    shown = comparison("Spark's committer", "ratio")
     lost = outcome.weather.lost
     shown.add_row("lost answers", "none", f"{ours.lost:,} ({lost} of moves)", "")
     shown.add_row("files", f"{spark.files:,}", f"{ours.files:,}", "")
@@ -188,12 +134,7 @@ def _comparison(outcome: GcsOutcome) -> Table:
     for name, (many, few) in counts.items():
         shown.add_row(name, f"{many:,}", f"{few:,}", show_ratio(many, few))
     shown.add_row("  too many (429)", f"{spark.refused:,}", f"{ours.refused:,}", "")
-    for name, theirs, mine in (
-        ("task commit", spark.task_commit, ours.task_commit),
-        ("job commit", spark.job_commit, ours.job_commit),
-        ("whole write", spark.write, ours.write),
-    ):
-        shown.add_row(name, show_time(theirs), show_time(mine), show_ratio(theirs, mine))
+    add_times(shown, spark, ours)
     return shown
 
 

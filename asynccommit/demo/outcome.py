@@ -1,10 +1,11 @@
-"""What the demo has found, and how it is shown."""
+"""What the demo has found, and how it is shown; and what the other demos have alike."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -12,7 +13,117 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.report.plain import show_seconds
-from asynccommit.report.text import check_list, facts_table, stage_times
+from asynccommit.report.text import check_list, facts_table, job_report, stage_times
+from asynccommit.results import JobReport
+
+_NOTE = "Commit times are Spark's own metrics; that of the tasks is theirs added up."
+
+
+class Written(Protocol):
+    """One table, as one committer wrote it: what all demos tell of it."""
+
+    @property
+    def task_commit(self) -> float | None:
+        """Seconds, all tasks added up, as Spark counts them; ``None`` if it did not."""
+
+    @property
+    def job_commit(self) -> float | None:
+        """Seconds, as Spark counts them; ``None`` if it did not."""
+
+    @property
+    def write(self) -> float:
+        """Seconds of the whole write, by the clock."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows are read back."""
+
+    @property
+    def content(self) -> str:
+        """A sum over the hashes of all rows, whatever their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings(ABC):
+    """What a demo has found, and whether that is what it was to show."""
+
+    @property
+    @abstractmethod
+    def checks(self) -> Mapping[str, bool]:
+        """What had to be shown, and whether it was."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether all of it was shown."""
+        return all(self.checks.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {**asdict(self), "checks": dict(self.checks), "proven": self.proven}
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How the emulated store behaves.
+
+    Attributes:
+        latency: of each answer, as ``20ms``.
+        limit: requests a second that it takes; on Google Cloud Storage those that write.
+        lost: share of the renames that are done and whose answer is lost, as ``2%``.
+    """
+
+    latency: str = "20ms"
+    limit: int = 1000
+    lost: str = "2%"
+
+
+@dataclass(frozen=True, slots=True)
+class Overwritten:
+    """One partition, overwritten dynamically.
+
+    Attributes:
+        partition: its path below the table.
+        seconds: of the whole write.
+        replaced: how many files were replaced.
+        right: whether the table holds the rows that it should.
+        untouched: whether every object of other partitions is the very one it was.
+    """
+
+    partition: str
+    seconds: float
+    replaced: int
+    right: bool
+    untouched: bool
+
+    @property
+    def check(self) -> Mapping[str, bool]:
+        """What had to be shown of it, and whether it was."""
+        done = self.right and self.untouched
+        return {"one partition was overwritten, and no other was touched": done}
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """A driver that was killed while it committed, and what became of its job.
+
+    Attributes:
+        url: the table.
+        visible: how many files were in their places when it died.
+        seconds: of the commit that finished the job.
+        report: of that commit.
+        right: whether the table holds the rows of the source.
+    """
+
+    url: str
+    visible: int
+    seconds: float
+    report: JobReport
+    right: bool
+
+    @property
+    def finished(self) -> bool:
+        """Whether it died half-way, and all is as it should be now."""
+        return self.right and self.report.resumed and 0 < self.visible < self.report.files
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +154,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Findings):
     """What the demo has found.
 
     Attributes:
@@ -71,24 +182,13 @@ class Outcome:
         """What had to be shown, and whether it was."""
         sides = (self.spark, self.ours)
         return {
-            f"both tables hold the {self.rows:,} rows of the source": all(
-                (side.rows, side.content) == (self.rows, self.content) for side in sides
-            ),
+            **both_hold(self.rows, self.content, *sides),
             "both have the same number of files and partitions": (
                 len({(side.files, side.partitions) for side in sides}) == 1
             ),
             "no _temporary is left": not any(side.left for side in sides),
             "_SUCCESS and the report are there": None not in (self.success, self.report),
         }
-
-    @property
-    def proven(self) -> bool:
-        """Whether all of it was shown."""
-        return all(self.checks.values())
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {**asdict(self), "checks": dict(self.checks), "proven": self.proven}
 
 
 def table(outcome: Outcome) -> RenderableType:
@@ -100,10 +200,9 @@ def table(outcome: Outcome) -> RenderableType:
         "report": outcome.report or "missing",
         "Spark's log": outcome.log,
     }
-    notes = "Commit times are Spark's own metrics; that of the tasks is theirs added up."
     return Group(
         _comparison(outcome),
-        Text(notes, "dim"),
+        Text(_NOTE, "dim"),
         Text(f"Our job commit: {stage_times(outcome.stages)}.", "dim"),
         Padding(check_list(outcome.checks), (1, 0)),
         facts_table(places),
@@ -112,18 +211,51 @@ def table(outcome: Outcome) -> RenderableType:
 
 def _comparison(outcome: Outcome) -> Table:
     spark, ours = outcome.spark, outcome.ours
-    shown = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
-    for name in ("", "Spark's committer", "asynccommit", "speed-up"):
-        shown.add_column(name, justify="right" if name else "left")
+    shown = comparison("Spark's committer", "speed-up")
     shown.add_row("files", f"{spark.files:,}", f"{ours.files:,}", "")
     shown.add_row("partitions", f"{spark.partitions:,}", f"{ours.partitions:,}", "")
-    for name, theirs, mine in (
-        ("task commit", spark.task_commit, ours.task_commit),
-        ("job commit", spark.job_commit, ours.job_commit),
-        ("whole write", spark.write, ours.write),
-    ):
-        shown.add_row(name, show_time(theirs), show_time(mine), show_ratio(theirs, mine))
+    add_times(shown, spark, ours)
     return shown
+
+
+# --- what the demos have alike ---------------------------------------------------------------
+
+
+def both_hold(rows: int, content: str, *sides: Written) -> Mapping[str, bool]:
+    """Return the check that tables hold what was to be written, and whether they do."""
+    hold = all((side.rows, side.content) == (rows, content) for side in sides)
+    return {f"both tables hold the {rows:,} rows of the source": hold}
+
+
+def comparison(theirs: str, ratio: str) -> Table:
+    """Return a table without rows for what the committer ``theirs`` and ours took."""
+    shown = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
+    for name in ("", theirs, "asynccommit", ratio):
+        shown.add_column(name, justify="right" if name else "left")
+    return shown
+
+
+def add_times(shown: Table, theirs: Written, ours: Written) -> None:
+    """Add what was measured in seconds to a comparison."""
+    for name, long, short in (
+        ("task commit", theirs.task_commit, ours.task_commit),
+        ("job commit", theirs.job_commit, ours.job_commit),
+        ("whole write", theirs.write, ours.write),
+    ):
+        shown.add_row(name, show_time(long), show_time(short), show_ratio(long, short))
+
+
+def compared(
+    outcome: Findings, shown: Table, report: JobReport, facts: Mapping[str, str]
+) -> RenderableType:
+    """Return a comparison with our job's report, what else is known, and the checks."""
+    return Group(
+        shown,
+        Text(_NOTE, "dim"),
+        Padding(job_report(report), (1, 0)),
+        facts_table(facts),
+        Padding(check_list(outcome.checks), (1, 0, 0, 0)),
+    )
 
 
 def show_time(seconds: float | None) -> str:

@@ -7,7 +7,6 @@ by copies, is shown on a week.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,13 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asynccommit.demo import flights, hadoop_s3
-from asynccommit.demo.adls_outcome import Weather
 from asynccommit.demo.emulated import Emulator, serving
 from asynccommit.demo.gcs_killed import Job, kill_half_way
-from asynccommit.demo.gcs_outcome import Killed, Overwritten
 from asynccommit.demo.moto import Moto, need_moto, serving_moto
+from asynccommit.demo.outcome import Killed, Overwritten, Weather
 from asynccommit.demo.s3_outcome import Copied, S3Outcome, S3Side
-from asynccommit.demo.session import TASKS, commit_times, quiet_session
+from asynccommit.demo.session import TASKS, commit_times
 from asynccommit.demo.steps import finish, last_words, overwrite_day, report_of
 from asynccommit.job import TEMPORARY
 
@@ -66,22 +64,16 @@ def run_on_s3(
     source = flights.find_flights()
     need_moto()
     jars = [*hadoop_s3.client_jars(), hadoop_s3.committers_jar()]
-    directory = flights.prepare(keep)
-    log, scratch = directory / "spark.log", directory / "scratch"
-    scratch.mkdir()
-    table = flights.unpack(source, scratch, months)
-    with emulated(weather, directory) as (moto, proxy):
+    with (
+        flights.ground(source, keep, months) as ground,
+        emulated(weather, ground.directory) as (moto, proxy),
+    ):
         say(f"moto is behind {proxy.endpoint}: {weather.latency} an answer, or more")
         say("starting Spark")
-        conf = _conf(jars, proxy.endpoint, scratch)
-        job = Job(str(table), _url("killed"), conf, THREADS, str(log), str(scratch))
-        with (
-            flights.explained(log),
-            quiet_session(log, scratch, threads=THREADS, conf=conf) as session,
-        ):
-            outcome = _Road(session, moto, proxy, job, weather, say).go(months[0])
-    shutil.rmtree(scratch, ignore_errors=True)
-    return outcome
+        conf = _conf(jars, proxy.endpoint, ground.scratch)
+        job = Job.on(ground, _url("killed"), conf, THREADS)
+        with ground.session(THREADS, conf) as session:
+            return _Road(session, moto, proxy, job, weather, say).go(months[0])
 
 
 @contextmanager

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
-from asynccommit.demo.adls_outcome import Weather
-from asynccommit.demo.gcs_outcome import Killed, Overwritten
-from asynccommit.demo.outcome import show_ratio, show_time
+from asynccommit.demo.outcome import (
+    Findings,
+    Killed,
+    Overwritten,
+    Weather,
+    add_times,
+    both_hold,
+    compared,
+    comparison,
+    show_ratio,
+    show_time,
+)
 from asynccommit.report.plain import count_of, show_seconds
-from asynccommit.report.text import check_list, facts_table, job_report
 from asynccommit.results import JobReport
 
 
@@ -64,7 +69,7 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True)
-class S3Outcome:
+class S3Outcome(Findings):
     """What the demo on S3 has found.
 
     Attributes:
@@ -103,36 +108,21 @@ class S3Outcome:
         """What had to be shown, and whether it was."""
         hadoop, ours, killed = self.hadoop, self.ours, self.killed
         return {
-            f"both tables hold the {self.rows:,} rows of the source": all(
-                (side.rows, side.content) == (self.rows, self.content) for side in (hadoop, ours)
-            ),
+            **both_hold(self.rows, self.content, hadoop, ours),
             f"each of the {ours.files:,} files is there once": (
                 hadoop.files == ours.files == self.report.files
             ),
             f"the answers to {ours.lost} completions were lost, and each was settled": (
                 ours.lost == self.report.recovered.get("complete_upload", 0)
             ),
-            "one partition was overwritten, and no other was touched": (
-                self.overwritten.right and self.overwritten.untouched
-            ),
+            **self.overwritten.check,
             f"a driver was killed with {killed.visible:,} uploads completed, and its job was "
-            "finished": (
-                killed.right and killed.report.resumed and 0 < killed.visible < killed.report.files
-            ),
+            "finished": killed.finished,
             "no upload is pending": not self.uploads,
             "nothing of a job is left, and _SUCCESS is there": (
                 not self.left and None not in (self.report.success, killed.report.success)
             ),
         }
-
-    @property
-    def proven(self) -> bool:
-        """Whether all of it was shown."""
-        return all(self.checks.values())
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {**asdict(self), "checks": dict(self.checks), "proven": self.proven}
 
 
 def s3_table(outcome: S3Outcome) -> RenderableType:
@@ -146,20 +136,12 @@ def s3_table(outcome: S3Outcome) -> RenderableType:
         "Hadoop's committer and lost answers": outcome.trial or "its job was done",
         "Spark's log": outcome.log,
     }
-    return Group(
-        _comparison(outcome),
-        Text("Commit times are Spark's own metrics; that of the tasks is theirs added up.", "dim"),
-        Padding(job_report(outcome.report), (1, 0)),
-        facts_table(facts),
-        Padding(check_list(outcome.checks), (1, 0, 0, 0)),
-    )
+    return compared(outcome, _comparison(outcome), outcome.report, facts)
 
 
 def _comparison(outcome: S3Outcome) -> Table:
     hadoop, ours = outcome.hadoop, outcome.ours
-    shown = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
-    for name in ("", "Hadoop's committer", "asynccommit", "ratio"):
-        shown.add_column(name, justify="right" if name else "left")
+    shown = comparison("Hadoop's committer", "ratio")
     shown.add_row("lost answers", "none", f"{ours.lost:,} ({outcome.weather.lost})", "")
     shown.add_row("files", f"{hadoop.files:,}", f"{ours.files:,}", "")
     theirs, mine = sum(hadoop.requests.values()), sum(ours.requests.values())
@@ -168,10 +150,5 @@ def _comparison(outcome: S3Outcome) -> Table:
         many, few = hadoop.requests.get(op, 0), ours.requests.get(op, 0)
         shown.add_row(f"  {op}", f"{many:,}", f"{few:,}", "")
     shown.add_row("  too many (503)", f"{hadoop.refused:,}", f"{ours.refused:,}", "")
-    for name, long, short in (
-        ("task commit", hadoop.task_commit, ours.task_commit),
-        ("job commit", hadoop.job_commit, ours.job_commit),
-        ("whole write", hadoop.write, ours.write),
-    ):
-        shown.add_row(name, show_time(long), show_time(short), show_ratio(long, short))
+    add_times(shown, hadoop, ours)
     return shown

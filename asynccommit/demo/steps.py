@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from asynccommit.demo import flights
 from asynccommit.demo.gcs_killed import Job
-from asynccommit.demo.gcs_outcome import Killed, Overwritten
+from asynccommit.demo.outcome import Killed, Overwritten
 from asynccommit.demo.session import printed_to
 from asynccommit.errors import NotFoundError
 from asynccommit.results import JobReport

@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from asynccommit.cli.arguments import Debug, Json, Quiet
 from asynccommit.cli.output import Exit, Output, handled
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from asynccommit.demo.outcome import Findings
+
+Latency = Annotated[str, typer.Option(metavar="TIME", help="Of each answer.")]
+Limit = Annotated[int, typer.Option(min=50, help="Requests a second.")]
+Keep = Annotated[
+    Path | None, typer.Option(help="Put logs into this new directory; otherwise into demo-out.")
+]
+
+
+def _lost(what: str) -> Any:
+    """Return the option for the share of ``what`` whose answers are lost."""
+    return typer.Option(metavar="SHARE", help=f"Of {what}: done, and the answer lost.")
+
+
+def _month(otherwise: str) -> Any:
+    """Return the option for the months that are written; ``otherwise`` without it."""
+    return typer.Option(min=1, max=12, help=f"Only this month; {otherwise} otherwise.")
+
+
+def _show(output: Output, outcome: Findings, table: RenderableType) -> None:
+    """Print what a demo has found. Raises ``typer.Exit`` unless all of it was shown."""
+    output.result(outcome.to_json(), table)
+    if not outcome.proven:
+        raise typer.Exit(int(Exit.FAILED))
 
 
 def demo(
@@ -31,24 +59,15 @@ def demo(
         from asynccommit.demo import run, table
 
         outcome = run(keep, big=big, say=output.note)
-        output.result(outcome.to_json(), table(outcome))
-        if not outcome.proven:
-            raise typer.Exit(int(Exit.FAILED))
+        _show(output, outcome, table(outcome))
 
 
 def demo_adls(
-    latency: Annotated[str, typer.Option(metavar="TIME", help="Of each answer.")] = "20ms",
-    limit: Annotated[int, typer.Option(min=50, help="Requests a second.")] = 1000,
-    lost: Annotated[
-        str, typer.Option(metavar="SHARE", help="Of renames: done, and the answer lost.")
-    ] = "2%",
-    month: Annotated[
-        list[int] | None, typer.Option(min=1, max=12, help="Only this month; all otherwise.")
-    ] = None,
-    keep: Annotated[
-        Path | None,
-        typer.Option(help="Put logs into this new directory; otherwise into demo-out."),
-    ] = None,
+    latency: Latency = "20ms",
+    limit: Limit = 1000,
+    lost: Annotated[str, _lost("renames")] = "2%",
+    month: Annotated[list[int] | None, _month("all")] = None,
+    keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -60,28 +79,18 @@ def demo_adls(
 
         weather = Weather(latency, limit, lost)
         outcome = run_on_adls(keep, months=month or (), weather=weather, say=output.note)
-        output.result(outcome.to_json(), adls_table(outcome))
-        if not outcome.proven:
-            raise typer.Exit(int(Exit.FAILED))
+        _show(output, outcome, adls_table(outcome))
 
 
 def demo_gcs(
-    latency: Annotated[str, typer.Option(metavar="TIME", help="Of each answer.")] = "10ms",
+    latency: Latency = "10ms",
     limit: Annotated[int, typer.Option(min=50, help="Writes a second.")] = 300,
-    lost: Annotated[
-        str, typer.Option(metavar="SHARE", help="Of our moves: done, and the answer lost.")
-    ] = "2%",
-    month: Annotated[
-        list[int] | None,
-        typer.Option(min=1, max=12, help="Only this month; the first two otherwise."),
-    ] = None,
+    lost: Annotated[str, _lost("our moves")] = "2%",
+    month: Annotated[list[int] | None, _month("the first two")] = None,
     hns: Annotated[
         bool, typer.Option("--hns", help="A bucket with a hierarchical namespace.")
     ] = False,
-    keep: Annotated[
-        Path | None,
-        typer.Option(help="Put logs into this new directory; otherwise into demo-out."),
-    ] = None,
+    keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -95,25 +104,15 @@ def demo_gcs(
         outcome = run_on_gcs(
             keep, months=month or MONTHS, weather=weather, hns=hns, say=output.note
         )
-        output.result(outcome.to_json(), gcs_table(outcome))
-        if not outcome.proven:
-            raise typer.Exit(int(Exit.FAILED))
+        _show(output, outcome, gcs_table(outcome))
 
 
 def demo_s3(
-    latency: Annotated[str, typer.Option(metavar="TIME", help="Of each answer.")] = "5ms",
-    limit: Annotated[int, typer.Option(min=50, help="Requests a second.")] = 3500,
-    lost: Annotated[
-        str, typer.Option(metavar="SHARE", help="Of our completions: done, and the answer lost.")
-    ] = "5%",
-    month: Annotated[
-        list[int] | None,
-        typer.Option(min=1, max=12, help="Only this month; the first one otherwise."),
-    ] = None,
-    keep: Annotated[
-        Path | None,
-        typer.Option(help="Put logs into this new directory; otherwise into demo-out."),
-    ] = None,
+    latency: Latency = "5ms",
+    limit: Limit = 3500,
+    lost: Annotated[str, _lost("our completions")] = "5%",
+    month: Annotated[list[int] | None, _month("the first one")] = None,
+    keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -125,6 +124,4 @@ def demo_s3(
 
         weather = Weather(latency, limit, lost)
         outcome = run_on_s3(keep, months=month or S3_MONTHS, weather=weather, say=output.note)
-        output.result(outcome.to_json(), s3_table(outcome))
-        if not outcome.proven:
-            raise typer.Exit(int(Exit.FAILED))
+        _show(output, outcome, s3_table(outcome))
