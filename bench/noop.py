@@ -13,7 +13,7 @@ from asynccommit.host import this_host
 from asynccommit.job import RECORD, Layout
 from asynccommit.options import Options
 from asynccommit.results import JobReport
-from asynccommit.store import Info, Kind, Page, Traits
+from asynccommit.store import Info, Kind, Page, Store, Traits
 from asynccommit.stores import StoreSettings, open_store
 from asynccommit.urls import Address
 from asynccommit.wrappers.base import Wrapped
@@ -155,7 +155,7 @@ class NoopStore:
         """Hold nothing."""
 
 
-def wrapped(store: NoopStore) -> Wrapped:
+def wrapped(store: Store) -> Wrapped:
     """Return the store behind the very wrappers that ``open_store`` puts around every store."""
     opened = open_store(Address("file", "", "/"), StoreSettings(rng=random.Random(1)))
     return Wrapped(store, *opened.policies)

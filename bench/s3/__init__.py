@@ -1,4 +1,4 @@
-"""S3: what completing an upload costs, against other clients, and what a task holds in memory.
+"""S3: what completing an upload costs, against other clients, and what is held in memory.
 
 Servers are on this machine: what they do in a second says nothing of the service, and only what
 the client does is compared.
@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from bench.null import Null, Says, null_server
-from bench.s3 import cpu, memory, moto
+from bench.s3 import cpu, flat, memory, moto
 
-ROWS = ("complete", "moto", "memory")
+ROWS = ("complete", "moto", "memory", "flat")
 
 Say = Callable[[str], None]
 
@@ -37,6 +37,7 @@ def run(rows: Sequence[str] = ROWS, *, quick: bool, folder: str | None, say: Say
             "complete": lambda: cpu.cost(bench.null, quick=quick),
             "moto": lambda: moto.run(quick=quick),
             "memory": lambda: memory.run(quick=quick),
+            "flat": lambda: flat.run(quick=quick),
         }
         result = {}
         for row in ROWS:

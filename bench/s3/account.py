@@ -18,7 +18,7 @@ WORKERS = 64
 """Requests in flight, of everybody."""
 
 KEY, SECRET, REGION = "AKIDEXAMPLE", "not-a-secret", "us-east-1"
-_ETAG = '"3858f62230ac3c915f300c664312c11f"'
+ETAG = '"3858f62230ac3c915f300c664312c11f"'
 
 
 class Pending(NamedTuple):
@@ -52,7 +52,7 @@ def pending(count: int) -> list[Pending]:
         Pending(
             f"{DEST[1:]}/day={number % 30}/part-{number:05d}-c000.snappy.parquet",
             f"{number:032x}{'ab' * 32}",
-            (Part(_ETAG),),
+            (Part(ETAG),),
         )
         for number in range(count)
     ]

@@ -53,8 +53,25 @@ def _memory(found: dict[str, Any]) -> Iterator[str]:
     )
 
 
+def _flat(found: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"Job commits of uploads, {found['files_of_a_task']} files a task, on a bucket that keeps "
+        "nothing, each in a process of its own"
+    )
+    for one in found["commits"]:
+        yield (
+            f"  {one['files']:>9,} files: {one['peak_bytes'] / 2**20:,.0f} MiB at most above the "
+            f"start; {one['seconds']:.1f} s"
+        )
+    yield (
+        f"  memory of {found['times']} times the files: {found['ratio']:.2f}x  "
+        f"target <= {found['target']:.1f}x"
+    )
+
+
 _ROWS: dict[str, Callable[[Any], Iterator[str]]] = {
     "complete": _complete,
     "moto": _moto,
     "memory": _memory,
+    "flat": _flat,
 }
