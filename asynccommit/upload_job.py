@@ -97,6 +97,11 @@ class UploadLayout(Layout, ABC):
         return f"{self.scratch}/{self._aside_name}"
 
     @property
+    def kept(self) -> str:
+        """There if a rollback could not put all copies back: then nobody deletes them."""
+        return f"{self.aside_dir}/{ANY_MAGIC}-kept"
+
+    @property
     def _aside_name(self) -> str:
         return f"aside-{self.tag}".removesuffix("-")
 

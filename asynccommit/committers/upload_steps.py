@@ -23,7 +23,7 @@ from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.formats.upload_record import UploadRecord
 from asynccommit.job import TaskCommit
 from asynccommit.options import Mode
-from asynccommit.parallel import is_there, remove_tree
+from asynccommit.parallel import is_there
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.cleanup import Outcome, remove_if_empty
 from asynccommit.stages.failing import finish
@@ -32,7 +32,7 @@ from asynccommit.stages.plan import SAMPLE
 from asynccommit.stages.reports import has_report, report_on
 from asynccommit.stages.run import Phase
 from asynccommit.stages.setup import check_setup
-from asynccommit.stages.uploads.asides import copy_aside
+from asynccommit.stages.uploads.asides import copy_aside, drop_copies, keep_copies
 from asynccommit.stages.uploads.cleanup import clean_up, clean_up_aborted, delete_job, is_kept
 from asynccommit.stages.uploads.complete import complete_uploads
 from asynccommit.stages.uploads.finish import finish_commit
@@ -82,8 +82,7 @@ async def _was_ended(run: UploadRun) -> bool:
     """Whether another has ended this commit; what was copied aside since is deleted."""
     with suppress(StoreError, ManifestError):
         if not await has_begun(run):
-            with suppress(NotFoundError):
-                await remove_tree(run.store, run.layout.aside_dir)
+            await drop_copies(run)
             return True
     return False
 
@@ -165,8 +164,8 @@ async def roll_back(run: UploadRun, standing: Standing) -> AbortReport:
 async def undo(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> tuple[Undone, int]:
     """Take back what a commit completed, and clean up; return also how many uploads were left."""
     undone = await take_back(run, record, plan)
-    if undone.left and plan.asides:
-        run.keeps_copies = True
+    if plan.asides and (undone.left or await is_there(run.store, run.layout.kept)):
+        await keep_copies(run)
         run.warn(f"copies of what was overwritten stay in {run.layout.aside_dir}")
     swept = await sweep(run, among_open=True)
     if not is_kept(run):
@@ -243,7 +242,7 @@ async def status(run: UploadRun, standing: Standing) -> JobStatus:
 
     One listing of each directory, and one of the open uploads.
     """
-    known = status_of(run.host, run.layout, standing)
+    known = await status_of(run.host, run.layout, standing)
     if standing.is_committed:
         return replace(known, done=known.files)
     done = 0

@@ -50,7 +50,7 @@ from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.preflight import preflight
 from asynccommit.stages.uploads.record import begin
 from asynccommit.stages.uploads.rollback import say_back
-from asynccommit.stages.uploads.run import UploadRun
+from asynccommit.stages.uploads.run import UploadRun, at_work
 from asynccommit.stages.uploads.standing import begun_attempts, is_committed, look
 from asynccommit.stages.uploads.start import refuse_leftovers, refuse_other_attempts
 from asynccommit.store import Store
@@ -182,8 +182,9 @@ class UploadCommitter:
         if made_destination is not None:
             self._made_destination = made_destination
         try:
-            async with reporting(run, owned=False):
-                report = await self._commit_or_go_on(run, tasks, mode, overwrite, strict=strict)
+            with at_work(run):
+                async with reporting(run, owned=False):
+                    report = await self._commit_or_go_on(run, tasks, mode, overwrite, strict=strict)
         except BaseException as error:
             await self._undo_if_wanted(run, error)
             raise
@@ -268,17 +269,20 @@ class UploadCommitter:
         Raises what ``commit_job`` raises.
         """
         run = self._run(on_progress)
-        async with reporting(run, owned=False):
-            standing = await see(run)
-            if standing is not None and not await is_over(run, standing):
-                report = await resume(run, standing)
-            elif standing is not None or await is_committed(run):
-                return await self._already(run)
-            elif adopt:
-                report = await self._commit(run, None, Mode.APPEND, (), adopt=True)
-            else:
-                raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
-        return await report_resumed(run, report)
+        with at_work(run):
+            async with reporting(run, owned=False):
+                report = await self._resume(run, adopt=adopt)
+        return report if report.already else await report_resumed(run, report)
+
+    async def _resume(self, run: UploadRun, *, adopt: bool) -> JobReport:
+        standing = await see(run)
+        if standing is not None and not await is_over(run, standing):
+            return await resume(run, standing)
+        if standing is not None or await is_committed(run):
+            return await self._already(run)
+        if adopt:
+            return await self._commit(run, None, Mode.APPEND, (), adopt=True)
+        raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
 
     async def rollback_job(
         self, *, force: bool = False, on_progress: OnProgress | None = None
@@ -296,7 +300,7 @@ class UploadCommitter:
         async with commit_failures(run):
             standing = await look(run)
             if standing is not None:
-                with run.timed("job_stage_abort"):
+                with at_work(run), run.timed("job_stage_abort"):
                     return await roll_back(run, standing)
             if await is_committed(run):
                 text = "it is committed, and cannot be rolled back"

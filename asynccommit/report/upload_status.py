@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 from asynccommit.committers.uploads import UploadCommitter
-from asynccommit.errors import ManifestError, NotFoundError
-from asynccommit.formats.upload_record import MAX_RECORD_BYTES, decode_upload_record
-from asynccommit.host import Host, this_host
+from asynccommit.host import this_host
 from asynccommit.multipart import MultipartStore
 from asynccommit.options import Options
 from asynccommit.report.jobs import FoundJob
@@ -39,8 +36,7 @@ async def look_at_uploads(
     if job.ended:
         return replace(known, state=State.ENDED, epoch=0 if job.closed else 1), (0, 0)
     if job.begun:
-        host = await _host_of(store if pending is None else pending, layout)
-        committer = UploadCommitter(store, layout, Options(), host, pending=pending)
+        committer = UploadCommitter(store, layout, Options(), this_host(), pending=pending)
         return await committer.job_status(), (0, 0)
     if not job.manifests:
         return known, (0, 0)
@@ -50,20 +46,6 @@ async def look_at_uploads(
         ended = await missing_uploads(run, loaded)
         status = replace(known, files=loaded.files, bytes=loaded.bytes)
         return status, (len(ended or ()), loaded.files)
-
-
-async def _host_of(pending: Store, layout: UploadLayout) -> Host:
-    """Return a host that has looked already, off the event loop, whether a commit's owner runs."""
-    host = this_host()
-    try:
-        data = await pending.get(layout.record, MAX_RECORD_BYTES)
-        owner = decode_upload_record(data, layout.record).owner
-    except (NotFoundError, ManifestError):
-        return host  # whoever asks for the status finds out
-    if owner.host != host.name or not owner.process:
-        return host
-    runs = await asyncio.to_thread(host.is_running, owner.process)
-    return replace(host, is_running=lambda _: runs)
 
 
 def run_of(store: MultipartStore, layout: UploadLayout, pending: Store | None) -> UploadRun:

@@ -277,10 +277,20 @@ def refuse_others(
     refuse_within(run, [run.layout.dest.path] if mode is Mode.FAIL else mine, others)
 
 
-def refuse_within(run: Run, mine: Sequence[str], others: Sequence[tuple[JobStatus, str]]) -> None:
-    """Refuse places that another job's unfinished commit touches. Raises ``PreconditionError``."""
+def refuse_within(
+    run: Run,
+    mine: Sequence[str],
+    others: Sequence[tuple[JobStatus, str]],
+    *,
+    decided: bool = False,
+) -> None:
+    """Refuse places that another job's unfinished commit touches. Raises ``PreconditionError``.
+
+    ``decided`` refuses those of one that is committed and has work left, too.
+    """
+    over = {State.ENDED, State.RUNNING} | (set() if decided else {State.COMMITTED})
     for status, places in others:
-        if status.state in (State.COMMITTED, State.ENDED, State.RUNNING):
+        if status.state in over:
             continue
         theirs = [run.layout.resolve(name) for name in read_places(places)]
         hit = next(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from asynccommit.errors import OutcomeUnknownError
+from asynccommit.errors import DeniedError, OutcomeUnknownError
 from asynccommit.multipart import PartPage, UploadPage
 from asynccommit.parts import Part, composite_etag
 from asynccommit.store import Info, Kind
@@ -31,6 +31,7 @@ _DIGEST = re.compile(r"[0-9a-f]{32}", re.ASCII)
 # What of an object says that its etag is no digest of its content.
 _SSE = "x-amz-server-side-encryption"
 _OWN_KEY = f"{_SSE}-customer-algorithm"
+_ALL = "*"  # begins what asks for the next page of all the bucket's uploads
 
 
 class Uploads:
@@ -128,8 +129,27 @@ class Uploads:
         client.need(request, answer, 204, 200)
 
     async def list(self, request: Request, token: str | None) -> UploadPage:
-        """Return one page of the uploads below ``request.path``."""
-        client, path = self._client, request.path
+        """Return one page of the uploads below ``request.path``.
+
+        MinIO shows none below a directory, but all of the bucket if no directory is named. So
+        elsewhere than on AWS a listing that shows none is taken from that of the bucket.
+        """
+        path, below = request.path, f"{request.path.rstrip('/')}/"
+        if not (token or "").startswith(_ALL):
+            page = await self._page(request, path, token)
+            if page.entries or page.token or token or path == "/" or self._client.place.real:
+                return page
+        try:
+            every = await self._page(request, "/", (token or "")[1:] or None)
+        except DeniedError:
+            if token:
+                raise
+            return UploadPage(())
+        inside = [upload for upload in every.entries if upload.path.startswith(below)]
+        return UploadPage(tuple(inside), every.token and f"{_ALL}{every.token}")
+
+    async def _page(self, request: Request, path: str, token: str | None) -> UploadPage:
+        client = self._client
         if path != "/":
             client.encode(request, path)
         query = uploads_query(path, client.settings.page, token)

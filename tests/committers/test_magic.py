@@ -334,12 +334,14 @@ async def test_two_files_of_one_place() -> None:
 
 
 async def test_renamed_pending_file() -> None:
-    """Scenario 40: a pending file that was moved below __base keeps its destination."""
+    """Scenario 40: what was moved below __base keeps its length and its destination."""
     bucket = new_bucket()
     job = await begun(bucket)
     await job.work(ATTEMPT).put("a", b"data")
-    await job.store.copy(f"/{BASE}/a.pending", f"/{BASE}/day=1/moved.pending")
-    await job.store.delete(f"/{BASE}/a.pending")
+    for suffix in ("", ".pending"):
+        await job.store.copy(f"/{BASE}/a{suffix}", f"/{BASE}/day=1/moved{suffix}")
+        await job.store.delete(f"/{BASE}/a{suffix}")
+    assert bucket.objects[f"{BASE}/day=1/moved"].metadata[LENGTH_HEADER] == "4"
 
     await job.commit_task(TASK, ATTEMPT)
 
@@ -658,7 +660,7 @@ async def test_part_size_that_is_too_small() -> None:
 
 
 async def test_magic_end_to_end() -> None:
-    """A whole job: nothing is seen before its commit, then the files and ``_SUCCESS``, no more."""
+    """Scenarios 1 and 39: nothing is seen before the commit, then files and marker, no more."""
     bucket = new_bucket()
     job = open_committer(bucket, "magic")
     await job.setup_job(mode=Mode.APPEND)

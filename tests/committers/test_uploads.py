@@ -1,6 +1,6 @@
 """The job side of the committers of uploads: scenarios of the S3A catalogue, by their numbers.
 
-Scenarios 2 (no recovery of tasks), 14, 15, 18 and 19 are of the tasks and the options.
+Which tests have the others is in ``tests/test_scenarios.py``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def said(world: World) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["magic", "directory", "partitioned"])
 async def test_a_job(name: str) -> None:
-    """1, 13, 28: every file is there with its bytes, and the marker; nothing else is left."""
+    """Scenarios 1, 13 and 28: every file is there with its bytes, and the marker; nothing else."""
     scenario = replace(PLAIN, committer=name)
     world, tasks = alone(scenario)
     report = await committer(world, scenario).commit_job(tasks, strict=True)
@@ -83,7 +83,7 @@ async def test_a_job(name: str) -> None:
 
 
 async def test_another_attempt_of_the_job(tmp_path: object) -> None:
-    """2: attempts are apart, and aborting the second leaves no uploads of either."""
+    """Scenario 2: attempts are apart, and aborting the second leaves no uploads of either."""
     world, _ = alone(PLAIN)
     second = PLAIN.layout().of_attempt(1)
     commit_task(world, second, 0, {"again": "once more"})
@@ -96,7 +96,7 @@ async def test_another_attempt_of_the_job(tmp_path: object) -> None:
 
 
 async def test_committing_again() -> None:
-    """3, 5: a job that is committed stays so, and says that it was."""
+    """Scenarios 3 and 5: a job that is committed stays so, and says that it was."""
     world, tasks = alone(PLAIN)
     await committer(world, PLAIN).commit_job(tasks)
     before = world.state()
@@ -109,7 +109,7 @@ async def test_committing_again() -> None:
 
 
 async def test_two_attempts_of_a_task() -> None:
-    """4: of two attempts the one counts whose set is there; the other's uploads are aborted."""
+    """Scenario 4: of two attempts the one counts whose set is there; the other's are aborted."""
     world, layout = World.new(), PLAIN.layout()
     task_id, first = layout.ids(0)
     begun = pending_of(world, layout, "first", "of the first", first)
@@ -124,19 +124,21 @@ async def test_two_attempts_of_a_task() -> None:
 
 
 async def test_a_failed_commit_is_committed_again() -> None:
-    """5: the first commit fails half-way, the second ends it."""
+    """Scenario 5: the first commit fails half-way, the second ends it, the third has no work."""
     world, tasks = alone(PLAIN)
     faults = Faults(Fault("complete_upload", UnavailableError, "p=2/c", times=1))
     with pytest.raises(CommitError, match="Finish it"):
         await committer(world, PLAIN, faults, workers=1).commit_job(tasks)
-    report = await committer(world, PLAIN).commit_job(tasks)
+    second = await committer(world, PLAIN).commit_job(tasks)
+    third = await committer(world, PLAIN).commit_job(tasks)
 
-    assert report.resumed
+    assert (second.resumed, second.already) == (True, False)
+    assert (third.resumed, third.already) == (False, True)
     assert {p: d.decode() for p, d in files(world).items()} == PLAIN.files
 
 
 async def test_no_output() -> None:
-    """6: a job without files succeeds, and its marker names none."""
+    """Scenario 6: a job without files succeeds, and its marker names none."""
     scenario = Scenario("none", ({},))
     world, tasks = alone(scenario)
     await committer(world, scenario).commit_job(tasks)
@@ -146,7 +148,7 @@ async def test_no_output() -> None:
 
 
 async def test_a_tree_is_kept() -> None:
-    """7: directories of a task's output are those of the destination."""
+    """Scenario 7: directories of a task's output are those of the destination."""
     scenario = Scenario("map", ({"part-0/data": "d", "part-0/index": "i"},))
     world, tasks = alone(scenario)
     await committer(world, scenario).commit_job(tasks)
@@ -155,7 +157,7 @@ async def test_a_tree_is_kept() -> None:
 
 
 async def test_aborting_nothing() -> None:
-    """8, 41: aborting a job that is not there, or has done nothing, is fine."""
+    """Scenarios 8 and 41: aborting a job that is not there, or has done nothing, is fine."""
     world = World.new()
     job = committer(world, PLAIN)
     assert (await job.abort_job()).outcome == "nothing to clean up"
@@ -167,7 +169,7 @@ async def test_aborting_nothing() -> None:
 
 @pytest.mark.parametrize("kind", ["killed", "hadoop"])
 async def test_uploads_of_killed_tasks(kind: str) -> None:
-    """9: what a killed attempt has uploaded is aborted by the commit, and never appears."""
+    """Scenario 9: what a killed attempt has uploaded is aborted by the commit, never seen."""
     dead: dict[str, str] = {"p=1/dead": "dead", "worse": "dead too"}
     killed, hadoop = (dead, {}) if kind == "killed" else ({}, dead)
     scenario = replace(PLAIN, killed=killed, hadoop=hadoop)
@@ -179,7 +181,7 @@ async def test_uploads_of_killed_tasks(kind: str) -> None:
 
 
 async def test_uploads_that_are_to_be_left_alone() -> None:
-    """9: with ``fs.s3a.committer.abort.pending.uploads`` false not even its own are aborted."""
+    """Scenario 9: where options say that none are aborted, not even the job's own are."""
     scenario = replace(PLAIN, killed={"dead": "dead"})
     world, tasks = alone(scenario)
     options = UploadOptions(abort_pending=False)
@@ -190,7 +192,7 @@ async def test_uploads_that_are_to_be_left_alone() -> None:
 
 @pytest.mark.parametrize("name", ["magic", "directory"])
 async def test_an_abort_takes_everything(name: str) -> None:
-    """10, 12, 30: no upload is left and no directory, whether tasks had committed or not."""
+    """Scenarios 10, 12 and 30: no upload is left and no directory, of whichever task."""
     scenario = replace(PLAIN, committer=name, killed={"dead": "dead"})
     world, _ = alone(scenario)
     report = await committer(world, scenario).abort_job("no reason")
@@ -201,7 +203,7 @@ async def test_an_abort_takes_everything(name: str) -> None:
 
 
 async def test_an_abort_that_fails() -> None:
-    """11: an abort that the store refuses is an error, and nothing becomes visible."""
+    """Scenario 11: an abort that the store refuses is an error, and nothing becomes visible."""
     world, _ = alone(PLAIN)
     with pytest.raises(CommitError):
         await committer(world, PLAIN, Faults(Fault("abort_upload", DeniedError))).abort_job()
@@ -210,7 +212,7 @@ async def test_an_abort_that_fails() -> None:
 
 
 async def test_jobs_in_sibling_directories() -> None:
-    """16, 17: uploads and files of other jobs, beside this one and in it, stay as they are."""
+    """Scenarios 16 and 17: uploads and files of other jobs, beside this one and in it, stay."""
     job, world = ready(replace(PLAIN, killed={"dead": "dead"}))
     await committer(world, job.scenario).commit_job(job.tasks)
 
@@ -218,7 +220,7 @@ async def test_jobs_in_sibling_directories() -> None:
 
 
 async def test_two_jobs_of_one_destination() -> None:
-    """17: both commit, and both jobs' files are there."""
+    """Scenario 17: both commit, and both jobs' files are there."""
     world, tasks = alone(PLAIN)
     other = Scenario("other", ({"p=1/other": "other"},))
     others = run_tasks(world, other, OTHER)
@@ -231,7 +233,7 @@ async def test_two_jobs_of_one_destination() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 64])
 async def test_workers(workers: int) -> None:
-    """20: however many requests are in flight, the result is the same."""
+    """Scenario 20: however many requests are in flight, the result is the same."""
     world, tasks = alone(MANY)
     await committer(world, MANY, workers=workers).commit_job(tasks)
 
@@ -240,7 +242,7 @@ async def test_workers(workers: int) -> None:
 
 @pytest.mark.parametrize("name", ["magic", "directory"])
 async def test_a_completion_fails(name: str) -> None:
-    """29: rolled back, what was completed is deleted, the rest aborted, and the job's files go."""
+    """Scenario 29: rolled back, what was completed is deleted, and all the rest is aborted."""
     scenario = replace(MANY, committer=name)
     world, tasks = alone(scenario)
     faults = Faults(Fault("complete_upload", DeniedError, skip=5, times=1))
@@ -250,10 +252,12 @@ async def test_a_completion_fails(name: str) -> None:
 
     assert world.state() == ({}, frozenset())
     assert not [key for key in world.bucket.objects if JOB in key]
+    made = [upload.made is not None for upload in world.bucket.uploads.ended.values()]
+    assert (made.count(True), made.count(False)) == (5, 7)
 
 
 async def test_a_completion_fails_and_all_is_kept() -> None:
-    """29: by default everything is kept, and the error says what to type."""
+    """Scenario 29: by default everything is kept, and the error says what to type."""
     world, tasks = alone(MANY)
     faults = Faults(Fault("complete_upload", DeniedError, skip=5, times=1))
     with pytest.raises(CommitError, match=r"5 files are at their destinations.*resume s3://data"):
@@ -267,7 +271,7 @@ async def test_a_completion_fails_and_all_is_kept() -> None:
 
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_PARTITIONS, Mode.REPLACE_TABLE])
 async def test_what_a_mode_replaces(mode: Mode) -> None:
-    """32, 34: append deletes nothing, partitions the leaves with new files, table all data."""
+    """Scenarios 32 and 34: append deletes nothing, partitions their leaves, table all data."""
     before = {f"{ROOT}/{name}": name for name in ("p=1/old", "p=3/old", "root", "p=1/_hidden/x")}
     scenario = replace(PLAIN, before=before, mode=mode)
     world, tasks = alone(scenario)
@@ -278,7 +282,7 @@ async def test_what_a_mode_replaces(mode: Mode) -> None:
 
 
 async def test_replaced_files_go_last() -> None:
-    """32, 34: nothing is deleted before every file is there and that is decided."""
+    """Scenarios 32 and 34: nothing is deleted before every file is there and that is decided."""
     before = {f"{ROOT}/p=1/old": "old"}
     scenario = replace(PLAIN, before=before, mode=Mode.REPLACE_TABLE)
     world, tasks = alone(scenario)
@@ -291,7 +295,7 @@ async def test_replaced_files_go_last() -> None:
 
 
 async def test_replaced_files_cannot_be_deleted() -> None:
-    """34: the job is committed then, and the error says that only this is left to do."""
+    """Scenario 34: the job is committed then, and the error says that only this is left to do."""
     scenario = replace(PLAIN, before={f"{ROOT}/p=1/old": "old"}, mode=Mode.REPLACE_TABLE)
     world, tasks = alone(scenario)
     faults = Faults(Fault("delete_many", DeniedError, "p=1/old"))
@@ -304,7 +308,7 @@ async def test_replaced_files_cannot_be_deleted() -> None:
 
 
 async def test_a_file_where_the_destination_is_to_be() -> None:
-    """32: a destination that is a file is refused at setup and at commit, whatever the mode."""
+    """Scenario 32: a destination that is a file is refused at setup and commit, in every mode."""
     world, tasks = alone(PLAIN)
     world.place(ROOT, "a file")
     for mode in (Mode.APPEND, Mode.FAIL, Mode.REPLACE_TABLE):
@@ -315,7 +319,7 @@ async def test_a_file_where_the_destination_is_to_be() -> None:
 
 
 async def test_fail_is_checked_twice() -> None:
-    """32: what came to the destination after setup fails the commit, before anything changed."""
+    """Scenario 32: what came to the destination after setup fails the commit beforehand."""
     scenario = replace(PLAIN, mode=Mode.FAIL)
     world = World.new()
     await committer(world, scenario).setup_job(mode=Mode.FAIL)
@@ -328,7 +332,7 @@ async def test_fail_is_checked_twice() -> None:
 
 
 async def test_partitioned_fail_wants_only_its_partitions_free() -> None:
-    """33, 34: other partitions may hold files; one that the job writes to may not."""
+    """Scenarios 33 and 34: other partitions may hold files; one that the job writes to may not."""
     scenario = Scenario("leaf", ({"p=1/a": "a"},), mode=Mode.FAIL, committer="partitioned")
     world, tasks = alone(replace(scenario, before={f"{ROOT}/p=2/old": "old"}))
     await committer(world, scenario).commit_job(tasks, mode=Mode.FAIL)
@@ -338,7 +342,7 @@ async def test_partitioned_fail_wants_only_its_partitions_free() -> None:
 
 
 async def test_a_root_file_makes_no_partition() -> None:
-    """34: a file in the table itself replaces nothing else, where Hadoop deletes the table."""
+    """Scenario 34: a file in the table itself replaces nothing; Hadoop would delete the table."""
     scenario = Scenario(
         "root", ({"a": "a"},), {f"{ROOT}/p=1/old": "old", f"{ROOT}/b": "b"}, Mode.REPLACE_PARTITIONS
     )
@@ -349,7 +353,7 @@ async def test_a_root_file_makes_no_partition() -> None:
 
 
 async def test_the_marker_names_a_hundred() -> None:
-    """37: of many files the marker names a hundred, and all are there."""
+    """Scenario 37: of many files the marker names a hundred, and all are there."""
     tasks = tuple({f"part-{task}-{n:03}": "" for n in range(150)} for task in range(4))
     scenario = Scenario("scale", tasks)
     world, commits = alone(scenario)
@@ -359,8 +363,23 @@ async def test_the_marker_names_a_hundred() -> None:
     assert len(files(world)) == report.files == 600
 
 
+@pytest.mark.parametrize("act", ["commit_job", "abort_job"])
+async def test_requests_grow_with_the_tasks(act: str) -> None:
+    """Scenario 37: four times the tasks take four times the requests at most, however many."""
+    counts = []
+    for number in (250, 1_000):
+        scenario = Scenario("tasks", tuple({f"part-{n}": ""} for n in range(number)))
+        world, _ = alone(scenario)
+        faults = Faults()
+        await getattr(committer(world, scenario, faults), act)()
+        counts.append(len(faults.seen))
+
+    assert counts[0] > 250
+    assert counts[1] <= 4 * counts[0]
+
+
 async def test_a_corrupt_pending_file_is_said() -> None:
-    """41: an abort says which file could not be read, and aborts the other uploads."""
+    """Scenario 41: an abort says which file could not be read, and aborts the other uploads."""
     scenario = replace(PLAIN, hadoop={"dead": "dead"})
     world, _ = alone(scenario)
     bad = next(key for key in world.bucket.objects if key.endswith(".pending"))
@@ -372,11 +391,24 @@ async def test_a_corrupt_pending_file_is_said() -> None:
     assert [path for path, _ in world.state().uploads] == [f"{ROOT}/dead"]
 
 
+async def test_a_rollback_of_what_is_gone() -> None:
+    """Scenario 41: taking back a file that somebody has deleted already is no error."""
+    world, tasks = alone(PLAIN)
+    faults = Faults(Fault("complete_upload", DeniedError, "p=2/d"))
+    with pytest.raises(CommitError):
+        await committer(world, PLAIN, faults, workers=1).commit_job(tasks)
+    world.bucket.delete(f"{ROOT}/p=1/a"[1:])
+    report = await committer(world, PLAIN).rollback_job()
+
+    assert report.rolled_back
+    assert world.state() == ({}, frozenset())
+
+
 @pytest.mark.parametrize(
     "options", [{"cleanup_skipped": True}, {"uploads": UploadOptions(keep_magic=True)}]
 )
 async def test_clean_up_is_switched_off(options: dict[str, Any]) -> None:
-    """43: the job's files stay, killed tasks' uploads do not, and once more is nothing more."""
+    """Scenario 43: the job's files stay, killed tasks' uploads do not, and again is no more."""
     scenario = replace(PLAIN, killed={"dead": "dead"})
     world, tasks = alone(scenario)
     await committer(world, scenario, **options).commit_job(tasks)
@@ -389,7 +421,7 @@ async def test_clean_up_is_switched_off(options: dict[str, Any]) -> None:
 
 
 async def test_faults_that_pass() -> None:
-    """44: an upload that was completed though nobody said so counts once."""
+    """Scenario 44: an upload that was completed though nobody said so counts once."""
     world, tasks = alone(PLAIN)
     faults = Faults(Fault("complete_upload", NotFoundError, after=True))
     report = await committer(world, PLAIN, faults).commit_job(tasks)
@@ -399,7 +431,7 @@ async def test_faults_that_pass() -> None:
 
 
 async def test_one_file_twice() -> None:
-    """45: two tasks with one file are refused, before anything changed."""
+    """Scenario 45: two tasks with one file are refused, before anything changed."""
     scenario = Scenario("twice", ({"a": "one"}, {"a": "two"}))
     world, tasks = alone(scenario)
     with pytest.raises(PreflightError, match="two uploads"):

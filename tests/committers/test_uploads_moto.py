@@ -18,6 +18,7 @@ from tests.support.s3_servers import moto_url, new_bucket, open_s3, options
 __all__ = ["moto_url"]
 
 PART = 5 << 20
+ODD = "".join(map(chr, range(0x20, 0x7F))).replace("/", "") + "é\u0301漢🦆\u2028"
 
 
 async def left(url: str, bucket: str) -> tuple[dict[str, Info], int]:
@@ -33,7 +34,7 @@ async def left(url: str, bucket: str) -> tuple[dict[str, Info], int]:
 
 @pytest.mark.parametrize("committer", ["magic", "directory", "partitioned"])
 async def test_job_over_the_wire(moto_url: str, tmp_path: Path, committer: str) -> None:
-    """A job with files of several parts, of one and of none: all are there, and nothing else."""
+    """Files of several parts, of one and of none, of any name: all are there, and nothing else."""
     bucket = new_bucket(moto_url)
     conf = {
         "fs.s3a.multipart.size": str(PART),
@@ -50,6 +51,7 @@ async def test_job_over_the_wire(moto_url: str, tmp_path: Path, committer: str) 
                 await file.write(large[start : start + (1 << 20)])
         async with open_task(url, job.job_id, 1, **given) as other:
             await other.put("day=2/a b+c%d.csv", b"1,2")
+            await other.put(f"d{ODD}/x{ODD}", b"odd")
             await other.put("empty", b"")
         with pytest.raises(ValueError, match="mine"):
             async with job.task(2) as failing:
@@ -63,6 +65,7 @@ async def test_job_over_the_wire(moto_url: str, tmp_path: Path, committer: str) 
     assert sizes == {
         "/out/t/day=1/large": len(large),
         "/out/t/day=2/a b+c%d.csv": 3,
+        f"/out/t/d{ODD}/x{ODD}": 3,
         "/out/t/empty": 0,
     }
     assert "/out/t/_SUCCESS" in found

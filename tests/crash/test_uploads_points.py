@@ -189,7 +189,7 @@ async def _later(job: Job, world: World, name: str) -> list[str]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write(scenario: Scenario) -> None:
-    """Resumed, it ends as undisturbed; rolled back, as before; twice is once (5, 28, 34)."""
+    """Scenarios 5, 28 and 34: resumed, it ends as undisturbed; rolled back, as before."""
     assert run_virtual(points(scenario, When.AFTER, None, TURNS)) == []
 
 

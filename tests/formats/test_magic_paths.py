@@ -73,7 +73,7 @@ def test_is_magic_file(path: str, magic: bool) -> None:
     ],
 )
 def test_final_path(path: str, final: str) -> None:
-    """All from the first magic element to the first ``__base`` after it is left out."""
+    """Scenario 38: what is from the first magic element to the next ``__base`` is left out."""
     assert final_path(path) == final
 
 
@@ -95,7 +95,7 @@ def test_final_path_of_a_task(table: str, inside: str, name: str) -> None:
     ],
 )
 def test_no_file(path: str, what: str) -> None:
-    """A magic directory by itself goes nowhere."""
+    """Scenario 38: a magic directory by itself goes nowhere."""
     with pytest.raises(UrlError, match=f"no file below '{what}'"):
         final_path(path)
 

@@ -25,7 +25,7 @@ paths = st.text("ab./", min_size=1, max_size=12).filter(lambda path: not path.en
     ],
 )
 def test_add_uuid(path: str, unique: str) -> None:
-    """The id goes before the first dot of the name, unless the path has it already."""
+    """Scenario 36: the id goes before the first dot of the name, unless the path has it."""
     assert add_uuid(path, "UUID") == unique
 
 
@@ -41,6 +41,6 @@ def test_add_uuid_once(path: str) -> None:
 
 @pytest.mark.parametrize("path,uuid", [("", "UUID"), ("a/", "UUID"), ("a", ""), ("UUID/", "UUID")])
 def test_add_uuid_needs_a_name_and_an_id(path: str, uuid: str) -> None:
-    """Without a name or an id there is nothing to make."""
+    """Scenario 36: without a name or an id there is nothing to make."""
     with pytest.raises(OptionError):
         add_uuid(path, uuid)

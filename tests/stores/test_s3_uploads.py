@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import OutcomeUnknownError, PreconditionError, RejectedError
+from asynccommit.multipart import UploadPage
 from asynccommit.parts import Part
 from asynccommit.stores.http import Response
 from tests.support.s3_answers import answering, bare, error, found, new_s3
@@ -234,6 +235,33 @@ async def test_uploads_that_are_none(rest: bytes) -> None:
     """Another directory's, nameless ones, and a page that does not say how to go on are refused."""
     with pytest.raises(RejectedError, match="is it an endpoint of S3"):
         await new_s3(answering(uploads(rest))).list_uploads("/a")
+
+
+async def test_a_server_that_lists_no_uploads_below_a_directory() -> None:
+    """Elsewhere than on AWS those are found among all of the bucket, page by page."""
+    more = b"<IsTruncated>true</IsTruncated><NextKeyMarker>b/k</NextKeyMarker>"
+    near = UPLOAD.replace(b"a/b", b"ab/") % b""
+    pages = [uploads(), uploads(near, more), uploads(UPLOAD % b"")]
+    direct = answering(*pages)
+    store = new_s3(direct, endpoint_url="http://127.0.0.1:9000")
+    first = await store.list_uploads("/a")
+    second = await store.list_uploads("/a", first.token)
+
+    assert first.entries == ()
+    assert [(upload.path, second.token) for upload in second.entries] == [("/a/b+c d", None)]
+    prefixes = [sent.query.partition("prefix=")[2].partition("&")[0] for sent in direct.seen]
+    assert prefixes == ["a%2F", "", ""]
+    real = answering(uploads())
+    assert (await new_s3(real).list_uploads("/a")).entries == ()
+    assert len(real.seen) == 1
+
+
+async def test_a_bucket_whose_uploads_nobody_may_list() -> None:
+    """Who may list those below a directory only is told of these."""
+    direct = answering(uploads(), error("AccessDenied", 403))
+    page = await new_s3(direct, endpoint_url="http://127.0.0.1:9000").list_uploads("/a")
+
+    assert page == UploadPage(())
 
 
 async def test_pages_that_do_not_go_on_end() -> None:

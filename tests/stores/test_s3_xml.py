@@ -54,6 +54,13 @@ def test_what_is_nested_deep_is_read_or_refused() -> None:
     assert parse(deep, "Error").tag == "Error"
 
 
+@pytest.mark.parametrize("one", [b"<a>", b"<a/>"])
+def test_what_takes_long_is_refused(one: bytes) -> None:
+    """More tags than any answer has are refused before they are parsed."""
+    with pytest.raises(ValueError, match="more than 200,000 tags"):
+        parse(one * 200_001, "a")
+
+
 @given(st.text(st.characters(codec="utf-8")))
 def test_what_can_be_said_is_read_again(text: str) -> None:
     """Every text that XML has a way to say is read as it was written, line ends too."""

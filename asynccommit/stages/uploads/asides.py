@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+)
 from asynccommit.formats.success import MAX_SUCCESS_BYTES
-from asynccommit.parallel import for_each, is_there
+from asynccommit.parallel import for_each, is_there, remove_tree
 from asynccommit.stages.uploads.plan import Old, UploadPlan
 from asynccommit.stages.uploads.remove import remove_exactly
-from asynccommit.stages.uploads.run import UploadRun
+from asynccommit.stages.uploads.run import UploadRun, write_over
 from asynccommit.store import Info, Kind
+
+_TRIES = 3
 
 
 async def copy_aside(run: UploadRun, plan: UploadPlan) -> None:
@@ -44,23 +51,41 @@ async def _copy(run: UploadRun, plan: UploadPlan, path: str) -> None:
     run.step()
 
 
+async def keep_copies(run: UploadRun) -> None:
+    """Say that the copies stay, so that no driver that wakes later deletes them."""
+    run.keeps_copies = True
+    await run.store.put(run.layout.kept, b"")
+
+
+async def drop_copies(run: UploadRun) -> None:
+    """Delete the copies of a commit that has ended, unless a rollback could not do without."""
+    if run.keeps_copies or await is_there(run.store, run.layout.kept):
+        return
+    with suppress(NotFoundError):
+        await remove_tree(run.store, run.layout.aside_dir)
+
+
 async def put_back(run: UploadRun, info: Info) -> bool:
     """Copy back what this file of the job has overwritten; false if it is not there any more."""
     path, place = info.path, run.layout.aside(info.path)
     try:
         copy = await run.store.head(place)
-        if (await run.store.head(path)).etag != info.etag:
-            return False
-        await run.store.copy_if(place, path, copy.etag or "")
-    except NotFoundError:
+        await run.store.copy_if(place, path, copy.etag or "", replaces=info.etag or "")
+    except (NotFoundError, PreconditionError):
         return False
+    except OutcomeUnknownError:
+        there = await _find(run, path)
+        if there is not None and there.etag == info.etag:
+            raise
+        return _is_copy(there, copy)
     return True
 
 
-async def restore(run: UploadRun, plan: UploadPlan) -> tuple[int, list[str]]:
+async def restore(run: UploadRun, plan: UploadPlan, *, later: bool) -> tuple[int, list[str]]:
     """Put back what was overwritten and is not there; return how many, and where that failed.
 
-    What somebody else has written since stays.
+    What somebody else has written since stays. So does a place that is empty, since this job has
+    left none so, if another job has committed ``later``: it may have replaced what was there.
     """
     count, left = 0, list[str]()
 
@@ -69,7 +94,7 @@ async def restore(run: UploadRun, plan: UploadPlan) -> tuple[int, list[str]]:
         try:
             info = await run.store.head(path)
         except NotFoundError:
-            if await _copy_back(run, path):
+            if not later and await _copy_back(run, path):
                 count += 1
                 return
             info = None
@@ -100,22 +125,33 @@ async def _restore_marker(run: UploadRun, marker: Old, left: list[str]) -> None:
     It is written anew even if it is there: then its etag is another, and a driver of this commit
     that stood still, or a deletion that comes late, finds that it is not the one to delete.
     """
-    path = run.layout.success
-    old = await _content(run, run.layout.aside(path))
-    there = await _content(run, path)
-    text = ""
-    if there is None and old is None:
-        text = "there is no copy of it"
-    elif there is None:
-        with suppress(ExistsError):
-            await run.store.put(path, (old or b"") + b"\n", overwrite=False)
-    elif (await run.store.head(path)).etag == marker.etag:
-        await run.store.put(path, there + b"\n")
-    elif old is not None and there != old + b"\n":
-        text = "another has written it since"
+    path, text = run.layout.success, "others write it again and again"
+    for _ in range(_TRIES):
+        try:
+            text = await _renew(run, marker)
+            break
+        except (ExistsError, NotFoundError, PreconditionError, OutcomeUnknownError):
+            continue  # another has written or deleted it since
     if text:
         left.append(path)
         run.warn(f"{path} is not put back: {text}")
+
+
+async def _renew(run: UploadRun, marker: Old) -> str:
+    """Write the marker that was planned anew; return why not, if another's is there."""
+    path = run.layout.success
+    old, info = await _content(run, run.layout.aside(path)), await _find(run, path)
+    if info is None:
+        if old is None:
+            return "there is no copy of it"
+        await run.store.put(path, old + b"\n", overwrite=False)
+        return ""
+    there = await run.store.get(path, MAX_SUCCESS_BYTES)
+    if info.etag == marker.etag:
+        await write_over(run, info, there + b"\n")
+    elif old is not None and there != old + b"\n":
+        return "another has written it since"
+    return ""
 
 
 async def _content(run: UploadRun, path: str) -> bytes | None:
@@ -127,14 +163,23 @@ async def _content(run: UploadRun, path: str) -> bytes | None:
 
 async def _say_changed(run: UploadRun, path: str, info: Info | None, left: list[str]) -> None:
     """Warn of another's file, or none, unless it is what was put back before."""
-    text = "another has written it since"
-    try:
-        copy = await run.store.head(run.layout.aside(path))
-        there = await run.store.head(path) if info is None else info
-    except NotFoundError:
+    copy, there = await _find(run, run.layout.aside(path)), info or await _find(run, path)
+    if copy is None:
         text = f"there is no copy of it in {run.layout.aside(path)}"
+    elif _is_copy(there, copy):
+        return
     else:
-        if (copy.size, copy.etag) == (there.size, there.etag):
-            return
+        text = f"another has {'deleted' if there is None else 'written'} it since"
     left.append(path)
     run.warn(f"{path} is not put back: {text}")
+
+
+async def _find(run: UploadRun, path: str) -> Info | None:
+    try:
+        return await run.store.head(path)
+    except NotFoundError:
+        return None
+
+
+def _is_copy(info: Info | None, copy: Info) -> bool:
+    return info is not None and (info.size, info.etag) == (copy.size, copy.etag)

@@ -25,6 +25,7 @@ from asynccommit.parallel import (
 )
 from asynccommit.stages.cleanup import Outcome
 from asynccommit.stages.plan import within
+from asynccommit.stages.uploads.asides import drop_copies
 from asynccommit.stages.uploads.outcome import is_held
 from asynccommit.stages.uploads.run import UploadRun, read_if_there, save
 from asynccommit.stages.uploads.standing import attempts_of, begun_attempts, is_closed
@@ -90,9 +91,8 @@ async def _delete_attempt(run: UploadRun) -> bool:
     """Delete the files of an attempt: the record after all others, and the outcome after it."""
     found, held = False, await is_held(run)
     below = within(run.layout.aside_dir, [run.layout.attempt_dir])
-    if run.commit_id and not run.keeps_copies and not (held and below):
-        with suppress(NotFoundError):
-            await remove_tree(run.store, run.layout.aside_dir)
+    if run.commit_id and not (held and below):
+        await drop_copies(run)
     if held:
         # A task that committed meanwhile has looked for its intents, which the first round
         # deletes, after it wrote its set: the second finds what it did not take back.

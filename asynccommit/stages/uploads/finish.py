@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-import anyio
 import orjson
 
 from asynccommit.errors import (
     ExistsError,
     ManifestError,
     NotFoundError,
+    OutcomeUnknownError,
     PreconditionError,
-    StoreError,
 )
 from asynccommit.formats.s3a_success import encode_s3a_success
 from asynccommit.formats.success import MAX_SUCCESS_BYTES, decode_success
@@ -28,12 +25,10 @@ from asynccommit.stages.summary import (
 from asynccommit.stages.uploads.outcome import has_begun
 from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.remove import remove_old
-from asynccommit.stages.uploads.run import UploadRun
+from asynccommit.stages.uploads.run import UploadRun, write_over
 from asynccommit.stages.uploads.standing import is_finished
-from asynccommit.store import Info
 
 _TRIES = 3
-_LAST_WORDS = 60.0
 
 
 async def finish_commit(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> bool:
@@ -85,28 +80,11 @@ async def _replace_marker(run: UploadRun, plan: UploadPlan, record: UploadRecord
             await _remember(run, path)
             if not await has_begun(run):
                 return False
-            planned = plan.asides.get(path)
-            if planned is not None and planned.etag == info.etag:
-                await run.store.put(path, _marker(run, plan))  # it could not be deleted before
-            else:
-                await _put_over(run, info, _marker(run, plan))
-        except (NotFoundError, PreconditionError):
-            continue  # another has deleted or written it since
+            await write_over(run, info, _marker(run, plan))
+        except (NotFoundError, PreconditionError, OutcomeUnknownError):
+            continue  # another has deleted or written it since, or it is this one
         return True
     raise PreconditionError("complete_upload", path, "others write it again and again")
-
-
-async def _put_over(run: UploadRun, info: Info, data: bytes) -> None:
-    """Write a small file over just this one: only the end of an upload can be told so."""
-    path, token = info.path, run.host.new_id()
-    upload_id = await run.store.create_upload(path, token=token)
-    try:
-        part = await run.store.put_part(path, upload_id, 1, data)
-        await run.store.complete_upload(path, upload_id, [part], etag=info.etag or "", token=token)
-    except BaseException:
-        with anyio.move_on_after(_LAST_WORDS, shield=True), suppress(StoreError):
-            await run.store.abort_upload(path, upload_id)
-        raise
 
 
 async def _stays(run: UploadRun, record: UploadRecord) -> bool:

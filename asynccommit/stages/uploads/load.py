@@ -104,7 +104,7 @@ class _Load:
     run: UploadRun
     loaded: Loaded
     found: dict[str, Info] = field(default_factory=dict)
-    room: _Room = field(default_factory=lambda: _Room(_ROOM))
+    room: Room = field(default_factory=lambda: Room(_ROOM))
 
     async def trust(self, info: Info) -> None:
         """Take a set that no message vouches for."""
@@ -209,7 +209,7 @@ def checked_place(layout: UploadLayout, path: str) -> str:
     return path
 
 
-class _Room:
+class Room:
     """So many bytes that may be held at once; whoever wants more than all of it is alone."""
 
     def __init__(self, size: int) -> None:

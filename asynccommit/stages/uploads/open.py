@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 
 from asynccommit.errors import DeniedError, NotFoundError, RejectedError
 from asynccommit.multipart import Upload
+from asynccommit.parallel import for_each
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.sources import named
-from asynccommit.stages.uploads.pending import Loaded
+from asynccommit.stages.uploads.pending import Loaded, Pending
 from asynccommit.stages.uploads.run import UploadRun
+from asynccommit.stages.uploads.settle import is_open
 
 _BATCH = 4_096
 
@@ -52,7 +54,10 @@ async def fingerprints_of_pending(run: UploadRun, loaded: Loaded) -> Fingerprint
 
 
 async def missing_uploads(run: UploadRun, loaded: Loaded) -> list[str] | None:
-    """Return where the uploads are to go that have ended; ``None`` if nobody may list uploads."""
+    """Return where the uploads are to go that have ended; ``None`` if nobody may list uploads.
+
+    What the listing does not show is asked for: some servers list no uploads below a directory.
+    """
     there = await fingerprints_of_open(run)
     if there is None:
         return None
@@ -60,11 +65,20 @@ async def missing_uploads(run: UploadRun, loaded: Loaded) -> list[str] | None:
         lost = wanted.missing(there)
     if not lost:
         return []
-    return [
-        pending.dest
-        async for pending in loaded.spill.each()
-        if fingerprint((pending.dest, pending.upload_id)) in lost
-    ]
+    ended: list[str] = []
+
+    async def ask(pending: Pending) -> None:
+        if not await is_open(run, pending):
+            ended.append(pending.dest)
+
+    await for_each(_of(loaded, lost), ask, workers=run.workers)
+    return sorted(ended)
+
+
+async def _of(loaded: Loaded, prints: set[int]) -> AsyncIterator[Pending]:
+    async for pending in loaded.spill.each():
+        if fingerprint((pending.dest, pending.upload_id)) in prints:
+            yield pending
 
 
 async def refuse_missing(run: UploadRun, loaded: Loaded) -> None:

@@ -65,7 +65,7 @@ async def _status(run: UploadRun) -> tuple[JobStatus, str]:
         return JobStatus(*named, State.STOPPED, error=str(error), alive=False), ""
     if standing is not None:
         places = str(standing.record.options.get("places") or "")
-        return status_of(run.host, run.layout, standing), places
+        return await status_of(run.host, run.layout, standing), places
     with suppress(NotFoundError):
         return JobStatus(*named, State.RUNNING, tasks=len(await find_sets(run))), ""
     return JobStatus(*named, State.RUNNING), ""

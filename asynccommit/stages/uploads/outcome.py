@@ -48,11 +48,21 @@ async def decide(run: UploadRun, outcome: Outcome) -> None:
 
 
 async def has_begun(run: UploadRun) -> bool:
-    """Whether the record of this very commit is there."""
-    data = await read_if_there(run, run.layout.record, MAX_RECORD_BYTES)
+    """Whether the record of this very commit is there. It is read once; then its etag tells."""
+    path = run.layout.record
+    try:
+        etag = (await run.pending.head(path)).etag
+    except NotFoundError:
+        return False
+    if etag is not None and etag == run.record_etag:
+        return True
+    data = await read_if_there(run, path, MAX_RECORD_BYTES)
     if data is None or is_closed(data):
         return False
-    return read_record(run.layout, data).plan_id == run.commit_id
+    if read_record(run.layout, data).plan_id != run.commit_id:
+        return False
+    run.record_etag = etag
+    return True
 
 
 async def is_held(run: UploadRun) -> bool:

@@ -94,12 +94,19 @@ async def check_mode(
 
 
 async def refuse_others(run: UploadRun, plan: UploadPlan) -> None:
-    """Refuse to replace what another magic job's unfinished commit touches.
+    """Refuse to replace or overwrite what another magic job's unfinished commit touches.
 
-    Raises ``PreconditionError`` that names the job.
+    One that replaces what is there deletes it by its etag, in the end: of the same bytes that is
+    also that of a file which is written over it meanwhile. Raises ``PreconditionError`` that names
+    the job.
     """
-    if plan.targets:
-        refuse_within(run, plan.targets, await find_others(run))
+    asides = plan.asides.keys() - {run.layout.success}
+    over = {path.rpartition("/")[0]: path for path in asides}  # one in each directory is enough
+    if not plan.targets and not over:
+        return
+    others = await find_others(run)
+    refuse_within(run, plan.targets, others)
+    refuse_within(run, list(over.values()), others, decided=True)
 
 
 async def refuse_changes(run: UploadRun, plan: UploadPlan) -> None:

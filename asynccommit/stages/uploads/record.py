@@ -115,7 +115,7 @@ async def _write(run: UploadRun, data: bytes, plan_id: str) -> None:
     run.act_for(plan_id)
     run.phase = Phase.CHANGING
     try:
-        await save(run, path, data)
+        run.record_etag = (await save(run, path, data)).etag
     except ExistsError as error:
         run.phase = Phase.PLANNING
         there = await read_if_there(run, path, MAX_RECORD_BYTES)

@@ -9,6 +9,7 @@ the same, it stays and is said. Nothing is deleted but as long as the commit rec
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,6 +28,9 @@ from asynccommit.stages.uploads.remove import remove_listed
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads.settle import ended_as, is_open
 from asynccommit.store import Info
+
+_SKEW = 900.0
+"""Seconds by which a clock may be wrong: S3 takes no request of one that is more."""
 
 
 class Undone(NamedTuple):
@@ -49,7 +53,9 @@ async def take_back(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> U
     Raises ``OutcomeUnknownError`` where the service does not tell whose file is at a destination.
     """
     with Spill(run.options.spill_directory) as made:
-        taking = _Taking(run, plan, made, record.started_ms / 1000, await _has_later(run, record))
+        began = await _began(run, record)
+        later = await _has_later(run, record, plan, began)
+        taking = _Taking(run, plan, made, began, later)
         with run.timed("op_abort_uploads", plan.loaded.files):
             await for_each(plan.loaded.spill.entries(), taking.undo, workers=run.workers)
             if not await remove_listed(run, made):
@@ -57,19 +63,32 @@ async def take_back(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> U
         files = taking.files + made.count
     if plan.asides and not await has_begun(run):
         return Undone(files, taking.restored, tuple(taking.left))
-    restored, left = await restore(run, plan)
+    restored, left = await restore(run, plan, later=later)
     return Undone(files, taking.restored + restored, (*taking.left, *left))
 
 
-async def _has_later(run: UploadRun, record: UploadRecord) -> bool:
+async def _began(run: UploadRun, record: UploadRecord) -> float:
+    """Return when the commit began, by the clock that dates the files; else surely before that."""
+    if run.pending.traits.account == run.store.traits.account:
+        with suppress(NotFoundError):
+            return float(int((await run.pending.head(run.layout.record)).modified))
+    return record.started_ms / 1000 - _SKEW
+
+
+async def _has_later(run: UploadRun, record: UploadRecord, plan: UploadPlan, began: float) -> bool:
     """Whether another job has committed something here since this commit began."""
     try:
-        marker = await read_success(run)
-    except ManifestError:
-        return True
-    if marker is None or marker.job_id == record.job_id:
+        info = await run.store.head(run.layout.success)
+    except NotFoundError:
         return False
-    return marker.timestamp_ms > record.started_ms
+    planned = plan.asides.get(run.layout.success)
+    if planned is not None and planned.etag == info.etag:
+        return False
+    with suppress(ManifestError):
+        marker = await read_success(run)
+        if marker is not None and marker.job_id == record.job_id:
+            return False
+    return not info.modified or info.modified >= began
 
 
 @dataclass(slots=True)
@@ -137,7 +156,7 @@ class _Taking:
         What was begun before the commit was is of no job that was run after it. (AWS dates a file
         by the begin of its upload.) Of what is younger only that tells which had ended before.
         """
-        if info.modified and info.modified < int(self.began):
+        if info.modified and info.modified < self.began:
             return True
         return ended and not self.later
 

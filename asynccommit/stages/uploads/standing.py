@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from asynccommit.errors import ManifestError, PreconditionError
 from asynccommit.formats.commit_owner import Outcome
-from asynccommit.formats.commit_record import ABORTED, Owner
+from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.success import SuccessData
 from asynccommit.formats.upload_record import (
     MAX_OUTCOME_BYTES,
@@ -22,11 +23,11 @@ from asynccommit.formats.upload_record import (
 )
 from asynccommit.host import Host
 from asynccommit.job import TaskCommit
-from asynccommit.parallel import is_there, list_if_there
+from asynccommit.parallel import is_there, list_if_there, tree_pages
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.owner import describe
 from asynccommit.stages.summary import COMMIT, TASKS, read_success
-from asynccommit.stages.uploads.run import UploadRun, read_if_there
+from asynccommit.stages.uploads.run import UploadRun, is_at_work, read_if_there
 from asynccommit.upload_job import UploadLayout
 
 LONG = 3_600.0
@@ -119,6 +120,9 @@ async def is_committed(run: UploadRun, tasks: Sequence[TaskCommit] | None = None
     Messages of just the tasks that the marker was written for say so, whatever task attempts have
     left since. Else pending sets say that it is not: an id may be used again. From a yes on,
     ``run`` acts for that commit.
+
+    Raises ``PreconditionError`` for other tasks of a job whose directory its end has deleted: those
+    of another job attempt, or late ones, which make it again but not the object that stands for it.
     """
     marker = await _marker(run)
     if marker is None:
@@ -128,9 +132,29 @@ async def is_committed(run: UploadRun, tasks: Sequence[TaskCommit] | None = None
         done = known == digest_of_sets(rows_of(run.layout, tasks))
     else:
         done = not await _has_sets(run)
+    if tasks is not None and not done and not await is_set_up(run):
+        text = (
+            "names this very job: it is committed with other task attempts, and its directory was "
+            "deleted then. If it is another job of the same id, set it up, or give it another id"
+        )
+        raise PreconditionError("get", run.layout.success, text)
     if done and (commit := marker.diagnostics.get(COMMIT, "")) and _ID.fullmatch(commit):
         run.act_for(commit)
     return done
+
+
+async def is_set_up(run: UploadRun) -> bool:
+    """Whether the object that stands for the job attempt's directory is still there.
+
+    The end of a job deletes it before the record; what late tasks write does not make it again.
+    """
+    layout = run.layout
+    if run.pending.traits.directories:
+        return True
+    async for page in tree_pages(run.pending, layout.attempts_dir):
+        if any(info.path == layout.attempt_dir for info in page):
+            return True
+    return False
 
 
 async def refuse_late_sets(run: UploadRun) -> None:
@@ -192,12 +216,13 @@ async def attempts_of(run: UploadRun) -> list[UploadLayout]:
     return [layout.of_attempt(number) for number in numbers]
 
 
-def status_of(host: Host, layout: UploadLayout, standing: Standing) -> JobStatus:
+async def status_of(host: Host, layout: UploadLayout, standing: Standing) -> JobStatus:
     """Return what is known of a commit as its users see it, its files not counted."""
     record = standing.record
-    alive = is_alive(host, record.owner)
+    alive = await is_alive(host, record)
     state = State.STOPPED if alive is False else State.COMMITTING
-    if alive is None and host.now() - record.started_ms / 1000 > LONG:
+    silent = alive is None and host.now() - record.started_ms / 1000 > LONG
+    if silent:
         state = State.EXPIRED
     if standing.outcome is not None:
         state = State.ROLLING_BACK if standing.is_undone else State.COMMITTED
@@ -215,15 +240,20 @@ def status_of(host: Host, layout: UploadLayout, standing: Standing) -> JobStatus
         owner=describe(record.owner),
         seen_ms=record.started_ms,
         key=record.key,
-        alive=alive,
+        alive=False if silent else alive,
     )
 
 
-def is_alive(host: Host, owner: Owner) -> bool | None:
-    """Whether who began a commit is there; ``None`` if that cannot be told from here.
+async def is_alive(host: Host, record: UploadRecord) -> bool | None:
+    """Whether who began a commit is at work on it; ``None`` if that cannot be told from here.
 
     Another may go on all the same: uploads end once, whoever completes or aborts them.
     """
+    owner = record.owner
+    if is_at_work(record.plan_id):
+        return True
     if owner.host != host.name or not owner.process:
         return None
-    return host.is_running(owner.process)
+    if owner.process == host.process:
+        return False  # this very process, and it is not at work on it
+    return await asyncio.to_thread(host.is_running, owner.process)

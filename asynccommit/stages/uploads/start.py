@@ -21,7 +21,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.upload_record import UploadOutcome, UploadRecord
-from asynccommit.parallel import remove_file, tree_pages
+from asynccommit.parallel import remove_file
 from asynccommit.stages.run import Phase
 from asynccommit.stages.uploads.load import find_sets
 from asynccommit.stages.uploads.open import missing_uploads
@@ -30,7 +30,12 @@ from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.plan_file import drop_plan
 from asynccommit.stages.uploads.preflight import refuse_changes, refuse_others
 from asynccommit.stages.uploads.run import UploadRun
-from asynccommit.stages.uploads.standing import begun_attempts, find_outcome, refuse_late_sets
+from asynccommit.stages.uploads.standing import (
+    begun_attempts,
+    find_outcome,
+    is_set_up,
+    refuse_late_sets,
+)
 from asynccommit.upload_job import UploadLayout
 
 Check = Callable[[UploadRun, UploadPlan], Awaitable[None]]
@@ -124,20 +129,6 @@ async def refuse_ended(run: UploadRun, plan: UploadPlan) -> None:
 def _aborted(run: UploadRun) -> PreflightError:
     text = f"the job was aborted when its commit began. Nothing under {run.layout.dest} changed"
     return PreflightError(run.layout.job_id, run.stage, (), text)
-
-
-async def is_set_up(run: UploadRun) -> bool:
-    """Whether the object that stands for the job attempt's directory is still there.
-
-    The end of a job deletes it before the record; what late tasks write does not make it again.
-    """
-    layout = run.layout
-    if run.pending.traits.directories:
-        return True
-    async for page in tree_pages(run.pending, layout.attempts_dir):
-        if any(info.path == layout.attempt_dir for info in page):
-            return True
-    return False
 
 
 def refuse_other_attempts(run: UploadRun, others: list[UploadLayout]) -> None:

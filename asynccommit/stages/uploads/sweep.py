@@ -25,13 +25,15 @@ from asynccommit.formats.upload_record import (
     decode_upload_intent,
 )
 from asynccommit.parallel import for_each, tree_pages, walk
-from asynccommit.stages.uploads.load import checked_place, place_of
+from asynccommit.stages.uploads.load import Room, checked_place, place_of
 from asynccommit.stages.uploads.open import open_uploads
 from asynccommit.stages.uploads.outcome import is_held
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.store import Info
 from asynccommit.upload_job import Left
 
+_ROOM = 8 << 20
+"""Bytes of such files held at once; a larger one is read alone."""
 _MANY = 100_000
 """Open uploads that are remembered; where there are more, all that files name are tried."""
 _LIMITS = {
@@ -70,10 +72,12 @@ async def sweep(run: UploadRun, *, among_open: bool) -> Swept:
     still_open = await _open(run) if among_open else None
     if still_open is not None and not still_open:
         return swept
+    room = Room(_ROOM)
     with run.timed("op_abort_uploads"):
 
         async def read(info: Info) -> None:
-            names = await _names_in(run, info, swept)
+            async with room.of(info.size):
+                names = await _names_in(run, info, swept)
             chosen = [name for name in names if still_open is None or name in still_open]
             if chosen and await is_held(run):  # else the files are another's, who took its id
                 for name in chosen:

@@ -6,6 +6,10 @@ the file will be, and a ``.pending`` file; so do these, unless the task remember
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import anyio
+
 from asynccommit.errors import ManifestError, OptionError, StoreError
 from asynccommit.formats import pending, pending_set
 from asynccommit.formats.magic_paths import marker_metadata, pending_path
@@ -15,11 +19,11 @@ from asynccommit.formats.pending import (
     decode_pending,
     encode_pending,
 )
-from asynccommit.parallel import for_each, is_there, tree_pages
+from asynccommit.parallel import for_each, is_there, remove_file, tree_pages
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task.intents import Failure, Intents
 from asynccommit.stages.uploads_task.pending import check_place, pending_commit
-from asynccommit.stages.uploads_task.undo import abort_after
+from asynccommit.stages.uploads_task.undo import LAST_WORDS, abort_after
 from asynccommit.upload_writer import Slots, UploadWriter, abort_upload
 
 
@@ -102,12 +106,18 @@ class MagicFiles:
         self._closed[name] = file.upload_id
         self._open.pop(name, None)
         if before is not None:
-            await abort_upload(run.store, file.path, before)
+            with suppress(StoreError):  # its intent is there: else the end of the job aborts it
+                await abort_upload(run.store, file.path, before)
 
     async def _mark(self, path: str, commit: PendingCommit) -> None:
-        run = self._run
-        await run.store.put_marker(path, marker_metadata(commit.length))
-        await run.store.put(pending_path(path), encode_pending(commit, run.options.uploads.etags))
+        run, data = self._run, encode_pending(commit, self._run.options.uploads.etags)
+        try:
+            await run.store.put_marker(path, marker_metadata(commit.length))
+            await run.store.put(pending_path(path), data)
+        except BaseException:  # it may be there all the same, and name an upload that is aborted
+            with anyio.move_on_after(LAST_WORDS, shield=True), suppress(StoreError):
+                await remove_file(run.store, pending_path(path))
+            raise
 
     def end(self) -> None:
         """Let nothing be written any more."""

@@ -127,7 +127,7 @@ async def test_a_job_that_is_not_there() -> None:
 
 
 async def test_hidden_files_are_no_sets() -> None:
-    """35: what lies beside the sets of a staging job and is hidden is not read."""
+    """Scenario 35: what lies beside the sets of a staging job and is hidden is not read."""
     scenario = replace(PLAIN, committer="directory")
     world, _ = alone(scenario)
     world.bucket.put(f"{scenario.layout().sets_dir[1:]}/.task_1.crc", b"crc")

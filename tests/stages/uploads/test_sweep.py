@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,10 @@ from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.pending import encode_pending
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
 from asynccommit.formats.upload_record import Intended, UploadIntent, encode_upload_intent
+from asynccommit.stages.uploads import sweep as sweep_module
 from asynccommit.stages.uploads.sweep import sweep
 from asynccommit.upload_job import MagicLayout
+from asynccommit.wrappers.base import Call, Op
 from tests.support.faults import Fault, Faults
 from tests.support.upload_jobs import (
     JOB,
@@ -89,3 +92,31 @@ async def test_uploads_may_not_be_listed() -> None:
 
     assert swept.uploads == 1
     assert not world.state().uploads
+
+
+async def test_large_sets_are_held_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that name uploads are read together only while there is room for them."""
+    world, _ = alone(Scenario("sets", tuple({f"f{n}": "x"} for n in range(9))))
+    world.bucket.put(LAYOUT.record[1:], ABORTED)
+    monkeypatch.setattr(sweep_module, "_ROOM", 10)
+    held, most = set[str](), list[int]()
+
+    class Held:
+        def around(self, call: Call) -> Call:
+            async def around(op: Op) -> object:
+                is_set = op.name == "get" and op.path.endswith(".pendingset")
+                if is_set:
+                    held.add(op.path)
+                    most.append(len(held))
+                    await asyncio.sleep(0)
+                try:
+                    return await call(op)
+                finally:
+                    held.discard(op.path)
+
+            return around
+
+    swept = await sweep(committer(world, PLAIN, Held())._run(), among_open=False)
+
+    assert swept.uploads == 9
+    assert max(most) == 1

@@ -6,14 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.errors import OptionError
+from asynccommit.errors import DeniedError, OptionError, OutcomeUnknownError, StoreError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.sim.s3.model import Bucket
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task.magic import load_pending, refuse_name
 from asynccommit.upload_job import MagicLayout
 from asynccommit.urls import Address
-from tests.support.uploads import ATTEMPT, JOB, magic_run, new_bucket
+from tests.support.faults import Fault, Faults
+from tests.support.uploads import (
+    ATTEMPT,
+    JOB,
+    TASK,
+    keys,
+    magic_run,
+    new_bucket,
+    open_committer,
+    open_uploads,
+)
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -75,3 +85,31 @@ def test_names_of_the_committer() -> None:
     for name in ("a.pending", "d/a.pendingset"):
         with pytest.raises(OptionError):
             refuse_name(name)
+
+
+@pytest.mark.parametrize("error, fails", [(DeniedError, False), (OutcomeUnknownError, True)])
+async def test_a_task_that_goes_on_after_a_failure(error: type[StoreError], fails: bool) -> None:
+    """A file whose pending file may be there, or is to be replaced, does not stop the job.
+
+    Its upload is aborted where the task was told that it failed; the rest is committed.
+    """
+    bucket = new_bucket()
+    await open_committer(bucket, "magic").setup_job()
+    lost = Fault("put", error, "bad.pending", after=True, skip=1)
+    kept = Fault("abort_upload", error, "/out/t/bad", times=1)
+    job = open_committer(bucket, "magic", Faults(lost if fails else kept))
+    await job.setup_task(ATTEMPT)
+    work = job.work(ATTEMPT)
+    await work.put("good", b"good")
+    await work.put("bad", b"first")
+    if fails:
+        with pytest.raises(error):
+            await work.put("bad", b"second")
+    else:
+        await work.put("bad", b"second")
+    task = await job.commit_task(TASK, ATTEMPT)
+    await open_committer(bucket, "magic").commit_job([task])
+
+    found = {key: bucket.objects[key].data for key in keys(bucket) if key != "out/t/_SUCCESS"}
+    assert found == {"out/t/good": b"good"} | ({} if fails else {"out/t/bad": b"second"})
+    assert not open_uploads(bucket)

@@ -1,0 +1,65 @@
+"""Where writers run that die, on the model of S3. See ``tests.support.crashes``."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from asynccommit.sim.crashes import Process
+from asynccommit.sim.faults import Climate, Weather
+from asynccommit.sim.invariants import Item
+from asynccommit.sim.s3.crashes import MortalS3Store
+from asynccommit.sim.s3.dialect import S3
+from asynccommit.sim.s3.model import Bucket
+from asynccommit.store import Store
+from asynccommit.urls import Address
+from tests.support.crashes import Ids, clock
+
+
+class S3World:
+    """A bucket of the model. See ``ModelWorld``."""
+
+    words = False
+
+    def __init__(self, bucket: Bucket, seed: int = 0) -> None:
+        self.bucket = bucket
+        self.weather: Weather | None = None
+        self.processes: dict[str, Process] = {}
+        self.telling = True
+        self.seed = seed
+
+    @classmethod
+    def new(cls, seed: int = 0) -> S3World:
+        """Return an empty one, on the running loop's clock."""
+        return cls(Bucket("data", now=clock, new_id=Ids()), seed)
+
+    def copy(self) -> S3World:
+        """Return one with the same content, whose processes are the same."""
+        made = S3World(self.bucket.copy(), self.seed)
+        made.processes = dict(self.processes)
+        return made
+
+    def storm(self, rng: random.Random, climate: Climate) -> None:
+        """See ``ModelWorld.storm``."""
+        self.weather = Weather(rng, asyncio.get_running_loop().time, climate, S3)
+
+    def store(self, process: Process) -> Store:
+        """See ``World.store``."""
+        options = {"bucket": self.bucket, "weather": self.weather, "patience": 0.5}
+        return MortalS3Store(self.address("/"), options, process)
+
+    def address(self, path: str) -> Address:
+        """See ``World.address``."""
+        return Address("s3a", "data", path)
+
+    def time(self) -> float:
+        """See ``World.time``."""
+        return asyncio.get_running_loop().time()
+
+    def place(self, path: str, text: str) -> None:
+        """See ``World.place``."""
+        self.bucket.put(path[1:], text.encode())
+
+    def tree(self) -> dict[str, Item]:
+        """See ``World.tree``."""
+        return {f"/{o.key}": Item(o.data, o.etag) for o in self.bucket.objects.values()}
