@@ -107,8 +107,8 @@ async def open_job(
         mode: what becomes of what the destination holds: ``append``, ``fail``, ``replace_table``
             or ``replace_partitions``, see ``Mode``; by default what the options of the staging
             committers say, or ``append``.
-        committer: ``manifest``, ``magic``, ``directory`` or ``partitioned``; by default what the
-            options say, or what suits the store.
+        committer: ``manifest``, ``magic``, ``directory`` or ``partitioned``, ``file_v1`` or
+            ``file_v2``; by default what the options say, or what suits the store.
         pending: URL of where the staging committers keep what is pending, as under
             ``fs.s3a.committer.staging.tmp.path``.
         on_progress: called a few times a second while the job is committed.

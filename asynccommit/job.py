@@ -15,9 +15,9 @@ Layout (Hadoop 3.4.1 and later)::
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from asynccommit.errors import OptionError
 from asynccommit.urls import Address
@@ -55,7 +55,13 @@ class Layout:
         prefix: what stands before the job id in the directory's name; Hadoop before 3.4.1 had
             ``manifest_``, which is read and never written.
         commit: the id of the commit that what is said of it shall name; empty for none.
+
+    ``kind`` names the layout in a commit record; in one that is ``shared`` other jobs' tasks are
+    beside this one's.
     """
+
+    kind: ClassVar[str] = "manifest"
+    shared: ClassVar[bool] = False
 
     dest: Address
     job_id: str
@@ -68,7 +74,7 @@ class Layout:
         if not 0 <= self.attempt < 10_000:
             raise OptionError(f"the job attempt number {self.attempt} is not from 0 to 9999")
 
-    def older(self) -> Layout:
+    def older(self) -> Self:
         """Return the layout that Hadoop before 3.4.1 has for this job."""
         return replace(self, prefix="manifest_")
 
@@ -107,6 +113,37 @@ class Layout:
     def tasks_dir(self) -> str:
         """The parent of the task attempts' directories."""
         return f"{self.attempt_dir}/tasks"
+
+    @property
+    def sources_dir(self) -> str:
+        """The directory that the sources of a plan are below."""
+        return self.attempt_dir
+
+    @property
+    def committed_dir(self) -> str:
+        """Where tasks leave what makes them committed; there from the job's setup on."""
+        return self.manifests_dir
+
+    @property
+    def setup_dirs(self) -> tuple[str, ...]:
+        """What the job's setup makes."""
+        return (self.committed_dir,)
+
+    def has_committed(self, name: str) -> bool:
+        """Whether what has this name in ``committed_dir`` is of a committed task of this job."""
+        return name.endswith(MANIFEST_SUFFIX)
+
+    def has_source(self, name: str) -> bool:
+        """Whether files of this job's tasks can be below ``name`` in ``sources_dir``."""
+        return name in ("tasks", "absolute")
+
+    def committed(self, task_id: str) -> str:
+        """Where a task leaves what makes it committed."""
+        return self.manifest(task_id)
+
+    def fenced(self, tasks: Iterable[str]) -> tuple[str, ...]:
+        """Return the directories that a rollback moves away, so that no file of ``tasks`` moves."""
+        return (self.tasks_dir, self.absolute_dir)
 
     @property
     def manifests_dir(self) -> str:
@@ -208,11 +245,13 @@ class Layout:
 
     def ids(self, task: int, task_attempt: int = 0) -> tuple[str, str]:
         """Return task id and task attempt id for a task that has only a number."""
-        job = re.sub(r"[^A-Za-z0-9]", "", self.job_id) or "job"
-        return (
-            f"task_{job}_{self.attempt:04d}_m_{task:06d}",
-            f"attempt_{job}_{self.attempt:04d}_m_{task:06d}_{task_attempt}",
-        )
+        run = f"{self.plain_id}_{self.attempt:04d}"
+        return f"task_{run}_m_{task:06d}", f"attempt_{run}_m_{task:06d}_{task_attempt}"
+
+    @property
+    def plain_id(self) -> str:
+        """The letters and digits of the job id."""
+        return re.sub(r"[^A-Za-z0-9]", "", self.job_id) or "job"
 
 
 @dataclass(frozen=True, slots=True)

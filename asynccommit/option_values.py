@@ -42,6 +42,13 @@ def count(key: str, value: str) -> int:
     return number
 
 
+def version(key: str, value: str) -> int:
+    """Read a version of FileOutputCommitter: 1 or 2."""
+    if value.strip() not in ("1", "2"):
+        raise OptionError(f"{key} is {value!r}: there are the versions 1 and 2 only")
+    return int(value)
+
+
 def workers(key: str, value: str) -> int | None:
     """Read how many at once; a number below one is the default."""
     number = integer(key, value)

@@ -106,8 +106,13 @@ class Options:
         lease: seconds without a sign of life after which another may continue a commit; ``None``
             for 60, and 300 on stores over a network.
         job_key: the user's own name for what the job does; a rerun of it is recognised as done.
+        algorithm: which FileOutputCommitter the name ``file`` is: 1 or 2.
+        commit_attempts: how often version 2 of it tries a job commit; version 1 tries once.
+        task_cleanup: version 2 of it deletes the directory of a task attempt when that commits.
         outside: a commit that is resumed without the tasks' messages may move files outside of the
             destination, as its plan says.
+        logged: files are added though readers see only what a streaming sink log lists, because
+            who commits them also lists them there.
         uploads: what the committers that complete uploads have besides.
     """
 
@@ -133,7 +138,11 @@ class Options:
     on_failure: OnFailure = OnFailure.KEEP
     lease: float | None = None
     job_key: str | None = None
+    algorithm: int = 1
+    commit_attempts: int = 1
+    task_cleanup: bool = False
     outside: bool = False
+    logged: bool = False
     uploads: UploadOptions = field(default_factory=UploadOptions)
 
     @classmethod
@@ -186,6 +195,9 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
     CLASSIC + "marksuccessfuljobs": ("mark_success", values.boolean),
     CLASSIC + "cleanup.skipped": ("cleanup_skipped", values.boolean),
     CLASSIC + "cleanup-failures.ignored": ("cleanup_failures_ignored", values.boolean),
+    CLASSIC + "algorithm.version": ("algorithm", values.version),
+    CLASSIC + "failures.attempts": ("commit_attempts", values.count),
+    CLASSIC + "task.cleanup.enabled": ("task_cleanup", values.boolean),
     OURS + "rate": ("rate", values.rate),
     AZURE_RATE: ("rate", values.rate),
     OURS + "attempts": ("attempts", values.count),
@@ -211,8 +223,6 @@ class Dead:
     harmless: tuple[str, ...] = ()
 
 
-_CLASSIC_ONLY = "it belongs to FileOutputCommitter"
-
 DEAD: dict[str, Dead] = {
     MANIFEST + "manifest.save.attempts": Dead(
         "Hadoop reads it and never uses it; see asynccommit.attempts"
@@ -220,9 +230,6 @@ DEAD: dict[str, Dead] = {
     MANIFEST + "store.operations.classname": Dead("stores are chosen by the scheme of the URL"),
     MANIFEST + "io.rate": Dead("no released Hadoop has it; see asynccommit.rate"),
     MANIFEST + "delete.dir.capacity": Dead("no released Hadoop has it"),
-    CLASSIC + "algorithm.version": Dead(_CLASSIC_ONLY, ("1",)),
-    CLASSIC + "failures.attempts": Dead(_CLASSIC_ONLY),
-    CLASSIC + "task.cleanup.enabled": Dead(_CLASSIC_ONLY),
     **{key: Dead(*dead) for key, dead in DEAD_UPLOAD_KEYS.items()},
 }
 """Keys of the same families that have no effect here."""

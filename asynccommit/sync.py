@@ -186,6 +186,7 @@ def commit_job(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
+    committer: str | None = None,
     mode: Mode | str = Mode.APPEND,
     overwrite: Sequence[str] = (),
     on_progress: OnProgress | None = None,
@@ -199,6 +200,7 @@ def commit_job(
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
         storage_options: credentials and the like for the store, under fsspec's names.
+        committer: its name, see ``open_job``.
         mode: what becomes of what the destination holds, see ``Mode``.
         overwrite: decoded paths of directories whose content is replaced as well.
         on_progress: called a few times a second, on the engine's thread.
@@ -210,10 +212,15 @@ def commit_job(
 
     async def commit() -> JobReport:
         opened = open_committer(
-            url, job_id, attempt=attempt, options=options, storage_options=storage_options
+            url,
+            job_id,
+            attempt=attempt,
+            options=options,
+            storage_options=storage_options,
+            committer=committer,
         )
-        async with opened as committer:
-            return await committer.commit_job(
+        async with opened as opened_one:
+            return await opened_one.commit_job(
                 tasks, mode=chosen, overwrite=overwrite, on_progress=on_progress
             )
 
@@ -227,6 +234,7 @@ def plan_job(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
+    committer: str | None = None,
     mode: Mode | str = Mode.APPEND,
 ) -> JobReport:
     """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
@@ -234,10 +242,15 @@ def plan_job(
 
     async def plan() -> JobReport:
         opened = open_committer(
-            url, job_id, attempt=attempt, options=options, storage_options=storage_options
+            url,
+            job_id,
+            attempt=attempt,
+            options=options,
+            storage_options=storage_options,
+            committer=committer,
         )
-        async with opened as committer:
-            return await committer.plan_job(mode=chosen)
+        async with opened as opened_one:
+            return await opened_one.plan_job(mode=chosen)
 
     return submit(plan())
 
@@ -249,16 +262,22 @@ def abort_job(
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
+    committer: str | None = None,
     reason: str = "",
 ) -> AbortReport:
     """Delete what a job left, unless its commit has begun. Raises ``CommitError``."""
 
     async def abort() -> AbortReport:
         opened = open_committer(
-            url, job_id, attempt=attempt, options=options, storage_options=storage_options
+            url,
+            job_id,
+            attempt=attempt,
+            options=options,
+            storage_options=storage_options,
+            committer=committer,
         )
-        async with opened as committer:
-            return await committer.abort_job(reason)
+        async with opened as opened_one:
+            return await opened_one.abort_job(reason)
 
     return submit(abort())
 

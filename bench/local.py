@@ -34,6 +34,7 @@ def run(*, quick: bool, folder: str | None, say: Callable[[str], None]) -> dict[
     ):
         contenders = [
             peers.ours(reports),
+            peers.ours_v1(),
             peers.hadoop_manifest(hadoop),
             peers.hadoop_v1(hadoop),
             peers.bare_calls(),
@@ -75,6 +76,7 @@ def _summary(seconds: dict[str, list[float]], shape: trees.Shape) -> dict[str, A
         "files_per_second": {name: shape.total / value for name, value in medians.items()},
         "ours_times_as_fast_as": _ratios(medians, "ours"),
         "ours_times_as_fast_as_by_best": _ratios(bests, "ours"),
+        "ours_v1_times_as_fast_as": _ratios(medians, "ours_v1"),
         "bare_calls_times_as_fast_as": _ratios(medians, "bare_calls"),
         "bare_calls_times_as_fast_as_by_best": _ratios(bests, "bare_calls"),
         "targets": TARGETS,

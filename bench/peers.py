@@ -48,6 +48,19 @@ def ours(reports: list[JobReport]) -> Contender:
     return Contender("ours", trees.arrange_manifest_job, prepare)
 
 
+def ours_v1() -> Contender:
+    """Our FileOutputCommitter, version 1, with every default: load to cleanup."""
+
+    def prepare(dest: str, shape: trees.Shape) -> Callable[[], object]:
+        def run() -> None:
+            report = sync.commit_job(dest, trees.CLASSIC_ID, committer="file_v1")
+            assert report.files == shape.total
+
+        return run
+
+    return Contender("ours_v1", trees.arrange_classic_job, prepare)
+
+
 def hadoop_manifest(hadoop: Hadoop) -> Contender:
     """Hadoop's ManifestCommitter: load to cleanup."""
     conf = {"mapreduce.manifest.committer.io.threads": str(HADOOP_THREADS)}

@@ -16,6 +16,8 @@ from asynccommit.formats.statistics import Statistics
 JOB_ID = "7d1f6a52-2a0c-4f0e-9a57-6b1f3a1c0d11"
 _TYPE = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1"
 _RUN = "202601010000_0001"
+CLASSIC_ID = f"job_{_RUN}"
+"""The job of the tasks, as their ids say it."""
 
 
 @dataclass(frozen=True, slots=True)

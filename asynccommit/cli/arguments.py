@@ -22,6 +22,10 @@ JobId = Annotated[
     str | None, typer.Option("--job-id", help="The job; may be left out if there is only one.")
 ]
 Attempt = Annotated[int | None, typer.Option(min=0, help="The job attempt, if there are several.")]
+CommitterName = Annotated[
+    str | None,
+    typer.Option("--committer", help="Whose job it is: file_v1 or file_v2; else it is found out."),
+]
 Option = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option, under Hadoop's name."),

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from asynccommit.api import StorageOptions
 from asynccommit.cli.output import Output
 from asynccommit.commands import job_command
+from asynccommit.committers.refused import is_classic
 from asynccommit.engine import submit
 from asynccommit.errors import CommitError, NotFoundError
+from asynccommit.file_job import FileLayout
 from asynccommit.job import Layout
 from asynccommit.options import Options
 from asynccommit.report.jobs import (
@@ -37,6 +39,7 @@ class Meant:
         attempt: the job attempt, if it is named.
         flags: what else stands after the verb.
         options: say where staging keeps pending sets.
+        committer: its name, if it is given: jobs of FileOutputCommitter are meant by theirs only.
     """
 
     verb: str
@@ -45,6 +48,12 @@ class Meant:
     attempt: int | None
     flags: tuple[str, ...] = ()
     options: Options = field(default_factory=Options)
+    committer: str | None = None
+
+    @property
+    def classic(self) -> bool:
+        """Whether a job of FileOutputCommitter is meant."""
+        return self.committer is not None and is_classic(self.committer)
 
 
 def find(
@@ -68,13 +77,15 @@ def find(
     dest, job_id, attempt = meant.dest, meant.job_id, meant.attempt
     found = submit(find_jobs_at(dest, storage, meant.options, job_id))
     try:
-        job = choose(_narrowed(found, job_id, wanted), dest, job_id, attempt)
+        if not meant.classic:
+            found = list(_narrowed(found, job_id, wanted))
+        job = choose(found, dest, job_id, attempt, classic=meant.classic)
     except SeveralJobsError as error:
         raise SeveralJobsError(error.jobs, f"{error}: {_example(meant, error.jobs)}") from None
     except NothingThereError:
         if job_id is None:
             raise
-        return FoundJob(Layout(dest, job_id, attempt or 0))
+        return FoundJob((FileLayout if meant.classic else Layout)(dest, job_id, attempt or 0))
     state = "its commit has begun" if job.begun else f"{count_of(job.manifests, 'task')} committed"
     output.note(f"found job {job.name}: {state}")
     return job

@@ -7,18 +7,19 @@ afterwards.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
 from typing import Protocol
 
 from asynccommit.committers.opening import Opening
-from asynccommit.committers.refused import refuse
+from asynccommit.committers.refused import is_classic, refuse
 from asynccommit.committers.work import Work
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.formats.pending import EtagForm
 from asynccommit.job import Layout, TaskCommit
-from asynccommit.options import Mode, Options
+from asynccommit.options import CLASSIC, Mode, Options, OptionWarning
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.run import OnProgress
 from asynccommit.store import Store, Traits
@@ -31,9 +32,21 @@ COMMITTERS: Mapping[str, str] = MappingProxyType(
         "directory": "asynccommit.committers.staging.DirectoryCommitter",
         "partitioned": "asynccommit.committers.staging.PartitionedCommitter",
         "staging": "asynccommit.committers.staging.DirectoryCommitter",
+        "file": "asynccommit.committers.file_v1.FileV1Committer",
+        "file_v1": "asynccommit.committers.file_v1.FileV1Committer",
+        "file_v2": "asynccommit.committers.file_v2.FileV2Committer",
     }
 )
 """Name -> dotted name of the class, which is imported when a committer of it is opened."""
+
+
+_RENAMING = ("manifest", "file")
+_DEFAULTS = Options()
+_CLASSIC_ONLY = {
+    "algorithm": CLASSIC + "algorithm.version",
+    "commit_attempts": CLASSIC + "failures.attempts",
+    "task_cleanup": CLASSIC + "task.cleanup.enabled",
+}
 
 
 class Committer(Protocol):
@@ -149,13 +162,17 @@ def open_named(name: str | None, opening: Opening) -> Committer:
         OptionError: there is none of this name, or an option does not suit the store.
         UnsupportedError: it writes no new data here, or the store lacks what it needs.
     """
+    traits = opening.store.traits
     chosen = (name or _chosen(opening)).strip().lower()
+    if is_classic(chosen):
+        chosen = _classic(chosen, opening)
+    else:
+        _warn_of_classic(opening.options)
     if chosen not in COMMITTERS:
         refuse(chosen)
         known = ", ".join(COMMITTERS)
         raise OptionError(f"there is no committer {chosen[:200]!r}: say one of {known}")
-    traits = opening.store.traits
-    if chosen != "manifest" and traits.multipart is None:
+    if not chosen.startswith(_RENAMING) and traits.multipart is None:
         raise UnsupportedError(
             f"{traits.name} has no multipart uploads, which the committer {chosen!r} needs: "
             "use 'manifest'"
@@ -164,6 +181,25 @@ def open_named(name: str | None, opening: Opening) -> Committer:
     module, _, kind = COMMITTERS[chosen].rpartition(".")
     made: Committer = getattr(import_module(module), kind).opened(opening)
     return made
+
+
+def _classic(name: str, opening: Opening) -> str:
+    """Return which FileOutputCommitter is meant: the options tell where the name does not.
+
+    Version 1 unless they say 2, as with Spark; Hadoop's own default is 2. Raises
+    ``UnsupportedError`` where files are uploaded.
+    """
+    if opening.store.traits.multipart is not None:
+        refuse(name)
+    return name if name in ("file_v1", "file_v2") else f"file_v{opening.options.algorithm}"
+
+
+def _warn_of_classic(options: Options) -> None:
+    """Warn of options that only FileOutputCommitter has, which has to be asked for by name."""
+    for field, key in _CLASSIC_ONLY.items():
+        if getattr(options, field) != getattr(_DEFAULTS, field):
+            text = f"{key} has no effect: it belongs to FileOutputCommitter, the committer 'file'"
+            warnings.warn(text, OptionWarning, stacklevel=3)
 
 
 def _refuse_lost_checksums(traits: Traits, uploads: UploadOptions) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from asynccommit.committers.recovery import check_messages, resume, roll_back_job, status
 from asynccommit.committers.steps import (
@@ -27,6 +28,7 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
+from asynccommit.file_job import recorded
 from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, OnFailure
 from asynccommit.results import AbortReport, JobReport, JobStatus
@@ -56,7 +58,12 @@ from asynccommit.stages.unfinished import find_others, find_statuses
 
 
 class ManifestCommitter(TaskSide):
-    """Commits one job attempt under one destination; made as ``TaskSide`` is."""
+    """Commits one job attempt under one destination; made as ``TaskSide`` is.
+
+    ``overwrites`` says whether a file of the job takes the place of one that is there.
+    """
+
+    overwrites: ClassVar[bool] = False
 
     async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
         """Refuse now what could not be committed later; nothing of this job is made.
@@ -87,7 +94,8 @@ class ManifestCommitter(TaskSide):
                 await refuse_existing(run, self.layout.attempt_dir, "job attempt")
                 self.set_up = True
                 self._made_destination = await is_missing(run, self.layout.dest.path)
-                await self.store.mkdir(self.layout.manifests_dir)
+                for path in self.layout.setup_dirs:
+                    await self.store.mkdir(path)
 
     async def commit_job(
         self,
@@ -153,8 +161,8 @@ class ManifestCommitter(TaskSide):
     ) -> JobReport:
         refuse_other_attempts(run, await begun_attempts(run))
         with Loaded(self.options, self.store.traits) as loaded:
-            await load_manifests(run, loaded, tasks, strict=strict)
-            plan = await preflight(run, loaded, overwrite, mode, adopt=adopt)
+            await self._load(run, loaded, tasks, strict=strict)
+            plan = await preflight(run, loaded, overwrite, mode, adopt=adopt, over=self.overwrites)
             if plan.replaced:
                 refuse_others(run, plan, await find_others(run), mode)
             made = self._made_destination
@@ -164,6 +172,17 @@ class ManifestCommitter(TaskSide):
                 await change(run, plan, settled)
                 await conclude(run, plan)
             return job_report(run, plan)
+
+    async def _load(
+        self,
+        run: Run,
+        loaded: Loaded,
+        tasks: Sequence[TaskCommit] | None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        """Take in what the committed tasks have written. See ``load_manifests``."""
+        await load_manifests(run, loaded, tasks, strict=strict)
 
     async def _withdraw_if_others(self, run: Run, plan: Plan, mode: Mode) -> None:
         """Give way to a job that began meanwhile and touches what this one is to replace."""
@@ -298,8 +317,8 @@ class ManifestCommitter(TaskSide):
         async with reporting(run, save=False):
             await find_layout(run)
             with Loaded(self.options, self.store.traits) as loaded:
-                await load_manifests(run, loaded, tasks)
-                plan = await preflight(run, loaded, overwrite, mode)
+                await self._load(run, loaded, tasks)
+                plan = await preflight(run, loaded, overwrite, mode, over=self.overwrites)
                 if plan.replaced:
                     refuse_others(run, plan, await find_others(run, looking=True), mode)
                 await plan.take_sample()
@@ -350,6 +369,7 @@ class ManifestCommitter(TaskSide):
             raise
         if standing is not None:
             run.phase = Phase.BEGUN
+            run.layout = recorded(run.layout, standing.record.options)
         return standing
 
     async def _settle_other(self, run: Run, other: Other) -> None:

@@ -1,5 +1,7 @@
 """Committers that users know and that write no new data here, each with the reason.
 
+FileOutputCommitter is among them where directories are not renamed, as on S3; see ``is_classic``.
+
 Names are those of ``fs.s3a.committer.name`` and of classes as Spark and Hadoop are told them, for
 example under ``spark.sql.parquet.output.committer.class``. Sources: Hadoop 3.5.0's documentation
 of its S3A committers; SPARK-9899 and SPARK-10063 on direct committers; Stocator's own sources; the
@@ -45,7 +47,12 @@ _CLASSES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile("direct(?!ory)[a-z0-9]*(outputcommitter|committerfactory)"), "direct"),
     (re.compile("stocator|objectstorefilesystem|objectstorevisitor"), "stocator"),
     (re.compile("emroptimized[a-z0-9]*|filesystemoptimizedcommitter"), "emrfs"),
-    (re.compile("(parquet)?fileoutputcommitter(v[12]|factory)?|parquetoutputcommitter"), "file"),
+    (
+        re.compile(
+            "filev[12]|(parquet)?fileoutputcommitter(v[12]|factory)?|parquetoutputcommitter"
+        ),
+        "file",
+    ),
 )
 
 
@@ -55,14 +62,24 @@ def why_refused(name: str) -> str | None:
     Args:
         name: as in ``REFUSED`` or of a class, with its packages or without; in any case.
     """
+    kind = _kind(name)
+    return None if kind is None else REFUSED[kind]
+
+
+def is_classic(name: str) -> bool:
+    """Whether a name, or the name of a class, is that of a FileOutputCommitter."""
+    return _kind(name) == "file"
+
+
+def _kind(name: str) -> str | None:
     plain = name.strip().lower()
     if plain in REFUSED:
-        return REFUSED[plain]
+        return plain
     last = _NO_LETTER.sub("", re.split(r"[.$]", plain)[-1])
     for pattern, kind in _CLASSES:
         if pattern.fullmatch(last):
-            return REFUSED[kind]
-    return REFUSED["stocator"] if plain.startswith("com.ibm.stocator.") else None
+            return kind
+    return "stocator" if plain.startswith("com.ibm.stocator.") else None
 
 
 def refuse(name: str) -> None:

@@ -18,6 +18,7 @@ from asynccommit.errors import (
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.parallel import is_there
 from asynccommit.results import AbortReport, JobReport
+from asynccommit.stages.carry import carry
 from asynccommit.stages.cleanup import Outcome, clean_up
 from asynccommit.stages.directories import make_directories, move_aside, remove_emptied
 from asynccommit.stages.failing import job_commit_error
@@ -38,6 +39,7 @@ LAST_WORDS = 30.0
 async def change(run: Run, plan: Plan, settled: Settled) -> None:
     """Make what ``plan`` says true, and decide that the job is committed."""
     await move_aside(run, plan.aside)
+    await carry(run, plan)
     await make_directories(run, plan)
     await rename_files(run, plan, settled)
     await validate_output(run, plan)

@@ -90,7 +90,7 @@ class TaskSide:
 
     async def see_setup(self) -> None:
         """Look for what another's setup of the job has made. Raises ``NotFoundError``."""
-        await self.store.head(self.layout.manifests_dir)
+        await self.store.head(self.layout.committed_dir)
 
     async def setup_task(self, attempt_id: str) -> str:
         """Make the directory of a task attempt and return its path.
@@ -101,7 +101,7 @@ class TaskSide:
         path = self.layout.task_attempt_dir(attempt_id)
         async with commit_failures(run):
             with run.timed("task_stage_setup"):
-                await self.store.head(self.layout.manifests_dir)  # of a job that has not ended
+                await self.store.head(self.layout.committed_dir)  # of a job that has not ended
                 await refuse_existing(run, path, "task attempt")
                 await self.store.mkdir(path)
         return path

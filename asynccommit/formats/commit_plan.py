@@ -2,8 +2,9 @@
 
 One chunk is a JSON object: ``type``, ``plan`` (its id), ``index``, ``directories`` [d], ``aside``
 and ``replaced`` [[d, kind, etag]], ``units`` [d], ``old`` [[d, size, etag]], ``files``
-[[s, d, size, etag]]. A source s is relative to the job attempt's directory; a place d is relative
-to the destination, or absolute and then outside of it. Names of files that are no UTF-8 hold lone
+[[s, d, size, etag]]. A source s is relative to the job attempt's directory, or, of
+FileOutputCommitter, to the one that its committed tasks are in; a place d is relative to the
+destination, or absolute and then outside of it. Names of files that are no UTF-8 hold lone
 surrogates, which are escaped. Readers ignore fields that they do not know.
 """
 
@@ -104,8 +105,11 @@ def decode_chunk(data: bytes, path: str, plan_id: str, index: int) -> PlanChunk:
 # --- rows ------------------------------------------------------------------------------------
 
 
+_WHERE = ("tasks/", "absolute/", "task_")
+
+
 def _sources(values: Sequence[Any]) -> bool:
-    return are_paths(values) and all(v.startswith(("tasks/", "absolute/")) for v in values)
+    return are_paths(values) and all(v.startswith(_WHERE) for v in values)
 
 
 def _places(values: Sequence[Any]) -> bool:
@@ -116,7 +120,7 @@ def _kinds(values: Sequence[Any]) -> bool:
     return {*map(type, values)} <= {str} and {*values} <= KINDS
 
 
-_SOURCE = Column("s", _sources, "a path below tasks/ or absolute/")
+_SOURCE = Column("s", _sources, "a path below tasks/, absolute/ or a committed task")
 _PLACE = Column("d", _places, "a path")
 _SIZE = Column("size", are_sizes, "a size")
 _ETAG = Column("etag", are_etags, "an etag or null")

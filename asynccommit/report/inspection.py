@@ -28,7 +28,6 @@ from asynccommit.report.files import (
     SHOWN,
     Inspection,
     Rename,
-    moment,
     read_success,
     reader_of,
     rename_of,
@@ -42,8 +41,7 @@ from asynccommit.report.jobs import (
     look_at,
     open_place,
 )
-from asynccommit.report.plain import count_of
-from asynccommit.report.status import view
+from asynccommit.report.status import how_far
 from asynccommit.report.upload_inspection import inspect_uploads
 from asynccommit.report.upload_places import upload_place_of
 from asynccommit.stages.load import decode_entries
@@ -95,6 +93,7 @@ async def _directory(store: Store, place: Address) -> Inspection:
 
 async def _destination(store: Store, dest: Address, only: str | None = None) -> Inspection:
     jobs = [job for job in await find_jobs(store, dest) if only is None or _is_in(job, only)]
+    jobs = [job for job in jobs if not (job.classic and job.begun)]
     parts = [_classic(job) if job.classic else await _job(store, job) for job in jobs]
     facts = {"jobs": len(jobs)}
     marker = dest.child(SUCCESS)
@@ -119,8 +118,13 @@ def _is_in(job: FoundJob, directory: str) -> bool:
 
 
 def _classic(job: FoundJob) -> Inspection:
-    facts = {"committer": "Hadoop's FileOutputCommitter: it has no manifests, and is not ours"}
-    return Inspection("job", str(job.layout.dest.at(job.layout.job_dir)), facts)
+    facts = {
+        "committer": "FileOutputCommitter: it has no manifests, say --committer file_v1",
+        "job": job.layout.job_id,
+        "tasks committed": job.manifests,
+    }
+    shared = job.layout.sources_dir if job.layout.shared else job.layout.job_dir
+    return Inspection("job", str(job.layout.dest.at(shared)), facts)
 
 
 async def _file(store: Store, place: Address) -> Inspection:
@@ -195,7 +199,7 @@ async def _job(store: Store, job: FoundJob) -> Inspection:
     facts = _facts_of(job, look)
     problems = list(look.problems)
     if job.begun:
-        problems.insert(0, await _how_far(store, job, facts))
+        problems.insert(0, await how_far(store, job, facts))
     if job.staged:
         problems.append("files are staged for other places; only the tasks' messages know where")
     if not problems:
@@ -246,29 +250,6 @@ class _Look:
             }
         )
         self.renames += [rename_of(e) for e in manifest.files[: SHOWN - len(self.renames)]]
-
-
-async def _how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:
-    """Return what has become of the commit, with the command that goes on; note the rest."""
-    text = "a commit of this job has begun"
-    found = await view(store, job)
-    status = found.status
-    if status is None:
-        return f"{text}, and how far it is cannot be told: {found.problem}"
-    facts.update(
-        state=str(status.state),
-        owner=status.owner,
-        epoch=status.epoch,
-        committed_tasks=status.tasks,
-        files=status.files,
-        bytes=status.bytes,
-    )
-    if status.done is not None:
-        facts["done"] = f"{status.done:,} of {count_of(status.files, 'file')}"
-    text += f": at {moment(status.started_ms)}, by {status.owner}; it is {status.state}"
-    if status.error:
-        text += f", because of: {status.error}"
-    return f"{text}. {found.resume.command}".rstrip(". ")
 
 
 async def _refusal(store: Store, layout: Layout, facts: dict[str, Any]) -> list[str]:

@@ -12,12 +12,14 @@ from asynccommit.committers import Committer
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.committers.uploads import UploadCommitter
 from asynccommit.errors import AsyncCommitError, NotFoundError, PreconditionError
+from asynccommit.file_job import FileLayout
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.host import this_host
 from asynccommit.job import ENDED, MANIFEST_SUFFIX, RECORD, TEMPORARY, Layout
 from asynccommit.options import Options
 from asynccommit.parallel import list_all
 from asynccommit.report.upload_places import Seen, find_staged, find_uploads_jobs, see
+from asynccommit.stages import shared
 from asynccommit.stages.standing import is_blank, is_end
 from asynccommit.store import Info, Store
 from asynccommit.stores import StoreSettings, open_store
@@ -62,7 +64,7 @@ class FoundJob:
         closed: an abort of it has begun, and died half-way or is under way.
         modified: when its directory changed last, seconds since the epoch; 0.0 if unknown.
         staged: whether tasks staged files for places outside of the destination.
-        classic: it is a job of Hadoop's classic FileOutputCommitter, which has no manifests.
+        classic: it is a job of FileOutputCommitter, which has no manifests.
     """
 
     layout: Layout
@@ -89,6 +91,8 @@ class FoundJob:
 
 def committer_of(layout: Layout) -> str:
     """Return the name of the committer that has jobs where this one is."""
+    if isinstance(layout, FileLayout):
+        return "file_v1"
     return layout.committer if isinstance(layout, UploadLayout) else "manifest"
 
 
@@ -117,9 +121,17 @@ async def open_stores(
 
 @asynccontextmanager
 async def open_layout(
-    layout: Layout, options: OptionsLike, storage: StorageOptions = None
+    layout: Layout,
+    options: OptionsLike,
+    storage: StorageOptions = None,
+    committer: str | None = None,
 ) -> AsyncIterator[Committer]:
-    """Open the committer of a job that was found, in the layout that it was found in."""
+    """Open the committer of a job that was found, in the layout that it was found in.
+
+    ``committer`` is its name, where a layout is of several.
+    """
+    if committer is None and isinstance(layout, UploadLayout | FileLayout):
+        committer = committer_of(layout)
     staging = layout.tmp if isinstance(layout, StagingLayout) else None
     opened = open_committer(
         str(layout.dest),
@@ -127,16 +139,16 @@ async def open_layout(
         attempt=layout.attempt,
         options=options,
         storage_options=storage,
-        committer=layout.committer if isinstance(layout, UploadLayout) else None,
+        committer=committer,
         pending=None if staging is None else str(staging),
     )
-    async with opened as committer:
+    async with opened as made:
         if isinstance(layout, UploadLayout):
-            if isinstance(committer, UploadCommitter):
-                committer.layout = layout
-        elif isinstance(committer, ManifestCommitter):
-            committer.layout = layout
-        yield committer
+            if isinstance(made, UploadCommitter):
+                made.layout = layout
+        elif isinstance(made, ManifestCommitter):
+            made.layout = layout
+        yield made
 
 
 async def find_jobs(store: Store, dest: Address) -> list[FoundJob]:
@@ -149,9 +161,30 @@ async def find_jobs(store: Store, dest: Address) -> list[FoundJob]:
     for info in await children(store, Layout(dest, "any").temporary):
         if info.is_dir:
             found += await _attempts(store, dest, info.path.rpartition("/")[2])
+    if any(job.classic for job in found):
+        found = await _with_names(store, dest, found)
     if store.traits.multipart is not None:
         found += [_found(seen) for seen in await find_uploads_jobs(store, dest)]
     return sorted(found, key=lambda job: (job.layout.job_id, job.layout.attempt))
+
+
+async def _with_names(store: Store, dest: Address, found: list[FoundJob]) -> list[FoundJob]:
+    """Return jobs of FileOutputCommitter by the names that their tasks say, if these do."""
+    named = await shared.find_jobs(store, dest)
+    if not named:
+        return found
+    begun = {(job.layout.job_id, job.layout.attempt) for job in found if job.begun}
+    classic = [
+        FoundJob(
+            layout,
+            present=True,
+            manifests=tasks,
+            begun=(layout.job_id, layout.attempt) in begun,
+            classic=True,
+        )
+        for layout, tasks in named.items()
+    ]
+    return [job for job in found if not job.classic] + classic
 
 
 async def find_jobs_at(
@@ -196,15 +229,21 @@ async def find_rubbish(store: Store, dest: Address) -> dict[str, Layout]:
 
 
 def choose(
-    found: Sequence[FoundJob], dest: Address, job_id: str | None, attempt: int | None
+    found: Sequence[FoundJob],
+    dest: Address,
+    job_id: str | None,
+    attempt: int | None,
+    *,
+    classic: bool = False,
 ) -> FoundJob:
-    """Return the one job attempt that is meant.
+    """Return the one job attempt that is meant; ``classic`` for one of FileOutputCommitter.
 
     Raises:
         NothingThereError: there is none such.
         SeveralJobsError: there are several.
     """
-    ours = [job for job in found if not job.classic and job_id in (None, job.layout.job_id)]
+    kind = [job for job in found if job.classic is classic and _is_whole(job)]
+    ours = [job for job in kind if job_id in (None, job.layout.job_id)]
     meant = [job for job in ours if attempt in (None, job.layout.attempt)]
     if len(meant) == 1:
         return meant[0]
@@ -304,6 +343,11 @@ async def _attempts(store: Store, dest: Address, name: str) -> list[FoundJob]:
     return jobs
 
 
+def _is_whole(job: FoundJob) -> bool:
+    """Whether it is known which job it is: of FileOutputCommitter only its tasks say so."""
+    return not job.classic or isinstance(job.layout, FileLayout)
+
+
 def _missing(
     found: Sequence[FoundJob], dest: Address, job_id: str | None, attempt: int | None
 ) -> str:
@@ -315,5 +359,8 @@ def _missing(
     if others:
         return f"{text}; there is {', '.join(others[:20])}"
     if found:
-        return f"{text}; a job of Hadoop's FileOutputCommitter is, which has no manifests"
+        return (
+            f"{text}; a job of Hadoop's FileOutputCommitter is, which has no manifests: say "
+            "--committer file_v1"
+        )
     return text

@@ -17,6 +17,7 @@ from asynccommit.multipart import MultipartStore
 from asynccommit.options import Options
 from asynccommit.parallel import for_each, walk
 from asynccommit.report.advice import Advice, on_abort, on_resume
+from asynccommit.report.files import moment
 from asynccommit.report.jobs import (
     FoundJob,
     NothingThereError,
@@ -27,6 +28,7 @@ from asynccommit.report.jobs import (
     open_place,
     open_stores,
 )
+from asynccommit.report.plain import count_of
 from asynccommit.report.upload_status import look_at_uploads
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.load import decode_entries
@@ -155,7 +157,7 @@ async def look_under(
                 for path, layout in rubbish.items()
                 if _is_meant(layout, job_id, attempt)
             },
-            [job.layout.job_id for job in found if job.classic],
+            [job.layout.job_id for job in found if job.classic and not job.begun],
         )
 
 
@@ -192,6 +194,31 @@ async def view(store: Store, job: FoundJob, pending: Store | None = None) -> Job
         resume=on_resume(status, layout, *moved),
         abort=on_abort(status, layout, moved[0]),
     )
+
+
+async def how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:
+    """Return what has become of a commit that has begun, with the command that goes on.
+
+    Args:
+        store: where its destination is.
+        job: the job.
+        facts: take what else is known.
+    """
+    text = "a commit of this job has begun"
+    found = await view(store, job)
+    status = found.status
+    if status is None:
+        return f"{text}, and how far it is cannot be told: {found.problem}"
+    facts.update(state=str(status.state), owner=status.owner)
+    if not isinstance(job.layout, UploadLayout):  # nobody owns a commit of uploads
+        facts["epoch"] = status.epoch
+    facts.update(committed_tasks=status.tasks, files=status.files, bytes=status.bytes)
+    if status.done is not None:
+        facts["done"] = f"{status.done:,} of {count_of(status.files, 'file')}"
+    text += f": at {moment(status.started_ms)}, by {status.owner}; it is {status.state}"
+    if status.error:
+        text += f", because of: {status.error}"
+    return f"{text}. {found.resume.command}".rstrip(". ")
 
 
 async def _look(store: Store, job: FoundJob) -> tuple[JobStatus | None, tuple[int, int]]:

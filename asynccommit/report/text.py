@@ -128,7 +128,7 @@ def situation(found: Situation) -> RenderableType:
     for job in found.jobs[:ROWS]:
         parts += _next_steps(job)
     for name in found.classic:
-        said = f"job {name} of Hadoop's FileOutputCommitter is there, which is not ours"
+        said = f"job {name} of FileOutputCommitter is there: commit it with --committer file_v1"
         parts.append(Padding(safe(said), (0, 0, 0, 2)))
     if found.rubbish:
         said = f"{count_of(len(found.rubbish), 'directory', 'directories')} of jobs that ended"

@@ -11,10 +11,10 @@ from asynccommit.host import this_host
 from asynccommit.multipart import MultipartStore
 from asynccommit.options import Options
 from asynccommit.parallel import for_each
-from asynccommit.report.files import SHOWN, Completion, Inspection, moment
+from asynccommit.report.files import SHOWN, Completion, Inspection
 from asynccommit.report.jobs import FoundJob, children
 from asynccommit.report.plain import count_of
-from asynccommit.report.status import view
+from asynccommit.report.status import how_far
 from asynccommit.report.upload_status import run_of
 from asynccommit.stages.fingerprints import Fingerprints
 from asynccommit.stages.uploads.load import entries_of
@@ -44,7 +44,7 @@ async def inspect_uploads(store: MultipartStore, job: FoundJob) -> Inspection:
     if job.ended:
         problems.insert(0, "this job has ended, and was not wholly deleted")
     elif job.begun:
-        problems.insert(0, await _how_far(store, job, facts))
+        problems.insert(0, await how_far(store, job, facts))
     elif not problems:
         problems += await _refusal(store, layout)
     place = str(layout.pending.at(layout.attempt_dir))
@@ -115,26 +115,6 @@ async def _note_open(
         ours, others = len(wanted.common(there)), len(there.missing(wanted))
     facts["open_uploads"] = f"{ours:,} of {count_of(facts['files'], 'file')}"
     facts["uploads_of_others"] = others
-
-
-async def _how_far(store: MultipartStore, job: FoundJob, facts: dict[str, Any]) -> str:
-    """Return what has become of the commit, with the command that goes on; note the rest."""
-    text = "a commit of this job has begun"
-    found = await view(store, job)
-    status = found.status
-    if status is None:
-        return f"{text}, and how far it is cannot be told: {found.problem}"
-    facts.update(
-        state=str(status.state),
-        owner=status.owner,
-        committed_tasks=status.tasks,
-        files=status.files,
-        bytes=status.bytes,
-    )
-    if status.done is not None:
-        facts["done"] = f"{status.done:,} of {count_of(status.files, 'file')}"
-    text += f": at {moment(status.started_ms)}, by {status.owner}; it is {status.state}"
-    return f"{text}. {found.resume.command}".rstrip(". ")
 
 
 async def _refusal(store: MultipartStore, layout: UploadLayout) -> list[str]:

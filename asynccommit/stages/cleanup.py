@@ -33,6 +33,7 @@ from asynccommit.parallel import (
     walk,
 )
 from asynccommit.stages.run import Run
+from asynccommit.stages.shared import delete_own, own_tasks, remove_shared, take_own
 from asynccommit.stages.standing import epoch_of, look
 from asynccommit.stages.unfenced import close_record, delete_attempt
 
@@ -126,6 +127,10 @@ async def _abort(run: Run) -> Outcome:
         return await _delete_unfenced(run)
     await delete_ended(run)
     place = run.layout.attempt_dir
+    if run.layout.shared:
+        if not (await is_there(run.store, place) or await own_tasks(run, until=run.layout.attempt)):
+            return Outcome.NOTHING
+        await run.store.mkdir(place)  # to be renamed: who begins to commit now learns of it
     if run.store.traits.fences:
         place = await _set_aside(run, "aborted")
     if place != run.layout.attempt_dir and await _has_record(run, place):
@@ -136,6 +141,7 @@ async def _abort(run: Run) -> Outcome:
     except PreconditionError:
         await _put_back(run, place)
         raise
+    await take_own(run, place)
     return await _delete_attempt(run, place)
 
 
@@ -208,6 +214,7 @@ async def _has_record(run: Run, attempt_dir: str) -> bool:
 
 
 async def _delete_ended_attempt(run: Run, how: str) -> Outcome:
+    await delete_own(run)  # as long as the record is there
     if run.store.traits.fences:
         return await _delete_attempt(run, await _set_aside(run, how))
     if not run.store.traits.bulk_delete:
@@ -333,6 +340,8 @@ async def _delete_task_attempts(run: Run, place: str) -> bool:
 
 async def _delete_parents(run: Run) -> None:
     """Delete ``_temporary`` if this was the last job in it."""
+    if run.layout.shared:
+        await remove_shared(run)
     try:
         await remove_directory(run.store, run.layout.temporary)
     except (ExistsError, NotFoundError):

@@ -51,6 +51,7 @@ class Loaded:
         vouched: whether the tasks' own messages say what they have committed.
         manifests: path -> etag of those that were read.
         longest: letters of the longest path.
+        counts: source directory -> files in it, where what is in it is known to be all of it.
     """
 
     def __init__(self, options: Options, traits: Traits) -> None:
@@ -70,6 +71,7 @@ class Loaded:
         self.vouched = False
         self.manifests: dict[str, str | None] = {}
         self.longest = 0
+        self.counts: dict[str, int] = {}
         self._survives = traits.etag_survives_rename
         self._lasting = traits.lasting
         self._tagged = 0
@@ -146,7 +148,7 @@ async def load_manifests(
             run.total = len(found)
             await for_each(found.values(), _Load(run, loaded).trust, workers=_window(run))
             return
-        messages = _by_task(run.layout, tasks)
+        messages = by_task(run.layout, tasks)
         named = {run.layout.manifest(task_id) for task_id in messages}
         loaded.ignored = sorted(found.keys() - named)
         if strict and loaded.ignored:
@@ -182,12 +184,13 @@ async def _manifests(run: Run) -> dict[str, Info]:
     return {info.path: info for info in listing if info.path.endswith(MANIFEST_SUFFIX)}
 
 
-def _by_task(layout: Layout, tasks: Sequence[TaskCommit]) -> dict[str, TaskCommit]:
+def by_task(layout: Layout, tasks: Sequence[TaskCommit]) -> dict[str, TaskCommit]:
+    """Return commit messages by their task. Raises ``ManifestError`` for two of one task."""
     messages: dict[str, TaskCommit] = {}
     for task in tasks:
         if task.task_id in messages and messages[task.task_id] != task:
             raise ManifestError(
-                layout.url(layout.manifest(task.task_id)),
+                layout.url(layout.committed(task.task_id)),
                 f"two attempts claim task {task.task_id}: "
                 f"{messages[task.task_id].attempt_id} and {task.attempt_id}",
             )

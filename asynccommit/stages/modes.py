@@ -55,6 +55,8 @@ async def refuse_mode(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
         if taken:
             text = f"the destination is not empty, and the mode is {Mode.FAIL}"
             raise ExistsError("mkdir", min(taken), text)
+    if run.options.logged:
+        return
     try:
         await run.store.head(f"{run.layout.root}/{SINK_LOG}")
     except NotFoundError:

@@ -200,10 +200,11 @@ async def _write_claim(run: Run, claim: Claim) -> None:
 async def take_manifests(run: Run) -> bool:
     """Move the manifests away, so that a straggler's late one has no place to go to.
 
-    Returns whether they were there. Where that keeps nothing out, they stay.
+    Returns whether they were there. Where that keeps nothing out, and where other jobs have theirs
+    in the same place, they stay.
     """
-    if not run.store.traits.fences:
-        return await is_there(run.store, run.layout.manifests_dir)
+    if run.layout.shared or not run.store.traits.fences:
+        return await is_there(run.store, run.layout.committed_dir)
     try:
         await run.store.rename(run.layout.manifests_dir, f"{run.epoch_dir}/manifests")
     except ExistsError:

@@ -41,6 +41,8 @@ class Plan:
         missing: every directory that the job makes.
         sample: destinations of the first files renamed.
         settled: files that an earlier owner of this commit has moved already.
+        carried: directories of tasks whose files were moved with them.
+        came: the directories that came so.
     """
 
     loaded: Loaded
@@ -51,6 +53,8 @@ class Plan:
     missing: list[str] = field(default_factory=list)
     sample: list[str] = field(default_factory=list)
     settled: int = 0
+    carried: set[str] = field(default_factory=set)
+    came: set[str] = field(default_factory=set)
 
     @property
     def old(self) -> Spill:

@@ -81,7 +81,7 @@ async def _chunks(layout: Layout, plan: Plan, plan_id: str) -> AsyncIterator[Pla
         rows = [(layout.relative(e.dest), e.size, e.etag) for e in old]
         yield PlanChunk(plan_id, index, old=rows)
         index += 1
-    base = len(layout.attempt_dir) + 1
+    base = len(layout.sources_dir) + 1
     inside = layout.root + "/"
     skip = len(inside)
     async for entries in _batches(plan.loaded.spill):
@@ -180,7 +180,10 @@ class _Reader:
         self.plan.replaced += [self._aside(row, url) for row in chunk.replaced]
         old = [Entry("", self._place(d, url, aside=True), z, e) for d, z, e in chunk.old]
         await self.plan.old.append(old)
-        base = layout.attempt_dir + "/"
+        for name in {s.partition("/")[0] for s, *_ in chunk.files}:
+            if not layout.has_source(name):
+                raise ManifestError(url, f"{name[:200]!r} is no place of this job's tasks")
+        base = layout.sources_dir + "/"
         files = [Entry(base + s, self._place(d, url), z, e) for s, d, z, e in chunk.files]
         await self.plan.loaded.add(files, [])
 

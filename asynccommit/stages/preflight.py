@@ -54,6 +54,7 @@ async def preflight(
     mode: Mode = Mode.APPEND,
     *,
     adopt: bool = False,
+    over: bool = False,
 ) -> Plan:
     """Decide what to change, or refuse.
 
@@ -63,6 +64,7 @@ async def preflight(
         overwrite: directories whose content is to be replaced, decoded paths.
         mode: what is to become of what the destination holds.
         adopt: a file whose source is gone and that is at its destination is no conflict.
+        over: a file takes the place of one that is there, and of nothing else.
 
     Raises ``ExistsError`` for destinations that are taken or wanted twice, ``PreconditionError``
     for a file or link where a directory is needed, ``NotFoundError`` for a missing source.
@@ -74,7 +76,7 @@ async def preflight(
         await plan_replacement(run, plan, overwrite, mode)
         survey = await _survey(run, loaded, gone={aside.path for aside in plan.replaced})
         try:
-            plan.aside += await _in_the_way(run, loaded, survey, adopt=adopt)
+            plan.aside += await _in_the_way(run, loaded, survey, adopt=adopt, over=over)
         finally:
             survey.existing.close()
         plan.missing = _missing(run, plan, survey)
@@ -130,7 +132,7 @@ async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
         needed=ancestors(root, loaded.parents | loaded.directories),
         parents=loaded.parents,
         gone=gone,
-        volume=(await run.store.head(run.layout.attempt_dir)).volume,
+        volume=(await run.store.head(run.layout.sources_dir)).volume,
     )
     inside = root + "/"
     outside = sorted(
@@ -192,13 +194,15 @@ def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:
     if info.kind is Kind.FILE:
         raise PreconditionError("mkdir", info.path, "a file is where a directory is needed")
     if info.is_dir and info.volume != survey.volume:
-        text = f"on another filesystem than {run.layout.attempt_dir}: files cannot be renamed there"
+        text = f"on another filesystem than {run.layout.sources_dir}: files cannot be renamed there"
         raise RejectedError("rename", info.path, text)
     if info.is_dir and not info.writable:
         raise DeniedError("rename", info.path, "no permission to make files in this directory")
 
 
-async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey, *, adopt: bool) -> list[Aside]:
+async def _in_the_way(
+    run: Run, loaded: Loaded, survey: _Survey, *, adopt: bool, over: bool
+) -> list[Aside]:
     """Return what stands where something must go, if the options allow to move it aside."""
     allowed = run.options.delete_target_files
     taken: list[Aside] = []
@@ -206,8 +210,8 @@ async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey, *, adopt: bool)
     async def ask(entry: Entry) -> None:
         if adopt and await _was_moved(run, entry):
             return
-        if allowed or len(taken) <= NAMED:
-            taken.extend(await _if_there(run, entry.dest, moving=allowed))
+        if allowed or over or len(taken) <= NAMED:
+            taken.extend(await _if_there(run, entry.dest, moving=allowed or over))
 
     suspects = loaded.dests.common(survey.existing)
     await for_each(_with_dest(loaded, suspects), ask, workers=run.workers)
@@ -219,10 +223,9 @@ async def _in_the_way(run: Run, loaded: Loaded, survey: _Survey, *, adopt: bool)
         blocked = [aside.path for aside in survey.blocked]
         text = "a file or link is where a directory is needed"
         raise PreconditionError("mkdir", blocked[0], text + _remedy(blocked))
-    if taken:
-        paths = sorted(aside.path for aside in taken)
+    if paths := sorted(aside.path for aside in taken if not (over and aside.kind is Kind.FILE)):
         raise ExistsError("rename", paths[0], "something is there already" + _remedy(paths))
-    return []
+    return sorted(taken, key=lambda aside: aside.path)
 
 
 async def _was_moved(run: Run, entry: Entry) -> bool:
@@ -248,7 +251,7 @@ async def _refuse_links(run: Run, loaded: Loaded) -> None:
     A task commit of ours, which its message vouches for, has refused links among the files. Where
     there are no messages, the directories are read to the last.
     """
-    top = run.layout.attempt_dir
+    top = run.layout.sources_dir
     needed = ancestors(top, loaded.sources)
     odd: set[str] = set()
 
@@ -279,7 +282,7 @@ async def _refuse_long(run: Run, plan: Plan) -> None:
     for aside in (*plan.replaced, *plan.aside):
         _refuse_over(aside.path, aside_path(layout, 1, aside.path), most)
     longer = len(undone_path(layout, 1, layout.root + "/").encode())
-    cut = len(layout.attempt_dir)
+    cut = len(layout.sources_dir)
     if plan.loaded.longest * _LETTER + longer > most:
         async for entry in plan.loaded.spill.each():
             _refuse_over(entry.dest, undone_path(layout, 1, entry.dest), most)

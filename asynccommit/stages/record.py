@@ -26,6 +26,7 @@ from asynccommit.errors import (
     PreflightError,
     StoreError,
 )
+from asynccommit.file_job import RECORDED
 from asynccommit.formats.commit_record import (
     MAX_RECORD_BYTES,
     CommitRecord,
@@ -51,6 +52,7 @@ from asynccommit.stages.plan import (
 from asynccommit.stages.plan_file import Saved, drop_plan, save_plan
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import source_print, sources_there
+from asynccommit.stages.shared import is_aborted
 from asynccommit.stages.standing import PLAN_VERSION, is_blank
 from asynccommit.stages.unfenced import find_record
 from asynccommit.store import Info
@@ -106,6 +108,7 @@ async def _become_owner(run: Run, record: CommitRecord, plan: Plan) -> Lease:
         run.epoch, run.manifests = 1, record.manifests
         if not await take_manifests(run) or not await _is_whole(run, plan):
             if await _withdraw(run, info):
+                run.commit_id = ""
                 await clean_up_aborted(run)
             raise _aborted(run)
         if others := await begun_attempts(run, others=True):
@@ -137,8 +140,11 @@ async def _is_whole(run: Run, plan: Plan) -> bool:
     """Whether no abort has deleted what is to be moved, where nothing is taken out of its way.
 
     An abort deletes all manifests before it gives the record's place back. If they are those that
-    were read, there was none; else nothing has been moved yet, and every file must be there.
+    were read, there was none; else nothing has been moved yet, and every file must be there. Where
+    jobs share a directory, an abort moves each task away before it ends.
     """
+    if run.layout.shared:
+        return not await is_aborted(run, plan.loaded.sources)
     if run.store.traits.fences:
         return True
     read = plan.loaded.manifests
@@ -157,7 +163,7 @@ async def _is_whole(run: Run, plan: Plan) -> bool:
 async def _refuse_aborted(run: Run) -> None:
     """Refuse to begin if the job was aborted since its manifests were read."""
     try:
-        await run.store.head(run.layout.manifests_dir)
+        await run.store.head(run.layout.committed_dir)
     except NotFoundError:
         if await clean_up_aborted(run) is Outcome.KEPT:
             raise _owned(run) from None
@@ -226,6 +232,7 @@ def _record(
             **{name: getattr(options, name) for name in KEPT},
             "vouched": loaded.vouched,
             "places": places_of(run, plan),
+            **({RECORDED: run.layout.kind} if run.layout.shared else {}),
             **({PLAN_VERSION: saved.version} if run.store.traits.content_etags else {}),
         },
         made_destination=made_destination,

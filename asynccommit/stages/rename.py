@@ -30,7 +30,7 @@ async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
     with run.timed("job_stage_rename_files", loaded.files):
         if plan.units or plan.replaced:
             place = _stager(run, plan)
-            move = _renamer(run, plan.sample, settled, place)
+            move = _renamer(run, plan, settled, place)
             staged = _each(plan, staged=True)
             await for_each(staged, move, workers=run.workers)
             staged_files = run.done
@@ -38,11 +38,11 @@ async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
             run.renamed = staged_files
             await for_each(
                 _each(plan, staged=False),
-                _renamer(run, plan.sample, settled),
+                _renamer(run, plan, settled),
                 workers=run.workers,
             )
         else:
-            move = _renamer(run, plan.sample, settled)
+            move = _renamer(run, plan, settled)
             await for_each(loaded.spill.entries(), move, workers=run.workers)
     run.statistics.count("committer_files_committed", loaded.files)
     run.statistics.count("committer_bytes_committed", loaded.bytes)
@@ -65,9 +65,10 @@ def _stager(run: Run, plan: Plan) -> Place:
 
 
 def _renamer(
-    run: Run, sample: list[str], settled: Settled, place: Place | None = None
+    run: Run, plan: Plan, settled: Settled, place: Place | None = None
 ) -> Callable[[Entry], Awaitable[None]]:
     rename, check = run.store.rename, run.check_lease
+    carried, sample = plan.carried, plan.sample
     step = run.renamed_one if place is None else run.step
     commit = run.commit_id.encode() if run.store.traits.tokens else None
     count = 0
@@ -79,6 +80,9 @@ def _renamer(
         count += 1
         if len(sample) < SAMPLE:
             sample.append(entry.dest)
+        if carried and entry.source.rpartition("/")[0] in carried:
+            step()
+            return
         if settled and settled.has(entry):
             step()
             return

@@ -115,7 +115,7 @@ async def _is_of_commit(run: Run, place: str) -> bool:
 
 async def keep_manifests(run: Run) -> str | None:
     """Move the job's manifests to the diagnostics directory, if there is one; return its URL."""
-    if run.options.diagnostics_directory is None:
+    if run.options.diagnostics_directory is None or run.layout.shared:
         return None
     try:
         place = await _keep(run, parse_url(run.options.diagnostics_directory))

@@ -49,10 +49,10 @@ async def fence(run: Run, plan: Plan, undone: Undone) -> None:
     if not run.store.traits.fences:
         await take_sources(run, plan, undone)
         return
-    for source in (run.layout.tasks_dir, run.layout.absolute_dir):
+    for source in run.layout.fenced(plan.loaded.tasks):
         run.check_lease()
         with suppress(NotFoundError, ExistsError):  # gone before; or made again by a straggler
-            await run.store.rename(source, run.epoch_dir + source[len(run.layout.attempt_dir) :])
+            await run.store.rename(source, run.epoch_dir + source[len(run.layout.sources_dir) :])
 
 
 async def roll_back(run: Run, plan: Plan) -> Undone:
@@ -165,7 +165,7 @@ def _is_same(run: Run, planned: str | None, found: str | None) -> bool:
 
 async def _was_moved(run: Run, entry: Entry) -> bool:
     """Whether a file that only its size tells has left the places where it was before."""
-    fenced = run.epoch_dir + entry.source[len(run.layout.attempt_dir) :]
+    fenced = run.epoch_dir + entry.source[len(run.layout.sources_dir) :]
     for path in (fenced, entry.source, staged_path(run.layout, run.place, entry.dest)):
         with suppress(NotFoundError):
             await run.store.head(path)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from asynccommit.file_job import CLASS
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.success import COMMITTER
 from asynccommit.host import Host
@@ -117,8 +118,8 @@ class Run:
 
     @property
     def committer(self) -> str:
-        """What reports call the committer."""
-        return COMMITTER
+        """What reports call the committer: as Hadoop names its class."""
+        return CLASS if self.layout.shared else COMMITTER
 
     def shown(self, path: str) -> str:
         """Return a path as reports name a file."""

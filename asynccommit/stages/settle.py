@@ -112,9 +112,9 @@ async def sources_there(run: Run, plan: Plan, base: str | None = None) -> set[in
     Args:
         run: the commit under way.
         plan: what it does.
-        base: where the job attempt's directories are now, if they were moved.
+        base: where the tasks' directories are now, if they were moved.
     """
-    cut = len(run.layout.attempt_dir)
+    cut = len(run.layout.sources_dir)
     with Fingerprints(run.options.spill_directory) as found:
 
         async def look(path: str) -> None:

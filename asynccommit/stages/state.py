@@ -8,9 +8,10 @@ from contextlib import suppress
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Outcome, decode_decision
 from asynccommit.formats.commit_record import digest_of
-from asynccommit.job import MANIFEST_SUFFIX, TaskCommit
+from asynccommit.job import TaskCommit
 from asynccommit.parallel import is_there, list_all, list_if_there, tree_pages
 from asynccommit.stages.run import Run
+from asynccommit.stages.shared import holds_files
 from asynccommit.stages.standing import is_end, read_if_there
 from asynccommit.stages.summary import TASKS, read_success
 
@@ -75,6 +76,8 @@ def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:
 
 async def has_work(run: Run) -> bool:
     """Whether a task has written below the job attempt's directory, which no commit has taken."""
+    if run.layout.shared:
+        return await holds_files(run)
     if run.store.traits.fences:
         return bool(await list_if_there(run.store, run.layout.tasks_dir))
     if not run.store.traits.bulk_delete or await _has_ended(run):
@@ -87,7 +90,12 @@ async def has_work(run: Run) -> bool:
 
 async def _is_set_up(run: Run, *, trusting: bool) -> bool:
     try:
-        entries = await list_all(run.store, run.layout.manifests_dir)
+        entries = await list_all(run.store, run.layout.committed_dir)
     except NotFoundError:
         return False
-    return not trusting or any(info.path.endswith(MANIFEST_SUFFIX) for info in entries)
+    if not trusting and not run.layout.shared:
+        return True
+    names = [info.path.rpartition("/")[2] for info in entries]
+    if any(map(run.layout.has_committed, names)):
+        return True
+    return not trusting and await is_there(run.store, run.layout.attempt_dir)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from asynccommit.committers import COMMITTERS, Committer, mode_of, open_named
+from asynccommit.committers.file_v1 import FileV1Committer
+from asynccommit.committers.file_v2 import CommitterWarning, FileV2Committer
 from asynccommit.committers.magic import MagicCommitter
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.committers.opening import Opening
 from asynccommit.committers.staging import DirectoryCommitter, PartitionedCommitter
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.options import Mode, Options
+from asynccommit.options import CLASSIC, Mode, Options, OptionWarning
 from asynccommit.store import Store
 from asynccommit.stores.local import LocalStore
 from asynccommit.upload_options import NETFLIX, S3A
@@ -21,7 +24,14 @@ from asynccommit.urls import Address
 from asynccommit.wrappers.base import Wrapped
 from tests.support.uploads import HOST, new_bucket, store_of
 
+VERSION = CLASSIC + "algorithm.version"
 NAME, CONFLICT = S3A + "name", S3A + "staging.conflict-mode"
+
+
+class FlatStore(LocalStore):
+    """A disk that moves the files of a directory one by one, as a flat bucket does."""
+
+    traits = replace(LocalStore.traits, name="flat disk", atomic_directory_rename=False)
 
 
 def opened(
@@ -93,6 +103,66 @@ def test_refused_committers(name: str) -> None:
         opened(conf={NAME: name})
 
 
+@pytest.mark.parametrize(
+    "name, conf, kind",
+    [
+        ("file_v1", {}, FileV1Committer),
+        ("File_V1", {VERSION: "2"}, FileV1Committer),
+        ("file", {}, FileV1Committer),
+        ("file", {VERSION: "1"}, FileV1Committer),
+        ("org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter", {}, FileV1Committer),
+        ("org.apache.parquet.hadoop.ParquetOutputCommitter", {}, FileV1Committer),
+    ],
+)
+def test_file_committers(name: str, conf: dict[str, str], kind: type) -> None:
+    """Where directories are renamed FileOutputCommitter has two names, and those of its classes."""
+    assert type(opened(name, conf, store=Wrapped(LocalStore()))) is kind
+
+
+@pytest.mark.parametrize(
+    "name, conf",
+    [
+        ("file_v2", {}),
+        ("file", {VERSION: "2"}),
+        ("org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter", {VERSION: "2"}),
+    ],
+)
+def test_version_2_is_asked_for_and_warned_of(name: str, conf: dict[str, str]) -> None:
+    """Version 2 is had by its name or by Hadoop's option, and says what is unsafe about it."""
+    with pytest.warns(CommitterWarning, match="readers see them before the job is committed"):
+        assert type(opened(name, conf, store=Wrapped(LocalStore()))) is FileV2Committer
+
+
+@pytest.mark.parametrize("name", ["file", "file_v1", "file_v2"])
+def test_file_committers_on_a_bucket(name: str) -> None:
+    """On S3 FileOutputCommitter is refused with the reason, whichever version."""
+    with pytest.raises(UnsupportedError, match=f"'{name}' is refused.*S3 copies and deletes"):
+        opened(name)
+
+
+@pytest.mark.parametrize("name", ["file", "file_v1"])
+def test_file_committers_without_directories(name: str) -> None:
+    """Where no directory is renamed in one step a task could not commit in one."""
+    with pytest.raises(UnsupportedError, match=r"rename a directory in one step.*use 'manifest'"):
+        opened(name, store=Wrapped(FlatStore()))
+
+
+@pytest.mark.parametrize("name", [None, "manifest"])
+@pytest.mark.parametrize("key", ["algorithm.version", "failures.attempts"])
+def test_options_of_the_file_committer_alone(name: str | None, key: str) -> None:
+    """An option of FileOutputCommitter warns where another committer is opened."""
+    with pytest.warns(OptionWarning, match=f"{CLASSIC}{key} has no effect.*committer 'file'"):
+        assert type(opened(name, {CLASSIC + key: "2"}, store=Wrapped(LocalStore()))) is (
+            ManifestCommitter
+        )
+
+
+def test_version_3() -> None:
+    """There is no third algorithm, with Hadoop's class neither."""
+    with pytest.raises(OptionError, match=r"algorithm.version is '3': there are the versions 1"):
+        opened("file", {VERSION: "3"}, store=Wrapped(LocalStore()))
+
+
 def test_unknown_committer() -> None:
     """A name that nobody knows is an error that names the others."""
     with pytest.raises(OptionError, match=r"'magick'.*manifest, magic, directory"):
@@ -101,7 +171,7 @@ def test_unknown_committer() -> None:
 
 def test_every_name_has_a_class() -> None:
     """Each line of the table can be opened, or says what the store lacks."""
-    for name in COMMITTERS.keys() - {"manifest"}:
+    for name in COMMITTERS.keys() - {"manifest", "file", "file_v1", "file_v2"}:
         assert opened(name).layout.job_id == "1"
 
 

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from asynccommit.committers.file_v1 import FileV1Committer
 from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.file_job import FileLayout
 from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Mode, Options
@@ -44,6 +46,7 @@ class Scenario:
         absolute: task -> name of a staged file -> the absolute path it goes to.
         etags: whether the manifests have etags.
         messages: whether the commit is given the commit messages of the tasks.
+        committer: the name of the committer.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Scenario:
     absolute: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     etags: bool = True
     messages: bool = True
+    committer: str = "manifest"
 
     def __str__(self) -> str:
         return self.name
@@ -81,7 +85,7 @@ class Scenario:
         elif self.mode is not Mode.REPLACE_PARTITIONS:
             targets = set(self.overwrite)
         found = {path for path in self.before if _is_data(path) and within(path, targets)}
-        if self.options.get("delete_target_files"):
+        if self.options.get("delete_target_files") or self.committer == "file_v1":
             found |= {
                 path for path in self.before if any(within(new, [path]) for new in self.files)
             }
@@ -146,10 +150,11 @@ def driver(
     world.processes[process.name] = process
     rng = random.Random(f"{world.seed}/{process.name}")
     store = wrap(world.store(process), StoreSettings(rng, attempts=20))
-    layout = Layout(world.address(DEST), job_id)
+    made = FileV1Committer if scenario.committer == "file_v1" else ManifestCommitter
+    layout = (FileLayout if made is FileV1Committer else Layout)(world.address(DEST), job_id)
     chosen = _options(world, {**scenario.options, **(options or {})})
     host = _host(world, process, machine, rng, skew)
-    return Driver(process, ManifestCommitter(store, layout, chosen, host), store)
+    return Driver(process, made(store, layout, chosen, host), store)
 
 
 def _options(world: World, wanted: Mapping[str, Any]) -> Options:
@@ -240,6 +245,8 @@ async def commit(scenario: Scenario, who: Driver, tasks: list[TaskCommit]) -> Jo
 def expected(tree: Tree, scenario: Scenario, job_id: str = JOB) -> dict[str, Item]:
     """Return the files that the job commits, with the etags that they have before it does."""
     place = f"{DEST}/_temporary/{job_id}/00/"
+    if scenario.committer == "file_v1":
+        place = f"{DEST}/_temporary/0/task_{job_id.removeprefix('job_')}_"
     found = {}
     for path, text in scenario.files.items():
         data = text.encode()

@@ -25,7 +25,17 @@ from asynccommit.sim.invariants import (
     untouched,
     within,
 )
-from tests.crash.jobs import JOB_DIR, REPORTS, Driver, Scenario, commit, driver, expected, run_tasks
+from tests.crash.jobs import (
+    JOB,
+    JOB_DIR,
+    REPORTS,
+    Driver,
+    Scenario,
+    commit,
+    driver,
+    expected,
+    run_tasks,
+)
 from tests.crash.worlds import new_world
 from tests.support.crashes import DEST, ModelWorld, World
 
@@ -126,6 +136,13 @@ def _reports(tree: Tree) -> list[str]:
 def has_begun(tree: Tree) -> bool:
     """Whether there is a commit record."""
     return f"{ATTEMPT_DIR}/commit-record.json" in tree
+
+
+def has_tasks(tree: Tree) -> bool:
+    """Whether FileOutputCommitter's committed tasks are there, and no abort has begun."""
+    place = f"{DEST}/_temporary/0/task_{JOB.removeprefix('job_')}_"
+    whole = f"{ATTEMPT_DIR}.aborted" not in tree
+    return whole and any(path.startswith(place) for path in tree)
 
 
 def decision(tree: Tree) -> str:
@@ -254,7 +271,7 @@ class Hand:
         problems = same(before, after, self.job.apart)
         if problems or not self.job.committed(after):
             return problems
-        if f"{ATTEMPT_DIR}/manifests" in after:
+        if f"{ATTEMPT_DIR}/manifests" in after or has_tasks(after):
             await self.act("commit")
             return self.job.committed(self.world.tree())
         await self.act("rollback")

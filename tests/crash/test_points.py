@@ -92,7 +92,7 @@ def test_nobody_dies(scenario: Scenario, kind: str) -> None:
     assert run_virtual(run()) == []
 
 
-async def _points(
+async def points(
     scenario: Scenario, kind: str, acts: Sequence[str], *, telling: bool = True
 ) -> list[str]:
     """Die at every write; then do what ``acts`` say in turn, each after another crash."""
@@ -111,7 +111,7 @@ async def _points(
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
     """Resumed, it ends as undisturbed; rolled back, as before; twice is once."""
-    assert run_virtual(_points(scenario, "adls", [act])) == []
+    assert run_virtual(points(scenario, "adls", [act])) == []
 
 
 @pytest.mark.parametrize("kind", GCS)
@@ -120,14 +120,14 @@ def test_a_crash_at_every_write_to_a_bucket(scenario: Scenario, kind: str) -> No
     """The same on Google Cloud Storage: the first crash is resumed, the second rolled back, ..."""
     for turn in range(GCS.index(kind), GCS.index(kind) + TURNS):
         acts = ACTS[turn % 3 :] + ACTS[: turn % 3]
-        assert run_virtual(_points(scenario, kind, acts)) == []
+        assert run_virtual(points(scenario, kind, acts)) == []
 
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_crash_that_no_host_tells_of(kind: str, act: str) -> None:
     """When the owner's host says nothing of it, the lease runs out, and the end is the same."""
-    assert run_virtual(_points(SMALLEST, kind, [act], telling=False)) == []
+    assert run_virtual(points(SMALLEST, kind, [act], telling=False)) == []
 
 
 async def late_points(scenario: Scenario, kind: str, act: str) -> list[str]:
@@ -188,7 +188,8 @@ async def crashed_twice(
                 yield f"{name}; {where}", again
 
 
-async def _end_twice(scenario: Scenario, kind: str, first: str, draw: Draw | None) -> list[str]:
+async def end_twice(scenario: Scenario, kind: str, first: str, draw: Draw | None) -> list[str]:
+    """Die in the commit, then in ``first``; end it both ways, and return what is wrong then."""
     job, world = await ready(scenario, kind)
     problems = []
     async for name, there in crashed_twice(job, world, first, draw):
@@ -202,14 +203,14 @@ async def _end_twice(scenario: Scenario, kind: str, first: str, draw: Draw | Non
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 def test_a_second_crash_at_every_write(first: str) -> None:
     """A crash of the resume, or of the rollback, at every write after a crash at every write."""
-    assert run_virtual(_end_twice(SMALLEST, "adls", first, None)) == []
+    assert run_virtual(end_twice(SMALLEST, "adls", first, None)) == []
 
 
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)
 def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
     """The same for jobs with more in them, for crashes drawn with a fixed seed."""
-    assert run_virtual(_end_twice(scenario, "adls", first, Draw(str(scenario), SAMPLE))) == []
+    assert run_virtual(end_twice(scenario, "adls", first, Draw(str(scenario), SAMPLE))) == []
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
@@ -217,7 +218,7 @@ def test_a_second_crash_at_some_writes_to_a_bucket(scenario: Scenario) -> None:
     """The same on Google Cloud Storage."""
     for kind, first in product(GCS, ["resume", "rollback"]):
         draw = Draw(f"{scenario} {kind} {first}", max(1, SAMPLE // 25), 3)
-        assert run_virtual(_end_twice(scenario, kind, first, draw)) == []
+        assert run_virtual(end_twice(scenario, kind, first, draw)) == []
 
 
 async def _ready_on_disk(scenario: Scenario, world: LocalWorld) -> tuple[Job, Path]:
@@ -233,7 +234,8 @@ async def _ready_on_disk(scenario: Scenario, world: LocalWorld) -> tuple[Job, Pa
     return Job(scenario, tasks, files, before, world.tree()), kept
 
 
-async def _points_on_disk(scenario: Scenario, world: LocalWorld, act: str) -> list[str]:
+async def points_on_disk(scenario: Scenario, world: LocalWorld, act: str) -> list[str]:
+    """The same as ``points``, on real files."""
     job, kept = await _ready_on_disk(scenario, world)
     world.start(kept)
     first = driver(world, scenario, "first")
@@ -259,7 +261,7 @@ async def test_a_crash_at_every_write_on_disk(
     world = LocalWorld(tmp_path / "root")
     world.root.mkdir()
     try:
-        problems = await _points_on_disk(scenario, world, act)
+        problems = await points_on_disk(scenario, world, act)
     finally:
         await world.aclose()
 

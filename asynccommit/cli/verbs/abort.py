@@ -9,6 +9,7 @@ import typer
 from asynccommit.api import StorageOptions
 from asynccommit.cli.arguments import (
     Attempt,
+    CommitterName,
     Debug,
     JobId,
     Json,
@@ -41,6 +42,7 @@ def abort(
         bool, typer.Option("--rollback", help="Undo a commit that has begun.")
     ] = False,
     outside: Outside = False,
+    committer: CommitterName = None,
     option: Option = None,
     storage_option: Storage = None,
     json: Json = False,
@@ -56,7 +58,8 @@ def abort(
     with handled(output):
         options = read_options(option, output, outside=outside)
         dest, storage = destination(url), pairs("-s", storage_option)
-        meant = Meant("abort", dest, job_id, attempt, ("--rollback",) * rollback, options)
+        words = ("--rollback",) * rollback
+        meant = Meant("abort", dest, job_id, attempt, words, options, committer)
         job = find(meant, output, storage, lambda job: job.begun or not rollback)
         if rollback:  # of what seems not to have begun, too: it may be committed and half deleted
             roll_back(job, options, storage, output)

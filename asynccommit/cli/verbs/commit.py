@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -9,6 +12,7 @@ import typer
 from asynccommit.api import StorageOptions
 from asynccommit.cli.arguments import (
     Attempt,
+    CommitterName,
     Debug,
     JobId,
     Json,
@@ -24,15 +28,26 @@ from asynccommit.cli.finding import Meant, explained, find
 from asynccommit.cli.output import Output, handled
 from asynccommit.cli.signals import stoppable
 from asynccommit.commands import job_command
+from asynccommit.committers import Committer
+from asynccommit.committers.file_v2 import CommitterWarning
 from asynccommit.engine import submit
 from asynccommit.errors import OptionError, PreflightError
-from asynccommit.options import Mode, OnUnfinished, Options
+from asynccommit.options import Mode, OnUnfinished
 from asynccommit.report.jobs import FoundJob, open_layout
 from asynccommit.report.plain import count_of
 from asynccommit.report.progress import console_progress
 from asynccommit.report.text import job_report
 from asynccommit.results import JobReport
 from asynccommit.stages.run import OnProgress
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be done: how, whether at all, and whether setup is asked before."""
+
+    mode: Mode
+    dry_run: bool
+    checked: bool
 
 
 def commit(
@@ -48,6 +63,7 @@ def commit(
     mode: Annotated[
         Mode, typer.Option(help="What becomes of what the destination holds.")
     ] = Mode.APPEND,
+    committer: CommitterName = None,
     option: Option = None,
     storage_option: Storage = None,
     dry_run: Annotated[
@@ -69,9 +85,12 @@ def commit(
             raise OptionError("say --tasks N, the number of tasks that ran, or --trust-manifests")
         options, dest = read_options(option, output), destination(url)
         storage = pairs("-s", storage_option)
-        job = find(Meant("commit", dest, job_id, attempt, options=options), output, storage)
+        meant = Meant("commit", dest, job_id, attempt, options=options, committer=committer)
+        job = find(meant, output, storage)
         _check(job, tasks)
-        report = _run(job, options, storage, mode, quiet=quiet, dry_run=dry_run)
+        opened = open_layout(job.layout, options, storage, committer)
+        checked = not dry_run or options.on_unfinished is OnUnfinished.REFUSE
+        report = _run(job, opened, _Wanted(mode, dry_run, checked), storage, quiet=quiet)
         for warning in report.warnings:
             output.warn(warning)
         value = {"dry_run": dry_run, **report.to_json()}
@@ -99,30 +118,31 @@ def _check(job: FoundJob, tasks: int | None) -> None:
 
 def _run(
     job: FoundJob,
-    options: Options,
+    opened: AbstractAsyncContextManager[Committer],
+    wanted: _Wanted,
     storage: StorageOptions,
-    mode: Mode,
     *,
     quiet: bool,
-    dry_run: bool,
 ) -> JobReport:
-    with stoppable(job.layout, storage), console_progress(quiet=quiet) as on_progress:
-        return submit(_commit(job, options, storage, mode, on_progress, dry_run=dry_run))
+    with (
+        warnings.catch_warnings(),
+        stoppable(job.layout, storage),
+        console_progress(quiet=quiet) as on_progress,
+    ):
+        warnings.simplefilter("ignore", CommitterWarning)  # the report says it
+        return submit(_commit(job, opened, wanted, on_progress))
 
 
 async def _commit(
     job: FoundJob,
-    options: Options,
-    storage: StorageOptions,
-    mode: Mode,
+    opened: AbstractAsyncContextManager[Committer],
+    wanted: _Wanted,
     on_progress: OnProgress,
-    *,
-    dry_run: bool,
 ) -> JobReport:
-    async with open_layout(job.layout, options, storage) as committer:
+    async with opened as committer:
         with explained(job, "commit"):
-            if not dry_run or options.on_unfinished is OnUnfinished.REFUSE:
-                await committer.check_job(mode=mode)
-            if dry_run:
-                return await committer.plan_job(mode=mode)
-            return await committer.commit_job(mode=mode, on_progress=on_progress)
+            if wanted.checked:
+                await committer.check_job(mode=wanted.mode)
+            if wanted.dry_run:
+                return await committer.plan_job(mode=wanted.mode)
+            return await committer.commit_job(mode=wanted.mode, on_progress=on_progress)

@@ -1,0 +1,205 @@
+"""FileOutputCommitter, version 1: a task commits by one rename, the job by moving what is there.
+
+Compatible on the store with Hadoop's class of this name, both ways: either may commit what tasks of
+the other have left. The job commit is the manifest committer's, with a look into the directories of
+the committed tasks in the place of the manifests. What differs from Hadoop's, and why, is in
+docs/file-committers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import ClassVar, Self
+
+from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.committers.opening import Opening
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OptionError,
+    PreconditionError,
+    UnsupportedError,
+)
+from asynccommit.file_job import FileLayout
+from asynccommit.host import Host
+from asynccommit.job import Layout, TaskCommit
+from asynccommit.options import Options
+from asynccommit.parallel import is_there, remove_tree
+from asynccommit.stages.durable import make_durable
+from asynccommit.stages.failing import commit_failures
+from asynccommit.stages.load import Loaded
+from asynccommit.stages.load_tasks import listing_digest, load_tasks, refuse_reserved
+from asynccommit.stages.run import Run
+from asynccommit.stages.scan import Found, scan_task_attempt
+from asynccommit.store import Store
+from asynccommit.urls import Address
+from asynccommit.wrappers.stats import Count
+from asynccommit.wrappers.traffic import Traffic
+
+
+class FileV1Committer(ManifestCommitter):
+    """Commits one application attempt of a job under one destination; made as ``TaskSide`` is.
+
+    A file of the job takes the place of one of the same name, as with Hadoop; it comes back if
+    the job is rolled back.
+
+    Attributes:
+        is_commit_job_repeatable: a job commit that failed may be called again. Hadoop's cannot.
+        is_recovery_supported: tasks that an earlier application attempt has committed can be kept.
+
+    Raises:
+        UnsupportedError: the store renames no directories, or what ``TaskSide`` needs is missing.
+    """
+
+    overwrites: ClassVar[bool] = True
+    is_commit_job_repeatable: ClassVar[bool] = True
+    is_recovery_supported: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        store: Store,
+        layout: Layout,
+        options: Options,
+        host: Host,
+        counted: Mapping[str, Count] | None = None,
+        traffic: Callable[[], Traffic] = Traffic,
+        open_store: Callable[[Address], Store] | None = None,
+    ) -> None:
+        super().__init__(store, layout, options, host, counted, traffic, open_store)
+        if not store.traits.fences:
+            raise UnsupportedError(
+                f"{store.traits.name} does not rename a directory in one step, and so a task of "
+                "FileOutputCommitter would commit by and by: use 'manifest'"
+            )
+        self.layout: FileLayout = _file_layout(layout)
+
+    @classmethod
+    def opened(cls, opening: Opening) -> Self:
+        """Return the committer of a job attempt."""
+        return cls(
+            opening.store,
+            FileLayout(opening.dest, opening.job_id, opening.attempt),
+            opening.options,
+            opening.host,
+            counted=opening.counted,
+            traffic=opening.traffic,
+            open_store=opening.open_store,
+        )
+
+    async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
+        """Rename the directory of a task attempt to that of the committed task.
+
+        The last attempt of a task that commits counts, as with Hadoop, unless the job commit is
+        given the commit messages. Raises ``CommitError``, also if the attempt has no directory: it
+        was made when the attempt was set up, and Hadoop takes it for a task without output.
+        """
+        run = self._run()
+        base = self.layout.task_attempt_dir(attempt_id)
+        async with commit_failures(run):
+            with run.timed("task_stage_commit"):
+                found = await self._scan(run, base)
+                await self._publish(run, task_id, attempt_id, found)
+        return self._message(task_id, attempt_id, found, base)
+
+    async def abort_task(self, task_id: str, attempt_id: str) -> None:
+        """Delete the directory of a task attempt; nothing there is fine.
+
+        Once the job's commit has begun nothing is deleted. Raises ``CommitError``.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            with run.timed("task_stage_abort_task"):
+                if not await is_there(run.store, self.layout.record):
+                    with suppress(NotFoundError):
+                        await remove_tree(run.store, self.layout.task_attempt_dir(attempt_id))
+
+    async def recover_task(self, task_id: str) -> TaskCommit | None:
+        """Keep what a task has committed in an earlier application attempt.
+
+        Args:
+            task_id: the task, whose id is the same in every application attempt.
+
+        Returns its commit message, to be handed to the job commit. It names no task attempt, since
+        nothing on the store does.
+
+        Raises ``CommitError`` if no earlier attempt has committed it: then it has to be run again.
+        Hadoop looks into the attempt before this one only, and goes on without the data.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            with run.timed("task_stage_recover"):
+                place = await self._earlier(run, task_id)
+                found = await self._scan(run, place)
+                if place != self.layout.committed(task_id):
+                    await self.store.mkdir(self.layout.sources_dir)
+                    await run.store.rename(place, self.layout.committed(task_id))
+                    await make_durable(run, self.layout.sources_dir)
+        return self._message(task_id, task_id, found, place)
+
+    async def _publish(self, run: Run, task_id: str, attempt_id: str, found: Found) -> None:
+        """Let what an attempt has written be the task's; what another has left there goes."""
+        source, dest = self.layout.task_attempt_dir(attempt_id), self.layout.committed(task_id)
+        await self._refuse_late(run)
+        try:
+            await run.store.rename(source, dest)
+        except ExistsError:
+            aside = f"{source}.replaced"
+            await run.store.rename(dest, aside)
+            try:
+                await run.store.rename(source, dest)
+            except Exception:
+                with suppress(ExistsError, NotFoundError):
+                    await run.store.rename(aside, dest)
+                raise
+            await remove_tree(run.store, aside)
+        await make_durable(run, self.layout.sources_dir)
+
+    async def _refuse_late(self, run: Run) -> None:
+        """Refuse a task of a job whose commit has begun: what it replaces may be moving."""
+        if await is_there(run.store, self.layout.record):
+            text = "the commit of its job has begun, and the task is too late"
+            raise PreconditionError("rename", self.layout.record, text)
+
+    async def _earlier(self, run: Run, task_id: str) -> str:
+        """Return where the last application attempt that committed a task has it."""
+        last = self.layout.attempt
+        for number in range(last, -1, -1):
+            place = f"{self.layout.temporary}/{number}/{task_id}"
+            if await is_there(run.store, place):
+                return place
+        text = "no earlier application attempt has committed this task: run it again"
+        if last == 0:
+            text = "there is no application attempt before the first: run the task"
+        raise NotFoundError("rename", self.layout.committed(task_id), text)
+
+    async def _scan(self, run: Run, base: str) -> Found:
+        found = await scan_task_attempt(run, base, look=False)
+        refuse_reserved(run, found)
+        return found
+
+    def _message(self, task_id: str, attempt_id: str, found: Found, base: str) -> TaskCommit:
+        return TaskCommit(
+            task_id=task_id,
+            attempt_id=attempt_id,
+            manifest=self.layout.url(self.layout.committed(task_id)),
+            digest=listing_digest(found, base),
+            files=len(found.files),
+            bytes=found.bytes,
+        )
+
+    async def _load(
+        self,
+        run: Run,
+        loaded: Loaded,
+        tasks: Sequence[TaskCommit] | None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        await load_tasks(run, loaded, tasks, strict=strict)
+
+
+def _file_layout(layout: Layout) -> FileLayout:
+    if not isinstance(layout, FileLayout):
+        raise OptionError(f"{layout.attempt_dir} is not laid out for FileOutputCommitter")
+    return layout

@@ -1,0 +1,139 @@
+"""Job commit of FileOutputCommitter, first step: what the committed tasks have left, by looking.
+
+There is no manifest: all that is in a committed task's directory is its output. Only tasks of this
+job count; those of other jobs are beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from asynccommit.errors import ManifestError, NotFoundError, UrlError
+from asynccommit.file_job import job_of_task
+from asynccommit.job import TEMPORARY, TaskCommit
+from asynccommit.parallel import for_each, list_all
+from asynccommit.stages.load import Loaded, by_task
+from asynccommit.stages.run import Run
+from asynccommit.stages.scan import Found, scan_task_attempt
+from asynccommit.store import Info
+
+_NAMED = 5
+
+
+async def load_tasks(
+    run: Run,
+    loaded: Loaded,
+    tasks: Sequence[TaskCommit] | None,
+    *,
+    strict: bool = False,
+    expected: bool = True,
+) -> None:
+    """Read the directory of every committed task that counts into ``loaded``.
+
+    Args:
+        run: the commit under way.
+        loaded: takes what they hold.
+        tasks: the commit messages of the tasks; ``None`` if nobody has them, and then every
+            committed task of this job counts.
+        strict: refuse a job with committed tasks that no message is of.
+        expected: without messages, a job is refused that has no committed task where others have.
+
+    Raises ``ManifestError`` for what cannot be trusted, ``NotFoundError`` without the directory of
+    the job attempt.
+    """
+    loaded.vouched = True  # links are refused where the directories are read, just now
+    with run.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
+        found = await _committed(run, expected=expected and tasks is None)
+        messages = None if tasks is None else by_task(run.layout, tasks)
+        if messages is not None:
+            _ignore(run, loaded, sorted(found.keys() - messages.keys()), strict=strict)
+        run.total = len(found if messages is None else messages)
+
+        async def take(task_id: str) -> None:
+            await _take(run, loaded, task_id, None if messages is None else messages[task_id])
+
+        await for_each(sorted(found if messages is None else messages), take, workers=run.workers)
+
+
+async def _committed(run: Run, *, expected: bool) -> dict[str, Info]:
+    """Return this job's committed tasks by their ids. Raises ``ManifestError`` for what is odd."""
+    layout, found = run.layout, dict[str, Info]()
+    others: set[str] = set()
+    for info in await list_all(run.store, layout.committed_dir):
+        name = info.path.rpartition("/")[2]
+        if name == TEMPORARY:
+            continue
+        if layout.has_committed(name) and info.is_dir:
+            found[name] = info
+        elif (job := job_of_task(name)) is not None and info.is_dir and job != layout.job_id:
+            others.add(job)
+        else:
+            text = "is no directory of a committed task: Hadoop would publish it; move it away"
+            raise ManifestError(layout.url(info.path), text)
+    if expected and others and not found:
+        text = f"holds no committed task of job {layout.job_id}, but of {_some(others)}"
+        raise ManifestError(layout.url(layout.committed_dir), text)
+    return found
+
+
+def _ignore(run: Run, loaded: Loaded, names: Sequence[str], *, strict: bool) -> None:
+    layout = run.layout
+    loaded.ignored = [f"{layout.committed_dir}/{name}" for name in names]
+    for path in loaded.ignored:
+        if strict:
+            text = "is of a task whose commit nobody has handed to the job"
+            raise ManifestError(layout.url(path), text)
+        run.warn(f"ignored {layout.url(path)}: no task commit message names it")
+
+
+async def _take(run: Run, loaded: Loaded, task_id: str, message: TaskCommit | None) -> None:
+    base = f"{run.layout.committed_dir}/{task_id}"
+    url = run.layout.url(base)
+    if message is not None and message.absolute:
+        raise ManifestError(url, "files for other places are nothing that this committer knows")
+    try:
+        found = await scan_task_attempt(run, base, look=False)
+    except NotFoundError as error:
+        raise ManifestError(url, "is missing, and its task has committed: run it again") from error
+    said = listing_digest(found, base)
+    if message is not None and message.digest != said:
+        raise ManifestError(
+            url,
+            f"is not what {message.attempt_id} has committed: another attempt of the task came "
+            "after it. Run the task again",
+        )
+    refuse_reserved(run, found)
+    loaded.tasks[task_id] = task_id if message is None else message.attempt_id
+    loaded.digests[task_id] = said
+    for entry in found.files:
+        parent = entry.source.rpartition("/")[0]
+        loaded.counts[parent] = loaded.counts.get(parent, 0) + 1
+    await loaded.add(found.files, list(found.directories))
+    run.step()
+
+
+def refuse_reserved(run: Run, found: Found) -> None:
+    """Refuse what a task wrote in the marker's place or in ``_temporary``. Raises ``UrlError``."""
+    reserved = (run.layout.temporary, run.layout.success)
+    for path in (*[entry.dest for entry in found.files], *found.directories):
+        if path.startswith(reserved) and run.layout.reserves(path):
+            raise UrlError(f"the destination {path} is not for tasks to write")
+
+
+def listing_digest(found: Found, base: str) -> str:
+    """Return a digest over what a task attempt has written, as a commit message carries it.
+
+    The same before and after the directory is renamed, and another if a file was changed.
+    """
+    whole = sha256()
+    for source, _, size, etag in found.files:
+        line = f"{source[len(base) :]}\0{size}\0{etag or ''}\n"
+        whole.update(line.encode("utf-8", "surrogatepass"))
+    return "sha256:" + whole.hexdigest()
+
+
+def _some(names: set[str]) -> str:
+    shown = sorted(names)
+    more = f" and {len(shown) - _NAMED} more" if shown[_NAMED:] else ""
+    return ", ".join(shown[:_NAMED]) + more

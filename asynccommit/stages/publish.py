@@ -1,0 +1,30 @@
+"""Task commit of FileOutputCommitter, version 2: files become visible as they are moved.
+
+Nothing of this can be taken back, and a job that fails leaves it there.
+"""
+
+from __future__ import annotations
+
+from asynccommit.parallel import for_each
+from asynccommit.stages.directories import make_all
+from asynccommit.stages.plan import leaves
+from asynccommit.stages.run import Run
+from asynccommit.stages.scan import Found
+from asynccommit.stages.spill import Entry
+
+
+async def publish(run: Run, found: Found) -> None:
+    """Move every file of a task attempt to its destination, over a file that is there.
+
+    A file where a directory is needed, or the other way round, is an error: Hadoop deletes it, with
+    all it holds. What was moved before stays; called again with what is left, this does the rest.
+
+    Raises ``PreconditionError`` for what stands in the way, ``StoreError``.
+    """
+    await make_all(run, leaves(list(found.directories)))
+
+    async def move(entry: Entry) -> None:
+        await run.store.rename(entry.source, entry.dest, replace=True, etag=entry.etag)
+        run.renamed_one()
+
+    await for_each(found.files, move, workers=run.workers)
