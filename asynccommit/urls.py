@@ -138,7 +138,7 @@ class Under:
         authorities = (f"//{base.authority}",) if base.authority else ("", "//")
         self._heads = tuple(f"{base.scheme}:{start}{encoded}" for start in authorities)
         # The files of a partition follow each other: its encoded directory is decoded once.
-        self._last = ("", "")
+        self._last: tuple[str | None, str] = (None, "")
 
     def path(self, uri: str) -> str:
         """Return the absolute decoded path of ``uri``.

@@ -238,6 +238,7 @@ def test_under_takes_both_forms_of_a_local_uri(base: str) -> None:
 @pytest.mark.parametrize(
     "uri, message",
     [
+        ("a", "no scheme"),
         ("file:/t", "not below"),
         ("file:/tx/a", "not below"),
         ("file:/u/a", "not below"),
