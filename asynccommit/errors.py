@@ -14,6 +14,11 @@ AsyncCommitError
     DeniedError               answered no: not permitted
     RejectedError             answered no: the store cannot do this at all (full, name too long)
   ManifestError               a task manifest, marker or record cannot be trusted: .path, .reason
+    SinkLogError              a streaming sink log cannot be used as it is
+      SinkLogCorruptError     a file of the log is not what Spark writes
+      SinkLogGapError         a batch that readers want is not there, or would be missing
+      SinkLogForeignError     a batch of that number is there, of another query
+      SinkLogRaceError        another writer added the batch at the same moment
   CommitError                 a job (or task) commit failed: .job_id, .stage, .failures
     PreflightError            refused before anything under the destination changed
     ValidationError           files were moved, but what is there is not what was committed
@@ -127,6 +132,26 @@ class ManifestError(AsyncCommitError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}"
+
+
+class SinkLogError(ManifestError):
+    """A streaming sink log cannot be used as it is; ``reason`` ends with what to do."""
+
+
+class SinkLogCorruptError(SinkLogError):
+    """A file of the log is not what Spark writes."""
+
+
+class SinkLogGapError(SinkLogError):
+    """A batch that readers want is not there, or would be missing."""
+
+
+class SinkLogForeignError(SinkLogError):
+    """A batch of that number is in the log, and is not known to be of this query."""
+
+
+class SinkLogRaceError(SinkLogError):
+    """Another writer added the batch at the same moment; this one was not added."""
 
 
 class CommitError(AsyncCommitError):

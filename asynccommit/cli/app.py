@@ -20,6 +20,7 @@ from asynccommit.cli.verbs.hive import hive_dedup
 from asynccommit.cli.verbs.look import inspect, status
 from asynccommit.cli.verbs.resume import resume, takeover
 from asynccommit.cli.verbs.simulate import simulate
+from asynccommit.cli.verbs.sink_log import app as sink_log
 from asynccommit.cli.verbs.uploads import app as uploads
 from asynccommit.version import __version__
 
@@ -41,6 +42,7 @@ for verb in (
     app.command()(verb)
 app.add_typer(emulate.app)
 app.add_typer(uploads)
+app.add_typer(sink_log)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,48 @@
+"""The log of a streaming file sink for programs on asyncio: see ``SinkLog``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from os import PathLike, fspath
+from typing import Any
+
+from asynccommit.committers.sink_log import (
+    Added,
+    Discarded,
+    SinkFile,
+    SinkLog,
+    SinkLogSettings,
+)
+from asynccommit.host import this_host
+from asynccommit.stores import StoreSettings, open_store
+from asynccommit.urls import parse_url
+
+__all__ = ["Added", "Discarded", "SinkFile", "SinkLog", "SinkLogSettings", "open_sink_log"]
+
+
+@asynccontextmanager
+async def open_sink_log(
+    table: str | PathLike[str],
+    settings: SinkLogSettings | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+) -> AsyncIterator[SinkLog]:
+    """Open the log of a table, which need not be there yet.
+
+    Args:
+        table: its URL or absolute path, with the scheme that its readers use: entries have it.
+        settings: how the log is kept; ``None`` for as Spark does.
+        storage_options: of the store, under fsspec's names.
+
+    Raises:
+        UrlError: the URL cannot be read.
+        OptionError: an option is wrong, or the table lies inside of a log.
+        UnsupportedError: there is no store for the scheme, or it cannot keep a log.
+    """
+    dest, host = parse_url(fspath(table)), this_host()
+    store = open_store(dest, StoreSettings(rng=host.rng, options=storage_options or {}))
+    try:
+        yield SinkLog(store, dest, settings, host=host)
+    finally:
+        await store.aclose()

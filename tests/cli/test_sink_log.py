@@ -1,0 +1,134 @@
+"""``sink-log``: a log is shown, verified, and repaired when it is said so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from asynccommit.committers.sink_log import SinkLogSettings
+from asynccommit.formats.sink_log import FOLDER
+from tests.cli.support import Command
+from tests.support.sink import BlockingLog, log_files, of_disk
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table of 12 batches, and a file that no batch lists."""
+    place = tmp_path / "ta ble"
+    place.mkdir()
+    log = BlockingLog(place)
+    for batch in range(12):
+        file = place / f"part-{batch}.parquet"
+        file.write_bytes(bytes(10))
+        log.add(batch, [of_disk(file, place)], "query-1")
+    (place / "stray.parquet").write_bytes(bytes(10))
+    return place
+
+
+def test_show(command: Command, table: Path) -> None:
+    """It says what readers see, batch by batch, and who wrote them."""
+    assert command("sink-log", "show", str(table)) == 0
+
+    assert "batches to 11, a compact file every 10; readers see 12 files, 120 B" in command.out
+    assert "1 file of the table in no batch: nobody sees them" in command.out
+    assert [line.split()[0] for line in command.out.splitlines() if "query-1" in line] == [
+        "9.compact",
+        "10",
+        "11",
+    ]
+
+
+def test_show_as_json(command: Command, table: Path) -> None:
+    """A program gets the same, with every file."""
+    assert command("sink-log", "show", str(table), "--json") == 0
+
+    value = json.loads(command.out)
+    assert (value["newest"], value["interval"], value["unlisted"]) == (11, 10, 1)
+    assert [one["file"] for one in value["batches"]] == ["9.compact", "10", "11"]
+    assert [one["entries"] for one in value["batches"]] == [10, 1, 1]
+    assert len(value["files"]) == 12
+
+
+def test_verify(command: Command, table: Path) -> None:
+    """A sound log is fine; one that is not ends with 3, each problem with its remedy."""
+    assert command("sink-log", "verify", str(table)) == 0
+    assert "nothing is wrong" in command.out
+
+    (table / "part-3.parquet").unlink()
+    (table / FOLDER / "10").unlink()
+    assert command("sink-log", "verify", str(table)) == 3
+    assert "2 things wrong" in command.out
+    assert "10: is not there, and readers want it" in command.out
+    assert "part-3.parquet' is listed, and not there" in command.out
+
+    assert command("sink-log", "verify", str(table), "--json") == 3
+    found = json.loads(command.out)["findings"]
+    assert [one["wrong"] for one in found] == ["batch", "gone"]
+    assert all(one["remedy"] for one in found)
+
+
+def test_repair(command: Command, table: Path) -> None:
+    """It says what it would do; with --yes it does it, and keeps what was there."""
+    place = table / FOLDER / "11"
+    broken = place.read_text() + "\n\n" + place.read_text().split("\n")[1]
+    place.write_text(broken)
+
+    assert command("sink-log", "repair", str(table)) == 0
+    said = "11: blank lines taken out, entries taken out that are there twice"
+    assert "would repair 1 file" in command.out
+    assert said in command.out
+    assert "nothing was changed: say --yes" in command.out
+    assert place.read_text() == broken
+
+    assert command("sink-log", "repair", str(table), "--yes") == 0
+    assert "repaired 1 file" in command.out
+    assert said in command.out
+    assert len(BlockingLog(table).files()) == 12
+    (kept,) = (table / FOLDER).glob(".11.*.old")
+    assert kept.read_text() == broken
+
+
+def test_repair_leaves_what_it_cannot(command: Command, table: Path) -> None:
+    """What cannot be made of what is there is named, and the command ends with 3."""
+    (table / FOLDER / "10").unlink()
+    before = log_files(table)
+
+    assert command("sink-log", "repair", str(table), "--yes", "--json") == 3
+
+    value = json.loads(command.out)
+    assert value["repaired"] == []
+    assert [one["file"] for one in value["left"]] == ["10"]
+    assert log_files(table) == before
+
+
+def test_repair_after_a_move(command: Command, table: Path) -> None:
+    """A table that was moved is seen again."""
+    moved = table.rename(table.with_name("moved"))
+
+    assert command("sink-log", "verify", str(moved)) == 3
+    assert "repair with --moved-from" in command.out
+    assert command("sink-log", "repair", str(moved), "--moved-from", str(table), "--yes") == 0
+    assert command("sink-log", "verify", str(moved)) == 0
+
+
+def test_readers_with_another_interval(command: Command, tmp_path: Path) -> None:
+    """What readers with the default cannot read is fine for those with the writer's interval."""
+    log = BlockingLog(tmp_path, SinkLogSettings(interval=100))
+    for batch in range(12):
+        log.add(batch, [])
+
+    assert command("sink-log", "verify", str(tmp_path)) == 3
+    assert "9.compact: is not there" in command.out
+    assert command("sink-log", "verify", str(tmp_path), "--interval", "100") == 0
+    assert command("sink-log", "repair", str(tmp_path), "--yes") == 0
+    assert command("sink-log", "verify", str(tmp_path)) == 0
+
+
+@pytest.mark.parametrize("verb", ["show", "verify"])
+def test_table_without_a_log(command: Command, tmp_path: Path, verb: str) -> None:
+    """Where there is no log the command says so, and ends with 5."""
+    assert command("sink-log", verb, str(tmp_path)) == 5
+
+    assert "readers see all of its files" in command.err
