@@ -27,6 +27,10 @@ def local(result: dict[str, Any]) -> Iterator[str]:
         f"  Of ours, plan, commit record and outcome took {result['record_share']:.1%} "
         f"(median; target < {result['record_target']:.0%})"
     )
+    yield (
+        "  FileOutputCommitter 1: ours_v1 is "
+        f"{result['ours_v1_times_as_fast_as']['hadoop_v1']:.2f}x as fast as hadoop_v1"
+    )
     possible = result["bare_calls_times_as_fast_as"]["hadoop_manifest"]
     best = result["bare_calls_times_as_fast_as_by_best"]["hadoop_manifest"]
     yield (

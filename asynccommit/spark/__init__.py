@@ -25,6 +25,7 @@ T = TypeVar("T")
 __all__ = [
     "configure",
     "last_report",
+    "register_data_source",
     "reports",
     "resume",
     "rollback",
@@ -82,6 +83,27 @@ def configure(
     else:
         sessions.attach(target, settings)
     return target
+
+
+def register_data_source(spark: Any) -> None:
+    """Let a session, classic or of Spark Connect, write ``format("asynccommit")``.
+
+    Args:
+        spark: the session.
+
+    Raises:
+        UnsupportedError: PySpark or pyarrow is not installed, or PySpark is older than 4.0.
+    """
+    for name, extra in (("pyspark", "spark"), ("pyarrow", "datasource")):
+        if find_spec(name) is None:
+            raise UnsupportedError(f"{name} is not installed: pip install 'asynccommit[{extra}]'")
+    if not hasattr(spark, "dataSource"):
+        raise UnsupportedError(
+            "Python data sources are new in PySpark 4.0: on an older one use configure()"
+        )
+    from asynccommit.spark.datasource import AsyncCommitDataSource
+
+    spark.dataSource.register(AsyncCommitDataSource)
 
 
 def reports() -> Sequence[JobReport]:

@@ -157,8 +157,8 @@ def _refuse_connect_builder(builder: Any) -> None:
 def _connect_error() -> UnsupportedError:
     return UnsupportedError(
         "Spark Connect's client has no JVM in which a job could be committed: use a classic "
-        "session (SparkSession.builder.master(...), no spark.remote), or write with "
-        "asynccommit.open_job"
+        "session (SparkSession.builder.master(...), no spark.remote), or "
+        "register_data_source(spark) and df.write.format('asynccommit')"
     )
 
 

@@ -105,7 +105,8 @@ async def undone() -> str:
 
 
 def test_a_commit() -> None:
-    """It says whose it is before the work, and what was committed after it; nothing else stays."""
+    """Scenario 48: it says whose it is before the work, and what was committed after it; nothing
+    else stays."""
 
     async def scene(world: ModelWorld) -> None:
         attempt = Attempt(world, 4)
@@ -565,7 +566,8 @@ def test_a_lost_answer_to_the_start(after: bool) -> None:
 
 
 def test_a_commit_that_fails() -> None:
-    """The error is the caller's, and COMMIT_FAIL says it; nobody commits the job again."""
+    """Scenario 48: the error is the caller's, and COMMIT_FAIL says it; nobody commits the job
+    again."""
 
     async def scene(world: ModelWorld) -> None:
         first, second = Attempt(world, 1), Attempt(world, 2)

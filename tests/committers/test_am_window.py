@@ -60,12 +60,12 @@ def waited(*moments: float, begin: float = 0.0, settings: MarkerSettings | None 
 
 
 def test_a_fresh_answer_is_not_waited_for() -> None:
-    """With an answer within the window the commit begins at once."""
+    """Scenario 47: with an answer within the window the commit begins at once."""
     assert waited(1, begin=11) == 11
 
 
 def test_a_stale_answer_is_waited_for() -> None:
-    """With an older one it begins with the next answer, once."""
+    """Scenario 47: with an older one it begins with the next answer, once."""
     assert waited(1, 300, 301, begin=12) == 300
 
 

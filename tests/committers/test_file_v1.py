@@ -111,7 +111,8 @@ async def test_a_job_id_is_used_once(tmp_path: Path) -> None:
 
 
 async def test_a_commit_is_repeatable(tmp_path: Path) -> None:
-    """A job commit that failed half-way is finished by the next call; the one after says so."""
+    """Scenario 46: a job commit that failed half-way is finished by the next call; the one after
+    says so."""
     broken = job_at(tmp_path, Faults(Fault("rename", UnavailableError, match="part-9", times=9)))
     tasks = [{f"part-{number}": "x"} for number in range(12)]
     commits = await run_tasks(broken, *tasks)
@@ -127,7 +128,8 @@ async def test_a_commit_is_repeatable(tmp_path: Path) -> None:
 
 
 async def test_version_1_tries_once(tmp_path: Path) -> None:
-    """As with Hadoop, the number of attempts is for version 2: a failure is told at once."""
+    """Scenario 46: as with Hadoop, the number of attempts is for version 2: a failure is told at
+    once."""
     faults = Faults(Fault("rename", UnavailableError, match=f"{tmp_path}/part-0", times=1))
     job = job_at(tmp_path, faults, conf={CLASSIC + "failures.attempts": "5"})
     commits = await run_tasks(job, {"part-0": "x"})
@@ -290,7 +292,8 @@ async def test_a_stranger_in_a_directory_is_not_published(tmp_path: Path) -> Non
 
 
 async def test_a_directory_that_came_meanwhile(tmp_path: Path) -> None:
-    """Another job makes the directory just before it is moved: both jobs' files are in it."""
+    """Scenario 46: another job makes the directory just before it is moved: both jobs' files are
+    in it."""
     commits = await run_tasks(job_at(tmp_path), {**MANY, "day=2/x": "2"})
 
     async def another() -> None:
@@ -442,7 +445,8 @@ async def test_an_aborted_attempt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("last", [1, 3])
 async def test_tasks_of_earlier_attempts_are_kept(tmp_path: Path, last: int) -> None:
-    """The last attempt before that has the task counts; Hadoop looks at the one before only."""
+    """Scenario 46: the last attempt before that has the task counts; Hadoop looks at the one
+    before only."""
     await run_tasks(job_at(tmp_path), {"part-0": "a"}, {"part-1": "lost"})
     job = job_at(tmp_path, attempt=last)
     await job.setup_job()
@@ -457,7 +461,8 @@ async def test_tasks_of_earlier_attempts_are_kept(tmp_path: Path, last: int) -> 
 
 @pytest.mark.parametrize("attempt, text", [(0, "before the first"), (2, "run it again")])
 async def test_nothing_to_recover(tmp_path: Path, attempt: int, text: str) -> None:
-    """Where no attempt has committed the task it has to run: Hadoop warns, and loses it."""
+    """Scenario 46: where no attempt has committed the task it has to run: Hadoop warns, and loses
+    it."""
     with pytest.raises(CommitError, match=text):
         await job_at(tmp_path, attempt=attempt).recover_task(ids(0)[0])
 
@@ -510,7 +515,8 @@ async def test_cleanup_failures_ignored(
 
 
 async def test_abort_twice_and_after_a_success(tmp_path: Path) -> None:
-    """The first abort deletes, the next finds nothing; one after a success changes nothing."""
+    """Scenario 46: the first abort deletes, the next finds nothing; one after a success changes
+    nothing."""
     job = job_at(tmp_path / "t")
     await run_tasks(job, {"part-0": "a"})
     assert "deleted" in (await job.abort_job()).outcome

@@ -123,7 +123,8 @@ async def test_a_file_and_a_directory_of_one_name(tmp_path: Path, there: str, ne
 
 
 async def test_a_task_commit_that_is_called_again(tmp_path: Path) -> None:
-    """What a commit that failed half-way has not published yet is published by the next."""
+    """Scenario 46: what a commit that failed half-way has not published yet is published by the
+    next."""
     faults = Faults(Fault("rename", UnavailableError, match=f"{tmp_path}/part-1", times=1))
     job = job_at(tmp_path, faults)
     await job.setup_job()
@@ -140,7 +141,7 @@ async def test_a_task_commit_that_is_called_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("attempts, done", [(1, False), (2, True)])
 async def test_failures_attempts(tmp_path: Path, attempts: int, done: bool) -> None:
-    """A job commit that fails is tried as often as the option says, as with Hadoop."""
+    """Scenario 46: a job commit that fails is tried as often as the option says, as with Hadoop."""
     faults = Faults(Fault("rename", UnavailableError, match=f"{tmp_path}/_SUCCESS", times=1))
     job = job_at(tmp_path, faults, conf={CLASSIC + "failures.attempts": str(attempts)})
     commits = await run_tasks(job, {"part-0": "a"})
@@ -191,7 +192,8 @@ async def test_tasks_of_version_1(tmp_path: Path) -> None:
 
 
 async def test_recovery_after_an_upgrade(tmp_path: Path) -> None:
-    """A task that version 1 committed in an earlier attempt is published; others need nothing."""
+    """Scenario 46: a task that version 1 committed in an earlier attempt is published; others need
+    nothing."""
     first = job_of_v1(tmp_path)
     await first.setup_job()
     await run_task(first, 0, {"part-0": "a"})

@@ -83,7 +83,8 @@ def test_batches_are_seen_as_they_are_added() -> None:
 
 
 def test_batch_written_again_by_its_query() -> None:
-    """The same query's batch is in the log already, whatever its files are called now."""
+    """Scenario 58: the same query's batch is in the log already, whatever its files are called
+    now."""
 
     async def work(table: Table) -> None:
         log = table.log(interval=3)
@@ -188,7 +189,8 @@ def test_two_queries_after_each_other() -> None:
 
 
 def test_retention_is_applied_when_compacting() -> None:
-    """Files that are too old leave the log with the next compact file, and not before."""
+    """Scenario 57: files that are too old leave the log with the next compact file, and not
+    before."""
 
     async def work(table: Table) -> None:
         log = table.log(interval=3, retention=100.0)
@@ -205,7 +207,8 @@ def test_retention_is_applied_when_compacting() -> None:
 
 
 def test_expiry_waits_for_its_delay() -> None:
-    """What no reader wants is deleted when it is older than the delay, and no earlier."""
+    """Scenario 57: what no reader wants is deleted when it is older than the delay, and no
+    earlier."""
 
     async def work(table: Table) -> None:
         log = table.log(interval=3, keep=2, cleanup_delay=600.0)
@@ -277,7 +280,8 @@ def test_log_against_a_list(interval: int, later: int, keep: int, sizes: Sequenc
 
 
 def test_reading_what_has_just_expired() -> None:
-    """A reader whose listing is out of date when it reads looks again, and sees all."""
+    """Scenario 57: a reader whose listing is out of date when it reads looks again, and sees all.
+    Scenario 57: a reader whose listing is out of date when it reads looks again, and sees all."""
 
     async def work(table: Table) -> None:
         log = table.log(interval=2, keep=1, cleanup_delay=0.0)
@@ -295,7 +299,8 @@ def test_reading_what_has_just_expired() -> None:
 
 
 def test_larger_batch_of_another() -> None:
-    """A batch that comes between looking and writing is another's, also if it is not to be read."""
+    """Scenario 58: a batch that comes between looking and writing is another's, also if it is not
+    to be read."""
 
     async def work(table: Table) -> None:
         await table.log().add(0, [])
@@ -330,7 +335,8 @@ def test_expired_file_that_cannot_be_deleted() -> None:
 
 
 def test_abort_deletes_what_no_batch_lists() -> None:
-    """The files of a failed batch go; what the log lists, is outside or is of the log stays."""
+    """Scenario 58: the files of a failed batch go; what the log lists, is outside or is of the log
+    stays."""
 
     async def work(table: Table) -> None:
         log, lost = table.log(), entry(DEST, "lost")

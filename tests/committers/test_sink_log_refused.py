@@ -193,7 +193,7 @@ def test_store_that_keeps_no_condition() -> None:
 
 
 def test_table_inside_of_a_log() -> None:
-    """In the directory of a log readers look at no log."""
+    """Scenario 58: in the directory of a log readers look at no log."""
     table = Table()
 
     with pytest.raises(OptionError, match="inside of a sink log"):

@@ -86,7 +86,8 @@ def test_where_the_markers_are(hadoop: Hadoop, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_the_table_is_hadoops(master: Hadoop, tmp_path: Path, version: str) -> None:
-    """In every state of the markers Hadoop's application master does what the table says."""
+    """Scenario 49: in every state of the markers Hadoop's application master does what the table
+    says."""
     for number, there in enumerate(product([False, True], repeat=3)):
         root = tmp_path / str(number)
         names = zip((STARTED, SUCCESS, FAIL), there, strict=True)
@@ -98,7 +99,8 @@ def test_the_table_is_hadoops(master: Hadoop, tmp_path: Path, version: str) -> N
 
 
 def test_a_staging_area_that_is_missing(master: Hadoop, tmp_path: Path) -> None:
-    """Without the user's directory it is an error; without the job's own nobody notices yet."""
+    """Scenario 49: without the user's directory it is an error; without the job's own nobody
+    notices yet."""
     conf = job_configuration(master, tmp_path, "2")
     missing = start(master, conf)
     (tmp_path / user_of(master) / ".staging").mkdir(parents=True)

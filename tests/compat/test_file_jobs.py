@@ -123,7 +123,8 @@ def test_commit_job_by_hadoop_of_our_tasks(hadoop: Hadoop, dest: Path, version: 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_commit_job_of_tasks_of_both(hadoop: Hadoop, dest: Path, version: str, side: str) -> None:
-    """One job may have tasks of both, in directories that are there and in new ones."""
+    """Scenario 46: one job may have tasks of both, in directories that are there and in new ones.
+    Scenario 46: one job may have tasks of both, in directories that are there and in new ones."""
     earlier = {"p=a b/q=50%25/part-9": b"earlier", "other/part-9": b"x"}
     write_tree(dest, earlier)
     job = classic(hadoop, dest, version).setup()
@@ -232,7 +233,7 @@ def test_hadoop_finishes_what_a_commit_of_ours_began(hadoop: Hadoop, dest: Path)
 def test_tasks_of_an_earlier_attempt(
     hadoop: Hadoop, dest: Path, committed: str, recovered: str
 ) -> None:
-    """A second application attempt keeps what a task has committed in the first."""
+    """Scenario 46: a second application attempt keeps what a task has committed in the first."""
     first, second = classic(hadoop, dest).setup(), classic(hadoop, dest, attempt=1).setup()
     task = second.task(0)
     if committed == "hadoop":
@@ -265,7 +266,8 @@ def recover(dest: Path, task_id: str, version: str = "v1", attempt: int = 1) -> 
 
 @pytest.mark.parametrize("side", SIDES)
 def test_tasks_of_version_1_recovered_by_version_2(hadoop: Hadoop, dest: Path, side: str) -> None:
-    """After an upgrade, what a task of version 1 has committed is published by version 2."""
+    """Scenario 46: after an upgrade, what a task of version 1 has committed is published by
+    version 2."""
     classic(hadoop, dest).run([{"p=1/part-0": b"done"}])
     task = classic(hadoop, dest, "v2", attempt=1).setup().task(0)
     if side == "hadoop":
@@ -281,7 +283,8 @@ def test_tasks_of_version_1_recovered_by_version_2(hadoop: Hadoop, dest: Path, s
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_second_job_commit(hadoop: Hadoop, dest: Path, version: str) -> None:
-    """Hadoop says that version 1 cannot be committed twice, and fails; ours can, both times."""
+    """Scenario 46: Hadoop says that version 1 cannot be committed twice, and fails; ours can, both
+    times."""
     job = classic(hadoop, dest, version).run([{"part-0": b"1"}])
     repeatable = job.committer.isCommitJobRepeatable(job.context())
     job.commit()
@@ -323,7 +326,7 @@ def test_options_have_hadoops_effect(
 
 
 def test_version_3_is_refused_by_both(hadoop: Hadoop, dest: Path) -> None:
-    """There are two algorithms, for Hadoop's class as well."""
+    """Scenario 46: there are two algorithms, for Hadoop's class as well."""
     context = classic(hadoop, dest).task_context(0, 0)
     conf = context.getConfiguration()
     conf.set("mapreduce.fileoutputcommitter.algorithm.version", "3")

@@ -50,7 +50,7 @@ TABLE = (
 
 @pytest.mark.parametrize("case", list(product([False, True], repeat=5)), ids=str)
 def test_the_table_of_a_start_up(case: tuple[bool, ...]) -> None:
-    """Every state there is falls into one row of the table, and is answered by it."""
+    """Scenario 49: every state there is falls into one row of the table, and is answered by it."""
     rows = [
         action
         for row, action in TABLE

@@ -44,13 +44,13 @@ batches = st.integers(0, 200)
     ],
 )
 def test_names(name: str, batch: tuple[int, bool] | None, strange: bool) -> None:
-    """A name is that of a batch, one that Spark alone would take for that, or none."""
+    """Scenario 57: a name is that of a batch, one that Spark alone would take for that, or none."""
     assert batch_of(name) == batch
     assert is_strange(name) == strange
 
 
 def test_compaction_every_third() -> None:
-    """With an interval of 3 the batches 2, 5, 8 are compact files."""
+    """Scenario 57: with an interval of 3 the batches 2, 5, 8 are compact files."""
     assert [b for b in range(9) if is_compaction(b, 3)] == [2, 5, 8]
     assert [file_name(b, 3) for b in (1, 2, 3)] == ["1", "2.compact", "3"]
     assert [list(before_compaction(b, 3)) for b in (2, 5)] == [[0, 1], [2, 3, 4]]
@@ -76,7 +76,7 @@ def test_compaction_every_third() -> None:
     ],
 )
 def test_derived_interval(default: int, compacts: list[int], interval: int) -> None:
-    """The compact files say what the interval is; what is set only helps."""
+    """Scenario 57: the compact files say what the interval is; what is set only helps."""
     assert derive_interval(default, compacts) == interval
 
 
@@ -107,7 +107,8 @@ def test_derived_interval_of_a_hostile_name() -> None:
 
 @given(intervals, batches)
 def test_what_is_read_covers_all(interval: int, newest: int) -> None:
-    """From the newest compact file on, nothing is left out and no other compact file is read."""
+    """Scenario 57: from the newest compact file on, nothing is left out and no other compact file
+    is read."""
     window = to_read(newest, interval)
 
     assert window[-1] == newest
@@ -117,7 +118,7 @@ def test_what_is_read_covers_all(interval: int, newest: int) -> None:
 
 @given(intervals, batches, st.integers(1, 120))
 def test_what_expires_is_not_read(interval: int, batch: int, keep: int) -> None:
-    """What may expire is below what any reader of the batches that are kept takes."""
+    """Scenario 57: what may expire is below what any reader of the batches that are kept takes."""
     below = expired_below(batch, interval, keep)
 
     oldest = max(0, batch + 1 - keep)

@@ -36,7 +36,8 @@ def read(data: bytes) -> list[SinkFile]:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: f"{path.parts[-3]}/{path.name}")
 def test_samples_are_read_and_written_the_same(sample: Path) -> None:
-    """What Spark wrote, and what its recipe in Python wrote, is read and written to the byte."""
+    """Scenario 57: what Spark wrote, and what its recipe in Python wrote, is read and written to
+    the byte."""
     data = sample.read_bytes()
     files = [file for file, _ in decode_batch(data, str(sample))]
 
@@ -151,7 +152,7 @@ names = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size
 
 @given(names.filter(lambda name: name not in (".", "..")), st.integers(0, 2**62))
 def test_round_trip(name: str, number: int) -> None:
-    """Every file that can be has an entry, which is read as it was written."""
+    """Scenario 57: every file that can be has an entry, which is read as it was written."""
     file = SinkFile(sink_uri(parse_url("s3a://b/t").child(name)), number, number)
 
     assert read(BatchWriter().add_all([file]).data()) == [file]

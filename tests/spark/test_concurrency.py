@@ -100,7 +100,8 @@ def test_write_inside_foreach_batch(spark: Any, table: Path, tmp_path: Path) -> 
     "spark", [pytest.param("cluster", marks=pytest.mark.cluster)], indirect=True
 )
 def test_speculation_with_both_attempts_finishing(spark: Any, table: Path, tmp_path: Path) -> None:
-    """Two attempts of a task run to their end on two workers; one of them is in the table."""
+    """Scenario 50: two attempts of a task run to their end on two workers; one of them is in the
+    table."""
     log = tmp_path / "attempts"
     log.mkdir()
 

@@ -35,7 +35,7 @@ def failing(frame: Any, attempts: int) -> Any:
 
 
 def test_failed_task_is_run_again(spark: Any, frame: Any, table: Path) -> None:
-    """What the first attempt wrote is not in the table, what the second wrote is."""
+    """Scenario 51: what the first attempt wrote is not in the table, what the second wrote is."""
     failing(frame, 1).write.partitionBy("p").parquet(str(table))
 
     assert sorted(row.id for row in spark.read.parquet(str(table)).collect()) == list(range(20))

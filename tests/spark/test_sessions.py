@@ -92,7 +92,7 @@ def test_options_get_sparks_prefix(attached: list[Any]) -> None:
 )
 def test_connect_builder_is_refused(options: dict[str, str]) -> None:
     """Spark Connect's client has no JVM, and the error says what to do instead."""
-    with pytest.raises(UnsupportedError, match=r"Spark Connect.*asynccommit\.open_job"):
+    with pytest.raises(UnsupportedError, match=r"Spark Connect.*register_data_source"):
         configure(Builder(**options))
 
 

@@ -98,7 +98,7 @@ def scala_range(values: Any) -> list[int]:
 
 @local
 def test_batch_numbers_are_reckoned_as_spark_does(spark: Any) -> None:
-    """Names, compactions, windows and derived intervals are those of Spark's class."""
+    """Scenario 57: names, compactions, windows and derived intervals are those of Spark's class."""
     theirs = spark_class(spark, "CompactibleFileStreamLog")
 
     for interval in (1, 2, 3, 10):
@@ -120,7 +120,8 @@ def test_batch_numbers_are_reckoned_as_spark_does(spark: Any) -> None:
 @local
 @pytest.mark.parametrize("retention", [None, 3_000_000_000])
 def test_log_is_the_same_to_the_byte(spark: Any, tmp_path: Path, retention: int | None) -> None:
-    """Twenty batches with compaction, retention and expiry leave the files that Spark leaves."""
+    """Scenario 57: Twenty batches with compaction, retention and expiry leave the files that Spark
+    leaves."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     theirs.mkdir()
     settings = SinkLogSettings(
@@ -208,7 +209,8 @@ def ids(spark: Any, table: Path) -> list[int]:
 
 
 def test_stock_sink_and_ours_continue_each_other(spark: Any, table: Path, tmp_path: Path) -> None:
-    """Stock, ours, stock again: a stock reader sees each listed row once, and no other."""
+    """Scenario 58: stock, ours, stock again: a stock reader sees each listed row once, and no
+    other."""
     log = BlockingLog(table, SinkLogSettings(interval=3))
     with conf(spark, {f"{LOG}compactInterval": "3"}):
         query = Stream(spark, tmp_path / "first", table).run(1, first=0)

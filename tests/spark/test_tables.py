@@ -106,7 +106,8 @@ def test_insert_overwrite_directory(spark: Any, frame: Any, table: Path) -> None
 def test_custom_partition_location(
     spark: Any, frame: Any, table: Path, name: str, tmp_path: Path
 ) -> None:
-    """A partition that lives elsewhere gets its files there, and no staging is left."""
+    """Scenario 59: a partition that lives elsewhere gets its files there, and no staging is left.
+    Scenario 59: a partition that lives elsewhere gets its files there, and no staging is left."""
     elsewhere = tmp_path / "else where%" / "p0"
     elsewhere.mkdir(parents=True)
     make(spark, frame, table, name)
@@ -122,7 +123,7 @@ def test_custom_partition_location(
 def test_overwrite_with_a_custom_location(
     spark: Any, frame: Any, table: Path, name: str, tmp_path: Path, mode: str
 ) -> None:
-    """Overwriting replaces the files of a partition that lives elsewhere."""
+    """Scenario 59: overwriting replaces the files of a partition that lives elsewhere."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     make(spark, frame, table, name)
@@ -147,7 +148,7 @@ def dynamic(frame: Any) -> Any:
 def test_dynamic_overwrite_replaces_the_partitions_it_writes(
     spark: Any, frame: Any, table: Path
 ) -> None:
-    """Other partitions stay, files in the touched ones go, and the marker is there."""
+    """Scenario 59: other partitions stay, files in the touched ones go, and the marker is there."""
     names = "'a b%' || (p % 2) as q"
     whole = frame.selectExpr("id", "p", names)
     whole.write.partitionBy("p", "q").parquet(str(table))
@@ -162,7 +163,7 @@ def test_dynamic_overwrite_replaces_the_partitions_it_writes(
 
 
 def test_dynamic_overwrite_of_nothing_touches_nothing(spark: Any, frame: Any, table: Path) -> None:
-    """An empty frame replaces no partition."""
+    """Scenario 59: an empty frame replaces no partition."""
     frame.write.partitionBy("p").parquet(str(table))
     before = visible(table)
     dynamic(frame.where("id < 0")).partitionBy("p").parquet(str(table))
@@ -172,7 +173,7 @@ def test_dynamic_overwrite_of_nothing_touches_nothing(spark: Any, frame: Any, ta
 
 
 def test_dynamic_overwrite_that_fails_loses_nothing(spark: Any, frame: Any, table: Path) -> None:
-    """A job that fails leaves every partition as it was."""
+    """Scenario 59: a job that fails leaves every partition as it was."""
     frame.write.partitionBy("p").parquet(str(table))
     before = visible(table)
     bad = frame.selectExpr("id", "p", "cast(assert_true(id < 0, 'boom') as string) as s")

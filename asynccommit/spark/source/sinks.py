@@ -1,0 +1,92 @@
+"""Where the bytes of one file go, as pyarrow wants it: to a local disk, or to a store."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from asynccommit.blocking_file import BlockingFile
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_GATHERED = 1 << 20
+"""Bytes that are handed to a store's writer at once: each time takes a hop to the engine."""
+
+
+class Sink(Protocol):
+    """A file that is being written."""
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        ...
+
+    def close(self) -> None:
+        """Finish the file. Raises ``OSError``, ``StoreError``."""
+        ...
+
+    def abort(self) -> None:
+        """Finish nothing. Raises ``StoreError``."""
+        ...
+
+
+class LocalSink(pa.OSFile):  # type: ignore[misc]  # Arrow has no types
+    """A file on this machine; the task's directory is removed when the task is aborted."""
+
+    def abort(self) -> None:
+        """See ``Sink.abort``."""
+        self.close()
+
+
+class StoreSink(io.RawIOBase):
+    """A file of a task on a store.
+
+    Args:
+        inner: takes what is written, block by block.
+    """
+
+    def __init__(self, inner: BlockingFile) -> None:
+        super().__init__()
+        self._inner = inner
+        self._gathered = bytearray()
+        self._length = 0
+
+    def writable(self) -> bool:
+        """Return that it can be written to."""
+        return True
+
+    def tell(self) -> int:
+        """See ``Sink.tell``."""
+        return self._length
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Take all of ``data``. Raises ``StoreError``."""
+        view = memoryview(data).cast("B")
+        self._gathered += view
+        self._length += len(view)
+        if len(self._gathered) >= _GATHERED:
+            self._hand_over()
+        return len(view)
+
+    def close(self) -> None:
+        """See ``Sink.close``."""
+        if not self.closed:
+            super().close()
+            self._hand_over()
+            self._inner.close()
+
+    def abort(self) -> None:
+        """See ``Sink.abort``."""
+        if not self.closed:
+            super().close()
+            self._inner.abort()
+
+    def _hand_over(self) -> None:
+        gathered, self._gathered = self._gathered, bytearray()
+        if gathered:
+            self._inner.write(gathered)
+
+    def __del__(self) -> None:
+        """Do nothing: who forgets a file has not said that it is whole."""
