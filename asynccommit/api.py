@@ -22,6 +22,7 @@ import anyio
 from asynccommit.commands import job_command
 from asynccommit.committers import Committer, mode_of, open_named
 from asynccommit.committers.opening import Opening
+from asynccommit.committers.uploads import UploadCommitter
 from asynccommit.errors import NotFoundError, OptionError
 from asynccommit.host import Host, this_host
 from asynccommit.job import Layout, TaskCommit
@@ -238,6 +239,7 @@ async def resume_job(
     async with open_committer(
         url, chosen[0], attempt=chosen[1], options=options, storage_options=storage_options
     ) as committer:
+        await _seek(committer)
         return await committer.resume_job(force=force, adopt=adopt, on_progress=on_progress)
 
 
@@ -259,6 +261,7 @@ async def rollback_job(
     async with open_committer(
         url, chosen[0], attempt=chosen[1], options=options, storage_options=storage_options
     ) as committer:
+        await _seek(committer)
         return await committer.rollback_job(force=force, on_progress=on_progress)
 
 
@@ -294,6 +297,12 @@ async def _chosen(
     if job_id is not None:
         return job_id, 0
     raise NotFoundError("resume", os.fspath(url), "no commit of a job is unfinished there")
+
+
+async def _seek(committer: Committer) -> None:
+    """Let a job of uploads be found that is of another committer than the store's usual one."""
+    if isinstance(committer, UploadCommitter):
+        await committer.seek()
 
 
 @asynccontextmanager

@@ -45,7 +45,7 @@ from asynccommit.stages.run import OnProgress, Phase
 from asynccommit.stages.setup import Other, refuse_repeating, to_settle
 from asynccommit.stages.uploads.cleanup import clean_up, clean_up_aborted
 from asynccommit.stages.uploads.load import load_sets
-from asynccommit.stages.uploads.others import find_statuses
+from asynccommit.stages.uploads.others import find_attempts, sought, store_of
 from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.preflight import preflight
 from asynccommit.stages.uploads.record import begin
@@ -117,14 +117,15 @@ class UploadCommitter:
     async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
         """Refuse now what could not be committed later; nothing of this job is made.
 
-        What other magic jobs' commits left that were cut short, as far as this machine can tell,
-        is refused, finished or undone, as ``options.on_unfinished`` says. Raises
+        What other jobs' commits left that were cut short, as far as this machine and the stores at
+        hand tell, is refused, finished or undone, as ``options.on_unfinished`` says. Raises
         ``UnfinishedError``, ``CommittedError`` for a job key that is done, and ``CommitError``.
         """
         run = self._run()
         async with commit_failures(run):
-            others = [s for s in await find_statuses(run) if s.job_id != self.layout.job_id]
-            for other in to_settle(run, [status for status in others if status.unfinished]):
+            others = await find_attempts(run, own=False)
+            unfinished = [(o.layout, o.status) for o in others if o.status.unfinished]
+            for other in to_settle(run, unfinished):
                 await self._settle_other(run, other)
                 if other.finishes and not is_replaced(run, mode, overwrite):
                     refuse_repeating(run, other)
@@ -307,6 +308,13 @@ class UploadCommitter:
                 raise CommittedError(self.layout.job_id, "job_stage_abort", (), text)
         return await self.abort_job("rolled back")
 
+    async def seek(self) -> None:
+        """Act for this job where it is, whichever committer's or user's. Raises ``CommitError``."""
+        run = self._run()
+        async with commit_failures(run):
+            self.layout = await sought(run)
+            self.pending = store_of(run, self.layout)
+
     async def job_status(self) -> JobStatus | None:
         """Return what is known of this job attempt, ``None`` if its commit has not begun.
 
@@ -318,10 +326,10 @@ class UploadCommitter:
             return None if standing is None else await status(run, standing)
 
     async def job_statuses(self) -> list[JobStatus]:
-        """Return what is known of every magic job under the destination; nothing is counted."""
+        """Return what is known of every job that can be seen from here; nothing is counted."""
         run = self._run()
         async with commit_failures(run):
-            return await find_statuses(run)
+            return [found.status for found in await find_attempts(run)]
 
     async def plan_job(
         self,
@@ -362,11 +370,11 @@ class UploadCommitter:
 
     async def _settle_other(self, run: UploadRun, other: Other) -> None:
         """Finish or undo the commit of another job under the same destination."""
-        layout = replace(
-            self.layout, job_id=other.layout.job_id, attempt=other.layout.attempt, commit=""
-        )
+        assert isinstance(other.layout, UploadLayout)
+        layout = replace(other.layout, commit="")
         with_it = self.options, self.host, self._counted, self._traffic, self._open_store
-        committer = UploadCommitter(self.store, layout, *with_it, pending=self.pending)
+        pending = store_of(run, layout)
+        committer = UploadCommitter(self.store, layout, *with_it, pending=pending)
         await (committer.resume_job() if other.resumes else committer.rollback_job())
         run.warn(f"job {layout.job_id}, which had been cut short, was settled first")
 

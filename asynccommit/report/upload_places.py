@@ -6,32 +6,28 @@ elsewhere; who looks for those has to say where, and which job.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
 
 from asynccommit.commands import STAGING
-from asynccommit.errors import (
-    DeniedError,
-    ManifestError,
-    NotFoundError,
-    OptionError,
-    PreconditionError,
-)
+from asynccommit.errors import NotFoundError, OptionError, PreconditionError
 from asynccommit.formats.magic_paths import MAGIC
-from asynccommit.formats.upload_record import MAX_RECORD_BYTES, decode_upload_record
+from asynccommit.formats.upload_record import MAX_RECORD_BYTES
 from asynccommit.job import OUTCOME, TEMPORARY
 from asynccommit.parallel import for_each, list_all
+from asynccommit.stages.uploads.others import (
+    attempts_in,
+    directories,
+    jobs_below,
+    name_of,
+    named_by,
+    record_of,
+)
 from asynccommit.stages.uploads.standing import is_closed
-from asynccommit.store import Info, Store
+from asynccommit.store import Store
 from asynccommit.upload_job import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.urls import Address
-
-L = TypeVar("L", bound=UploadLayout)
-
-STAGING_NAMES = ("directory", "partitioned")
-"""The names of staging committers in records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +53,7 @@ class Seen:
 
 async def find_uploads_jobs(store: Store, dest: Address) -> list[Seen]:
     """Return the job attempts of uploads below a destination. Raises ``StoreError``."""
-    layouts: list[UploadLayout] = []
-
-    async def look(job_id: str) -> None:
-        with suppress(OptionError):  # no name of ours
-            layouts.extend(await _attempts(store, MagicLayout(dest, job_id)))
-
-    names = [_name(info) for info in await _directories(store, dest.path)]
-    jobs = [name.removeprefix(MAGIC) for name in names if name.startswith(MAGIC)]
-    await for_each(jobs, look, workers=store.traits.workers)
-    if TEMPORARY in names:
-        layouts += await staging_layouts(store, dest, dest.child(TEMPORARY, STAGING))
-    return await _see_all(store, layouts)
+    return await _see_all(store, await jobs_below(store, dest))
 
 
 async def find_staged(store: Store, dest: Address, place: Address, job_id: str) -> list[Seen]:
@@ -80,24 +65,20 @@ async def find_staged(store: Store, dest: Address, place: Address, job_id: str) 
         place: what options call the path of staging: users' directories are in it.
         job_id: the job.
     """
-    return await _see_all(store, await staging_layouts(store, dest, place, job_id))
+    try:
+        jobs = await _of_users(store, dest, place, job_id)
+    except OptionError:  # no name of ours
+        return []
+    return await _see_all(store, jobs)
 
 
-async def staging_layouts(
-    store: Store, dest: Address, place: Address, job_id: str | None = None
+async def _of_users(
+    store: Store, dest: Address, place: Address, job_id: str
 ) -> list[StagingLayout]:
-    """Return the attempts of staging jobs whose pending sets are below ``place``."""
-    found: list[StagingLayout] = []
-
-    async def look(user: Info) -> None:
-        tmp = place.at(user.path)
-        names: Iterable[str] = [job_id] if job_id else map(_name, await _of_user(store, user))
-        for name in names:
-            with suppress(OptionError):  # no name of ours
-                found.extend(await _attempts(store, StagingLayout(dest, name, tmp=tmp)))
-
-    await for_each(await _directories(store, place.path), look, workers=store.traits.workers)
-    return found
+    return [
+        StagingLayout(dest, job_id, tmp=place.at(user.path))
+        for user in await directories(store, place.path)
+    ]
 
 
 async def see(store: Store, layout: UploadLayout) -> Seen | None:
@@ -113,13 +94,13 @@ async def see(store: Store, layout: UploadLayout) -> Seen | None:
         infos = await list_all(store, layout.attempt_dir)
     except (NotFoundError, PreconditionError):
         return None
-    names = {_name(info) for info in infos if not info.is_dir}
+    names = {name_of(info) for info in infos if not info.is_dir}
     record = await _record(store, layout) if _last(layout.record) in names else None
     sets = sum(layout.is_set(name) for name in names)
     closed = record is not None and is_closed(record)
     decided = any(name.removeprefix("_").startswith(OUTCOME) for name in names)
     return Seen(
-        _named_by(layout, record),
+        named_by(layout, record_of(layout, record)),
         sets=sets,
         begun=record is not None and not closed,
         ended=closed or (record is None and decided and not sets),
@@ -151,34 +132,16 @@ def upload_place_of(place: Address) -> Address | None:
     return None
 
 
-async def _see_all(store: Store, layouts: Iterable[UploadLayout]) -> list[Seen]:
+async def _see_all(store: Store, jobs: Sequence[UploadLayout]) -> list[Seen]:
     found: list[Seen] = []
 
-    async def look(layout: UploadLayout) -> None:
-        seen = await see(store, layout)
-        found.extend([] if seen is None else [seen])
+    async def look(job: UploadLayout) -> None:
+        for layout in await attempts_in(store, job):
+            seen = await see(store, layout)
+            found.extend([] if seen is None else [seen])
 
-    await for_each(list(layouts), look, workers=store.traits.workers)
+    await for_each(jobs, look, workers=store.traits.workers)
     return found
-
-
-async def _attempts(store: Store, layout: L) -> list[L]:
-    names = [_name(info) for info in await _directories(store, layout.attempts_dir)]
-    return [layout.of_attempt(int(name)) for name in sorted(names) if _is_attempt(name)]
-
-
-async def _of_user(store: Store, user: Info) -> list[Info]:
-    try:
-        return await _directories(store, user.path)
-    except DeniedError:
-        return []  # of another user, whose jobs are not ours to see
-
-
-async def _directories(store: Store, path: str) -> list[Info]:
-    try:
-        return [info for info in await list_all(store, path) if info.is_dir]
-    except (NotFoundError, PreconditionError):
-        return []
 
 
 async def _record(store: Store, layout: UploadLayout) -> bytes | None:
@@ -188,22 +151,8 @@ async def _record(store: Store, layout: UploadLayout) -> bytes | None:
         return None
 
 
-def _named_by(layout: UploadLayout, record: bytes | None) -> UploadLayout:
-    """Return the layout with the name of the staging committer that the commit began with."""
-    if record is not None and isinstance(layout, StagingLayout):
-        with suppress(ManifestError):
-            name = decode_upload_record(record, layout.record).committer
-            if name in STAGING_NAMES:
-                return replace(layout, committer=name)
-    return layout
-
-
 def _is_attempt(name: str) -> bool:
     return name.isascii() and name.isdigit() and len(name) <= 4
-
-
-def _name(info: Info) -> str:
-    return _last(info.path)
 
 
 def _last(path: str) -> str:

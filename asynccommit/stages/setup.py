@@ -48,10 +48,12 @@ async def others_to_settle(run: Run) -> list[Other]:
 
     Raises ``UnfinishedError`` if there are some and the options refuse them.
     """
-    return to_settle(run, [status for status, _ in await find_others(run) if status.unfinished])
+    others = [status for status, _ in await find_others(run) if status.unfinished]
+    dest = run.layout.dest
+    return to_settle(run, [(Layout(dest, one.job_id, one.attempt), one) for one in others])
 
 
-def to_settle(run: Run, found: Sequence[JobStatus]) -> list[Other]:
+def to_settle(run: Run, found: Sequence[tuple[Layout, JobStatus]]) -> list[Other]:
     """Return what the options say about unfinished commits of other jobs.
 
     Raises ``UnfinishedError`` if there are some and the options refuse them.
@@ -59,17 +61,17 @@ def to_settle(run: Run, found: Sequence[JobStatus]) -> list[Other]:
     if not found:
         return []
     if run.options.on_unfinished is OnUnfinished.REFUSE:
-        ids = [status.job_id for status in found]
+        ids = [status.job_id for _, status in found]
         raise UnfinishedError(run.layout.job_id, "job_stage_setup", ids, _refusal(run, found))
-    return [_other(run, status) for status in found]
+    return [_other(run, layout, status) for layout, status in found]
 
 
-def _other(run: Run, status: JobStatus) -> Other:
+def _other(run: Run, layout: Layout, status: JobStatus) -> Other:
     """Return what is to be done about a commit; what is decided is done."""
     committed, undone = status.state is State.COMMITTED, status.state is State.ROLLING_BACK
     forward = run.options.on_unfinished is OnUnfinished.RESUME and not undone
     return Other(
-        layout=Layout(run.layout.dest, status.job_id, status.attempt),
+        layout=layout,
         resumes=committed or undone or forward,
         finishes=committed or forward,
         key=status.key,
@@ -91,18 +93,18 @@ def refuse_repeating(run: Run, other: Other) -> None:
     raise CommittedError(run.layout.job_id, "job_stage_setup", (), text)
 
 
-def _refusal(run: Run, found: Sequence[JobStatus]) -> str:
+def _refusal(run: Run, found: Sequence[tuple[Layout, JobStatus]]) -> str:
     dest = run.layout.dest
     lines = [f"{_count(found)} under {dest} cut short, so nothing was written"]
-    for status in found[:_NAMED]:
-        lines += _remedies(Layout(dest, status.job_id, status.attempt), status)
+    for layout, status in found[:_NAMED]:
+        lines += _remedies(layout, status)
     if found[_NAMED:]:
         lines.append(f"  and {len(found) - _NAMED} more: {command('status', dest)}")
     lines.append("  or set asynccommit.on.unfinished to resume or rollback, and run this job again")
     return "\n".join(lines)
 
 
-def _count(found: Sequence[JobStatus]) -> str:
+def _count(found: Sequence[object]) -> str:
     return "a commit was" if len(found) == 1 else f"{len(found)} commits were"
 
 

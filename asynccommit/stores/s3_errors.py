@@ -134,8 +134,8 @@ _PERMISSIONS = {
 }
 _MAY_REPLACE = frozenset({"put", "put_marker", "complete_upload", "copy"})
 _CONDITIONS = (
-    "if the bucket's policy demands conditional writes (s3:if-none-match), nothing that may "
-    "replace an object is let through: choose a mode that never replaces"
+    "if the bucket's policy demands conditional writes (s3:if-none-match), let it spare the places "
+    "of jobs, __magic_job-* and _temporary: there they write without conditions"
 )
 OTHERS = "another file is there than the one to replace, or none: has another writer been here?"
 """What it means that the etag of a condition is not there."""

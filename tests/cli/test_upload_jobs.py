@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit import open_task
+from asynccommit import open_task, sync
 from asynccommit.api import open_committer
 from asynccommit.cli import main
 from asynccommit.emulators.plugin import MakeProxyThread, s3_proxy_thread
@@ -202,6 +202,24 @@ def test_commit_that_was_cut_short_is_resumed(
         assert bench.run("resume") == 0
     else:
         assert bench.paste(job["resume"]["command"]) == 0
+    assert bench.left() == (DONE, 0)
+
+
+@pytest.mark.parametrize(
+    "committer, job_id", [("magic", None), ("directory", None), ("partitioned", JOB)]
+)
+def test_functions_find_the_job_too(
+    bench: Bench, s3_proxy_thread: MakeProxyThread, committer: str, job_id: str | None
+) -> None:
+    """Whoever undoes or finishes it in a program has to know neither its id nor its committer."""
+    given: dict[str, Any] = {"storage_options": options(bench.server)}
+    bench.leave(committer=committer)
+    bench.cut(s3_proxy_thread, committer=committer)
+    assert sync.rollback_job(bench.url, job_id, **given).files == 2
+    assert bench.left() == ([], 0)
+    bench.leave(committer=committer)
+    bench.cut(s3_proxy_thread, committer=committer)
+    assert sync.resume_job(bench.url, job_id, **given).files == 3
     assert bench.left() == (DONE, 0)
 
 

@@ -6,11 +6,13 @@ Which tests have the others is in ``tests/test_scenarios.py``.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from asynccommit.commands import job_command
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -33,6 +35,7 @@ from asynccommit.stores.local import LocalStore
 from asynccommit.upload_options import UploadOptions
 from tests.support.faults import Fault, Faults
 from tests.support.upload_jobs import (
+    BESIDE,
     JOB,
     OTHER,
     ROOT,
@@ -628,20 +631,39 @@ async def test_a_commit_of_another_attempt() -> None:
         await job.commit_job([task])
 
 
+STAGED = replace(PLAIN, committer="directory")
+BESIDE_IT = replace(STAGED, tmp=BESIDE)
+
+
+@pytest.mark.parametrize(
+    "cut,following",
+    [
+        (PLAIN, PLAIN),
+        (PLAIN, STAGED),
+        (STAGED, replace(STAGED, committer="partitioned")),
+        (replace(STAGED, committer="partitioned"), STAGED),
+        (BESIDE_IT, PLAIN),
+        (BESIDE_IT, BESIDE_IT),
+    ],
+    ids=["magic", "magic-staging", "staging", "partitioned", "beside-magic", "beside"],
+)
 @pytest.mark.parametrize("settle", [OnUnfinished.RESUME, OnUnfinished.ROLLBACK, None])
-async def test_the_next_job(settle: OnUnfinished | None) -> None:
+async def test_the_next_job(
+    settle: OnUnfinished | None, cut: Scenario, following: Scenario
+) -> None:
     """A commit that was cut short, as this machine can tell, is settled by the next job's setup."""
-    world, tasks = alone(PLAIN)
-    first = committer(world, PLAIN, Faults(Fault("complete_upload", DeniedError, "p=2/d")))
+    world, tasks = alone(cut)
+    first = committer(world, cut, Faults(Fault("complete_upload", DeniedError, "p=2/d")))
     first.host = replace(first.host, process="dead", is_running=lambda _: False)
     with pytest.raises(CommitError):
         await first.commit_job(tasks)
     options: dict[str, Any] = {} if settle is None else {"on_unfinished": settle}
-    job = committer(world, PLAIN, job_id=OTHER, **options)
+    job = committer(world, following, job_id=OTHER, **options)
     job.host = replace(job.host, process="alive", is_running=lambda _: False)
     assert [s.state for s in await job.job_statuses()] == [State.STOPPED]
     if settle is None:
-        with pytest.raises(UnfinishedError):
+        told = re.escape(job_command("resume", first.layout))
+        with pytest.raises(UnfinishedError, match=f"finish it: {told}\n"):
             await job.check_job()
     elif settle is OnUnfinished.ROLLBACK:
         await job.check_job()
@@ -680,10 +702,15 @@ async def test_a_job_that_another_would_replace(mode: Mode) -> None:
     assert report.files == 1
 
 
-async def test_two_jobs_replace_at_once() -> None:
+@pytest.mark.parametrize(
+    "mine,theirs",
+    [(PLAIN, PLAIN), (STAGED, STAGED), (BESIDE_IT, BESIDE_IT), (PLAIN, BESIDE_IT)],
+    ids=["magic", "staging", "beside", "magic-beside"],
+)
+async def test_two_jobs_replace_at_once(mine: Scenario, theirs: Scenario) -> None:
     """Of two that begin to replace one place at the same time none deletes the other's files."""
-    world, tasks = alone(PLAIN)
-    other = Scenario("other", ({"p=1/other": "other"},))
+    world, tasks = alone(mine)
+    other = replace(theirs, name="other", tasks=({"p=1/other": "other"},))
     others = run_tasks(world, other, OTHER)
     dies = Faults(Fault("complete_upload", DeniedError, f"{ROOT}/"))
 
@@ -692,9 +719,9 @@ async def test_two_jobs_replace_at_once() -> None:
             job = committer(world, other, dies, job_id=OTHER)
             await job.commit_job(others, mode=Mode.REPLACE_TABLE)
 
-    meanwhile = Before("put", PLAIN.layout().record, begin)
+    meanwhile = Before("put", mine.layout().record, begin)
     with pytest.raises(CommitError, match=f"job {OTHER}, whose commit is not finished"):
-        await committer(world, PLAIN, meanwhile).commit_job(tasks, mode=Mode.REPLACE_TABLE)
+        await committer(world, mine, meanwhile).commit_job(tasks, mode=Mode.REPLACE_TABLE)
 
-    assert PLAIN.layout().record not in world.state().files
+    assert mine.layout().record not in world.state().files
     assert (await committer(world, other, job_id=OTHER).resume_job()).files == 1

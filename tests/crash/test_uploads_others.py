@@ -27,6 +27,7 @@ from asynccommit.sim.loop import run_virtual
 from tests.crash.test_uploads_points import until_death
 from tests.support.faults import Fault, Faults
 from tests.support.upload_jobs import (
+    BESIDE,
     JOB,
     OTHER,
     ROOT,
@@ -378,6 +379,35 @@ def test_a_whole_commit_while_another_prepares(mode: Mode) -> None:
             if both and (mode is Mode.FAIL or left not in (0, 8)):
                 bad.append(request)
         return bad
+
+    assert run_virtual(run()) == []
+
+
+@pytest.mark.parametrize("tmp", [BESIDE, "/tmp/alice"])
+def test_a_staging_job_that_dies_and_another(tmp: str) -> None:
+    """Of two that replace the table all of one stays, wherever the first one dies."""
+    mine = Scenario("mine", ({"p=1/x": "A", "a": "A"},), mode=Mode.REPLACE_TABLE)
+    mine = replace(mine, committer="directory", tmp=tmp, options={"delete_target_files": True})
+    other = replace(mine, name="other", tasks=({"p=1/x": "B", "b": "B"},), committer="partitioned")
+
+    async def run() -> list[int]:
+        base = World.new()
+        base.place(f"{ROOT}/old", "old")
+        tasks, theirs = run_tasks(base, mine), run_tasks(base, other, OTHER)
+        probe = driver(base.copy(), mine, "probe")
+        await commit(mine, probe, tasks)
+        torn = []
+        for write in range(1, len(probe.process.writes) + 1):
+            world = base.copy()
+            who = driver(world, mine, "dies", crash=Crash(write, When.AFTER))
+            await until_death(who, commit(mine, who, tasks))
+            await told(commit(other, driver(world, other, "other", job_id=OTHER), theirs))
+            await told(driver(world, mine, "resumes").job.resume_job())
+            own = f"{ROOT}/_"
+            there = {path: text for path, text in seen(world).items() if not path.startswith(own)}
+            if there not in [{p: t.encode() for p, t in s.files.items()} for s in (mine, other)]:
+                torn.append(write)
+        return torn
 
     assert run_virtual(run()) == []
 

@@ -40,6 +40,8 @@ DEST = Address("s3", BUCKET, "/out/t")
 ROOT = DEST.path
 JOB = "0123abcd-0000-4000-8000-000000000001"
 OTHER = "0123abcd-0000-4000-8000-000000000002"
+BESIDE = f"{ROOT}/_temporary/staging/alice"
+"""Where staging jobs have their own files if options say nothing."""
 SMALLEST = 4
 """Bytes of a part at least."""
 
@@ -62,6 +64,7 @@ class Scenario:
         tokens: whether its uploads bear them; Hadoop's tasks give none.
         killed: what a killed task attempt has begun to write, and an intent names.
         hadoop: the same of Hadoop's, which ``.pending`` files name.
+        tmp: where a staging job has its own files, with the user's name.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Scenario:
     tokens: bool = True
     killed: Mapping[str, str] = field(default_factory=dict)
     hadoop: Mapping[str, str] = field(default_factory=dict)
+    tmp: str = "/tmp/alice"
 
     def __str__(self) -> str:
         return self.name
@@ -103,7 +107,7 @@ class Scenario:
         """Return where the job is."""
         if self.committer == "magic":
             return MagicLayout(DEST, job_id)
-        tmp = Address("s3", BUCKET, "/tmp/alice")
+        tmp = Address("s3", BUCKET, self.tmp)
         return StagingLayout(DEST, job_id, committer=self.committer, tmp=tmp)
 
 

@@ -94,7 +94,7 @@ async def check_mode(
 
 
 async def refuse_others(run: UploadRun, plan: UploadPlan) -> None:
-    """Refuse to replace or overwrite what another magic job's unfinished commit touches.
+    """Refuse to replace or overwrite what another job's unfinished commit touches.
 
     One that replaces what is there deletes it by its etag, in the end: of the same bytes that is
     also that of a file which is written over it meanwhile. Raises ``PreconditionError`` that names

@@ -95,6 +95,7 @@ def _record(
             **{name: getattr(options, name) for name in KEPT},
             "places": places_text(run, loaded.parents | set(plan.targets)),
             "targets": places_text(run, plan.targets),
+            "destination": layout.dest.encode(),
         },
         made_destination=made_destination,
     )

@@ -65,7 +65,7 @@ def test_copies_that_a_rollback_has_kept(name: str) -> None:
 def test_a_place_that_a_later_job_has_left_empty(after: str) -> None:
     """What another job has replaced since does not come back by a rollback; the copy stays."""
     mine = replace(OVER, committer="directory")
-    later = Scenario("later", ({"m": "m"},), mode=Mode.REPLACE_TABLE, committer="directory")
+    later = Scenario("later", ({"m": "m"},), mode=Mode.REPLACE_TABLE)  # it does not see the other
 
     async def run() -> tuple[list[str], Sequence[str], Sequence[str]]:
         world = World.new()
