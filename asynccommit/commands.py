@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from asynccommit.file_job import FileLayout
 from asynccommit.job import TEMPORARY, Layout
 from asynccommit.upload_job import StagingLayout
 from asynccommit.upload_options import NAME, STAGING_PATH
@@ -11,6 +12,9 @@ from asynccommit.urls import Address
 
 STAGING = "staging"
 """What stands in ``_temporary`` for the pending sets of all staging jobs of a destination."""
+
+_BEFORE_RECORDS = ("commit", "abort")
+"""Verbs for jobs of which no record says yet whose they are."""
 
 
 def command(verb: str, dest: Address, *flags: str) -> str:
@@ -24,6 +28,8 @@ def job_command(verb: str, layout: Layout, *flags: str) -> str:
     named = ["--job-id", layout.job_id]
     if layout.attempt:
         named += ["--attempt", str(layout.attempt)]
+    if isinstance(layout, FileLayout) and verb in _BEFORE_RECORDS and "--rollback" not in flags:
+        named += ["--committer", "file_v1"]
     return command(verb, layout.dest, *named, *flags, *_options(layout))
 
 

@@ -18,13 +18,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import ClassVar, Self
 
+from asynccommit.errors import OptionError
 from asynccommit.job import TEMPORARY, Layout, check_name
 
 _JOB = re.compile(r"job_(.+_[0-9]+)", re.DOTALL)
 _TASK = re.compile(r"task_(.+_[0-9]+)_[a-z]_[0-9]+", re.ASCII)
-_ATTEMPT = re.compile(r"attempt_(.+_[0-9]+)_[a-z]_[0-9]+_[0-9]+", re.ASCII)
+_ATTEMPT = re.compile(r"attempt_(.+_[0-9]+)_[a-z]_[0-9]+_[0-9]+(?:\.replaced)?", re.ASCII)
+_UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 CLASS = "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter"
 RECORDED = "layout"
@@ -42,7 +45,18 @@ class FileLayout(Layout):
     def run_id(self) -> str:
         """What the ids of the job's tasks begin with, after ``task_`` or ``attempt_``."""
         known = _JOB.fullmatch(self.job_id)
-        return known[1] if known else f"{self.plain_id}_0000"
+        return known[1] if known else f"{self._unique_id}_0000"
+
+    @property
+    def _unique_id(self) -> str:
+        """The letters and digits of the job id, which differ if two ids do: tasks are told by it.
+
+        Of ``load-2026-1-11`` and ``load-2026-11-1`` they alone would be the same.
+        """
+        if self.plain_id == self.job_id or _UUID.fullmatch(self.job_id):
+            return self.plain_id
+        whole = self.job_id.encode("utf-8", "surrogatepass")
+        return f"{self.plain_id}x{blake2b(whole, digest_size=8).hexdigest()}"
 
     @property
     def sources_dir(self) -> str:
@@ -62,11 +76,22 @@ class FileLayout(Layout):
     @property
     def setup_dirs(self) -> tuple[str, ...]:
         """See ``Layout.setup_dirs``."""
-        return (self.sources_dir, self.attempt_dir)
+        return (self.attempt_dir, self.sources_dir)
 
     def committed(self, task_id: str) -> str:
-        """Where a committed task of version 1 has its files."""
+        """Where a committed task of version 1 has its files.
+
+        Raises ``OptionError`` for what is no task of this job: others would be in its way.
+        """
+        if not self.has_committed(task_id):
+            raise OptionError(_not_own("task", task_id, self.ids(0)[0]))
         return f"{self.sources_dir}/{check_name('the task id', task_id)}"
+
+    def task_attempt_dir(self, attempt_id: str) -> str:
+        """See ``Layout.task_attempt_dir``; raises ``OptionError`` as ``committed`` does."""
+        if not self.has_attempt(attempt_id):
+            raise OptionError(_not_own("task attempt", attempt_id, self.ids(0)[1]))
+        return Layout.task_attempt_dir(self, attempt_id)
 
     def fenced(self, tasks: Iterable[str]) -> tuple[str, ...]:
         """See ``Layout.fenced``."""
@@ -96,6 +121,26 @@ class FileLayout(Layout):
         return self
 
 
+def refuse_number(job_id: str) -> None:
+    """Refuse a job id that names a directory of application attempts, which jobs share.
+
+    What belongs to a job of FileOutputCommitter there would be published, or deleted, with it.
+
+    Raises:
+        OptionError: it is such a number.
+    """
+    if is_number(job_id):
+        raise OptionError(
+            f"the job id {job_id!r} is a directory's name that jobs of FileOutputCommitter share: "
+            f"choose another, as 'job-{job_id}'"
+        )
+
+
+def is_number(name: str) -> bool:
+    """Whether a directory below ``_temporary`` is of an application attempt, of all jobs."""
+    return name.isascii() and name.isdigit() and len(name) <= 4 and str(int(name)) == name
+
+
 def job_of_task(name: str) -> str | None:
     """Return the job of which ``name`` is a task or a task attempt, ``None`` if it is neither."""
     found = _run_id(_TASK, name) or _run_id(_ATTEMPT, name)
@@ -114,3 +159,7 @@ def recorded(layout: Layout, options: Mapping[str, object]) -> Layout:
 def _run_id(pattern: re.Pattern[str], name: str) -> str | None:
     found = pattern.fullmatch(name)
     return found[1] if found else None
+
+
+def _not_own(what: str, name: str, like: str) -> str:
+    return f"the {what} id {name!r} is none of this job: give one as {like}"

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from asynccommit.commands import command, job_command, quoted
+from asynccommit.file_job import FileLayout
 from asynccommit.job import Layout
 from asynccommit.options import Options
 from asynccommit.upload_job import MagicLayout, StagingLayout
@@ -22,6 +23,16 @@ def test_a_job_is_named() -> None:
     assert job_command("abort", Layout(dest, "j", 2), "--rollback") == (
         f"asynccommit abort {dest} --job-id j --attempt 2 --rollback"
     )
+
+
+def test_jobs_of_file_output_committer() -> None:
+    """Until a record says whose a job is, the command has to; afterwards it need not."""
+    layout = FileLayout(Address("file", "", "/t"), "job_1_0001")
+
+    assert "--committer file_v1" in job_command("commit", layout, "--dry-run")
+    assert "--committer file_v1" in job_command("abort", layout)
+    assert "--committer" not in job_command("abort", layout, "--rollback")
+    assert "--committer" not in job_command("resume", layout)
 
 
 @pytest.mark.parametrize("tmp", ["s3://b/tmp dir/alice", "file:/tmp/alice", "s3://b/alice"])

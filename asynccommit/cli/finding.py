@@ -85,10 +85,23 @@ def find(
     except NothingThereError:
         if job_id is None:
             raise
+        if not meant.classic and any(_is_classic(job, job_id) for job in found):
+            raise NothingThereError(_classic(job_id, dest)) from None
         return FoundJob((FileLayout if meant.classic else Layout)(dest, job_id, attempt or 0))
     state = "its commit has begun" if job.begun else f"{count_of(job.manifests, 'task')} committed"
     output.note(f"found job {job.name}: {state}")
     return job
+
+
+def _is_classic(job: FoundJob, job_id: str) -> bool:
+    return job.classic and job.layout.job_id == job_id
+
+
+def _classic(job_id: str, dest: Address) -> str:
+    return (
+        f"job {job_id} under {dest} is of FileOutputCommitter, and its commit has not begun: "
+        "commit or abort it with --committer file_v1"
+    )
 
 
 def _example(meant: Meant, jobs: Sequence[FoundJob]) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import ClassVar, Self
 
+import anyio
+
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.committers.opening import Opening
 from asynccommit.errors import (
@@ -26,10 +28,12 @@ from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Options
 from asynccommit.parallel import is_there, remove_tree
+from asynccommit.stages.cleanup import begun_attempts
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.load_tasks import listing_digest, load_tasks, refuse_reserved
+from asynccommit.stages.record import refuse_other_attempts
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import Found, scan_task_attempt
 from asynccommit.store import Store
@@ -87,6 +91,14 @@ class FileV1Committer(ManifestCommitter):
             open_store=opening.open_store,
         )
 
+    async def see_setup(self) -> None:
+        """Look for what another's setup of the job has made, Hadoop's or ours.
+
+        Raises ``NotFoundError``.
+        """
+        if not await is_there(self.store, self.layout.attempt_dir):
+            await super().see_setup()
+
     async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
         """Rename the directory of a task attempt to that of the committed task.
 
@@ -95,6 +107,7 @@ class FileV1Committer(ManifestCommitter):
         was made when the attempt was set up, and Hadoop takes it for a task without output.
         """
         run = self._run()
+        self.layout.committed(task_id)  # raises for what is no task of this job
         base = self.layout.task_attempt_dir(attempt_id)
         async with commit_failures(run):
             with run.timed("task_stage_commit"):
@@ -123,12 +136,14 @@ class FileV1Committer(ManifestCommitter):
         Returns its commit message, to be handed to the job commit. It names no task attempt, since
         nothing on the store does.
 
-        Raises ``CommitError`` if no earlier attempt has committed it: then it has to be run again.
+        Raises ``CommitError`` if no earlier attempt has committed it: then it has to be run again;
+        or if a commit of one has begun, which may need the files.
         Hadoop looks into the attempt before this one only, and goes on without the data.
         """
         run = self._run()
         async with commit_failures(run):
             with run.timed("task_stage_recover"):
+                refuse_other_attempts(run, await begun_attempts(run))
                 place = await self._earlier(run, task_id)
                 found = await self._scan(run, place)
                 if place != self.layout.committed(task_id):
@@ -144,16 +159,21 @@ class FileV1Committer(ManifestCommitter):
         try:
             await run.store.rename(source, dest)
         except ExistsError:
-            aside = f"{source}.replaced"
-            await run.store.rename(dest, aside)
-            try:
-                await run.store.rename(source, dest)
-            except Exception:
-                with suppress(ExistsError, NotFoundError):
-                    await run.store.rename(aside, dest)
-                raise
-            await remove_tree(run.store, aside)
+            await self._replace(run, source, dest)
         await make_durable(run, self.layout.sources_dir)
+
+    async def _replace(self, run: Run, source: str, dest: str) -> None:
+        """Let an attempt take another's place, unless a job commit has read that meanwhile."""
+        aside = f"{source}.replaced"
+        await run.store.rename(dest, aside)
+        try:
+            await self._refuse_late(run)
+            await run.store.rename(source, dest)
+        except BaseException:
+            with anyio.CancelScope(shield=True), suppress(ExistsError, NotFoundError):
+                await run.store.rename(aside, dest)
+            raise
+        await remove_tree(run.store, aside)
 
     async def _refuse_late(self, run: Run) -> None:
         """Refuse a task of a job whose commit has begun: what it replaces may be moving."""

@@ -26,10 +26,12 @@ from asynccommit.job import TaskCommit
 from asynccommit.options import Mode
 from asynccommit.parallel import remove_tree
 from asynccommit.results import AbortReport, JobReport
+from asynccommit.stages.cleanup import begun_attempts
 from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.load_tasks import load_tasks
 from asynccommit.stages.publish import publish
+from asynccommit.stages.record import refuse_other_attempts
 from asynccommit.stages.run import OnProgress, Run
 from asynccommit.stages.scan import Found
 
@@ -118,6 +120,7 @@ class FileV2Committer(FileV1Committer):
         run = self._run()
         async with commit_failures(run):
             with run.timed("task_stage_recover"):
+                refuse_other_attempts(run, await begun_attempts(run))
                 try:
                     place = await self._earlier(run, task_id)
                 except NotFoundError:

@@ -84,6 +84,10 @@ class _Places:
         return f"{self.written}.buckets"
 
     @property
+    def discarded(self) -> str:
+        return f"{self.written}.discarded"
+
+    @property
     def task(self) -> str:
         return task_temporary_path(self.final)
 
@@ -121,7 +125,7 @@ async def publish(
         done = await _add_from(store, places, resumed=True)
     else:
         done = await _publish(store, places, reading, replaces)
-    for directory in (places.buckets, places.task):
+    for directory in (places.buckets, places.task, places.discarded):
         await _drop(store, directory)
     return done
 
@@ -146,7 +150,12 @@ async def discard(store: Store, path: str) -> None:
     if await is_there(store, places.taken) and await is_there(store, places.backup):
         await _refuse_foreign(store, places)
     await _restore(store, places)
-    for directory in (places.written, places.taken, places.buckets, places.task):
+    await _drop(store, places.discarded)
+    for directory in (places.written, places.taken):
+        with suppress(NotFoundError):  # in one step: of a half no later run shall publish the rest
+            await _move(store, directory, places.discarded)
+            await _drop(store, places.discarded)
+    for directory in (places.buckets, places.task):
         await _drop(store, directory)
 
 

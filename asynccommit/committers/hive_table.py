@@ -163,7 +163,9 @@ async def _look_at(store: Store, directory: str, reading: Reading, found: Found)
     found.temporary += temporary
     found.passed += [info.path for info in entries if info.is_dir and not is_hidden(_name(info))]
     if reading.partitions and len(temporary) == len(entries):
-        found.empty.append(directory)
+        # Of a transactional table an empty base_5 says that what came before does not count.
+        if "=" in directory.rpartition("/")[2]:
+            found.empty.append(directory)
         return
     files = sorted(
         info for info in entries if info.kind is Kind.FILE and not is_hidden(_name(info))
@@ -206,6 +208,7 @@ def _choose(group: list[Info], reading: Reading, found: Found) -> tuple[Info, ..
     try:
         if not reading.force:
             _refuse_foreign(by_name, reading.rules)
+            _refuse_same(by_name, reading.rules)
         attempts = [Attempt(name, info.size) for name, info in by_name.items()]
         winner = by_name[winner_of(attempts, reading.rules).name]
     except ManifestError as error:
@@ -225,6 +228,24 @@ def _refuse_foreign(names: Iterable[str], rules: Rules) -> None:
                 f"is no name as Hive gives, and would be taken for an attempt of task {parsed.id}; "
                 "--force does it all the same",
             )
+
+
+def _refuse_same(names: Iterable[str], rules: Rules) -> None:
+    """Refuse two files of one attempt: that writes one, so they are of different statements.
+
+    A second INSERT with another compression finds its name free, and so makes no copy.
+    """
+    seen: dict[int, str] = {}
+    for name in names:
+        parsed = parse_name(name, rules)
+        number = -1 if parsed is None else parsed.number
+        if number in seen:
+            raise ManifestError(
+                name,
+                f"is of the same attempt as {seen[number]}, and so of another statement; "
+                "--force does it all the same",
+            )
+        seen[number] = name
 
 
 async def _fill(store: Store, files: list[Info], reading: Reading, found: Found) -> None:

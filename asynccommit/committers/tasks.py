@@ -9,6 +9,7 @@ from typing import Self
 from asynccommit.committers.opening import Opening
 from asynccommit.committers.work import StoreWork, Work
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, UnsupportedError
+from asynccommit.file_job import refuse_number
 from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Options
@@ -41,6 +42,7 @@ class TaskSide:
             another one; without it no commit begins.
 
     Raises:
+        OptionError: the job id is a number, which is the name of a directory that jobs share.
         UnsupportedError: the store has no atomic rename, or no writes that never replace.
     """
 
@@ -64,6 +66,7 @@ class TaskSide:
                 f"{store.traits.name} cannot write a file only if there is none, which the commit "
                 "record needs: two commits of one job could run at once"
             )
+        refuse_number(layout.job_id)
         self.store = store
         self.layout = layout
         self.options = options
@@ -101,7 +104,7 @@ class TaskSide:
         path = self.layout.task_attempt_dir(attempt_id)
         async with commit_failures(run):
             with run.timed("task_stage_setup"):
-                await self.store.head(self.layout.committed_dir)  # of a job that has not ended
+                await self.see_setup()  # the job has not ended
                 await refuse_existing(run, path, "task attempt")
                 await self.store.mkdir(path)
         return path

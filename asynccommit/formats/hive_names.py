@@ -22,6 +22,7 @@ _TEMP, _TASK_TEMP = "_tmp.", "_task_tmp."
 _DIGITS = re.compile("[0-9]+")
 _COPY = re.compile(r"_copy_(?:[0-9]{1,6}|[0-9a-fA-F]{16})(?=\.|\Z)")
 _COPY_DIGITS = 6
+_WIDTH = 6  # digits of a task: with 2026_01.csv and 2026_02.csv somebody means months
 _LINE_ENDS = re.compile("[\n\r\x85\u2028\u2029]")  # no "." of a Java expression matches one
 _SPARKS = re.compile("part-[0-9]+-")
 _BEFORE = re.compile(r"(?:tmp_|attempt_[0-9]{1,20}_[0-9]{1,10}_[mr]_)?\Z")
@@ -79,8 +80,8 @@ class HiveName(NamedTuple):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether Hive gives no such name: the id is found somewhere in the middle of it."""
-        return _BEFORE.match(self.before) is None
+        """Whether Hive gives no such name: the number is in the middle of it, or not as wide."""
+        return _BEFORE.match(self.before) is None or len(self.task) != _WIDTH
 
     def of_task(self, task: int) -> str:
         """Return the name with another task, as wide as this one at least."""

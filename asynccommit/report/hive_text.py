@@ -27,7 +27,7 @@ def hive_dedup(dest: Address, done: Dedup) -> RenderableType:
     lines = list(_plan(done) if done.dry_run else _done(done))
     lines += _reasons("conflict", found.conflicts)
     if found.passed:
-        lines += _named("passed over, not as deep as the partitions or deeper", found.passed)
+        lines += _named("passed over, not as deep as --partitions says, or deeper", found.passed)
     if len(lines) == 0:
         lines = ["nothing to do"]
     if done.dry_run and _changes(done):

@@ -7,12 +7,18 @@ the task's directory is known to be the job's, all of it; it is looked at once m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
 
 from asynccommit.errors import ExistsError, NotFoundError
 from asynccommit.parallel import for_each, list_if_there
+from asynccommit.stages.fingerprints import fingerprint
 from asynccommit.stages.plan import Plan, above, leaves
 from asynccommit.stages.run import Run
+from asynccommit.stages.whole import with_etags
+from asynccommit.store import Info
 
 _WORTH = 2
 """Files for each directory below which moving a directory saves nothing: it is listed again."""
@@ -46,7 +52,7 @@ async def carry(run: Run, plan: Plan) -> None:
 
         async def move(item: tuple[str, _Tree]) -> None:
             dest, tree = item
-            if await _move(run, tree, dest):
+            if await _move(run, plan, tree, dest):
                 plan.carried.update(tree.sources)
                 cut = len(tree.source)
                 plan.came.update({dest + path[cut:] for path in tree.sources})
@@ -88,8 +94,8 @@ def _top(path: str, missing: set[str]) -> str | None:
     return top
 
 
-async def _move(run: Run, tree: _Tree, dest: str) -> bool:
-    if not await _is_as_planned(run, tree):
+async def _move(run: Run, plan: Plan, tree: _Tree, dest: str) -> bool:
+    if not await _is_as_planned(run, plan, tree):
         return False
     run.check_lease()
     try:
@@ -99,15 +105,23 @@ async def _move(run: Run, tree: _Tree, dest: str) -> bool:
     return True
 
 
-async def _is_as_planned(run: Run, tree: _Tree) -> bool:
-    """Whether nothing has come to a task's directory since it was read."""
+async def _is_as_planned(run: Run, plan: Plan, tree: _Tree) -> bool:
+    """Whether a task's directory holds the files that were read, and no others."""
     pending, seen = [tree.source], 0
     while pending:
         path = pending.pop()
         listing = await list_if_there(run.store, path)
         inside = [info.path for info in listing if info.is_dir]
-        if len(listing) - len(inside) != tree.sources.get(path, 0):
+        files = await with_etags(run, [info for info in listing if not info.is_dir])
+        if len(files) != tree.sources.get(path, 0):
+            return False
+        if _print_of(files) != plan.loaded.contents.get(path, 0):
             return False
         seen += path in tree.sources
         pending += inside
     return seen == len(tree.sources)
+
+
+def _print_of(files: Iterable[Info]) -> int:
+    """Return one fingerprint of files in any order, as ``Loaded.contents`` has it."""
+    return reduce(xor, (fingerprint((info.path, info.size, info.etag)) for info in files), 0)

@@ -49,9 +49,10 @@ class Loaded:
         rescanned: task attempts whose directory was read for want of their manifest.
         digests: digest of each manifest's bytes by task id, for the commit record.
         vouched: whether the tasks' own messages say what they have committed.
-        manifests: path -> etag of those that were read.
+        manifests: path -> etag of those that were read; of tasks' directories, where those count.
         longest: letters of the longest path.
         counts: source directory -> files in it, where what is in it is known to be all of it.
+        contents: source directory -> one fingerprint of these files, with sizes and etags.
     """
 
     def __init__(self, options: Options, traits: Traits) -> None:
@@ -72,6 +73,7 @@ class Loaded:
         self.manifests: dict[str, str | None] = {}
         self.longest = 0
         self.counts: dict[str, int] = {}
+        self.contents: dict[str, int] = {}
         self._survives = traits.etag_survives_rename
         self._lasting = traits.lasting
         self._tagged = 0

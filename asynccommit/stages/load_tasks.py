@@ -12,10 +12,12 @@ from hashlib import sha256
 from asynccommit.errors import ManifestError, NotFoundError, UrlError
 from asynccommit.file_job import job_of_task
 from asynccommit.job import TEMPORARY, TaskCommit
-from asynccommit.parallel import for_each, list_all
+from asynccommit.parallel import for_each, is_there, list_all
+from asynccommit.stages.fingerprints import fingerprint
 from asynccommit.stages.load import Loaded, by_task
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import Found, scan_task_attempt
+from asynccommit.stages.shared import identity_of
 from asynccommit.store import Info
 
 _NAMED = 5
@@ -48,19 +50,23 @@ async def load_tasks(
         messages = None if tasks is None else by_task(run.layout, tasks)
         if messages is not None:
             _ignore(run, loaded, sorted(found.keys() - messages.keys()), strict=strict)
-        run.total = len(found if messages is None else messages)
+        wanted = found.keys() if messages is None else messages.keys()
+        loaded.manifests = {
+            found[name].path: identity_of(found[name]) for name in wanted if name in found
+        }
+        run.total = len(wanted)
 
         async def take(task_id: str) -> None:
             await _take(run, loaded, task_id, None if messages is None else messages[task_id])
 
-        await for_each(sorted(found if messages is None else messages), take, workers=run.workers)
+        await for_each(sorted(wanted), take, workers=run.workers)
 
 
 async def _committed(run: Run, *, expected: bool) -> dict[str, Info]:
     """Return this job's committed tasks by their ids. Raises ``ManifestError`` for what is odd."""
     layout, found = run.layout, dict[str, Info]()
     others: set[str] = set()
-    for info in await list_all(run.store, layout.committed_dir):
+    for info in await _children(run):
         name = info.path.rpartition("/")[2]
         if name == TEMPORARY:
             continue
@@ -77,6 +83,20 @@ async def _committed(run: Run, *, expected: bool) -> dict[str, Info]:
     return found
 
 
+async def _children(run: Run) -> list[Info]:
+    """Return what is in the directory that jobs share.
+
+    While this job has nothing in it, the clean-up of another takes it for one that nobody needs.
+    """
+    try:
+        return await list_all(run.store, run.layout.committed_dir)
+    except NotFoundError:
+        if not await is_there(run.store, run.layout.attempt_dir):
+            raise
+    await run.store.mkdir(run.layout.committed_dir)
+    return []
+
+
 def _ignore(run: Run, loaded: Loaded, names: Sequence[str], *, strict: bool) -> None:
     layout = run.layout
     loaded.ignored = [f"{layout.committed_dir}/{name}" for name in names]
@@ -90,6 +110,8 @@ def _ignore(run: Run, loaded: Loaded, names: Sequence[str], *, strict: bool) -> 
 async def _take(run: Run, loaded: Loaded, task_id: str, message: TaskCommit | None) -> None:
     base = f"{run.layout.committed_dir}/{task_id}"
     url = run.layout.url(base)
+    if not run.layout.has_committed(task_id):
+        raise ManifestError(url, f"is no task of job {run.layout.job_id}, whose message names it")
     if message is not None and message.absolute:
         raise ManifestError(url, "files for other places are nothing that this committer knows")
     try:
@@ -109,16 +131,23 @@ async def _take(run: Run, loaded: Loaded, task_id: str, message: TaskCommit | No
     for entry in found.files:
         parent = entry.source.rpartition("/")[0]
         loaded.counts[parent] = loaded.counts.get(parent, 0) + 1
+        known = fingerprint((entry.source, entry.size, entry.etag))
+        loaded.contents[parent] = loaded.contents.get(parent, 0) ^ known
     await loaded.add(found.files, list(found.directories))
     run.step()
 
 
 def refuse_reserved(run: Run, found: Found) -> None:
-    """Refuse what a task wrote in the marker's place or in ``_temporary``. Raises ``UrlError``."""
+    """Refuse what a task wrote in the marker's place or in ``_temporary``, and names without text.
+
+    The marker could not name these, and the commit not end. Raises ``UrlError``.
+    """
     reserved = (run.layout.temporary, run.layout.success)
     for path in (*[entry.dest for entry in found.files], *found.directories):
         if path.startswith(reserved) and run.layout.reserves(path):
             raise UrlError(f"the destination {path} is not for tasks to write")
+        if not path.isascii():
+            run.layout.url(path)
 
 
 def listing_digest(found: Found, base: str) -> str:

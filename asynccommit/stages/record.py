@@ -52,7 +52,7 @@ from asynccommit.stages.plan import (
 from asynccommit.stages.plan_file import Saved, drop_plan, save_plan
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import source_print, sources_there
-from asynccommit.stages.shared import is_aborted
+from asynccommit.stages.shared import is_aborted, refuse_replaced
 from asynccommit.stages.standing import PLAN_VERSION, is_blank
 from asynccommit.stages.unfenced import find_record
 from asynccommit.store import Info
@@ -111,6 +111,8 @@ async def _become_owner(run: Run, record: CommitRecord, plan: Plan) -> Lease:
                 run.commit_id = ""
                 await clean_up_aborted(run)
             raise _aborted(run)
+        if run.layout.shared:
+            await _refuse_replaced(run, plan, info)
         if others := await begun_attempts(run, others=True):
             await _withdraw(run, info)
             refuse_other_attempts(run, others)
@@ -158,6 +160,15 @@ async def _is_whole(run: Run, plan: Plan) -> bool:
         if source_print(entry.source, entry.etag) not in present:
             return False
     return True
+
+
+async def _refuse_replaced(run: Run, plan: Plan, record: Info) -> None:
+    try:
+        await refuse_replaced(run, plan.loaded.manifests)
+    except PreconditionError as error:
+        await _withdraw(run, record)
+        text = f"{error}. Nothing under {run.layout.dest} was changed"
+        raise PreflightError(run.layout.job_id, run.stage, (error,), text) from error
 
 
 async def _refuse_aborted(run: Run) -> None:

@@ -5,11 +5,11 @@ Hadoop deletes all of ``_temporary`` when one of the jobs ends, and the others l
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
-from asynccommit.errors import ExistsError, NotFoundError
-from asynccommit.file_job import FileLayout, job_of_task
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.file_job import FileLayout, is_number, job_of_task
 from asynccommit.job import TEMPORARY, Layout
 from asynccommit.parallel import (
     for_each,
@@ -120,6 +120,30 @@ async def is_aborted(run: Run, sources: Collection[str]) -> bool:
     return not {path[cut:].partition("/")[0] for path in sources} <= there
 
 
+def identity_of(info: Info) -> str:
+    """Return what tells a committed task's directory from one that has come in its place."""
+    return info.etag or str(info.modified)
+
+
+async def refuse_replaced(run: Run, read: Mapping[str, str | None]) -> None:
+    """Refuse a commit that has read what a task is not any more, now that its record is there.
+
+    From then on no task of ours takes another's place.
+
+    Args:
+        run: the commit under way.
+        read: path of each task's directory -> what it was.
+
+    Raises ``PreconditionError``.
+    """
+    there = await list_if_there(run.store, run.layout.committed_dir)
+    now = {info.path: identity_of(info) for info in there}
+    for path, identity in read.items():
+        if now.get(path) != identity:
+            text = "another attempt of the task committed while the job began to; commit it again"
+            raise PreconditionError("rename", path, text)
+
+
 async def remove_shared(run: Run) -> None:
     """Remove the directories of application attempts in which no job has anything any more."""
     for place in await _attempts(run.store, run.layout):
@@ -132,12 +156,8 @@ async def remove_shared(run: Run) -> None:
 async def _attempts(store: Store, layout: Layout) -> list[str]:
     """Return the directories of application attempts, whosever, in the order of their numbers."""
     names = await list_if_there(store, layout.temporary)
-    found = [info.path for info in names if info.is_dir and _is_number(_name(info.path))]
+    found = [info.path for info in names if info.is_dir and is_number(_name(info.path))]
     return sorted(found, key=lambda path: int(_name(path)))
-
-
-def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdigit() and len(name) <= 4 and str(int(name)) == name
 
 
 def _name(path: str) -> str:

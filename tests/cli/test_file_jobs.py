@@ -54,6 +54,18 @@ def test_status_and_inspect_name_the_job(command: Command, tmp_path: Path) -> No
     assert (job["facts"]["job"], job["facts"]["tasks committed"]) == (JOB, 2)
 
 
+def test_what_an_error_says_to_type_does_it(command: Command, tmp_path: Path) -> None:
+    """Of several jobs, or without the committer, the way on is named, and it works."""
+    prepare(tmp_path)
+    write(tmp_path / f"_temporary/0/task_{OTHER}_m_000000", {"part-9": "x"})
+
+    assert command("commit", tmp_path, *V1, "--trust-manifests") != 0
+    typed = command.err.rpartition("Say --job-id: asynccommit ")[2].split()
+    assert command("commit", tmp_path, "--job-id", JOB, "--tasks", "2") == Exit.NOT_FOUND
+    assert "commit or abort it with --committer file_v1" in command.err
+    assert command(*typed, "--trust-manifests") == 0
+
+
 def test_dry_run_changes_nothing(command: Command, tmp_path: Path) -> None:
     """It says what would be committed."""
     prepare(tmp_path)

@@ -106,7 +106,7 @@ def test_spark_names(command: Command, tmp_path: Path) -> None:
 def test_what_is_passed_over(command: Command, table: Path) -> None:
     """A wrong number of partitions is seen."""
     assert command("hive-dedup", table) == 0
-    assert "  passed over, not as deep as the partitions or deeper: 2" in command.out
+    assert "  passed over, not as deep as --partitions says, or deeper: 2" in command.out
 
 
 def test_hostile_names(command: Command, tmp_path: Path) -> None:

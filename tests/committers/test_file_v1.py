@@ -5,16 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from asynccommit import open_job, open_task, resume_job, rollback_job
 from asynccommit.api import job_statuses, open_committer
 from asynccommit.committers.file_v1 import FileV1Committer
-from asynccommit.errors import CommitError, CommittedError, PreflightError, UnavailableError
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    OptionError,
+    PreflightError,
+    UnavailableError,
+)
 from asynccommit.file_job import FileLayout, job_of_task, recorded
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import CLASSIC, Mode, OnFailure, Options
@@ -96,8 +105,8 @@ async def test_layout_is_hadoops(tmp_path: Path) -> None:
 async def test_an_empty_job(tmp_path: Path) -> None:
     """A job whose tasks wrote nothing is committed, and so is one without tasks."""
     jobs: list[list[dict[str, str]]] = [[], [{}]]
-    for number, tasks in enumerate(jobs):
-        job = job_at(tmp_path, job_id=f"job_1_{number:04d}")
+    for tasks in jobs:
+        job = job_at(tmp_path)
         report = await job.commit_job(await run_tasks(job, *tasks))
         assert (report.files, visible(tmp_path)) == (0, {})
         assert (tmp_path / "_SUCCESS").exists()
@@ -291,6 +300,25 @@ async def test_a_stranger_in_a_directory_is_not_published(tmp_path: Path) -> Non
     assert not (tmp_path / "_temporary").exists()
 
 
+async def test_a_file_that_takes_anothers_place(tmp_path: Path) -> None:
+    """A directory with as many files, but others, is not moved as a whole: one would be lost."""
+    commits = await run_tasks(job_at(tmp_path), MANY)
+    place = tmp_path / "_temporary/0" / ids(0)[0]
+    lost = place / min(MANY)
+
+    async def swap() -> None:
+        await asyncio.to_thread(lost.rename, lost.with_name("stray"))
+
+    before = Before("put", "commit-plan", swap)
+    with pytest.raises(CommitError, match=lost.name):
+        await job_at(tmp_path, before).commit_job(commits)
+
+    assert "stray" not in [Path(name).name for name in visible(tmp_path)]
+    await asyncio.to_thread(lost.with_name("stray").rename, lost)
+    await resume_job(tmp_path)
+    assert visible(tmp_path) == MANY
+
+
 async def test_a_directory_that_came_meanwhile(tmp_path: Path) -> None:
     """Scenario 46: another job makes the directory just before it is moved: both jobs' files are
     in it."""
@@ -323,6 +351,34 @@ async def test_names_of_the_protocol(tmp_path: Path, name: str) -> None:
     job = job_at(tmp_path)
     with pytest.raises(CommitError, match="is not for tasks to write"):
         await run_tasks(job, {name: "x"})
+
+
+async def test_a_name_that_is_no_text(tmp_path: Path) -> None:
+    """It is refused before anything changes: the marker could not name it."""
+    job = job_at(tmp_path)
+    with pytest.raises(CommitError, match="no path can hold"):
+        await run_tasks(job, {"part-\udcff": "a"})
+    write(tmp_path / "_temporary/0" / ids(1)[0], {"day=\udcff/part-1": "b"})
+    with pytest.raises(PreflightError, match="no path can hold"):
+        await job.commit_job()
+
+    assert visible(tmp_path) == {}
+
+
+async def test_ids_of_others(tmp_path: Path) -> None:
+    """A directory that is no task's of this job would be in every other job's way."""
+    job = job_at(tmp_path)
+    (commit,) = await run_tasks(job, {"part-0": "a"})
+    for attempt_id in ("a0", OTHER.replace("task", "attempt") + "_0"):
+        with pytest.raises(OptionError, match="as attempt_202601010000_0001_m_000000_0"):
+            await job.setup_task(attempt_id)
+    for task_id in ("t0", OTHER):
+        with pytest.raises(OptionError, match="is none of this job"):
+            await job.commit_task(task_id, ids(0)[1])
+    with pytest.raises(PreflightError, match="is no task of job"):
+        await job.commit_job([commit, replace(commit, task_id=OTHER)])
+
+    assert visible(tmp_path) == {}
 
 
 async def test_a_link_in_a_tasks_directory(tmp_path: Path) -> None:
@@ -394,14 +450,17 @@ async def test_an_attempt_without_a_directory(tmp_path: Path) -> None:
         await job.commit_task(task_id, attempt_id)
 
 
-async def test_a_second_attempt_that_fails_keeps_the_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [UnavailableError, asyncio.CancelledError])
+async def test_a_second_attempt_that_fails_keeps_the_first(
+    tmp_path: Path, error: Callable[[str, str], BaseException]
+) -> None:
     """Hadoop deletes the first one's files before it renames; here they are put back."""
     await run_tasks(job_at(tmp_path), {"part-0": "a"})
     task_id, attempt_id = ids(0, 1)
-    last = Fault("rename", UnavailableError, match=f"{attempt_id} {tmp_path}", skip=1)
+    last = Fault("rename", error, match=f"{attempt_id} {tmp_path}", skip=1)
     broken = job_at(tmp_path, Faults(last))
     write(await broken.setup_task(attempt_id), {"part-0": "b"})
-    with pytest.raises(CommitError):
+    with pytest.raises((CommitError, asyncio.CancelledError)):
         await broken.commit_task(task_id, attempt_id)
     await broken.abort_task(task_id, attempt_id)
     await job_at(tmp_path).commit_job()
@@ -425,6 +484,52 @@ async def test_a_task_that_comes_too_late(tmp_path: Path) -> None:
     assert place.exists()
     await resume_job(tmp_path)
     assert visible(tmp_path) == {"part-0": "a"}
+
+
+async def test_an_attempt_that_commits_while_the_job_begins_to(tmp_path: Path) -> None:
+    """What the job has read is not there any more: it is refused, and nothing is lost."""
+    commits = await run_tasks(job_at(tmp_path), {"part-0": "a", "part-1": "a"})
+    other = job_at(tmp_path)
+    task_id, attempt_id = ids(0, 1)
+    write(await other.setup_task(attempt_id), {"part-0": "b", "part-1": "b"})
+
+    async def late() -> None:
+        await other.commit_task(task_id, attempt_id)
+
+    before = Before("put", "commit-plan", late)
+    with pytest.raises(PreflightError, match="another attempt of the task committed while"):
+        await job_at(tmp_path, before).commit_job(commits)
+
+    assert visible(tmp_path) == {}
+    await job_at(tmp_path).commit_job()
+    assert visible(tmp_path) == {"part-0": "b", "part-1": "b"}
+    assert not (tmp_path / "_temporary").exists()
+
+
+async def test_an_attempt_that_slept_while_the_job_began(tmp_path: Path) -> None:
+    """It saw no record and goes on late: what it has moved away is put back, and committed."""
+    commits = await run_tasks(job_at(tmp_path), {"part-0": "a"})
+    task_id, attempt_id = ids(0, 1)
+    awake, asleep = asyncio.Event(), asyncio.Event()
+
+    async def sleep() -> None:
+        asleep.set()
+        await awake.wait()
+
+    sleepy = job_at(tmp_path, Before("rename", attempt_id, sleep))
+    write(await sleepy.setup_task(attempt_id), {"part-0": "b"})
+    late = asyncio.create_task(sleepy.commit_task(task_id, attempt_id))
+    await asleep.wait()
+
+    async def wake() -> None:
+        awake.set()
+        with pytest.raises(CommitError, match="the task is too late"):
+            await late
+
+    await job_at(tmp_path, Before("rename", f"{tmp_path}/part-0", wake)).commit_job(commits)
+
+    assert visible(tmp_path) == {"part-0": "a"}
+    assert not (tmp_path / "_temporary").exists()
 
 
 async def test_an_aborted_attempt(tmp_path: Path) -> None:
@@ -467,6 +572,20 @@ async def test_nothing_to_recover(tmp_path: Path, attempt: int, text: str) -> No
         await job_at(tmp_path, attempt=attempt).recover_task(ids(0)[0])
 
 
+async def test_nothing_is_recovered_from_a_commit_that_has_begun(tmp_path: Path) -> None:
+    """What an earlier application attempt had not moved yet stays where its commit looks for it."""
+    broken = job_at(tmp_path, Faults(Fault("rename", UnavailableError, match="/part-0", times=9)))
+    with pytest.raises(CommitError):
+        await broken.commit_job(await run_tasks(broken, {"part-0": "a"}, {"part-1": "b"}))
+    second = job_at(tmp_path, attempt=1)
+    await second.setup_job()
+    with pytest.raises(CommitError, match="begun by another attempt"):
+        await second.recover_task(ids(0)[0])
+    await resume_job(tmp_path)
+
+    assert visible(tmp_path) == {"part-0": "a", "part-1": "b"}
+
+
 # --- the ends of a job ------------------------------------------------------------------------
 
 
@@ -488,6 +607,21 @@ async def test_other_jobs_keep_what_they_have(tmp_path: Path) -> None:
 
         assert left(dest) == sorted(name.removeprefix("_temporary/") for name in theirs)
         assert visible(dest) == ({"part-0": "a"} if ending == "commit" else {})
+
+
+@pytest.mark.parametrize("tasks", [0, 1])
+@pytest.mark.parametrize("ending", ["commit", "abort"])
+async def test_a_job_that_has_nothing_yet_goes_on(tmp_path: Path, ending: str, tasks: int) -> None:
+    """Another that ends takes the directory that they share, while nothing is in it."""
+    first, other = job_at(tmp_path), job_at(tmp_path, job_id="job_202601010000_0002")
+    await first.setup_job()
+    await other.setup_job()
+    await (other.commit_job([]) if ending == "commit" else other.abort_job())
+    assert not (tmp_path / "_temporary/0").exists()
+    await first.commit_job([await run_task(first, n, {f"part-{n}": "a"}) for n in range(tasks)])
+
+    assert visible(tmp_path) == dict([("part-0", "a")][:tasks])
+    assert not (tmp_path / "_temporary").exists()
 
 
 @pytest.mark.parametrize(
@@ -602,10 +736,43 @@ def test_ids_name_their_job() -> None:
 
     assert job_of_task(f"attempt_{spark}_m_000001_3") == f"job_{spark}"
     assert job_of_task("task_1_m_0") is None
-    assert FileLayout(dest, "a-b").ids(7)[0] == "task_ab_0000_m_000007"
+    assert FileLayout(dest, "ab").ids(7)[0] == "task_ab_0000_m_000007"
+    uuid = "7b0c4a1e-1111-4000-8000-000000000000"
+    assert FileLayout(dest, uuid).run_id == f"{uuid.replace('-', '')}_0000"
     assert not FileLayout(dest, "job_1_0001").has_source("task_1_0002_m_000000")
     assert recorded(Layout(dest, "a"), {"layout": "file"}) == FileLayout(dest, "a")
     assert recorded(FileLayout(dest, "a"), {}) == Layout(dest, "a")
+
+
+@given(st.text(min_size=1, max_size=9), st.text(min_size=1, max_size=9))
+@example("load-2026-1-11", "load-2026-11-1")
+@example("7b0c4a1e-1111-4000-8000-000000000000", "7b0c4a1e-1111-4000-80-00000000000000")
+@example("\u00e9", "\u00e8")
+def test_ids_of_two_jobs(one: str, other: str) -> None:
+    """Two jobs whose ids have the same letters and digits do not take each other's tasks."""
+    dest = Address("file", "", "/t")
+    try:
+        jobs = [FileLayout(dest, one), FileLayout(dest, other)]
+    except OptionError:
+        return  # no name of a file
+
+    assert jobs[0].has_committed(jobs[0].ids(3)[0])
+    assert jobs[0].has_attempt(jobs[0].ids(3)[1])
+    if one != other:
+        assert not jobs[0].has_committed(jobs[1].ids(3)[0])
+        assert not jobs[0].has_attempt(jobs[1].ids(3)[1])
+
+
+@pytest.mark.parametrize("committer", ["manifest", "file_v1", "file_v2"])
+@pytest.mark.filterwarnings("ignore::asynccommit.committers.file_v2.CommitterWarning")
+async def test_a_number_is_no_job_id(tmp_path: Path, committer: str) -> None:
+    """``_temporary/0`` is of all jobs of stock Spark: a job ``0`` would delete what they have."""
+    write(tmp_path, {f"_temporary/0/{OTHER}/part-0": "x"})
+    with pytest.raises(OptionError, match="choose another, as 'job-0'"):
+        async with open_committer(tmp_path, "0", committer=committer) as job:
+            await job.setup_job()
+
+    assert left(tmp_path) == [f"0/{OTHER}/part-0"]
 
 
 async def test_a_file_layout_is_wanted(tmp_path: Path) -> None:

@@ -111,6 +111,9 @@ async def test_rules(table: Table, rules: Rules, left: str) -> None:
         ({"000000_0": 9, "000000_1": 5}, Rules.THREE, "is the newer attempt and smaller"),
         ({"000000_1": 9, "000000_1.gz": 5}, Rules.FOUR, "is of the same attempt as 000000_1"),
         ({"part-m-00000": 9, "part-r-00000": 5}, Rules.TWO, "is no name as Hive gives"),
+        ({"2026_01.csv": 9, "2026_02.csv": 5}, Rules.TWO, "is no name as Hive gives"),
+        ({"20261121_1": 9, "20261121_2": 5}, Rules.FOUR, "is no name as Hive gives"),
+        ({"000000_1": 9, "000000_1.gz": 5}, Rules.TWO, "is of the same attempt as 000000_1"),
     ],
 )
 async def test_without_a_winner_nothing_is_changed(
@@ -190,6 +193,15 @@ async def test_partitions(table: Table) -> None:
     assert (done.found.directories, done.found.files) == (6, 3)
     assert "y=1/m=2" not in await table.directories()
     assert len(await table.tree()) == 8
+
+
+async def test_a_transactional_table_keeps_its_empty_directories(table: Table) -> None:
+    """An empty base says that all before it is deleted: without it old rows would come back."""
+    await table.fill({"base_0000005": None, "delta_0000001_0000001_0000/bucket_00000": 3})
+    done = await run(table, partitions=1)
+
+    assert (done.removed, done.deleted) == ([], [])
+    assert len(await table.tree()) == 1
 
 
 async def test_an_empty_table_stays(table: Table) -> None:
@@ -501,8 +513,8 @@ def test_any_table(sizes: dict[str, int]) -> None:
     async def scenario() -> tuple[set[str], list[str]]:
         table = open_table("s3", Path())
         await table.fill({"_SUCCESS": 0, **sizes})
-        await run(table, partitions=1)
-        again = await run(table, partitions=1)
+        await run(table, partitions=1, force=True)
+        again = await run(table, partitions=1, force=True)
         return set(await table.tree()) - {"_SUCCESS"}, again.deleted
 
     assert run_virtual(scenario()) == (expected(sizes), [])

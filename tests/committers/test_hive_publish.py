@@ -319,6 +319,20 @@ async def test_a_failed_job(table: Table) -> None:
     assert await visible(table) == {"X/d=1/000000_1": b"old"}
 
 
+@pytest.mark.parametrize("place", ["_tmp.X", "_tmp.X.intermediate"])
+async def test_what_is_half_discarded_is_not_published(table: Table, place: str) -> None:
+    """A discard that dies while it deletes has taken the files out of a later publication's way."""
+    await table.fill({f"{place}/000000_0": "one", f"{place}/000001_0": "two"})
+    refusal = Fault("delete_tree", DeniedError, "_tmp.X.discarded", skip=1)
+    with pytest.raises(DeniedError):
+        await discard(Wrapped(table.store, Faults(refusal)), final(table))
+    done = await publish(table.store, final(table))
+
+    assert done.dedup is None
+    assert await visible(table) == {}
+    assert await table.directories() == []
+
+
 @pytest.mark.parametrize(
     "files,why",
     [

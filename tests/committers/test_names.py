@@ -41,7 +41,7 @@ def opened(
     store: Store = changed.pop("store", None) or store_of(new_bucket())
     opening = Opening(
         dest=Address("s3", "data", "/out/t"),
-        job_id="1",
+        job_id="j",
         attempt=0,
         store=store,
         options=Options.from_conf(conf or {}),
@@ -172,7 +172,7 @@ def test_unknown_committer() -> None:
 def test_every_name_has_a_class() -> None:
     """Each line of the table can be opened, or says what the store lacks."""
     for name in COMMITTERS.keys() - {"manifest", "file", "file_v1", "file_v2"}:
-        assert opened(name).layout.job_id == "1"
+        assert opened(name).layout.job_id == "j"
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_where_pending_sets_are(tmp_path: Path) -> None:
     key = S3A + "staging.tmp.path"
     said = opened("directory", {key: str(tmp_path)}, pending=Address("s3", "data", "/tmp"))
 
-    assert said.layout.job_dir == "/tmp/alice/1"
-    assert opened("directory", {key: str(tmp_path)}).layout.job_dir == f"{tmp_path}/alice/1"
-    assert opened("directory").layout.job_dir == "/out/t/_temporary/staging/alice/1"
+    assert said.layout.job_dir == "/tmp/alice/j"
+    assert opened("directory", {key: str(tmp_path)}).layout.job_dir == f"{tmp_path}/alice/j"
+    assert opened("directory").layout.job_dir == "/out/t/_temporary/staging/alice/j"
 
 
 @pytest.mark.parametrize("name", ["magic", "directory"])

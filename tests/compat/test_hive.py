@@ -209,7 +209,7 @@ def test_random_trees_as_hive(hadoop: Hadoop, tmp_path: Path) -> None:
         files = {name: data for name, data in draw(rng, ONE).items() if name != "empty/"}
         twins = Twins(hadoop, tmp_path, files)
         twins.hive()
-        deleted += len(twins.we().deleted)
+        deleted += len(twins.we(force=True).deleted)
         theirs, ours = twins.trees()
 
         assert ours == theirs, number
@@ -226,7 +226,7 @@ def test_random_partitions_as_hive(hadoop: Hadoop, tmp_path: Path) -> None:
         files = {name.replace("/empty/", "x/"): data for name, data in files.items()}
         twins = Twins(hadoop, tmp_path, files)
         twins.hive(levels=2)
-        removed += len(twins.we(partitions=2).removed)
+        removed += len(twins.we(partitions=2, force=True).removed)
         theirs, ours = twins.trees()
 
         assert ours == theirs, number
@@ -246,7 +246,7 @@ def test_random_buckets_as_hive(hadoop: Hadoop, tmp_path: Path) -> None:
         }
         twins = Twins(hadoop, tmp_path, files | {f"d={d}/000003_0": b"x" for d in (1, 2, 3)})
         wanted = twins.hive(levels=1, buckets=6)
-        done = twins.we(partitions=1, buckets=6)
+        done = twins.we(partitions=1, buckets=6, force=True)
 
         assert sorted(map(_bucket, done.created)) == sorted(map(_bucket, wanted)), number
     assert len(done.created) >= 6

@@ -167,10 +167,12 @@ def test_spark_names() -> None:
         ("part-m-00000", True),
         ("20240101_123456_00001_abcde_0", True),
         ("bucket_00000", True),
+        ("2026_01.csv", True),
+        ("20261121_1", True),
     ],
 )
 def test_foreign_names(name: str, foreign: bool) -> None:
-    """A number in the middle of a name that Hive does not give means something else."""
+    """A number in the middle of a name, or not of six digits, is none that Hive gives a task."""
     found = parse_name(name)
 
     assert found is not None

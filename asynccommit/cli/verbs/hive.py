@@ -37,7 +37,7 @@ def hive_dedup(
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Even if the names look like Spark's: deletes good data."),
+        typer.Option("--force", help="Even if the names look like another's: deletes good data."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only shown.")] = False,
     storage_option: Storage = None,
