@@ -92,6 +92,22 @@ class SinkLog:
         """Return the newest batch of the log, ``None`` if there is none."""
         return (await self._look()).newest
 
+    async def wants(self, batch_id: int) -> bool:
+        """Whether a batch is not in the log yet, and can follow what is.
+
+        Raises ``SinkLogGapError`` and ``SinkLogCorruptError`` as ``add`` does.
+        """
+        listing = await self._look()
+        self._interval(listing, batch_id)
+        return listing.newest is None or listing.newest < batch_id
+
+    async def make_folder(self) -> None:
+        """Make the directory of the log, where the store has directories.
+
+        From then on readers see what is listed, and nothing before the first batch.
+        """
+        await self._publisher.make_folder()
+
     async def files(self) -> list[SinkFile]:
         """Return what a reader sees, in the order of the log; nothing where there is no log.
 

@@ -169,7 +169,7 @@ class _StreamWriter:
         assert self._rows is not None
         query = context.getLocalProperty(_QUERY_ID) or ""
         batch = int(context.getLocalProperty(_BATCH_ID) or 0)
-        tag = batch_tag(query, batch)
+        tag = batch_tag(query, batch, self._job.job_id)
         batches = self._batches(iterator)
         written = run_task(self._job, self._options, self._rows, attempt, tag, batches)
         return SourceMessage(BatchPart(self._job.job_id, query, batch, written).to_json())

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asynccommit.errors import UnsupportedError
+from asynccommit.spark.source.encoders import footer
 from asynccommit.spark.source.files import TableFiles
+from asynccommit.spark.source.names import partition_value
 from asynccommit.spark.source.options import SourceOptions
 from asynccommit.spark.source.rows import part_rows
 
@@ -82,6 +87,66 @@ def test_files_have_all_rows_and_know_their_sizes() -> None:
     assert table_of(folder.files["p=1/part-00000-tag.c000.snappy.parquet"])["id"].to_pylist() == [
         *range(1, 100, 3)
     ]
+
+
+def test_footers_say_what_sparks_own_say() -> None:
+    """A Parquet file has Spark's schema and version in its footer, and no schema of Arrow's."""
+    folder = Folder()
+    said = footer('{"type":"struct","fields":[]}', "4.3.0")
+    schema = pa.schema([("id", pa.int64())], metadata=said)
+    files = TableFiles(SourceOptions("/t"), schema, 0, "tag", folder.begin)
+    files.write(pa.RecordBatch.from_pydict({"id": [1]}))
+    files.close()
+
+    (data,) = folder.files.values()
+    assert pq.read_metadata(pa.BufferReader(data)).metadata == said
+
+
+def orc(column: Any) -> Any:
+    """Return what an ORC file gives back that was written of one column."""
+    folder = Folder()
+    table = pa.table({"a": column})
+    files = TableFiles(SourceOptions("/t", file_format="orc"), table.schema, 0, "tag", folder.begin)
+    for rows in table.to_batches():
+        files.write(rows)
+    files.close()
+    (data,) = folder.files.values()
+    return pa.orc.read_table(pa.BufferReader(data))["a"].to_pylist()
+
+
+OLD = dt.date(1582, 10, 14)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([None, OLD]),
+        pa.array([[OLD], None]),
+        pa.array([{"x": 1, "d": OLD}]),
+        pa.array([[(1, OLD)]], pa.map_(pa.int64(), pa.date32())),
+        pa.array([[(OLD, 1)]], pa.map_(pa.date32(), pa.int64())),
+        pa.array([[[{"d": [OLD]}]]]),
+    ],
+)
+def test_old_days_in_orc(column: Any) -> None:
+    """Days that Spark would read otherwise from an ORC file are refused, wherever they are."""
+    with pytest.raises(UnsupportedError, match=r"'a' has the day 1582-10-14"):
+        orc(column)
+
+
+def test_days_in_orc() -> None:
+    """Days from 1582-10-15 are written to ORC, and what a slice leaves out is not looked at."""
+    first = dt.date(1582, 10, 15)
+    kind = pa.map_(pa.int64(), pa.date32())
+
+    assert orc(pa.array([first, None])) == [first, None]
+    assert orc(pa.array([[(1, OLD)], [(2, first)]], kind)[1:]) == [[(2, first)]]
+    assert orc(pa.array([[OLD], [first]])[1:]) == [[first]]
+
+
+def test_no_rows_in_orc() -> None:
+    """An ORC file without rows is one, and has its columns."""
+    assert orc(pa.array([], pa.date32())) == []
 
 
 def test_bound_on_open_files() -> None:
@@ -209,3 +274,51 @@ def test_nested_values_are_parted_too() -> None:
     parts = dict(part_rows(table, ["p"]))
 
     assert parts[("y",)]["m"].to_pylist() == [maps[1].as_py(), maps[3].as_py()]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pa.scalar(2932897, pa.date32()),
+        pa.scalar(-719163, pa.date32()),
+        pa.scalar(1 << 58, pa.timestamp("us", "UTC")),
+    ],
+)
+def test_years_that_no_directory_has(value: Any) -> None:
+    """A partition of a year that Python cannot name is refused by the column's name."""
+    table = pa.table({"id": [1], "day": pa.array([value])})
+
+    with pytest.raises(UnsupportedError, match="'day' has a value outside of the years"):
+        list(part_rows(table, ["day"]))
+
+
+@pytest.mark.parametrize(
+    "zone, hour",
+    [
+        ("UTC", "00:00:00"),
+        ("Z", "00:00:00"),
+        ("GMT+5", "05:00:00"),
+        ("UTC-08:00", "16:00:00"),
+        ("+05:30", "05:30:00"),
+        ("-0030", "23:30:00"),
+        ("+01:02:03", "01:02:03"),
+        ("Asia/Tokyo", "09:00:00"),
+    ],
+)
+def test_times_in_partitions_are_of_the_sessions_zone(zone: str, hour: str) -> None:
+    """A time names its directory as the session's clock shows it, by whatever name of Java's."""
+    times = pa.array([0, None], pa.timestamp("us", zone))
+    table = pa.table({"id": [1, 2], "at": times})
+
+    found = [values[0] for values, _ in part_rows(table, ["at"])]
+
+    assert partition_value(found[0]).endswith(hour)
+    assert found[1] is None
+
+
+def test_zone_that_python_does_not_know() -> None:
+    """A zone that only Java knows is refused with what to do."""
+    table = pa.table({"id": [1], "at": pa.array([0], pa.timestamp("us", "ACT"))})
+
+    with pytest.raises(UnsupportedError, match=r"zone 'ACT'.*spark.sql.session.timeZone"):
+        list(part_rows(table, ["at"]))

@@ -105,6 +105,16 @@ def test_columns_of_one_name() -> None:
         check_schema(field("a", t.LongType()).add("A", t.LongType()), [], "parquet")
 
 
+def test_columns_of_one_name_inside_of_others() -> None:
+    """Inside of a column that is so too: Spark would not read the table back."""
+    from pyspark.sql import types as t
+
+    two = field("a", t.LongType()).add("A", t.LongType())
+    for kind in (two, t.ArrayType(two), t.MapType(t.LongType(), two), t.MapType(two, two)):
+        with pytest.raises(OptionError, match=r"'s[.a-z]*\.a' and 's[.a-z]*\.A' have one name"):
+            check_schema(field("s", kind), [], "parquet")
+
+
 def test_struct_without_fields() -> None:
     """A struct without fields is refused, as Spark does."""
     with pytest.raises(UnsupportedError, match="without fields"):

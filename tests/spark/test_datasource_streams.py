@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from asynccommit.committers.sink_log import Added, SinkLog
 from asynccommit.engine import submit
-from asynccommit.errors import OptionError, SinkLogForeignError
+from asynccommit.errors import OptionError, SinkLogForeignError, SinkLogGapError
 from asynccommit.formats.sink_log import decode_batch
 from asynccommit.spark.source import jobs, streams
 from asynccommit.spark.source.jobs import SourceJob
@@ -35,9 +37,21 @@ def job_of(place: Place, token: str) -> SourceJob:
 
 def part(job: SourceJob, place: Place, batch: int, query: str = "q", number: int = 1) -> BatchPart:
     """Run a task of a batch; its message has been what Spark carries."""
-    tag = batch_tag(query, batch)
-    written = run_task(job, options(place), ROWS, Attempt(0, number), tag, [BATCH])
-    return BatchPart.from_json(BatchPart(job.job_id, query, batch, written).to_json())
+    return parts(job, place, batch, 1, query, number)[0]
+
+
+def parts(
+    job: SourceJob, place: Place, batch: int, tasks: int, query: str = "q", number: int = 1
+) -> list[BatchPart]:
+    """Run all tasks of a batch, each with as many of its rows."""
+    tag, some = batch_tag(query, batch, job.job_id), BATCH.num_rows // tasks
+    found = []
+    for task in range(tasks):
+        attempt, rows = Attempt(task, number + task), BATCH.slice(task * some, some)
+        written = run_task(job, options(place), ROWS, attempt, tag, [rows])
+        text = BatchPart(job.job_id, query, batch, written).to_json()
+        found.append(BatchPart.from_json(text))
+    return found
 
 
 def commit(place: Place, batch: int, parts: Sequence[BatchPart], token: str = "anew") -> None:
@@ -78,24 +92,81 @@ def test_batch_that_comes_again(place: Place) -> None:
     assert place.uploads() == 0
 
 
-def test_batch_that_was_published_and_not_listed(place: Place) -> None:
-    """The next run of a batch replaces the files of one that died before they were listed.
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_batch_that_was_published_and_not_listed(place: Place, tasks: int) -> None:
+    """The next run of a batch deletes the files of one that died before they were listed.
 
-    Surprise 9: a commit may die half-way, and abort deletes nothing that is published.
+    Surprise 9: a commit may die half-way, and abort deletes nothing that is published. The next
+    run may have fewer tasks.
     """
     first = job_of(place, "a")
-    message = part(first, place, 0)
-    submit(jobs.commit(first, [message.written.commit]))
+    messages = parts(first, place, 0, tasks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SinkLog, "add", _dies)
+        with pytest.raises(ConnectionError):
+            commit(place, 0, messages)
     chosen = options(place)
-    submit(streams.abort(stream_job(place.url, chosen, "x"), chosen, [message], running=False))
+    submit(streams.abort(stream_job(place.url, chosen, "x"), chosen, messages, running=False))
     published = own(place)
 
-    commit(place, 0, [part(job_of(place, "b"), place, 0, number=2)])
+    commit(place, 0, [part(job_of(place, "b"), place, 0, number=9)])
 
-    assert len(published) == 1
-    assert sorted(own(place)) == sorted(published)
-    assert listed(place) == sorted(published)
+    assert len(published) == tasks
+    assert sorted(own(place)) == listed(place)
+    assert ids(place.files()) == list(range(100))
     assert place.uploads() == 0
+    assert not [name for name in place.files() if name.startswith(f"{LOG}/.")]
+
+
+async def _dies(*given: Any, **more: Any) -> None:
+    raise ConnectionError("the process dies here")
+
+
+def test_runs_of_a_batch_that_overlap(place: Place) -> None:
+    """A run that comes late replaces no file that the log lists, and what it published goes.
+
+    The cluster may start a query again that it only believes to be dead.
+    """
+    quick = parts(job_of(place, "a"), place, 0, 4)
+    # As of two programs: neither ends the jobs of the other.
+    late = parts(submit(jobs.set_up(stream_job(place.url, options(place), "b"))), place, 0, 2)
+    add = SinkLog.add
+
+    async def overtaken(self: SinkLog, *given: Any, **more: Any) -> Added:
+        patch.setattr(SinkLog, "add", add)
+        chosen = options(place)
+        await streams.commit(stream_job(place.url, chosen, "c"), chosen, 0, quick)
+        return await add(self, *given, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SinkLog, "add", overtaken)
+        commit(place, 0, late)
+
+    assert len(listed(place)) == 4
+    assert sorted(own(place)) == listed(place)
+    assert ids(place.files()) == list(range(100))
+
+
+def test_files_of_the_first_batch_before_it_is_listed(place: Place) -> None:
+    """Where readers look for a log there is one before any file is published."""
+    messages = parts(job_of(place, "a"), place, 0, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "_publish", _dies)
+        with pytest.raises(ConnectionError):
+            commit(place, 0, messages)
+
+    assert [name for name in place.files() if name.startswith(f"{LOG}/.0.")]
+
+
+def test_batch_that_cannot_follow(place: Place) -> None:
+    """A batch after a gap of the log is refused before any file of it is published."""
+    message = part(job_of(place, "a"), place, 3)
+
+    with pytest.raises(SinkLogGapError, match="begins with batch 3"):
+        commit(place, 3, [message])
+
+    name = message.written.files[0][0]
+    assert name not in place.files()
 
 
 def test_run_that_was_killed(place: Place) -> None:

@@ -96,7 +96,7 @@ SURPRISES = Section(
         12: Row(
             "a batch that is committed is committed again, if Spark died before it noted it",
             {
-                SOURCE: "test_stream",
+                SOURCE: "test_stream test_stream_that_dies_before_its_batch_is_listed",
                 STREAMS: "test_batch_that_comes_again",
             },
         ),

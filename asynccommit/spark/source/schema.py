@@ -59,7 +59,7 @@ def check_schema(schema: StructType, partition_by: Sequence[str], file_format: s
         UnsupportedError: columns have types that cannot be written; names each, and its type.
         OptionError: column names are there twice, or partition columns cannot be such.
     """
-    _refuse_double(schema)
+    _refuse_double(schema, "")
     problems = list(_unfit(schema, ""))
     if file_format == "orc":
         problems += _unfit_for_orc(schema, "")
@@ -80,15 +80,23 @@ def partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[
     return tuple(spelled[name.lower()] for name in partition_by)
 
 
-def _refuse_double(schema: StructType) -> None:
-    seen = dict[str, str]()
-    for name in schema.fieldNames():
-        if name.lower() in seen:
-            raise OptionError(
-                f"columns {plain(seen[name.lower()])!r} and {plain(name)!r} have one name: Spark "
-                "would not read them back, rename one"
-            )
-        seen[name.lower()] = name
+def _refuse_double(kind: DataType, place: str) -> None:
+    if isinstance(kind, StructType):
+        seen = dict[str, str]()
+        for field in kind.fields:
+            whole = f"{place}.{field.name}" if place else field.name
+            if other := seen.get(field.name.lower()):
+                raise OptionError(
+                    f"columns {plain(other)!r} and {plain(whole)!r} have one name: Spark "
+                    "would not read them back, rename one"
+                )
+            seen[field.name.lower()] = whole
+            _refuse_double(field.dataType, whole)
+    elif isinstance(kind, ArrayType):
+        _refuse_double(kind.elementType, f"{place}.element")
+    elif isinstance(kind, MapType):
+        _refuse_double(kind.keyType, f"{place}.key")
+        _refuse_double(kind.valueType, f"{place}.value")
 
 
 def _unfit(kind: DataType, place: str) -> Iterator[str]:

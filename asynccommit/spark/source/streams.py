@@ -1,8 +1,9 @@
 """Streams: each micro-batch is a job, and what it has published is listed in ``_spark_metadata``.
 
 Readers of Spark's see what the log lists and nothing else, so the batch is committed when the log
-has it. Before that its files are moved to names that a replay of the batch gives its files too,
-which then take their places.
+has it. Before that its files are moved to names that no other run of the batch gives to its files:
+two runs may overlap, and what the log lists is replaced by nothing. What a run has published and
+the log does not list is deleted when it has the batch.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from uuid import NAMESPACE_URL, uuid5
 import orjson
 
 from asynccommit.committers import Committer
-from asynccommit.committers.sink_log import SinkLog
+from asynccommit.committers.sink_announced import Announced
+from asynccommit.committers.sink_log import Added, SinkLog
 from asynccommit.committers.sink_settings import SinkLogSettings
 from asynccommit.errors import CommittedError, NotFoundError, OptionError
 from asynccommit.formats.sink_log import SinkFile, sink_uri
@@ -74,9 +76,9 @@ class BatchPart:
             ) from None
 
 
-def batch_tag(query: str, batch: int) -> str:
-    """Return what the files of a batch have in their names, in every run of it."""
-    return str(uuid5(NAMESPACE_URL, f"{query}/{batch}"))
+def batch_tag(query: str, batch: int, job_id: str) -> str:
+    """Return what the files of a batch have in their names, and those of no other run of it."""
+    return str(uuid5(NAMESPACE_URL, f"{query}/{batch}/{job_id}"))
 
 
 def stream_job(url: str, options: SourceOptions, token: str) -> SourceJob:
@@ -88,8 +90,7 @@ def stream_job(url: str, options: SourceOptions, token: str) -> SourceJob:
         token: unlike that of any other run.
     """
     conf = Options.from_conf(options.conf)
-    # Files of the batch that an earlier run of it has published are in no log, and are replaced.
-    commit = replace(conf, mark_success=False, delete_target_files=True, logged=True)
+    commit = replace(conf, mark_success=False, delete_target_files=False, logged=True)
     return SourceJob(url, f"{_family(options)}{token}", commit, options.storage)
 
 
@@ -157,13 +158,17 @@ async def commit(
     job = _job_of(job, batch, parts)
     query = parts[0].query if parts else None
     async with jobs.opened(job) as committer:
-        sink = _sink(committer, options)
-        latest = await sink.latest()
-        if latest is None or latest < batch:
+        sink, files = _sink(committer, options), _sink_files(committer, parts)
+        announced = Announced(committer.store, committer.layout.dest, sink)
+        if await sink.wants(batch):
+            if files:
+                await announced.say(batch, job.job_id, files)
             await _publish(committer, job, parts)
-            await sink.add(batch, _sink_files(committer, parts), query=query)
+            added = await sink.add(batch, files, query=query)
+            await announced.settle(batch, None if added is Added.NEW else files)
             return
-        await sink.add(batch, _sink_files(committer, parts), query=query)  # or it is another's
+        await sink.add(batch, files, query=query)  # or it is another's
+        await announced.settle(batch)
     await jobs.abort(job, running=False)
 
 
@@ -180,7 +185,7 @@ async def _publish(committer: Committer, job: SourceJob, parts: Sequence[BatchPa
 async def abort(
     job: SourceJob, options: SourceOptions, parts: Sequence[BatchPart], *, running: bool
 ) -> None:
-    """Delete what the tasks of a batch left; what is published stays, for the next run to replace.
+    """Delete what the tasks of a batch left; what is published stays until the log has the batch.
 
     Args:
         job: the stream's; which of its jobs it is, the messages say.
