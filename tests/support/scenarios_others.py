@@ -7,8 +7,9 @@ from tests.support.scenarios import Row, Section
 V1 = "committers/test_file_v1.py"
 V2 = "committers/test_file_v2.py"
 SINK = "committers/test_sink_log.py"
+COORDINATOR = "spark/test_coordinator.py"
 
-_SPARKS = "Spark's coordinator decides here as anywhere: nothing of it is replaced; "
+_SPARKS = "Spark's coordinator decides, here as anywhere: nothing of it is replaced"
 
 OTHERS = Section(
     "Scenario",
@@ -55,14 +56,31 @@ OTHERS = Section(
             "the first attempt fails, the next may commit",
             {"spark/test_failures.py": "test_failed_task_is_run_again"},
         ),
-        52: Row("all are denied: the job goes on", but=_SPARKS + "it never denies all for good"),
-        53: Row("who fails frees the lock, if it held it", but=_SPARKS + "see 51 for what follows"),
-        54: Row("an attempt that failed is never allowed", but=_SPARKS + "see 50"),
+        52: Row(
+            "who is denied waits for the attempt that may commit",
+            {COORDINATOR: "test_who_is_denied_waits_for_the_holder"},
+            _SPARKS,
+        ),
+        53: Row(
+            "an attempt that fails frees the lock, if it held it",
+            {COORDINATOR: "test_who_frees_the_lock"},
+            _SPARKS,
+        ),
+        54: Row(
+            "an attempt that failed is never allowed",
+            {COORDINATOR: "test_an_attempt_that_failed"},
+            _SPARKS,
+        ),
         55: Row(
             "attempts of different stage attempts are distinct",
-            but=_SPARKS + "our attempts are named after Spark's own, which differ",
+            {COORDINATOR: "test_attempts_of_a_stage_that_runs_again"},
+            _SPARKS + "; ours are named after Spark's own, which differ",
         ),
-        56: Row("a stage ends: its state goes", but=_SPARKS + "we keep no state of stages"),
+        56: Row(
+            "a stage ends: its state goes",
+            {COORDINATOR: "test_a_stage_that_has_ended"},
+            _SPARKS,
+        ),
         57: Row(
             "the sink's log: names, compaction, windows, expiry, retention, readers meanwhile",
             {
