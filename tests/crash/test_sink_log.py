@@ -103,7 +103,9 @@ def test_a_crash_at_every_write(kind: str, when: When) -> None:
         for batch in range(BATCHES):
             before, done = world.copy(), len(process.writes)
             await log.add(batch, files_of(world, batch), query="q")
-            for write in range(1, len(process.writes) - done + 1):
+            writes = len(process.writes) - done
+            assert writes > 0
+            for write in range(1, writes + 1):
                 await died(before.copy(), batch, Crash(write, when, late=30.0))
 
     on(kind, work)

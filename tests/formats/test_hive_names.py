@@ -120,9 +120,10 @@ def test_parts_of_any_name(name: str, by: Rules) -> None:
 def test_hostile_names_are_read_in_one_pass(name: str) -> None:
     """Names on which Hive's expressions would take for ever; on a store none is half as long."""
     for by in Rules:
-        parse_name(name, by)
-    is_copy(name)
-    is_spark(name)
+        found = parse_name(name, by)
+        assert found is None or "".join(found) == name
+
+    assert (is_copy(name), is_spark(name)) == (False, False)
 
 
 @pytest.mark.parametrize(
