@@ -8,7 +8,7 @@ pickled; hand the job's id to other processes instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import NoReturn, TypeVar
 
@@ -22,6 +22,7 @@ from asynccommit.api import (
     open_task,
 )
 from asynccommit.blocking_file import BlockingFile
+from asynccommit.committers import Committer
 from asynccommit.engine import submit
 from asynccommit.errors import UnsupportedError
 from asynccommit.job import TaskCommit
@@ -210,21 +211,20 @@ def commit_job(
     """
     chosen = Mode.of(mode)
 
-    async def commit() -> JobReport:
-        opened = open_committer(
-            url,
-            job_id,
-            attempt=attempt,
-            options=options,
-            storage_options=storage_options,
-            committer=committer,
-        )
-        async with opened as opened_one:
-            return await opened_one.commit_job(
-                tasks, mode=chosen, overwrite=overwrite, on_progress=on_progress
-            )
-
-    return submit(commit())
+    opened = open_committer(
+        url,
+        job_id,
+        attempt=attempt,
+        options=options,
+        storage_options=storage_options,
+        committer=committer,
+    )
+    return _ask(
+        opened,
+        lambda made: made.commit_job(
+            tasks, mode=chosen, overwrite=overwrite, on_progress=on_progress
+        ),
+    )
 
 
 def plan_job(
@@ -240,19 +240,15 @@ def plan_job(
     """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
     chosen = Mode.of(mode)
 
-    async def plan() -> JobReport:
-        opened = open_committer(
-            url,
-            job_id,
-            attempt=attempt,
-            options=options,
-            storage_options=storage_options,
-            committer=committer,
-        )
-        async with opened as opened_one:
-            return await opened_one.plan_job(mode=chosen)
-
-    return submit(plan())
+    opened = open_committer(
+        url,
+        job_id,
+        attempt=attempt,
+        options=options,
+        storage_options=storage_options,
+        committer=committer,
+    )
+    return _ask(opened, lambda made: made.plan_job(mode=chosen))
 
 
 def abort_job(
@@ -267,19 +263,27 @@ def abort_job(
 ) -> AbortReport:
     """Delete what a job left, unless its commit has begun. Raises ``CommitError``."""
 
-    async def abort() -> AbortReport:
-        opened = open_committer(
-            url,
-            job_id,
-            attempt=attempt,
-            options=options,
-            storage_options=storage_options,
-            committer=committer,
-        )
-        async with opened as opened_one:
-            return await opened_one.abort_job(reason)
+    opened = open_committer(
+        url,
+        job_id,
+        attempt=attempt,
+        options=options,
+        storage_options=storage_options,
+        committer=committer,
+    )
+    return _ask(opened, lambda made: made.abort_job(reason))
 
-    return submit(abort())
+
+def _ask(
+    opened: AbstractAsyncContextManager[Committer], ask: Callable[[Committer], Awaitable[T]]
+) -> T:
+    """Open a committer, return what it answers, close it."""
+
+    async def answer() -> T:
+        async with opened as committer:
+            return await ask(committer)
+
+    return submit(answer())
 
 
 def resume_job(
