@@ -61,6 +61,11 @@ class Committer(Protocol):
         ...
 
     @property
+    def pending(self) -> Store:
+        """Where the job's own directories are, which may be another store."""
+        ...
+
+    @property
     def layout(self) -> Layout:
         """Destination and job."""
         ...

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import anyio
 
 from asynccommit.committers.manifest import ManifestCommitter
-from asynccommit.committers.opening import Opening
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -56,6 +55,7 @@ class FileV1Committer(ManifestCommitter):
         UnsupportedError: the store renames no directories, or what ``TaskSide`` needs is missing.
     """
 
+    layout_type: ClassVar[type[Layout]] = FileLayout
     overwrites: ClassVar[bool] = True
     is_commit_job_repeatable: ClassVar[bool] = True
     is_recovery_supported: ClassVar[bool] = True
@@ -77,19 +77,6 @@ class FileV1Committer(ManifestCommitter):
                 "FileOutputCommitter would commit by and by: use 'manifest'"
             )
         self.layout: FileLayout = _file_layout(layout)
-
-    @classmethod
-    def opened(cls, opening: Opening) -> Self:
-        """Return the committer of a job attempt."""
-        return cls(
-            opening.store,
-            FileLayout(opening.dest, opening.job_id, opening.attempt),
-            opening.options,
-            opening.host,
-            counted=opening.counted,
-            traffic=opening.traffic,
-            open_store=opening.open_store,
-        )
 
     async def see_setup(self) -> None:
         """Look for what another's setup of the job has made, Hadoop's or ours.

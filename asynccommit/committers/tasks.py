@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Self
+from typing import ClassVar, Self
 
 from asynccommit.committers.opening import Opening
 from asynccommit.committers.work import StoreWork, Work
@@ -37,6 +37,7 @@ class TaskSide:
         open_store: opens the store of a report directory that is elsewhere.
 
     Attributes:
+        layout_type: of the job that ``opened`` makes.
         set_up: the job's directories may be there, and are this committer's to abort.
         driver_lives: whether the process that runs the job's tasks is there, where that is
             another one; without it no commit begins.
@@ -45,6 +46,8 @@ class TaskSide:
         OptionError: the job id is a number, which is the name of a directory that jobs share.
         UnsupportedError: the store has no atomic rename, or no writes that never replace.
     """
+
+    layout_type: ClassVar[type[Layout]] = Layout
 
     def __init__(
         self,
@@ -83,13 +86,18 @@ class TaskSide:
         """Return the committer of a job attempt."""
         return cls(
             opening.store,
-            Layout(opening.dest, opening.job_id, opening.attempt),
+            cls.layout_type(opening.dest, opening.job_id, opening.attempt),
             opening.options,
             opening.host,
             counted=opening.counted,
             traffic=opening.traffic,
             open_store=opening.open_store,
         )
+
+    @property
+    def pending(self) -> Store:
+        """Where the job's own directories are: beside the data."""
+        return self.store
 
     async def see_setup(self) -> None:
         """Look for what another's setup of the job has made. Raises ``NotFoundError``."""

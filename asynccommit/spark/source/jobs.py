@@ -28,7 +28,6 @@ from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, Options
 from asynccommit.parallel import is_there, remove_directory, remove_tree
 from asynccommit.results import JobReport
-from asynccommit.store import Store
 
 log = logging.getLogger("asynccommit.spark")
 
@@ -95,11 +94,13 @@ async def set_up(job: SourceJob) -> SourceJob:
         made = not await is_there(committer.store, committer.layout.dest.path)
         try:
             await committer.setup_job(mode=job.mode)
-            await _jobs_store(committer).mkdir(alive_path(committer))
+            await committer.pending.mkdir(alive_path(committer))
         except Exception as error:
             if committer.set_up:
-                with suppress(AsyncCommitError):
+                try:
                     await committer.abort_job(f"{type(error).__name__}: {error}")
+                except AsyncCommitError as failure:
+                    error.add_note(f"and the abort failed: {failure}")
             raise
     return replace(job, made_destination=made)
 
@@ -112,14 +113,9 @@ def alive_path(committer: Committer) -> str:
 async def see_alive(committer: Committer) -> None:
     """Raise ``NotFoundError`` if the job has ended."""
     path = alive_path(committer)
-    if not await is_there(_jobs_store(committer), path):
+    if not await is_there(committer.pending, path):
         text = f"job {committer.layout.job_id} has ended: what this task attempt writes is given up"
         raise NotFoundError("head", path, text)
-
-
-def _jobs_store(committer: Committer) -> Store:
-    store: Store = getattr(committer, "pending", committer.store)
-    return store
 
 
 # --- a task attempt that comes too late -----------------------------------------------------------
@@ -135,7 +131,7 @@ async def leave_nothing(committer: Committer, job: SourceJob, number: int) -> No
     with suppress(NotFoundError):  # any other answer tells nothing: then nothing is removed
         await see_alive(committer)
         return
-    if await is_there(_jobs_store(committer), layout.record):
+    if await is_there(committer.pending, layout.record):
         return
     await committer.abort_task(*layout.ids(number))
     await _remove_empty(committer, job)
