@@ -151,6 +151,15 @@ class Under:
                 return self._root + uri[len(head) :]
         return self._slow(uri)
 
+    def head(self, uri: str) -> str | None:
+        """Return the text of the directory that ``uri`` begins with, if it does."""
+        return next(filter(uri.startswith, self._heads), None)
+
+    @property
+    def root(self) -> str:
+        """The directory, without a slash at its end."""
+        return self._root
+
     def _slow(self, uri: str) -> str:
         folder, _, name = uri.rpartition("/")
         plain = _PLAIN_NAME(name)
@@ -173,6 +182,40 @@ class Under:
             if name in (".", ".."):
                 raise UrlError(f"{_show(uri)} has a segment {name!r}")
         return path
+
+
+class UnderBoth:
+    """Reads the URIs of files and of their destinations, each strictly below its directory.
+
+    Nearly always both end alike, and the end is looked at once.
+
+    Attributes:
+        differed: some were read that perhaps do not end alike.
+    """
+
+    def __init__(self, source: Under, dest: Under) -> None:
+        self.differed = False
+        self._source, self._dest = source, dest
+        self._from = self._to = ""
+
+    def paths(self, source: str, dest: str) -> tuple[str, str]:
+        """Return the absolute decoded paths of both. Raises ``UrlError`` as ``Under.path`` does."""
+        end = source[len(self._from) :]
+        if self._from and source.startswith(self._from) and dest == self._to + end:
+            if _PLAIN_TAIL(end):
+                return self._source.root + end, self._dest.root + end
+        else:
+            self._look(source, dest)
+        return self._source.path(source), self._dest.path(dest)
+
+    def _look(self, source: str, dest: str) -> None:
+        """See how these begin, for those that come, and whether they end alike."""
+        before, to = self._source.head(source), self._dest.head(dest)
+        if before is None or to is None:
+            self.differed = True
+            return
+        self.differed |= source[len(before) :] != dest[len(to) :]
+        self._from, self._to = before, to
 
 
 def _split(text: str) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.errors import UrlError
-from asynccommit.urls import Address, Under, decode_uri, encode_path, parse_url
+from asynccommit.urls import Address, Under, UnderBoth, decode_uri, encode_path, parse_url
 
 # Made by Hadoop's own Path class; "about" in the file says how.
 HADOOP = json.loads((Path(__file__).parent / "fixtures" / "hadoop_paths.json").read_text())
@@ -222,6 +222,35 @@ def test_under_agrees_with_decode_uri(base: Address, other: Address) -> None:
     else:
         with pytest.raises(UrlError):
             Under(base).path(other.encode())
+
+
+ends = st.one_of(
+    st.lists(names, min_size=1, max_size=3).map(lambda parts: encode_path("/" + "/".join(parts))),
+    st.sampled_from(["/a/b", "/a/../b", "/é", "/a%20b", "", "/", "//a", "/%2e%2e/x", "/a b"]),
+)
+
+
+@given(addresses, addresses, st.lists(st.tuples(ends, ends, st.booleans(), st.booleans())))
+def test_under_both_reads_as_two_unders(
+    source: Address, dest: Address, files: list[tuple[str, str, bool, bool]]
+) -> None:
+    """Both at once are what each is alone, paths and refusals, whatever came before."""
+    both = UnderBoth(Under(source), Under(dest))
+    for here, there, same, slashes in files:
+        one = source.encode().rstrip("/") + here
+        other = dest.encode().rstrip("/") + (here if same else there)
+        if slashes:
+            one = one.replace("file:/", "file:///", 1)
+        try:
+            expected = Under(source).path(one), Under(dest).path(other)
+        except UrlError:
+            with pytest.raises(UrlError):
+                both.paths(one, other)
+        else:
+            assert both.paths(one, other) == expected
+            root, end = source.path.rstrip("/"), dest.path.rstrip("/")
+            differs = expected[0][len(root) :] != expected[1][len(end) :]
+            assert both.differed or not differs
 
 
 @pytest.mark.parametrize("base", ["/t x", "/"])

@@ -44,7 +44,7 @@ from asynccommit.report.jobs import (
 from asynccommit.report.status import how_far
 from asynccommit.report.upload_inspection import inspect_uploads
 from asynccommit.report.upload_places import upload_place_of
-from asynccommit.stages.load import decode_entries
+from asynccommit.stages.entries import decode_entries
 from asynccommit.store import Kind, Store
 from asynccommit.upload_job import UploadLayout
 from asynccommit.urls import Address

@@ -31,7 +31,7 @@ from asynccommit.report.jobs import (
 from asynccommit.report.plain import count_of
 from asynccommit.report.upload_status import look_at_uploads
 from asynccommit.results import JobStatus, State
-from asynccommit.stages.load import decode_entries
+from asynccommit.stages.entries import decode_entries
 from asynccommit.store import Store
 from asynccommit.upload_job import UploadLayout
 from asynccommit.urls import Address

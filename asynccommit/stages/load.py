@@ -16,6 +16,7 @@ from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.job import MANIFEST_SUFFIX, Layout, TaskCommit
 from asynccommit.options import Options
 from asynccommit.parallel import for_each, list_all, tree_pages
+from asynccommit.stages.entries import decode_entries, refuse_long_name
 from asynccommit.stages.fingerprints import Fingerprints
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.run import Run
@@ -24,9 +25,6 @@ from asynccommit.stages.spill import Entry, Spill
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind, Traits
 from asynccommit.urls import Under, decode_uri
-
-_MAX_NAME = 255
-"""Bytes of one name of a path: what every filesystem and store takes."""
 
 
 class Loaded:
@@ -99,14 +97,20 @@ class Loaded:
 
     async def add(self, entries: Sequence[Entry], directories: Sequence[str]) -> None:
         """Take in what one task wrote."""
-        self.bytes += sum([entry.size for entry in entries])
-        self._tagged += sum([self._lasting(entry.etag) is not None for entry in entries])
-        dests = [entry.dest for entry in entries]
-        self.longest = max([self.longest, *[max(len(e.source), len(e.dest)) for e in entries]])
+        sources, dests, sizes, etags = zip(*entries, strict=True) if entries else ((),) * 4
+        self.bytes += sum(sizes)
+        lasting = etags if self._survives else [self._lasting(etag) for etag in etags]
+        self._tagged += len(etags) - lasting.count(None)
+        self.longest = max([self.longest, *map(len, sources), *map(len, dests)])
         self.dests.add(dests)
-        self.outcome.add([self.expected(entry) for entry in entries])
-        self.parents.update({entry.dest.rpartition("/")[0] for entry in entries})
-        self.sources.update({entry.source.rpartition("/")[0] for entry in entries})
+        self.outcome.add(
+            [
+                (dest, size) if etag is None else (dest, size, etag)
+                for dest, size, etag in zip(dests, sizes, lasting, strict=True)
+            ]
+        )
+        self.parents.update({dest.rpartition("/")[0] for dest in dests})
+        self.sources.update({source.rpartition("/")[0] for source in sources})
         self.directories.update(directories)
         await self.spill.append(entries)
 
@@ -324,7 +328,7 @@ class _Load:
         for source_uri, dest_uri in task.absolute.items():
             try:
                 source, dest = staged.path(source_uri), decode_uri(dest_uri)
-                _refuse_long_name(dest.path)
+                refuse_long_name(dest.path)
             except UrlError as error:
                 raise ManifestError(source_uri, str(error)) from error
             if not dest.same_store(layout.dest):
@@ -338,39 +342,6 @@ class _Load:
                 await self.run.store.head(dest.path)
             entries.append(Entry(source, dest.path, info.size, info.etag))
         await self.loaded.add(entries, [])
-
-
-def decode_entries(layout: Layout, manifest: TaskManifest) -> tuple[list[Entry], list[str]]:
-    """Return the files and directories of a manifest as decoded paths.
-
-    Raises ``UrlError`` for a source outside of the task attempt's directory and a destination
-    that is outside of the job's, in its ``_temporary``, the success marker or too long.
-    """
-    base = layout.dest.at(layout.task_attempt_dir(manifest.task_attempt_id))
-    said = decode_uri(manifest.task_attempt_dir)
-    if said != base:
-        raise UrlError(f"taskAttemptDir {manifest.task_attempt_dir} is not {base.encode()}")
-    source, dest = Under(base).path, Under(layout.dest).path
-    entries = [Entry(source(s), dest(d), z, e) for s, d, z, e in manifest.files]
-    directories = [dest(entry.dest) for entry in manifest.directories if entry.dest]
-    reserved = (layout.temporary, layout.success)
-    for path in [*(entry.dest for entry in entries), *directories]:
-        if path.startswith(reserved) and layout.reserves(path):
-            raise UrlError(f"the destination {path} is not for tasks to write")
-    _refuse_long_names(entries, len(base.path), len(layout.root))
-    return entries, directories
-
-
-def _refuse_long_names(entries: Sequence[Entry], source: int, dest: int) -> None:
-    """Refuse names that no file can have; those that a file has, in the task's directory, pass."""
-    for entry in entries:
-        if entry.source[source:] != entry.dest[dest:]:
-            _refuse_long_name(entry.dest)
-
-
-def _refuse_long_name(dest: str) -> None:
-    if any(len(name.encode()) > _MAX_NAME for name in dest.split("/")):
-        raise UrlError(f"the destination {dest} has a name of over {_MAX_NAME} bytes")
 
 
 def digest(data: bytes) -> str:

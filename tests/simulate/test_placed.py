@@ -12,7 +12,8 @@ from asynccommit.sim.loop import VirtualLoop
 from asynccommit.simulate.placed import SIZE, Placed
 from asynccommit.simulate.run import World
 from asynccommit.simulate.setup import KINDS, Setup
-from asynccommit.stages.load import decode_entries, digest
+from asynccommit.stages.entries import decode_entries
+from asynccommit.stages.load import digest
 
 
 @pytest.mark.parametrize("store", KINDS)
