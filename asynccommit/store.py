@@ -74,6 +74,12 @@ class Page:
     token: str | None = None
 
 
+Move = tuple[str, str]
+"""Where a file is, and where it goes."""
+Renamed = tuple[int, StoreError | None]
+"""How many files were renamed, and why not the next one."""
+
+
 class Ramp(NamedTuple):
     """How fast the rate of requests to an account may grow.
 
@@ -135,6 +141,7 @@ class Traits:
         recursive_delete: ``delete_tree`` can be asked; else ``list_tree`` and ``delete_many``.
         bulk_delete: how many files one ``delete_many`` takes; 0 where there is none.
         conditional_delete: ``delete_many`` deletes nothing whose etag is another.
+        bulk_rename: how many files one ``rename_many`` takes gladly; 0 where there is none.
         multipart: files can be uploaded in parts and completed later; ``None`` where they cannot.
         consistent_listing: a listing shows every change that was acknowledged before it.
         tokens: the store remembers the ``token`` of a rename or put, and ``head`` returns it.
@@ -165,6 +172,7 @@ class Traits:
     recursive_delete: bool = True
     bulk_delete: int = 0
     conditional_delete: bool = True
+    bulk_rename: int = 0
     multipart: Multipart | None = None
     consistent_listing: bool = True
     tokens: bool = False
@@ -321,5 +329,17 @@ class BulkStore(Store, Protocol):
 
         Returns what became of each, ``None`` for deleted. Of a single entry, an error that may
         pass is raised and not returned, so that it is sent again like any other request.
+        """
+        ...
+
+
+class BatchStore(Store, Protocol):
+    """A store that renames so quickly that asking for each file alone would take longer."""
+
+    async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
+        """Rename some ``Traits.bulk_rename`` files, each as ``rename`` does that replaces nothing.
+
+        One after the other up to the first that fails; returns how many were renamed, and the
+        error of the next one, if there is one.
         """
         ...

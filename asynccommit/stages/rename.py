@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Sequence,
+)
 from hashlib import blake2b
+from itertools import islice
+from typing import cast
 
-from asynccommit.errors import NotFoundError
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ThrottledError,
+    UnavailableError,
+)
 from asynccommit.parallel import for_each
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import SAMPLE, Plan, staged_path, within
@@ -13,10 +28,15 @@ from asynccommit.stages.run import Run
 from asynccommit.stages.settle import Settled
 from asynccommit.stages.spill import Entry
 from asynccommit.stages.swap import swap_in
+from asynccommit.store import BatchStore
 
 _OFTEN = 32  # renames from one look at the lease to the next
 
+# What is waited for and settled where a file is asked for alone.
+_ALONE = (ExistsError, NotFoundError, ThrottledError, UnavailableError)
+
 Place = Callable[[str], str]
+Renamer = Callable[[Entry], Awaitable[None]]
 
 
 async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
@@ -30,20 +50,13 @@ async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
     with run.timed("job_stage_rename_files", loaded.files):
         if plan.units or plan.replaced:
             place = _stager(run, plan)
-            move = _renamer(run, plan, settled, place)
-            staged = _each(plan, staged=True)
-            await for_each(staged, move, workers=run.workers)
+            await _rename(run, plan, settled, _each(plan, staged=True), place)
             staged_files = run.done
             await swap_in(run, plan)
             run.renamed = staged_files
-            await for_each(
-                _each(plan, staged=False),
-                _renamer(run, plan, settled),
-                workers=run.workers,
-            )
+            await _rename(run, plan, settled, _each(plan, staged=False))
         else:
-            move = _renamer(run, plan, settled)
-            await for_each(loaded.spill.entries(), move, workers=run.workers)
+            await _rename(run, plan, settled, loaded.spill.entries())
     run.statistics.count("committer_files_committed", loaded.files)
     run.statistics.count("committer_bytes_committed", loaded.bytes)
 
@@ -64,9 +77,29 @@ def _stager(run: Run, plan: Plan) -> Place:
     return lambda dest: staged_path(layout, place, dest)
 
 
-def _renamer(
-    run: Run, plan: Plan, settled: Settled, place: Place | None = None
-) -> Callable[[Entry], Awaitable[None]]:
+async def _rename(
+    run: Run,
+    plan: Plan,
+    settled: Settled,
+    entries: Iterable[Entry] | AsyncIterable[Entry],
+    place: Place | None = None,
+) -> None:
+    """Rename ``entries``: one by one, or some in one request where the store takes that."""
+    one = _renamer(run, plan, settled, place)
+    size = _together(run, plan)
+    if size < 2 or plan.carried or settled:  # of these some may have been moved
+        await for_each(entries, one, workers=run.workers)
+        return
+    some = _batch_renamer(run, plan, settled, place, one)
+    await for_each(_batches(entries, size), some, workers=run.workers)
+
+
+def _together(run: Run, plan: Plan) -> int:
+    """Return how many files go in one request: fewer where that keeps more workers busy."""
+    return min(run.store.traits.bulk_rename, -(-plan.loaded.files // run.workers))
+
+
+def _renamer(run: Run, plan: Plan, settled: Settled, place: Place | None = None) -> Renamer:
     rename, check = run.store.rename, run.check_lease
     carried, sample = plan.carried, plan.sample
     step = run.renamed_one if place is None else run.step
@@ -95,6 +128,64 @@ def _renamer(
         step()
 
     return rename_one
+
+
+def _batch_renamer(
+    run: Run, plan: Plan, settled: Settled, place: Place | None, one: Renamer
+) -> Callable[[Sequence[Entry]], Awaitable[None]]:
+    store, sample = cast(BatchStore, run.store), plan.sample
+    step = run.renamed_one if place is None else run.step
+
+    async def rename_some(entries: Sequence[Entry]) -> None:
+        run.check_lease()
+        if len(sample) < SAMPLE:
+            sample.extend([entry.dest for entry in entries][: SAMPLE - len(sample)])
+        dests = [entry.dest if place is None else place(entry.dest) for entry in entries]
+        moves = [(entry.source, dest) for entry, dest in zip(entries, dests, strict=True)]
+        done, error = await store.rename_many(moves)
+        for _ in range(done):
+            step()
+        if isinstance(error, OutcomeUnknownError):
+            await _find_out(run, settled, entries[done], dests[done], error)
+            step()
+            done += 1
+        elif error is not None and not isinstance(error, _ALONE):
+            raise error
+        for entry in entries[done:]:
+            await one(entry)
+
+    return rename_some
+
+
+def _batches(
+    entries: Iterable[Entry] | AsyncIterable[Entry], size: int
+) -> Iterable[Sequence[Entry]] | AsyncIterable[Sequence[Entry]]:
+    """Return ``entries`` in their order, ``size`` at a time; read lazily."""
+    if isinstance(entries, AsyncIterable):
+        return _batches_of(entries, size)
+    rest = iter(entries)
+    return iter(lambda: tuple(islice(rest, size)), ())
+
+
+async def _batches_of(entries: AsyncIterable[Entry], size: int) -> AsyncIterator[Sequence[Entry]]:
+    batch: list[Entry] = []
+    async for entry in entries:
+        batch.append(entry)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+async def _find_out(
+    run: Run, settled: Settled, entry: Entry, dest: str, error: OutcomeUnknownError
+) -> None:
+    """See whether a file was moved of which nobody said so. Raises ``error`` if none can tell."""
+    try:
+        await _again(run, settled, entry, dest, None)
+    except NotFoundError:
+        raise error from None
 
 
 async def _again(run: Run, settled: Settled, entry: Entry, dest: str, token: str | None) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from asynccommit.store import Info, Page, Traits
+from asynccommit.errors import StoreError
+from asynccommit.store import Info, Move, Page, Renamed, Traits
 from asynccommit.stores import files, moves
 from asynccommit.stores.lanes import Lanes
 from asynccommit.urls import Address
@@ -38,7 +39,12 @@ class LocalStore:
     """
 
     traits = Traits(
-        "local filesystem", conditional_rename=False, links=True, durable=False, workers=128
+        "local filesystem",
+        conditional_rename=False,
+        bulk_rename=16,
+        links=True,
+        durable=False,
+        workers=128,
     )
 
     def __init__(
@@ -93,6 +99,10 @@ class LocalStore:
     ) -> None:
         await _ask(self._quick, "rename", moves.rename, source, dest, replace, self._sidecars)
 
+    async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
+        call = self._quick.submit(_rename_many, pairs, self._sidecars)
+        return await _answer(self._quick, "rename_many", call, pairs[0][0])
+
     async def mkdir(self, path: str) -> None:
         await _ask(self._quick, "mkdir", files.mkdir, path)
 
@@ -114,7 +124,10 @@ class LocalStore:
 
 async def _ask(lanes: Lanes, op: str, function: Callable[..., T], path: str, *args: Any) -> T:
     """Await one call, with what the system says against it as our error."""
-    call = lanes.submit(function, path, *args)
+    return await _answer(lanes, op, lanes.submit(function, path, *args), path)
+
+
+async def _answer(lanes: Lanes, op: str, call: asyncio.Future[T], path: str) -> T:
     try:
         return await call
     except asyncio.CancelledError:
@@ -122,3 +135,14 @@ async def _ask(lanes: Lanes, op: str, function: Callable[..., T], path: str, *ar
         raise
     except (OSError, ValueError) as error:
         raise files.translate(op, path, error) from error
+
+
+def _rename_many(pairs: Sequence[Move], sidecars: dict[str, bool]) -> Renamed:
+    for done, (source, dest) in enumerate(pairs):
+        try:
+            moves.rename(source, dest, False, sidecars)
+        except StoreError as error:
+            return done, error
+        except (OSError, ValueError) as error:
+            return done, files.translate("rename", source, error)
+    return len(pairs), None

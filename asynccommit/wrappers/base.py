@@ -15,13 +15,13 @@ from typing import Any, Protocol
 from asynccommit.errors import StoreError
 from asynccommit.multipart import PartPage, UploadPage
 from asynccommit.parts import Part
-from asynccommit.store import Info, Page, Store, Traits
+from asynccommit.store import Info, Move, Page, Renamed, Store, Traits
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
 _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
-    *("list_tree", "delete_many"),
+    *("list_tree", "delete_many", "rename_many"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
     *("list_uploads", "list_parts", "put_marker", "copy_if"),
 )
@@ -59,7 +59,7 @@ class Op:
     def path(self) -> str:
         """The path that the call is about; of many, that of the first."""
         first: Any = self.args[0]
-        path: str = first if isinstance(first, str) else first[0].path
+        path: str = first if isinstance(first, str) else first[0][0]
         return path
 
     def __repr__(self) -> str:
@@ -84,7 +84,8 @@ class Policy(Protocol):
 class Wrapped:
     """A store whose every call goes through ``policies``, the outermost first.
 
-    It is a ``Store`` itself, and a ``BulkStore`` or ``MultipartStore`` where ``store`` is one.
+    It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore`` or ``MultipartStore`` where
+    ``store`` is one.
     """
 
     def __init__(self, store: Store, *policies: Policy) -> None:
@@ -140,6 +141,12 @@ class Wrapped:
         """See ``Store.delete_many``."""
         said: Sequence[StoreError | None]
         said = await self._call(Op("delete_many", (entries,), True, True))
+        return said
+
+    async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
+        """See ``BatchStore.rename_many``."""
+        said: Renamed
+        said = await self._call(Op("rename_many", (pairs,), True, False))
         return said
 
     async def create_upload(self, path: str, *, token: str | None = None) -> str:

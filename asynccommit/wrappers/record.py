@@ -31,7 +31,10 @@ class Record:
                 return await call(op)
             if op.name == "sync":
                 return None
-            self.ops.append(op)
+            if op.name == "rename_many":
+                self.ops += [Op("rename", move, True, False) for move in op.args[0]]
+            else:
+                self.ops.append(op)
             return self._answer(op)
 
         return recorded
@@ -49,4 +52,6 @@ class Record:
                 return Part(hashlib.md5(op.args[3], usedforsecurity=False).hexdigest())
             case "delete_many":
                 return [None] * len(op.args[0])
+            case "rename_many":
+                return len(op.args[0]), None
         return None

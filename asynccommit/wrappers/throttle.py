@@ -15,6 +15,7 @@ class Throttle:
     """Send at most ``rate`` requests a second, every attempt counted; ``None`` is no bound.
 
     After a pause at most a tenth of a second's worth, and at least one request, leaves at once.
+    Each file of a ``rename_many`` is a request.
     One loop only, as the limiter within.
     """
 
@@ -34,7 +35,8 @@ class Throttle:
         limiter = AsyncLimiter(burst, burst / self._rate)
 
         async def throttled(op: Op) -> Any:
-            await limiter.acquire()
+            for _ in op.args[0] if op.name == "rename_many" else (op,):
+                await limiter.acquire()
             return await call(op)
 
         return throttled

@@ -11,13 +11,14 @@ import asyncio
 import io
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from asynccommit.cli import main
 from asynccommit.job import RECORD
-from asynccommit.store import Info
+from asynccommit.store import Info, Move, Renamed
 from asynccommit.stores.local import LocalStore
 
 NOBODY = 65534
@@ -45,7 +46,13 @@ def pause_at(folder: Path, number: int) -> None:
             await pause()
         return await put(self, path, data, **options)
 
+    async def one_by_one(self: LocalStore, pairs: Sequence[Move]) -> Renamed:
+        for source, dest in pairs:
+            await self.rename(source, dest)
+        return len(pairs), None
+
     LocalStore.rename = paused_rename  # type: ignore[method-assign]
+    LocalStore.rename_many = one_by_one  # type: ignore[method-assign]
     LocalStore.put = paused_put  # type: ignore[method-assign]
 
 

@@ -23,6 +23,7 @@ from asynccommit.stages.run import Run
 from asynccommit.stages.standing import look
 from asynccommit.wrappers.base import Call, Op, Policy, Wrapped
 from tests.support.crashes import EPOCH, LocalWorld, SimWorld
+from tests.support.faults import apart
 
 JOB = "job_202601010000_0001"
 OTHER = "job_202601010000_0002"
@@ -76,7 +77,7 @@ class Site:
         **options: Any,
     ) -> ManifestCommitter:
         """Return the committer of one process; policies go innermost."""
-        store = Wrapped(self.world.store(Process("store")), *policies)
+        store = Wrapped(self.world.store(Process("store")), *apart(policies))
         layout = Layout(self.world.address(DEST), job_id, attempt)
         return ManifestCommitter(store, layout, Options(**options), self.host(process, machine))
 

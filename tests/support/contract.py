@@ -24,7 +24,7 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.parallel import list_all, remove_tree, tree_pages, walk
-from asynccommit.store import BulkStore, Info, Kind, Store
+from asynccommit.store import BatchStore, BulkStore, Info, Kind, Store
 
 Rule = Callable[[Store, str], Awaitable[None]]
 RULES: list[Rule] = []
@@ -615,6 +615,33 @@ async def rename_of_one_source_to_many_succeeds_once(store: Store, root: str) ->
     assert sum(result is None for result in results) == 1
     assert sum(isinstance(result, NotFoundError) for result in results) == 15
     assert len(await names_in(store, root)) == 1
+
+
+@rule
+async def renames_together_end_at_the_first_that_fails(store: Store, root: str) -> None:
+    """Files before it are moved, it and those behind it are not; nothing is ever replaced."""
+    if not store.traits.bulk_rename:
+        return
+    batch = cast(BatchStore, store)
+    for name in "abcd":
+        await store.put(f"{root}/{name}", name.encode())
+    await store.mkdir(f"{root}/to")
+    await store.put(f"{root}/to/c", b"there")
+
+    moves = [(f"{root}/{name}", f"{root}/to/{name}") for name in "abcd"]
+    done, error = await batch.rename_many(moves)
+
+    assert (done, type(error)) == (2, ExistsError)
+    assert await names_in(store, root) == ["c", "d", "to"]
+    assert await store.get(f"{root}/to/a", LIMIT) == b"a"
+    assert await store.get(f"{root}/to/c", LIMIT) == b"there"
+
+    assert await batch.rename_many(moves[3:]) == (1, None)
+    assert await names_in(store, f"{root}/to") == ["a", "b", "c", "d"]
+    done, error = await batch.rename_many(moves[3:])
+    assert (done, type(error)) == (0, NotFoundError)
+    done, error = await batch.rename_many([(f"{root}/c", f"{root}/none/c")])
+    assert (done, type(error)) == (0, NotFoundError)
 
 
 # --- sync ------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from asynccommit.wrappers.base import Call, Op
+from asynccommit.errors import StoreError
+from asynccommit.store import Move, Renamed
+from asynccommit.wrappers.base import Call, Op, Policy
 
 
 @dataclass
@@ -44,7 +46,7 @@ class Fault:
 
 
 class Faults:
-    """A policy that applies rules, and keeps every request in ``seen``."""
+    """A policy that applies rules, and keeps every request in ``seen``; to stand in ``apart``."""
 
     def __init__(self, *rules: Fault) -> None:
         self.rules = list(rules)
@@ -67,3 +69,34 @@ class Faults:
     def count(self, name: str) -> int:
         """Return how many requests of one kind were seen."""
         return sum(op.name == name for op in self.seen)
+
+
+class Apart:
+    """A policy that sends files that are renamed together one by one.
+
+    So those within, which count, stop or hinder single requests, see each of them.
+    """
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def apart(op: Op) -> Any:
+            if op.name == "rename_many":
+                return await _together(call, op.args[0])
+            return await call(op)
+
+        return apart
+
+
+async def _together(call: Call, moves: Sequence[Move]) -> Renamed:
+    for done, move in enumerate(moves):
+        try:
+            await call(Op("rename", move, True, False))
+        except StoreError as error:
+            return done, error
+    return len(moves), None
+
+
+def apart(policies: Sequence[Policy]) -> Sequence[Policy]:
+    """Return ``policies`` so that they see each file that is renamed."""
+    return (Apart(), *policies) if policies else ()

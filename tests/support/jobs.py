@@ -15,6 +15,7 @@ from asynccommit.stores.local import LocalStore
 from asynccommit.urls import Address
 from asynccommit.wrappers.base import Policy, Wrapped
 from asynccommit.wrappers.stats import Stats
+from tests.support.faults import apart
 
 JOB = "job_202601010000_0001"
 HOST = Host(
@@ -36,7 +37,7 @@ def committer(
 ) -> ManifestCommitter:
     """Return a committer of one job under ``dest``; policies go innermost."""
     stats = Stats("asked")
-    store = Wrapped(LocalStore(), stats, *policies)
+    store = Wrapped(LocalStore(), stats, *apart(policies))
     chosen = Options.from_conf(conf) if conf else Options(**options)
     layout = Layout(Address("file", "", str(dest)), job_id, attempt)
     return ManifestCommitter(

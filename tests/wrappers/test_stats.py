@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 
-from asynccommit.errors import NotFoundError, OutcomeUnknownError, ThrottledError
+from asynccommit.errors import (
+    NotFoundError,
+    OutcomeUnknownError,
+    ThrottledError,
+    UnavailableError,
+)
 from asynccommit.wrappers.base import Op
 from asynccommit.wrappers.retry import Retry
 from asynccommit.wrappers.stats import Count, Stats
 from tests.support.stack import Answers, Clock, Random, head, rename
+
+PAIRS = [("/a", "/1"), ("/b", "/2"), ("/c", "/3"), ("/d", "/4")]
 
 
 async def test_calls_are_counted_by_method_with_their_times(clock: Clock) -> None:
@@ -75,3 +82,24 @@ async def test_busy_answers_are_waits(clock: Clock) -> None:
     with pytest.raises(OutcomeUnknownError):
         await call(head())
     assert stats.waits == 1
+
+
+async def test_files_that_are_renamed_together_are_renames(clock: Clock) -> None:
+    """Each file counts as a rename that took its share of the time, also the one that failed."""
+
+    async def answer(op: Op) -> Any:
+        clock.now += 6.0
+        return 2, ThrottledError("rename", "/c")
+
+    stats = Stats("asked", clock=clock.time)
+    await stats.around(answer)(Op("rename_many", (PAIRS,), True, False))
+    assert stats.counts == {"rename": Count(n=3, failures=1, waits=1, seconds=6.0, longest=2.0)}
+
+
+async def test_renames_that_were_never_answered_are_one_failure(clock: Clock) -> None:
+    """A call that raises is a failure, however many files it was to rename."""
+    stats = Stats("asked", clock=clock.time)
+    call = stats.around(Answers(UnavailableError("rename", "/a")))
+    with pytest.raises(UnavailableError):
+        await call(Op("rename_many", (PAIRS,), True, False))
+    assert stats.counts == {"rename": Count(n=1, failures=1)}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asynccommit.wrappers.base import Op
 from asynccommit.wrappers.throttle import Throttle
 from tests.support.stack import Answers, Clock, head
 
@@ -25,6 +26,21 @@ async def test_a_burst_is_a_tenth_of_a_second(clock: Clock, rate: float, burst: 
     await clock.advance(burst / rate + 1e-6)
     await asyncio.gather(*tasks)
     assert len(answers.ops) == 3 * burst
+
+
+async def test_each_file_that_is_renamed_together_pays(clock: Clock) -> None:
+    """Many renames in one call leave no sooner than they would one by one."""
+    answers = Answers()
+    call = Throttle(10).around(answers)
+    together = asyncio.ensure_future(
+        call(Op("rename_many", ([("/a", "/b"), ("/c", "/d"), ("/e", "/f")],), True, False))
+    )
+    await clock.settle()
+    await clock.advance(0.1 + 1e-6)
+    assert answers.ops == []
+    await clock.advance(0.1 + 1e-6)
+    await together
+    assert len(answers.ops) == 1
 
 
 def test_no_rate_costs_nothing() -> None:
