@@ -34,6 +34,7 @@ def run(*, quick: bool, folder: str | None, say: Callable[[str], None]) -> dict[
     ):
         contenders = [
             peers.ours(reports),
+            peers.ours_trusting(),
             peers.ours_v1(),
             peers.hadoop_manifest(hadoop),
             peers.hadoop_v1(hadoop),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from time import perf_counter
 
@@ -13,14 +13,16 @@ from asynccommit.host import this_host
 from asynccommit.job import RECORD, Layout
 from asynccommit.options import Options
 from asynccommit.results import JobReport
-from asynccommit.store import Info, Kind, Page, Store, Traits
+from asynccommit.store import Info, Kind, Move, Page, Renamed, Store, Traits
 from asynccommit.stores import StoreSettings, open_store
+from asynccommit.stores.local import LocalStore
 from asynccommit.urls import Address
 from asynccommit.wrappers.base import Wrapped
 from bench import trees
 
 DEST = "/warehouse/flights"
 PAGE = 1000
+_TOGETHER = LocalStore.traits.bulk_rename
 
 
 class NoopStore:
@@ -28,13 +30,13 @@ class NoopStore:
 
     Args:
         shape: of the job whose manifests it holds.
+        together: it renames many files in one call, as the local disk does.
         keep: make manifests and listings once and hold them, so that their making can be left
             out of what is timed; otherwise they cost time, counted in ``making``, and no memory.
     """
 
-    traits = Traits("no-op", workers=64)
-
-    def __init__(self, shape: trees.Shape, *, keep: bool) -> None:
+    def __init__(self, shape: trees.Shape, *, keep: bool, together: bool = False) -> None:
+        self.traits = Traits("no-op", workers=64, bulk_rename=_TOGETHER if together else 0)
         self.shape = shape
         self.renamed = 0
         self.making = 0.0
@@ -144,6 +146,11 @@ class NoopStore:
     ) -> None:
         """Count."""
         self.renamed += 1
+
+    async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
+        """Count."""
+        self.renamed += len(pairs)
+        return len(pairs), None
 
     async def mkdir(self, path: str) -> None:
         """Claim to have made."""

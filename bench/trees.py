@@ -12,6 +12,8 @@ from itertools import repeat
 from pathlib import Path
 
 from asynccommit.formats.statistics import Statistics
+from asynccommit.job import TaskCommit
+from asynccommit.stages.load import digest
 
 JOB_ID = "7d1f6a52-2a0c-4f0e-9a57-6b1f3a1c0d11"
 _TYPE = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1"
@@ -141,6 +143,19 @@ def arrange_manifest_job(pool: str, dest: str, shape: Shape) -> None:
     for task in range(shape.tasks):
         _move_files(pool, work_dir(dest, task), shape, task)
         (manifests / f"{task_id(task)}-manifest.json").write_bytes(manifest(dest, shape, task))
+
+
+def messages(dest: str, shape: Shape) -> list[TaskCommit]:
+    """Return what the tasks of a manifest committer's job have told its driver."""
+    return [_message(dest, shape, task) for task in range(shape.tasks)]
+
+
+def _message(dest: str, shape: Shape, task: int) -> TaskCommit:
+    name = f"{job_attempt_dir(dest)}/manifests/{task_id(task)}-manifest.json"
+    said = digest(manifest(dest, shape, task))
+    return TaskCommit(
+        task_id(task), attempt_id(task), f"file:{name}", said, shape.files, shape.files
+    )
 
 
 def arrange_classic_job(pool: str, dest: str, shape: Shape) -> None:
