@@ -6,6 +6,7 @@ makes another URL. So segments are parted first and decoded then.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, unquote_to_bytes
@@ -28,6 +29,7 @@ _CONDITIONS = {
 _SOURCE_CONDITIONS = {f"ifSource{name[2:]}": at for name, at in _CONDITIONS.items()}
 _READS = ("get", "read", "list", "layout")
 _LARGEST = 1 << 63
+_MOST_JSON = 10_000_000  # bytes
 _SHORT = 19  # digits of the numbers that are none of the largest
 
 
@@ -122,8 +124,24 @@ class Call:
         return _conditions(self.query, _SOURCE_CONDITIONS)
 
     def json(self) -> dict[str, Any]:
-        """Return the body as an object; none is an empty one. Raises ``GcsRefusal``."""
-        return read_object(self.body) if self.body else {}
+        """Return the body as an object; none is an empty one. Raises ``GcsRefusal``.
+
+        It may be compressed, as Google's Java clients send it.
+        """
+        if not self.body:
+            return {}
+        packed = self.headers.get("content-encoding", "").lower() == "gzip"
+        return read_object(_unpacked(self.body) if packed else self.body)
+
+
+def _unpacked(body: bytes) -> bytes:
+    """Return what was compressed by gzip; nothing if that cannot be read, or is too long."""
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        data = stream.decompress(body, _MOST_JSON)
+    except zlib.error:
+        return b""
+    return data if stream.eof else b""
 
 
 def read_object(body: bytes) -> dict[str, Any]:

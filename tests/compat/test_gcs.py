@@ -90,6 +90,27 @@ def test_write_and_overwrite(gcs: Gcs) -> None:
     assert gcs.bucket.objects()[f"{HARD}/file"[1:]].generation > first.generation
 
 
+def test_write_that_is_flushed(gcs: Gcs) -> None:
+    """What is flushed is there at once, and what follows is composed with it.
+
+    So every Parquet file of Spark 4.0 comes to be: Parquet 1.15 flushes before it closes.
+    """
+    name = f"{HARD}/file"[1:]
+    with gcs.errors():
+        stream = gcs.filesystem().create(gcs.path(f"{HARD}/file"), True)
+        stream.write(b"one")
+        stream.hflush()
+        flushed = gcs.bucket.tree()[name]
+        stream.write(b" and two")
+        stream.hflush()
+        stream.close()
+
+    assert flushed == b"one"
+    assert gcs.bucket.tree() == {name: b"one and two"}
+    assert gcs.bucket.objects()[name].content.components == 3
+    assert gcs.read(Path(f"{HARD}/file")) == b"one and two"
+
+
 def test_file_of_many_chunks(gcs: Gcs, tmp_path: Path) -> None:
     """A file of several upload requests arrives whole, and is read whole."""
     data = os.urandom(3_000_003)

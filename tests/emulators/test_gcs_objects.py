@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
 import pytest
@@ -516,6 +517,29 @@ async def test_compose(gcs: GcsClient) -> None:
         {"sourceObjects": [{"name": "a", "generation": "x"}]},
     ):
         assert (await gcs.ask("POST", "o/c/compose", wrong)).status == 400
+
+
+COMPOSED = b'{"sourceObjects": [{"name": "a"}, {"name": "a"}]}'
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        pytest.param(gzip.compress(COMPOSED), (200, ""), id="whole"),
+        pytest.param(gzip.compress(COMPOSED)[:-1], (400, "parseError"), id="cut"),
+        pytest.param(gzip.compress(b"{"), (400, "parseError"), id="no JSON"),
+        pytest.param(gzip.compress(b" " * 10_000_000 + COMPOSED), (400, "parseError"), id="long"),
+        pytest.param(COMPOSED, (400, "parseError"), id="plain"),
+    ],
+)
+async def test_compressed_json(gcs: GcsClient, body: bytes, expected: tuple[int, str]) -> None:
+    """JSON may come compressed; what is not, or is endless, is refused like any that is wrong."""
+    await gcs.make("a", b"1")
+    target = f"/storage/v1/b/{BUCKET}/o/c/compose"
+    answer = await gcs.send("POST", target, body, {"Content-Encoding": "gzip"})
+
+    assert answer.brief == expected
+    assert await gcs.names() == (["a", "c"] if expected[0] == 200 else ["a"])
 
 
 # --- URLs ------------------------------------------------------------------------------------
