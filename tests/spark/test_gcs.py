@@ -69,7 +69,10 @@ def write(name, what=frame, mode="errorifexists", **options):
 
 
 def read(name):
-    rows = spark.read.parquet(f"{given['root']}/{name}").collect()
+    try:
+        rows = spark.read.parquet(f"{given['root']}/{name}").collect()
+    except Exception as error:
+        raise RuntimeError(f"after {told[name]}") from error
     told[name][-1]["ids"] = sorted(row.id for row in rows)
     told[name][-1]["parts"] = sorted({str(row.p) for row in rows})
 
