@@ -87,7 +87,7 @@ async def _rename(
     """Rename ``entries``: one by one, or some in one request where the store takes that."""
     one = _renamer(run, plan, settled, place)
     size = _together(run, plan)
-    if size < 2 or plan.carried or settled:  # of these some may have been moved
+    if size < 2:
         await for_each(entries, one, workers=run.workers)
         return
     some = _batch_renamer(run, plan, settled, place, one)
@@ -99,9 +99,17 @@ def _together(run: Run, plan: Plan) -> int:
     return min(run.store.traits.bulk_rename, -(-plan.loaded.files // run.workers))
 
 
+def _moved_before(plan: Plan, settled: Settled) -> Callable[[Entry], bool] | None:
+    """Return what tells the files that have been moved; ``None`` if there are none."""
+    carried = plan.carried
+    if not carried:
+        return settled.has if settled else None
+    return lambda entry: entry.source.rpartition("/")[0] in carried or settled.has(entry)
+
+
 def _renamer(run: Run, plan: Plan, settled: Settled, place: Place | None = None) -> Renamer:
     rename, check = run.store.rename, run.check_lease
-    carried, sample = plan.carried, plan.sample
+    moved, sample = _moved_before(plan, settled), plan.sample
     step = run.renamed_one if place is None else run.step
     commit = run.commit_id.encode() if run.store.traits.tokens else None
     count = 0
@@ -113,10 +121,7 @@ def _renamer(run: Run, plan: Plan, settled: Settled, place: Place | None = None)
         count += 1
         if len(sample) < SAMPLE:
             sample.append(entry.dest)
-        if carried and entry.source.rpartition("/")[0] in carried:
-            step()
-            return
-        if settled and settled.has(entry):
+        if moved is not None and moved(entry):
             step()
             return
         dest = entry.dest if place is None else place(entry.dest)
@@ -134,12 +139,20 @@ def _batch_renamer(
     run: Run, plan: Plan, settled: Settled, place: Place | None, one: Renamer
 ) -> Callable[[Sequence[Entry]], Awaitable[None]]:
     store, sample = cast(BatchStore, run.store), plan.sample
+    moved = _moved_before(plan, settled)
     step = run.renamed_one if place is None else run.step
 
     async def rename_some(entries: Sequence[Entry]) -> None:
         run.check_lease()
         if len(sample) < SAMPLE:
             sample.extend([entry.dest for entry in entries][: SAMPLE - len(sample)])
+        if moved is not None:
+            told = len(entries)
+            entries = [entry for entry in entries if not moved(entry)]
+            for _ in range(told - len(entries)):
+                step()
+            if not entries:
+                return
         dests = [entry.dest if place is None else place(entry.dest) for entry in entries]
         moves = [(entry.source, dest) for entry, dest in zip(entries, dests, strict=True)]
         done, error = await store.rename_many(moves)

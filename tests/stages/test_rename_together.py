@@ -198,3 +198,21 @@ async def test_a_refusal_ends_the_commit(
     assert isinstance(failed.value.failures[0], kind)
     assert seen.alone == []
     assert len(visible(tmp_path / "out")) == 33
+
+
+async def test_a_resumed_commit_renames_the_rest_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was moved before is counted and not asked for again; the rest goes as it would have."""
+    job = await ready(tmp_path / "out", Seen())
+    with monkeypatch.context() as patched:
+        broken(patched, "f33", errno.EACCES)
+        with pytest.raises(CommitError):
+            await job.commit_job()
+    before, seen = len(visible(tmp_path / "out")), Seen()
+    store = Wrapped(LocalStore(), seen)
+    report = await ManifestCommitter(store, job.layout, job.options, HOST).resume_job()
+
+    assert visible(tmp_path / "out") == FILES
+    assert (report.files, report.resumed) == (100, True)
+    assert (sum(seen.sizes), seen.alone) == (100 - before, [])
