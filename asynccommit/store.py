@@ -77,7 +77,7 @@ class Page:
 Move = tuple[str, str]
 """Where a file is, and where it goes."""
 Renamed = tuple[int, StoreError | None]
-"""How many files were renamed, and why not the next one."""
+"""How many files were renamed, and the error of the next one, if that was tried."""
 
 
 class Ramp(NamedTuple):
@@ -339,7 +339,7 @@ class BatchStore(Store, Protocol):
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
         """Rename some ``Traits.bulk_rename`` files, each as ``rename`` does that replaces nothing.
 
-        One after the other up to the first that fails; returns how many were renamed, and the
-        error of the next one, if there is one.
+        One after the other, up to the first that fails or until it has taken a while; returns how
+        many were renamed, and the error of the next one, if there is one.
         """
         ...

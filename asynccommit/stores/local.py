@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from typing import Any, TypeVar
 
 from asynccommit.errors import StoreError
@@ -17,6 +18,7 @@ T = TypeVar("T")
 _Names = list[str]  # in the class, the name "list" is the method
 
 _LISTINGS = 8  # long listings under way whose names are kept
+_WHILE = 0.05  # seconds from which on files are not renamed together any more
 
 
 class LocalStore:
@@ -138,7 +140,10 @@ async def _answer(lanes: Lanes, op: str, call: asyncio.Future[T], path: str) -> 
 
 
 def _rename_many(pairs: Sequence[Move], sidecars: dict[str, bool]) -> Renamed:
+    end = perf_counter() + _WHILE
     for done, (source, dest) in enumerate(pairs):
+        if done and perf_counter() > end:  # none of these renames is quick: they go one by one
+            return done, None
         try:
             moves.rename(source, dest, False, sidecars)
         except StoreError as error:

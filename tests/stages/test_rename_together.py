@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.manifest import decode_manifest, encode_manifest
 from asynccommit.store import Move
-from asynccommit.stores import moves
+from asynccommit.stores import local, moves
 from asynccommit.stores.local import LocalStore
 from asynccommit.wrappers.base import Call, Op, Wrapped
 from tests.support.jobs import HOST, committer, run_task, visible
@@ -216,3 +217,17 @@ async def test_a_resumed_commit_renames_the_rest_together(
     assert visible(tmp_path / "out") == FILES
     assert (report.files, report.resumed) == (100, True)
     assert (sum(seen.sizes), seen.alone) == (100 - before, [])
+
+
+async def test_slow_renames_go_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request ends once it has taken a while, and the rest of it is asked for alone."""
+    times = count(step=0.04)
+    monkeypatch.setattr(local, "perf_counter", lambda: next(times))
+    seen = Seen()
+    job = await ready(tmp_path / "out", seen)
+    await job.commit_job()
+
+    assert visible(tmp_path / "out") == FILES
+    requests = len(seen.sizes)
+    assert requests == -(-100 // TOGETHER)
+    assert len(seen.alone) == 100 - 2 * requests
