@@ -72,7 +72,6 @@ class Loaded:
         self.longest = 0
         self.counts: dict[str, int] = {}
         self.contents: dict[str, int] = {}
-        self._survives = traits.etag_survives_rename
         self._lasting = traits.lasting
         self._tagged = 0
 
@@ -90,25 +89,17 @@ class Loaded:
 
     def expected(self, entry: Entry) -> tuple[str, int] | tuple[str, int, str]:
         """Return what must be found at the destination of ``entry``."""
-        if self._survives:
-            return identity(entry)
-        lasting = self._lasting(entry.etag)
-        return (entry.dest, entry.size) if lasting is None else (entry.dest, entry.size, lasting)
+        return _identity(entry.dest, entry.size, self._lasting(entry.etag))
 
     async def add(self, entries: Sequence[Entry], directories: Sequence[str]) -> None:
         """Take in what one task wrote."""
         sources, dests, sizes, etags = zip(*entries, strict=True) if entries else ((),) * 4
         self.bytes += sum(sizes)
-        lasting = etags if self._survives else [self._lasting(etag) for etag in etags]
+        lasting = [*map(self._lasting, etags)]
         self._tagged += len(etags) - lasting.count(None)
         self.longest = max([self.longest, *map(len, sources), *map(len, dests)])
         self.dests.add(dests)
-        self.outcome.add(
-            [
-                (dest, size) if etag is None else (dest, size, etag)
-                for dest, size, etag in zip(dests, sizes, lasting, strict=True)
-            ]
-        )
+        self.outcome.add(map(_identity, dests, sizes, lasting))
         self.parents.update({dest.rpartition("/")[0] for dest in dests})
         self.sources.update({source.rpartition("/")[0] for source in sources})
         self.directories.update(directories)
@@ -126,9 +117,11 @@ class Loaded:
 
 def identity(entry: Entry) -> tuple[str, int] | tuple[str, int, str]:
     """Return what tells ``entry`` as long as its etag is the same."""
-    if entry.etag is None:
-        return (entry.dest, entry.size)
-    return (entry.dest, entry.size, entry.etag)
+    return _identity(entry.dest, entry.size, entry.etag)
+
+
+def _identity(path: str, size: int, etag: str | None) -> tuple[str, int] | tuple[str, int, str]:
+    return (path, size) if etag is None else (path, size, etag)
 
 
 async def load_manifests(

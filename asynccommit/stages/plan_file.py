@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from asynccommit.errors import ManifestError, NotFoundError, PreconditionError, StoreError
@@ -24,7 +23,7 @@ from asynccommit.stages.durable import make_durable
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.plan import Aside, Plan, outermost, within
 from asynccommit.stages.run import Run
-from asynccommit.stages.spill import Entry, Spill
+from asynccommit.stages.spill import Entry, in_batches
 from asynccommit.store import Info, Kind
 
 T = TypeVar("T")
@@ -77,14 +76,14 @@ async def _chunks(layout: Layout, plan: Plan, plan_id: str) -> AsyncIterator[Pla
     for part in _small_parts(layout, plan):
         yield PlanChunk(plan_id, index, **part)
         index += 1
-    async for old in _batches(plan.old):
+    async for old in in_batches(plan.old.entries(), CHUNK_ROWS):
         rows = [(layout.relative(e.dest), e.size, e.etag) for e in old]
         yield PlanChunk(plan_id, index, old=rows)
         index += 1
     base = len(layout.sources_dir) + 1
     inside = layout.root + "/"
     skip = len(inside)
-    async for entries in _batches(plan.loaded.spill):
+    async for entries in in_batches(plan.loaded.spill.entries(), CHUNK_ROWS):
         files = [
             (s[base:], d[skip:] if d.startswith(inside) else d, z, e) for s, d, z, e in entries
         ]
@@ -106,24 +105,6 @@ def _small_parts(layout: Layout, plan: Plan) -> Iterator[dict[str, Any]]:
 
 def _aside_row(layout: Layout, aside: Aside) -> tuple[str, str, str | None]:
     return layout.relative(aside.path), aside.kind.value, aside.etag
-
-
-async def _batches(spill: Spill) -> AsyncIterator[list[Entry]]:
-    """Yield entries as many at a time as a chunk holds."""
-    entries = spill.entries()
-    if not isinstance(entries, AsyncIterator):
-        each = iter(entries)  # type: ignore[arg-type]  # in memory: a plain iterable
-        while batch := list(islice(each, CHUNK_ROWS)):
-            yield batch
-        return
-    batch = []
-    async for entry in entries:
-        batch.append(entry)
-        if len(batch) == CHUNK_ROWS:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 # --- reading ---------------------------------------------------------------------------------

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
-    Awaitable,
     Callable,
     Iterable,
     Sequence,
 )
 from hashlib import blake2b
-from itertools import islice
 from typing import cast
 
 from asynccommit.errors import (
@@ -26,7 +24,7 @@ from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import SAMPLE, Plan, staged_path, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import Settled
-from asynccommit.stages.spill import Entry
+from asynccommit.stages.spill import Entry, in_batches
 from asynccommit.stages.swap import swap_in
 from asynccommit.store import BatchStore
 
@@ -36,7 +34,6 @@ _OFTEN = 32  # renames from one look at the lease to the next
 _ALONE = (ExistsError, NotFoundError, ThrottledError, UnavailableError)
 
 Place = Callable[[str], str]
-Renamer = Callable[[Entry], Awaitable[None]]
 
 
 async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
@@ -50,13 +47,13 @@ async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
     with run.timed("job_stage_rename_files", loaded.files):
         if plan.units or plan.replaced:
             place = _stager(run, plan)
-            await _rename(run, plan, settled, _each(plan, staged=True), place)
+            await _Mover(run, plan, settled, place).move(_each(plan, staged=True))
             staged_files = run.done
             await swap_in(run, plan)
             run.renamed = staged_files
-            await _rename(run, plan, settled, _each(plan, staged=False))
+            await _Mover(run, plan, settled).move(_each(plan, staged=False))
         else:
-            await _rename(run, plan, settled, loaded.spill.entries())
+            await _Mover(run, plan, settled).move(loaded.spill.entries())
     run.statistics.count("committer_files_committed", loaded.files)
     run.statistics.count("committer_bytes_committed", loaded.bytes)
 
@@ -77,26 +74,102 @@ def _stager(run: Run, plan: Plan) -> Place:
     return lambda dest: staged_path(layout, place, dest)
 
 
-async def _rename(
-    run: Run,
-    plan: Plan,
-    settled: Settled,
-    entries: Iterable[Entry] | AsyncIterable[Entry],
-    place: Place | None = None,
-) -> None:
-    """Rename ``entries``: one by one, or some in one request where the store takes that."""
-    one = _renamer(run, plan, settled, place)
-    size = _together(run, plan)
-    if size < 2:
-        await for_each(entries, one, workers=run.workers)
-        return
-    some = _batch_renamer(run, plan, settled, place, one)
-    await for_each(_batches(entries, size), some, workers=run.workers)
+class _Mover:
+    """Renames files of a plan to their destinations, or to where their units are put together."""
 
+    def __init__(self, run: Run, plan: Plan, settled: Settled, place: Place | None = None) -> None:
+        self._run = run
+        self._store = run.store
+        self._settled = settled
+        self._place = place
+        self._moved = _moved_before(plan, settled)
+        self._step = run.renamed_one if place is None else run.step
+        self._sample = plan.sample
+        self._commit = run.commit_id.encode() if run.store.traits.tokens else None
+        # Fewer in a request where that keeps more workers busy.
+        self._together = min(run.store.traits.bulk_rename, -(-plan.loaded.files // run.workers))
+        self._count = 0
 
-def _together(run: Run, plan: Plan) -> int:
-    """Return how many files go in one request: fewer where that keeps more workers busy."""
-    return min(run.store.traits.bulk_rename, -(-plan.loaded.files // run.workers))
+    async def move(self, entries: Iterable[Entry] | AsyncIterable[Entry]) -> None:
+        """Rename them: one by one, or some in one request where the store takes that."""
+        workers = self._run.workers
+        if self._together > 1:
+            await for_each(in_batches(entries, self._together), self._some, workers=workers)
+        else:
+            await for_each(entries, self._one, workers=workers)
+
+    async def _one(self, entry: Entry) -> None:
+        if self._is_to_move(entry):
+            await self._alone(entry)
+
+    async def _alone(self, entry: Entry) -> None:
+        if self._count % _OFTEN == 0:
+            self._run.check_lease()
+        self._count += 1
+        commit, dest = self._commit, self._dest(entry)
+        token = None if commit is None else token_of(commit, entry.source, entry.dest)
+        try:
+            await self._store.rename(entry.source, dest, etag=entry.etag, token=token)
+        except NotFoundError:
+            await self._again(entry, dest, token)
+        self._step()
+
+    async def _some(self, entries: Sequence[Entry]) -> None:
+        self._run.check_lease()
+        entries = [entry for entry in entries if self._is_to_move(entry)]
+        if not entries:
+            return
+        pairs = [(entry.source, self._dest(entry)) for entry in entries]
+        done, error = await cast(BatchStore, self._store).rename_many(pairs)
+        for _ in range(done):
+            self._step()
+        if isinstance(error, OutcomeUnknownError):
+            await self._find_out(entries[done], error)
+            self._step()
+            done += 1
+        elif error is not None and not isinstance(error, _ALONE):
+            raise error
+        for entry in entries[done:]:
+            await self._alone(entry)
+
+    def _is_to_move(self, entry: Entry) -> bool:
+        """Whether it was not moved before, else it is done; takes it into the sample."""
+        if len(self._sample) < SAMPLE:
+            self._sample.append(entry.dest)
+        if self._moved is None or not self._moved(entry):
+            return True
+        self._step()
+        return False
+
+    def _dest(self, entry: Entry) -> str:
+        return entry.dest if self._place is None else self._place(entry.dest)
+
+    async def _find_out(self, entry: Entry, error: OutcomeUnknownError) -> None:
+        """See whether a file was moved of which nobody said so. Raises ``error`` if none tells."""
+        try:
+            await self._again(entry, self._dest(entry), None)
+        except NotFoundError:
+            raise error from None
+
+    async def _again(self, entry: Entry, dest: str, token: str | None) -> None:
+        """Rename once more after another job has removed the directory, which was empty.
+
+        Raises ``NotFoundError`` if the file itself is gone, unless it has come to its destination.
+        """
+        run, store = self._run, self._store
+        try:
+            await store.head(entry.source)
+        except NotFoundError:
+            if await self._settled.is_at(entry, dest):
+                return
+            raise
+        run.check_lease()
+        await require_place(run)
+        if within(dest, [run.epoch_dir]):
+            raise NotFoundError("rename", dest, "its directory is gone")
+        if store.traits.directories:
+            await store.mkdir(dest.rpartition("/")[0])
+        await store.rename(entry.source, dest, etag=entry.etag, token=token)
 
 
 def _moved_before(plan: Plan, settled: Settled) -> Callable[[Entry], bool] | None:
@@ -105,120 +178,6 @@ def _moved_before(plan: Plan, settled: Settled) -> Callable[[Entry], bool] | Non
     if not carried:
         return settled.has if settled else None
     return lambda entry: entry.source.rpartition("/")[0] in carried or settled.has(entry)
-
-
-def _renamer(run: Run, plan: Plan, settled: Settled, place: Place | None = None) -> Renamer:
-    rename, check = run.store.rename, run.check_lease
-    moved, sample = _moved_before(plan, settled), plan.sample
-    step = run.renamed_one if place is None else run.step
-    commit = run.commit_id.encode() if run.store.traits.tokens else None
-    count = 0
-
-    async def rename_one(entry: Entry) -> None:
-        nonlocal count
-        if count % _OFTEN == 0:
-            check()
-        count += 1
-        if len(sample) < SAMPLE:
-            sample.append(entry.dest)
-        if moved is not None and moved(entry):
-            step()
-            return
-        dest = entry.dest if place is None else place(entry.dest)
-        token = None if commit is None else token_of(commit, entry.source, entry.dest)
-        try:
-            await rename(entry.source, dest, etag=entry.etag, token=token)
-        except NotFoundError:
-            await _again(run, settled, entry, dest, token)
-        step()
-
-    return rename_one
-
-
-def _batch_renamer(
-    run: Run, plan: Plan, settled: Settled, place: Place | None, one: Renamer
-) -> Callable[[Sequence[Entry]], Awaitable[None]]:
-    store, sample = cast(BatchStore, run.store), plan.sample
-    moved = _moved_before(plan, settled)
-    step = run.renamed_one if place is None else run.step
-
-    async def rename_some(entries: Sequence[Entry]) -> None:
-        run.check_lease()
-        if len(sample) < SAMPLE:
-            sample.extend([entry.dest for entry in entries][: SAMPLE - len(sample)])
-        if moved is not None:
-            told = len(entries)
-            entries = [entry for entry in entries if not moved(entry)]
-            for _ in range(told - len(entries)):
-                step()
-            if not entries:
-                return
-        dests = [entry.dest if place is None else place(entry.dest) for entry in entries]
-        moves = [(entry.source, dest) for entry, dest in zip(entries, dests, strict=True)]
-        done, error = await store.rename_many(moves)
-        for _ in range(done):
-            step()
-        if isinstance(error, OutcomeUnknownError):
-            await _find_out(run, settled, entries[done], dests[done], error)
-            step()
-            done += 1
-        elif error is not None and not isinstance(error, _ALONE):
-            raise error
-        for entry in entries[done:]:
-            await one(entry)
-
-    return rename_some
-
-
-def _batches(
-    entries: Iterable[Entry] | AsyncIterable[Entry], size: int
-) -> Iterable[Sequence[Entry]] | AsyncIterable[Sequence[Entry]]:
-    """Return ``entries`` in their order, ``size`` at a time; read lazily."""
-    if isinstance(entries, AsyncIterable):
-        return _batches_of(entries, size)
-    rest = iter(entries)
-    return iter(lambda: tuple(islice(rest, size)), ())
-
-
-async def _batches_of(entries: AsyncIterable[Entry], size: int) -> AsyncIterator[Sequence[Entry]]:
-    batch: list[Entry] = []
-    async for entry in entries:
-        batch.append(entry)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-async def _find_out(
-    run: Run, settled: Settled, entry: Entry, dest: str, error: OutcomeUnknownError
-) -> None:
-    """See whether a file was moved of which nobody said so. Raises ``error`` if none can tell."""
-    try:
-        await _again(run, settled, entry, dest, None)
-    except NotFoundError:
-        raise error from None
-
-
-async def _again(run: Run, settled: Settled, entry: Entry, dest: str, token: str | None) -> None:
-    """Rename once more after another job has removed the directory, which was empty.
-
-    Raises ``NotFoundError`` if the file itself is gone, unless it has come to its destination.
-    """
-    try:
-        await run.store.head(entry.source)
-    except NotFoundError:
-        if await settled.is_at(entry, dest):
-            return
-        raise
-    run.check_lease()
-    await require_place(run)
-    if within(dest, [run.epoch_dir]):
-        raise NotFoundError("rename", dest, "its directory is gone")
-    if run.store.traits.directories:
-        await run.store.mkdir(dest.rpartition("/")[0])
-    await run.store.rename(entry.source, dest, etag=entry.etag, token=token)
 
 
 def token_of(commit: bytes, source: str, dest: str) -> str:

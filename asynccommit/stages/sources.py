@@ -10,6 +10,7 @@ from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded, identity
 from asynccommit.stages.run import Run
+from asynccommit.stages.spill import in_batches
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 
@@ -51,13 +52,8 @@ def _attempts(run: Run, sources: Iterable[str]) -> set[str]:
 
 
 async def _add_sources(loaded: Loaded, wanted: Fingerprints) -> None:
-    batch: list[object] = []
-    async for entry in loaded.spill.each():
-        batch.append(identity(entry._replace(dest=entry.source)))
-        if len(batch) == _BATCH:
-            wanted.add(batch)
-            batch.clear()
-    wanted.add(batch)
+    async for entries in in_batches(loaded.spill.entries(), _BATCH):
+        wanted.add([identity(entry._replace(dest=entry.source)) for entry in entries])
 
 
 async def _name_lost(loaded: Loaded, lost: set[int]) -> None:

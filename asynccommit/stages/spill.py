@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import IO, Any, Generic, NamedTuple, Self, TypeVar
 
 import orjson
@@ -120,6 +121,23 @@ class Rows(Generic[R]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+async def in_batches(rows: AsyncIterable[R] | Iterable[R], size: int) -> AsyncIterator[Sequence[R]]:
+    """Yield rows in their order, ``size`` at a time; they are read lazily."""
+    if not isinstance(rows, AsyncIterable):
+        each = iter(rows)
+        while some := list(islice(each, size)):
+            yield some
+        return
+    batch: list[R] = []
+    async for row in rows:
+        batch.append(row)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 class Spill(Rows[Entry]):

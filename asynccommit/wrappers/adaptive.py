@@ -105,7 +105,7 @@ class Adaptive:
         return paced
 
     async def _many(self, limiter: Limiter, call: Call, op: Op) -> Any:
-        cost = max(1, len(op.args[0]))
+        cost = max(1, op.size)
         if not limiter.take(DELETES, cost):
             await self._turn(limiter, DELETES, cost)
         quota = limiter.quotas[DELETES]

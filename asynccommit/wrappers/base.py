@@ -62,6 +62,12 @@ class Op:
         path: str = first if isinstance(first, str) else first[0][0]
         return path
 
+    @property
+    def size(self) -> int:
+        """How many files the call is about: more than one where a method takes many."""
+        first: Any = self.args[0]
+        return 1 if isinstance(first, str) else len(first)
+
     def __repr__(self) -> str:
         shown = [
             f"<{len(arg)} bytes>" if isinstance(arg, bytes) else repr(arg) for arg in self.args

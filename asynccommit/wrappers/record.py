@@ -51,7 +51,7 @@ class Record:
             case "put_part":
                 return Part(hashlib.md5(op.args[3], usedforsecurity=False).hexdigest())
             case "delete_many":
-                return [None] * len(op.args[0])
+                return [None] * op.size
             case "rename_many":
-                return len(op.args[0]), None
+                return op.size, None
         return None

@@ -15,7 +15,7 @@ class Throttle:
     """Send at most ``rate`` requests a second, every attempt counted; ``None`` is no bound.
 
     After a pause at most a tenth of a second's worth, and at least one request, leaves at once.
-    Each file of a ``rename_many`` is a request.
+    Each file of a call that is about many counts as a request.
     One loop only, as the limiter within.
     """
 
@@ -35,7 +35,7 @@ class Throttle:
         limiter = AsyncLimiter(burst, burst / self._rate)
 
         async def throttled(op: Op) -> Any:
-            for _ in op.args[0] if op.name == "rename_many" else (op,):
+            for _ in range(op.size):
                 await limiter.acquire()
             return await call(op)
 

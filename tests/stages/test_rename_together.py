@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from asynccommit.errors import (
     RejectedError,
 )
 from asynccommit.formats.manifest import decode_manifest, encode_manifest
+from asynccommit.options import Options
 from asynccommit.store import Move
 from asynccommit.stores import local, moves
 from asynccommit.stores.local import LocalStore
@@ -66,22 +68,10 @@ async def ready(
         path = Path(made.layout.manifest(task.task_id))
         manifest = decode_manifest(path.read_bytes(), str(path))
         bare = [entry._replace(etag=None) for entry in manifest.files]
-        path.write_bytes(
-            encode_manifest(
-                type(manifest)(
-                    manifest.job_id,
-                    manifest.job_attempt,
-                    manifest.task_id,
-                    manifest.task_attempt_id,
-                    manifest.task_attempt_dir,
-                    bare,
-                    manifest.directories,
-                )
-            )
-        )
+        path.write_bytes(encode_manifest(replace(manifest, files=bare)))
     await made.store.aclose()
-    options = type(made.options)(workers=workers)
-    return ManifestCommitter(Wrapped(LocalStore(), seen), made.layout, options, HOST)
+    store, options = Wrapped(LocalStore(), seen), Options(workers=workers)
+    return ManifestCommitter(store, made.layout, options, HOST)
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, name: str, code: int, *, after: bool = False) -> None:
@@ -150,10 +140,11 @@ async def test_a_directory_that_another_job_removed_is_made_again(tmp_path: Path
     dest, seen = tmp_path / "out", Seen()
     job = await ready(dest, seen)
     seen.before[0] = lambda _: (dest / "d7").rmdir()
-    await job.commit_job()
+    report = await job.commit_job()
 
     assert visible(dest) == FILES
     assert {name[2] for name in seen.alone} >= {"7"}
+    assert sorted(report.filenames) == sorted(str(dest / name) for name in FILES)
 
 
 @pytest.mark.parametrize("after", [False, True])

@@ -11,7 +11,7 @@ import pytest
 
 import asynccommit.stages.spill as spill_module
 from asynccommit.errors import RejectedError
-from asynccommit.stages.spill import CHUNK, Entry, Spill, unnamed_file
+from asynccommit.stages.spill import CHUNK, Entry, Spill, in_batches, unnamed_file
 
 
 def entries(start: int, count: int) -> list[Entry]:
@@ -38,6 +38,18 @@ async def test_what_goes_in_comes_out(in_memory: int, count: int) -> None:
         assert spill.count == count
         assert await everything(spill) == entries(0, count)
         assert await everything(spill) == entries(0, count)
+
+
+@pytest.mark.parametrize("in_memory", [1, 1_000_000])
+@pytest.mark.parametrize("count, sizes", [(0, []), (3, [3]), (8, [4, 4]), (9, [4, 4, 1])])
+async def test_entries_some_at_a_time(in_memory: int, count: int, sizes: list[int]) -> None:
+    """Batches are as large as was asked, the last one as what is left; the order stays."""
+    with Spill(in_memory=in_memory) as spill:
+        await spill.append(entries(0, count))
+        found = [batch async for batch in in_batches(spill.entries(), 4)]
+
+        assert [len(batch) for batch in found] == sizes
+        assert [entry for batch in found for entry in batch] == entries(0, count)
 
 
 async def test_many_producers() -> None:
