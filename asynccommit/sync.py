@@ -211,20 +211,11 @@ def commit_job(
     """
     chosen = Mode.of(mode)
 
-    opened = open_committer(
-        url,
-        job_id,
-        attempt=attempt,
-        options=options,
-        storage_options=storage_options,
-        committer=committer,
-    )
-    return _ask(
-        opened,
-        lambda made: made.commit_job(
-            tasks, mode=chosen, overwrite=overwrite, on_progress=on_progress
-        ),
-    )
+    def commit(opened: Committer) -> Awaitable[JobReport]:
+        return opened.commit_job(tasks, mode=chosen, overwrite=overwrite, on_progress=on_progress)
+
+    place = url, job_id, attempt, options, storage_options, committer
+    return _ask(commit, *place)
 
 
 def plan_job(
@@ -239,16 +230,8 @@ def plan_job(
 ) -> JobReport:
     """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
     chosen = Mode.of(mode)
-
-    opened = open_committer(
-        url,
-        job_id,
-        attempt=attempt,
-        options=options,
-        storage_options=storage_options,
-        committer=committer,
-    )
-    return _ask(opened, lambda made: made.plan_job(mode=chosen))
+    place = url, job_id, attempt, options, storage_options, committer
+    return _ask(lambda opened: opened.plan_job(mode=chosen), *place)
 
 
 def abort_job(
@@ -262,26 +245,31 @@ def abort_job(
     reason: str = "",
 ) -> AbortReport:
     """Delete what a job left, unless its commit has begun. Raises ``CommitError``."""
-
-    opened = open_committer(
-        url,
-        job_id,
-        attempt=attempt,
-        options=options,
-        storage_options=storage_options,
-        committer=committer,
-    )
-    return _ask(opened, lambda made: made.abort_job(reason))
+    place = url, job_id, attempt, options, storage_options, committer
+    return _ask(lambda opened: opened.abort_job(reason), *place)
 
 
 def _ask(
-    opened: AbstractAsyncContextManager[Committer], ask: Callable[[Committer], Awaitable[T]]
+    ask: Callable[[Committer], Awaitable[T]],
+    url: str | os.PathLike[str],
+    job_id: str,
+    attempt: int,
+    options: OptionsLike,
+    storage_options: StorageOptions,
+    committer: str | None,
 ) -> T:
-    """Open a committer, return what it answers, close it."""
+    """Open the committer of a job, return what it answers, close it."""
 
     async def answer() -> T:
-        async with opened as committer:
-            return await ask(committer)
+        async with open_committer(
+            url,
+            job_id,
+            attempt=attempt,
+            options=options,
+            storage_options=storage_options,
+            committer=committer,
+        ) as opened:
+            return await ask(opened)
 
     return submit(answer())
 

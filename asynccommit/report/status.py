@@ -132,12 +132,7 @@ async def look_under(
     Raises ``NothingThereError`` if there is no such directory, and ``StoreError``.
     """
     async with open_place(dest, storage) as store:
-        try:
-            await store.head(dest.path)
-        except NotFoundError:
-            elsewhere = options is not None and options.uploads.staging_path is not None
-            if not elsewhere:  # else nothing need be there before the commit
-                raise NothingThereError(f"there is nothing at {dest}") from None
+        await _need_place(store, dest, options)
         there = await find_jobs_at(dest, storage, options or Options(), job_id)
         found = [job for job in there if _is_meant(job.layout, job_id, attempt)]
         views: dict[str, JobView] = {}
@@ -159,6 +154,15 @@ async def look_under(
             },
             [job.layout.job_id for job in found if job.classic and not job.begun],
         )
+
+
+async def _need_place(store: Store, dest: Address, options: Options | None) -> None:
+    try:
+        await store.head(dest.path)
+    except NotFoundError:
+        elsewhere = options is not None and options.uploads.staging_path is not None
+        if not elsewhere:  # else nothing need be there before the commit
+            raise NothingThereError(f"there is nothing at {dest}") from None
 
 
 def _is_meant(layout: Layout, job_id: str | None, attempt: int | None) -> bool:
