@@ -140,7 +140,7 @@ async def open_job(
             yield job
         except BaseException as error:
             if made.set_up:
-                await _abort(error, made.abort_job(f"{type(error).__name__}: {error}"))
+                await abort_after(error, made.abort_job(f"{type(error).__name__}: {error}"))
             raise
         job.report = await made.commit_job(
             job.commits, mode=meant, strict=True, on_progress=on_progress
@@ -192,12 +192,12 @@ async def _run_task(committer: Committer, task: int, attempt: int) -> AsyncItera
         running.check_closed()
         running.commit = await committer.commit_task(task_id, attempt_id)
     except BaseException as error:
-        await _abort(error, running.abort_files())
-        await _abort(error, committer.abort_task(task_id, attempt_id))
+        await abort_after(error, running.abort_files())
+        await abort_after(error, committer.abort_task(task_id, attempt_id))
         raise
 
 
-async def _abort(cause: BaseException, abort: Coroutine[Any, Any, object]) -> None:
+async def abort_after(cause: BaseException, abort: Coroutine[Any, Any, object]) -> None:
     """Await an abort, also when cancelled; its own error is a note on what caused it."""
     try:
         with anyio.move_on_after(_LAST_WORDS, shield=True):

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from asynccommit.engine import submit
-from asynccommit.errors import NotFoundError
+from asynccommit.errors import DeniedError, NotFoundError, RejectedError
+from asynccommit.options import Options
 from asynccommit.spark.source import jobs
 from asynccommit.spark.source.jobs import SourceJob
 from asynccommit.spark.source.options import SourceOptions
 from asynccommit.spark.source.tasks import Attempt, Written, run_task
+from asynccommit.stores.local import LocalStore
 from tests.support.source_places import BATCH, ROWS, Place, adls, gcs, ids, moto_url, place
 
 __all__ = ["adls", "gcs", "moto_url", "place"]
@@ -220,3 +223,28 @@ def leftover_directories(place: Place) -> list[str]:
         if os.path.isdir(place.url)
         else []
     )
+
+
+def test_setup_that_fails_and_whose_abort_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was wrong at first is raised, and says what was left behind and why."""
+    mkdir = LocalStore.mkdir
+
+    async def full(self: LocalStore, path: str) -> None:
+        if path.endswith(jobs.ALIVE):
+            raise RejectedError("mkdir", path, "no space left")
+        await mkdir(self, path)
+
+    async def stuck(self: LocalStore, path: str) -> None:
+        raise DeniedError("delete_tree", path, "not yours")
+
+    monkeypatch.setattr(LocalStore, "mkdir", full)
+    monkeypatch.setattr(LocalStore, "delete_tree", stuck)
+    job = SourceJob(str(tmp_path / "t"), "job-1", Options(), {})
+    with pytest.raises(RejectedError, match="no space left") as failed:
+        submit(jobs.set_up(job))
+
+    (note,) = failed.value.__notes__
+    assert "and the abort failed" in note
+    assert "not yours" in note

@@ -15,11 +15,10 @@ from typing import Any
 
 import anyio
 
-from asynccommit.api import open_committer
+from asynccommit.api import abort_after, open_committer
 from asynccommit.committers import Committer
 from asynccommit.engine import submit
 from asynccommit.errors import (
-    AsyncCommitError,
     ExistsError,
     NotFoundError,
     PreconditionError,
@@ -97,10 +96,7 @@ async def set_up(job: SourceJob) -> SourceJob:
             await committer.pending.mkdir(alive_path(committer))
         except Exception as error:
             if committer.set_up:
-                try:
-                    await committer.abort_job(f"{type(error).__name__}: {error}")
-                except AsyncCommitError as failure:
-                    error.add_note(f"and the abort failed: {failure}")
+                await abort_after(error, committer.abort_job(f"{type(error).__name__}: {error}"))
             raise
     return replace(job, made_destination=made)
 
