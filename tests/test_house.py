@@ -86,6 +86,77 @@ def test_functions_are_short(path: Path) -> None:
     assert not long
 
 
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_no_update_spans_an_await(path: Path) -> None:
+    """What coroutines share is not read, awaited for and then written: an update would be lost."""
+    found = [f"line {each.lineno}: {ast.unparse(each)}" for each in _torn_updates(path.read_text())]
+
+    assert not found, "await into a local variable first"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "async def f(a): a.n += await g()",
+        "async def f(a): a['n'] += 1 + await g()",
+        "async def f(a): a.n = a.n + await g()",
+        "async def f(a): a.n = await g(a.n)",
+        "async def f(a): a.n += [one for one in await g()]",
+        "async def f(a): a.n += sum([one async for one in g()])",
+        "def f():\n n = 0\n async def h():\n  nonlocal n\n  n = n or await g()",
+        "n = 0\nasync def f():\n global n\n n += await g()",
+    ],
+)
+def test_torn_updates_are_seen(text: str) -> None:
+    """The rule about updates sees each way in which one can span an await."""
+    assert _torn_updates(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "async def f(a): n = 0; n += await g()",
+        "async def f(a): n = await g(); a.n += n",
+        "async def f(a): a.n = await g(a.m)",
+        "def f(a):\n async def h(): await g()\n a.n += h()",
+    ],
+)
+def test_whole_updates_are_allowed(text: str) -> None:
+    """An update of a local variable, or one after the await, is no offence."""
+    assert not _torn_updates(text)
+
+
+def _torn_updates(text: str) -> list[ast.Assign | ast.AugAssign]:
+    """Return the assignments that read what they write, with an await in between."""
+    tree = ast.parse(text)
+    kinds = ast.Nonlocal | ast.Global
+    shared = {name for node in ast.walk(tree) if isinstance(node, kinds) for name in node.names}
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AugAssign)
+        and _awaits(node.value)
+        and any(_is_shared(target, shared) for target in _read_and_written(node))
+    ]
+
+
+def _awaits(node: ast.AST) -> bool:
+    kinds = ast.Await | ast.AsyncFor
+    waits = isinstance(node, kinds) or (isinstance(node, ast.comprehension) and bool(node.is_async))
+    return waits or any(_awaits(child) for child in ast.iter_child_nodes(node))
+
+
+def _read_and_written(node: ast.Assign | ast.AugAssign) -> list[ast.expr]:
+    if isinstance(node, ast.AugAssign):
+        return [node.target]
+    read = {ast.unparse(each) for each in ast.walk(node.value) if isinstance(each, ast.expr)}
+    return [target for target in node.targets if ast.unparse(target) in read]
+
+
+def _is_shared(target: ast.expr, shared: set[str]) -> bool:
+    return not isinstance(target, ast.Name) or target.id in shared
+
+
 def test_import_is_light() -> None:
     """Importing the package loads neither Spark nor the command line's libraries."""
     heavy = {"numpy", "pandas", "py4j", "pyarrow", "pyspark", "rich", "typer"}

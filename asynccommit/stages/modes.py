@@ -94,12 +94,12 @@ async def plan_replacement(run: Run, plan: Plan, overwrite: Sequence[str], mode:
     if not targets:
         await _move_marker(run, plan)
         return
-    for path in targets:
-        plan.replaced += await _replaced(run, path)
+    replaced = [aside for path in targets for aside in await _replaced(run, path)]
     if run.store.traits.fences:
         plan.units = _units(run.layout, plan.loaded, targets)
     else:
-        plan.replaced = await as_files(run, plan.replaced)
+        replaced = await as_files(run, replaced)
+    plan.replaced = replaced
     await _remember_all(run, plan)
     await _move_marker(run, plan, always=run.layout.dest.path in targets)
 

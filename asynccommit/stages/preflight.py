@@ -76,9 +76,10 @@ async def preflight(
         await plan_replacement(run, plan, overwrite, mode)
         survey = await _survey(run, loaded, gone={aside.path for aside in plan.replaced})
         try:
-            plan.aside += await _in_the_way(run, loaded, survey, adopt=adopt, over=over)
+            aside = await _in_the_way(run, loaded, survey, adopt=adopt, over=over)
         finally:
             survey.existing.close()
+        plan.aside += aside
         plan.missing = _missing(run, plan, survey)
         plan.make = plan.to_make(run.store.traits)
         if run.store.traits.links:
@@ -177,7 +178,8 @@ async def _look(run: Run, path: str, survey: _Survey) -> None:
             survey.below += [info.path for info in directories if info.is_dir]
             blocked = [info for info in directories if not info.is_dir]
             refuse_held(run, blocked if run.options.delete_target_files else [])
-            survey.blocked += [Aside.of(info) for info in await with_etags(run, blocked)]
+            blocked = list(await with_etags(run, blocked))
+            survey.blocked += [Aside.of(info) for info in blocked]
             marker = [info for info in infos if info.path == run.layout.success]
             survey.blocked += [Aside.of(info) for info in marker if info.is_dir]
             for info in directories:

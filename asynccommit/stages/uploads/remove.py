@@ -62,7 +62,8 @@ async def remove_listed(run: UploadRun, rows: Spill) -> bool:
     async def remove(batch: list[Info]) -> None:
         nonlocal ended
         chosen = await _unchanged(run, batch)
-        ended = ended or not await has_begun(run)
+        if not ended and not await has_begun(run):
+            ended = True
         if chosen and not ended:
             await remove_files(run.store, chosen)
         run.step(len(batch))

@@ -80,8 +80,8 @@ async def sweep(run: UploadRun, *, among_open: bool) -> Swept:
                 names = await _names_in(run, info, swept)
             chosen = [name for name in names if still_open is None or name in still_open]
             if chosen and await is_held(run):  # else the files are another's, who took its id
-                for name in chosen:
-                    swept.uploads += await _abort(run, name)
+                aborted = [await _abort(run, name) for name in chosen]
+                swept.uploads += sum(aborted)
             run.step()
 
         window = min(run.workers, run.options.window)

@@ -94,6 +94,25 @@ async def test_uploads_may_not_be_listed() -> None:
     assert not world.state().uploads
 
 
+async def test_the_aborted_are_counted() -> None:
+    """However many requests overlap, the number of aborted uploads is that of the requests."""
+    world, _ = alone(Scenario("sets", tuple({f"f{n}": "x", f"g{n}": "x"} for n in range(9))))
+    world.bucket.put(LAYOUT.record[1:], ABORTED)
+
+    class Slow:
+        def around(self, call: Call) -> Call:
+            async def around(op: Op) -> object:
+                await asyncio.sleep(0)
+                return await call(op)
+
+            return around
+
+    swept = await sweep(committer(world, PLAIN, Slow())._run(), among_open=False)
+
+    assert swept.uploads == 18
+    assert not world.state().uploads
+
+
 async def test_large_sets_are_held_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that name uploads are read together only while there is room for them."""
     world, _ = alone(Scenario("sets", tuple({f"f{n}": "x"} for n in range(9))))
