@@ -347,9 +347,10 @@ async def remove_file(store: Store, path: str) -> None:
 
 
 async def remove_directory(store: Store, path: str) -> None:
-    """Delete a directory if nothing is in it, and never a file of its name.
+    """Delete a directory if nothing is in it, and never a link, or in a bucket a file, of its name.
 
-    Raises ``NotFoundError``, and ``ExistsError`` for one that is not empty.
+    Raises ``NotFoundError``, ``ExistsError`` for one that is not empty, ``PreconditionError`` for a
+    link.
     """
     if not store.traits.bulk_delete:
         await store.delete(path)

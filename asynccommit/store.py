@@ -248,9 +248,11 @@ class Store(Protocol):
         ...
 
     async def delete(self, path: str) -> None:
-        """Delete one file or one empty directory.
+        """Delete one file or one empty directory, and never a symbolic link.
 
-        Raises ``NotFoundError``, and ``ExistsError`` for a directory that is not empty.
+        A link is somebody's decision where a directory is to be, and what lies behind it may be in
+        use. Raises ``NotFoundError``, ``ExistsError`` for a directory that is not empty, and
+        ``PreconditionError`` for a link.
         """
         ...
 

@@ -53,7 +53,7 @@ from asynccommit.stages.run import OnProgress, Phase, Run
 from asynccommit.stages.settle import Settled, settle
 from asynccommit.stages.setup import Other, check_setup, others_to_settle, refuse_repeating
 from asynccommit.stages.standing import Standing, is_over, look
-from asynccommit.stages.state import find_layout, has_work, is_committed
+from asynccommit.stages.state import find_layout, has_work, is_committed, is_own
 from asynccommit.stages.unfinished import find_others, find_statuses
 
 
@@ -91,7 +91,8 @@ class ManifestCommitter(TaskSide):
         run = self._run()
         async with commit_failures(run):
             with run.timed("job_stage_setup"):
-                await refuse_existing(run, self.layout.attempt_dir, "job attempt")
+                if await is_own(run, self.layout):
+                    await refuse_existing(run, self.layout.attempt_dir, "job attempt")
                 self.set_up = True
                 self._made_destination = await is_missing(run, self.layout.dest.path)
                 for path in self.layout.setup_dirs:

@@ -339,12 +339,12 @@ async def _delete_task_attempts(run: Run, place: str) -> bool:
 
 
 async def _delete_parents(run: Run) -> None:
-    """Delete ``_temporary`` if this was the last job in it."""
+    """Delete ``_temporary`` if this was the last job in it; a link in its place stays."""
     if run.layout.shared:
         await remove_shared(run)
     try:
         await remove_directory(run.store, run.layout.temporary)
-    except (ExistsError, NotFoundError):
+    except (ExistsError, NotFoundError, PreconditionError):
         pass  # another job is in it, or was quicker
     except StoreError as error:
         run.warn(f"an empty {run.layout.temporary} is left: {error}")

@@ -8,6 +8,7 @@ that readers see a mixture for two renames and not for all of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 import orjson
 
@@ -216,11 +217,18 @@ async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
             if len(found) == _BATCH:
                 await plan.old.append(found)
                 found = []
-        elif info.path.rpartition("/")[2] == TEMPORARY and await list_if_there(
-            run.store, info.path
-        ):
+        if info.path.rpartition("/")[2] == TEMPORARY and await _is_in_use(run, info):
             raise PreconditionError("rename", info.path, _OTHERS)
     await plan.old.append(found)
+
+
+async def _is_in_use(run: Run, temporary: Info) -> bool:
+    """Return whether a job is in a ``_temporary``, which may be a link to a directory."""
+    if temporary.kind is Kind.FILE:
+        return False
+    with suppress(PreconditionError):  # a link to a file
+        return bool(await list_if_there(run.store, temporary.path))
+    return False
 
 
 async def _move_marker(run: Run, plan: Plan, *, always: bool = False) -> None:

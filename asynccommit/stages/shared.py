@@ -147,7 +147,7 @@ async def refuse_replaced(run: Run, read: Mapping[str, str | None]) -> None:
 async def remove_shared(run: Run) -> None:
     """Remove the directories of application attempts in which no job has anything any more."""
     for place in await _attempts(run.store, run.layout):
-        with suppress(ExistsError, NotFoundError):
+        with suppress(ExistsError, NotFoundError, PreconditionError):
             with suppress(NotFoundError):
                 await remove_directory(run.store, f"{place}/{TEMPORARY}")
             await remove_directory(run.store, place)

@@ -5,24 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from asynccommit.errors import ManifestError, NotFoundError
+from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
 from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Outcome, decode_decision
 from asynccommit.formats.commit_record import digest_of
-from asynccommit.job import TaskCommit
+from asynccommit.job import Layout, TaskCommit
 from asynccommit.parallel import is_there, list_all, list_if_there, tree_pages
 from asynccommit.stages.run import Run
 from asynccommit.stages.shared import holds_files
 from asynccommit.stages.standing import is_end, read_if_there
 from asynccommit.stages.summary import TASKS, read_success
+from asynccommit.store import Kind
 
 
 async def find_layout(run: Run) -> None:
-    """Let ``run`` have the layout of older Hadoop, if that is the one that the job has."""
-    if await is_there(run.store, run.layout.job_dir):
+    """Let ``run`` have the layout of older Hadoop, if that is the one that the job has.
+
+    Raises ``PreconditionError`` if the job's directory is a link.
+    """
+    if await is_own(run, run.layout):
         return
     older = run.layout.older()
-    if await is_there(run.store, older.job_dir):
+    if await is_own(run, older):
         run.layout = older
+
+
+async def is_own(run: Run, layout: Layout) -> bool:
+    """Return whether the job has a directory.
+
+    Raises ``PreconditionError`` if it is a link: a job deletes its directory in the end, and what a
+    link leads to is another's.
+    """
+    try:
+        info = await run.store.head(layout.job_dir)
+    except NotFoundError:
+        return False
+    if run.store.traits.links and info.kind is Kind.OTHER:
+        text = "a link where the job has its own directory: remove the link, or give another job id"
+        raise PreconditionError("mkdir", layout.job_dir, text)
+    return True
 
 
 async def is_committed(

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
-from stat import S_ISDIR, S_ISREG
+from stat import S_ISDIR, S_ISLNK, S_ISREG
 from typing import IO
 
 from asynccommit.errors import (
@@ -193,13 +193,13 @@ def _was_removed(error: OSError) -> bool:
 
 def delete(path: str) -> None:
     """Answer ``Store.delete``."""
-    try:
-        os.unlink(path)
-    except (IsADirectoryError, PermissionError):  # Linux says the one, macOS the other
-        if not S_ISDIR(os.lstat(path).st_mode):
-            raise
+    mode = os.lstat(path).st_mode
+    if S_ISDIR(mode):
         _remove_directory(path)
+    elif S_ISLNK(mode):
+        raise PreconditionError("delete", path, "a symbolic link, which is left where it is")
     else:
+        os.unlink(path)
         drop_sidecar(path)
 
 
@@ -210,7 +210,8 @@ def delete_tree(path: str) -> None:
     if S_ISDIR(os.lstat(path).st_mode):
         trees.delete(path)
     else:
-        delete(path)
+        os.unlink(path)
+        drop_sidecar(path)
 
 
 def sync(path: str) -> None:

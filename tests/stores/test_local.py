@@ -305,8 +305,11 @@ async def test_writing_takes_the_place_of_a_link(store: LocalStore, linked: str)
 
 
 async def test_deleting_takes_the_link_alone(store: LocalStore, linked: str) -> None:
-    """Neither delete nor delete_tree follows a link."""
-    await store.delete(f"{linked}/tofile")
+    """A link is not deleted in a directory's or file's place, and no tree is behind one."""
+    for name in ("tofile", "todir", "tonothing"):
+        with pytest.raises(PreconditionError, match="a symbolic link"):
+            await store.delete(f"{linked}/{name}")
+        assert os.path.islink(f"{linked}/{name}")
     await store.delete_tree(f"{linked}/todir")
     await store.delete_tree(linked)
     assert sorted(os.listdir(f"{linked}/../".replace("/in/..", ""))) == ["out"]
