@@ -193,7 +193,8 @@ async def _clean(store: Store, places: _Places, reading: Reading) -> Dedup:
 
     async def put(path: str, data: bytes, *, overwrite: bool) -> None:
         written = f"{places.buckets}/{numbers[path]}"
-        made = await store.put(written, data)
+        # A late sending that made another version would keep it from being moved.
+        made = await store.put(written, data, overwrite=False)
         await store.rename(written, path, replace=overwrite, etag=made.etag)
 
     await change(store, done, put)

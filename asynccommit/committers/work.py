@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.errors import ExistsError, NotFoundError, OptionError, UnsupportedError
 from asynccommit.job import SUCCESS, TEMPORARY
+from asynccommit.parallel import remove_file
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.writers import Chunk, LocalWriter, WholeWriter, Writer
 
+_TRIES = 5
 _HIDDEN = re.compile(r"\..*\.crc|\.asynccommit-.*\.tmp")
 """Names that the local store keeps for itself or for Hadoop's checksums, and never commits."""
 
@@ -73,7 +76,7 @@ class StoreWork:
         """See ``Work.put``."""
         path = self._place(name)
         await self._store.mkdir(path.rpartition("/")[0])
-        await self._store.put(path, bytes(data))
+        await put_whole(self._store, path, bytes(data))
 
     async def open(self, name: str) -> Writer:
         """Begin to write a file; where there are no local files it is kept in memory."""
@@ -86,6 +89,27 @@ class StoreWork:
         if _HIDDEN.fullmatch(name.rpartition("/")[2]):
             raise OptionError(f"{name!r} is a name of the commit protocol or of its filesystem")
         return f"{self.directory}/{name}"
+
+
+async def put_whole(store: Store, path: str, data: bytes) -> None:
+    """Write a file of a task, over an earlier one of its own.
+
+    Where a late sending of the request would make another version of the file, after its task has
+    committed the first one, each write replaces nothing: what the task wrote before is deleted, as
+    the version that it is. Raises ``StoreError``.
+    """
+    traits = store.traits
+    if not (traits.atomic_put and traits.put_tokens):
+        await store.put(path, data)
+        return
+    for _ in range(_TRIES - 1):
+        try:
+            await store.put(path, data, overwrite=False)
+            return
+        except ExistsError:
+            with suppress(NotFoundError):
+                await remove_file(store, path)
+    await store.put(path, data, overwrite=False)
 
 
 def check_relative(name: str) -> None:

@@ -31,6 +31,21 @@ STORM = Climate.from_json(
 )
 """5% of answers lost, 2% errors after the effect, 1% late effects, 1% refusals."""
 
+LATE = Climate.from_json(
+    {
+        "faults": [
+            {
+                "kind": "late",
+                "op": "*",
+                "probability": 0.1,
+                "reply": "cut",
+                "delay": {"model": "uniform", "low": 0.0, "high": 1.0},
+            }
+        ]
+    }
+)
+"""10% of requests not answered, and done up to a second later: often after they are sent again."""
+
 CLIMATES: Mapping[str, Climate] = MappingProxyType(
-    {"none": Climate(), "lossy": LOSSY, "throttled": THROTTLED, "storm": STORM}
+    {"none": Climate(), "lossy": LOSSY, "throttled": THROTTLED, "storm": STORM, "late": LATE}
 )

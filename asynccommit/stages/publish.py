@@ -11,6 +11,7 @@ from asynccommit.stages.plan import leaves
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import Found
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.versions import move_source
 
 
 async def publish(run: Run, found: Found) -> None:
@@ -24,7 +25,7 @@ async def publish(run: Run, found: Found) -> None:
     await make_all(run, leaves(list(found.directories)))
 
     async def move(entry: Entry) -> None:
-        await run.store.rename(entry.source, entry.dest, replace=True, etag=entry.etag)
+        await move_source(run, entry, entry.dest, replace=True)
         run.renamed_one()
 
     await for_each(found.files, move, workers=run.workers)

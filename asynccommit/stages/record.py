@@ -51,7 +51,7 @@ from asynccommit.stages.plan import (
 )
 from asynccommit.stages.plan_file import Saved, drop_plan, save_plan
 from asynccommit.stages.run import Phase, Run
-from asynccommit.stages.settle import source_print, sources_there
+from asynccommit.stages.settle import content_print, source_print, sources_there
 from asynccommit.stages.shared import is_aborted, refuse_replaced
 from asynccommit.stages.standing import PLAN_VERSION, is_blank
 from asynccommit.stages.unfenced import find_record
@@ -155,9 +155,10 @@ async def _is_whole(run: Run, plan: Plan) -> bool:
     }
     if read and read.items() <= there.items():
         return True
-    present = await sources_there(run, plan)
+    present = await sources_there(run, plan, contents=True)
     async for entry in plan.loaded.spill.each():
-        if source_print(entry.source, entry.etag) not in present:
+        prints = source_print(entry.source, entry.etag), content_print(run, entry)
+        if present.isdisjoint(prints):
             return False
     return True
 

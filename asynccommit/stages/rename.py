@@ -26,6 +26,7 @@ from asynccommit.stages.run import Run
 from asynccommit.stages.settle import Settled
 from asynccommit.stages.spill import Entry, in_batches
 from asynccommit.stages.swap import swap_in
+from asynccommit.stages.versions import move_source
 from asynccommit.store import BatchStore
 
 _OFTEN = 32  # renames from one look at the lease to the next
@@ -109,7 +110,7 @@ class _Mover:
         commit, dest = self._commit, self._dest(entry)
         token = None if commit is None else token_of(commit, entry.source, entry.dest)
         try:
-            await self._store.rename(entry.source, dest, etag=entry.etag, token=token)
+            await move_source(self._run, entry, dest, token=token)
         except NotFoundError:
             await self._again(entry, dest, token)
         self._step()
@@ -169,7 +170,7 @@ class _Mover:
             raise NotFoundError("rename", dest, "its directory is gone")
         if store.traits.directories:
             await store.mkdir(dest.rpartition("/")[0])
-        await store.rename(entry.source, dest, etag=entry.etag, token=token)
+        await move_source(run, entry, dest, token=token)
 
 
 def _moved_before(plan: Plan, settled: Settled) -> Callable[[Entry], bool] | None:

@@ -106,15 +106,18 @@ async def begun_at(run: Run) -> float:
         return 0.0
 
 
-async def sources_there(run: Run, plan: Plan, base: str | None = None) -> set[int]:
+async def sources_there(
+    run: Run, plan: Plan, base: str | None = None, *, contents: bool = False
+) -> set[int]:
     """Return the fingerprints of the sources that were never moved, one listing a directory.
 
     Args:
         run: the commit under way.
         plan: what it does.
         base: where the tasks' directories are now, if they were moved.
+        contents: also return what ``content_print`` gives, where etags tell contents.
     """
-    cut = len(run.layout.sources_dir)
+    cut, lasting = len(run.layout.sources_dir), run.store.traits.lasting
     with Fingerprints(run.options.spill_directory) as found:
 
         async def look(path: str) -> None:
@@ -124,6 +127,8 @@ async def sources_there(run: Run, plan: Plan, base: str | None = None) -> set[in
                     for info in await with_etags(run, page):
                         source = path + info.path[len(place) :]
                         found.add([(source,), (source, info.etag)])
+                        if contents and (content := lasting(info.etag)):
+                            found.add([(source, info.size, content)])
 
         await for_each(sorted(plan.loaded.sources), look, workers=run.workers)
         return found.common(found)
@@ -132,6 +137,11 @@ async def sources_there(run: Run, plan: Plan, base: str | None = None) -> set[in
 def source_print(source: str, etag: str | None) -> int:
     """Return the fingerprint of a file that was never moved; without an etag any will do."""
     return fingerprint((source,) if etag is None else (source, etag))
+
+
+def content_print(run: Run, entry: Entry) -> int:
+    """Return the fingerprint of a source with the content of ``entry``, whichever its version."""
+    return fingerprint((entry.source, entry.size, run.store.traits.lasting(entry.etag)))
 
 
 async def gather_staged(run: Run, path: str, found: Fingerprints, etags: bool | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.parallel import for_each, pages, tree_pages
@@ -10,35 +10,39 @@ from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded, identity
 from asynccommit.stages.run import Run
-from asynccommit.stages.spill import in_batches
+from asynccommit.stages.spill import Entry, in_batches
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 
 NAMED = 20
 """How many conflicts an error names; it says how many more there are."""
 _BATCH = 4_096
+_Told = Callable[[Entry], tuple[str, int] | tuple[str, int, str]]
 
 
 async def check_sources(run: Run, loaded: Loaded) -> None:
     """See that every source is there with its size and etag, and can be moved.
 
-    One listing of each directory, or of each task attempt where the store lists whole trees.
+    One listing of each directory, or of each task attempt where the store lists whole trees. Where
+    an etag names a version, another version of the same content will do.
 
     Raises ``NotFoundError`` for a missing one, ``RejectedError`` for one that is held.
     """
     directory, held = run.options.spill_directory, list[Info]()
+    whole = not run.store.traits.content_etags
+    told = identity if whole else loaded.expected
     tree = run.store.traits.bulk_delete > 0
     places = _attempts(run, loaded.sources) if tree else loaded.sources
     with Fingerprints(directory) as found, Fingerprints(directory) as wanted:
-        await _add_sources(loaded, wanted)
+        await _add_sources(loaded, wanted, told)
         await for_each(
             sorted(places),
-            lambda path: gather(run, path, found, whole=True, tree=tree, held=held),
+            lambda path: gather(run, path, found, whole=whole, tree=tree, held=held),
             workers=run.workers,
         )
         lost = wanted.missing(found)
     if lost:
-        await _name_lost(loaded, lost)
+        await _name_lost(loaded, lost, told)
     if held:
         kept = {info.path: info for info in held}
         async for entry in loaded.spill.each():
@@ -51,16 +55,16 @@ def _attempts(run: Run, sources: Iterable[str]) -> set[str]:
     return {"/".join(path.split("/")[:depth]) for path in sources}
 
 
-async def _add_sources(loaded: Loaded, wanted: Fingerprints) -> None:
+async def _add_sources(loaded: Loaded, wanted: Fingerprints, told: _Told) -> None:
     async for entries in in_batches(loaded.spill.entries(), _BATCH):
-        wanted.add([identity(entry._replace(dest=entry.source)) for entry in entries])
+        wanted.add([told(entry._replace(dest=entry.source)) for entry in entries])
 
 
-async def _name_lost(loaded: Loaded, lost: set[int]) -> None:
+async def _name_lost(loaded: Loaded, lost: set[int], told: _Told) -> None:
     problems = [
         entry.source
         async for entry in loaded.spill.each()
-        if fingerprint(identity(entry._replace(dest=entry.source))) in lost
+        if fingerprint(told(entry._replace(dest=entry.source))) in lost
     ]
     raise NotFoundError(
         "rename", problems[0], "missing, or not what its task committed: " + named(problems)

@@ -19,7 +19,7 @@ from asynccommit.errors import (
     RejectedError,
     StoreError,
 )
-from asynccommit.parallel import for_each, pages
+from asynccommit.parallel import for_each, pages, remove_files
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import Plan, undone_path, within
@@ -27,6 +27,7 @@ from asynccommit.stages.run import Run
 from asynccommit.stages.settle import begun_at, source_print, sources_there
 from asynccommit.stages.sources import gather
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.versions import find_twin
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 
@@ -56,11 +57,14 @@ async def take_sources(run: Run, plan: Plan, undone: Undone) -> None:
     present, cut = await sources_there(run, plan), len(run.layout.attempt_dir)
 
     async def take(entry: Entry) -> None:
-        if source_print(entry.source, entry.etag) not in present:
+        if source_print(entry.source, None) not in present:
             return
         run.check_lease()
         place = run.epoch_dir + entry.source[cut:]
         try:
+            if source_print(entry.source, entry.etag) not in present:
+                await _delete_twin(run, entry)
+                return
             with suppress(NotFoundError, PreconditionError, ExistsError):  # it was moved meanwhile
                 await run.store.rename(entry.source, place, etag=entry.etag)
         except REFUSED as error:
@@ -68,6 +72,16 @@ async def take_sources(run: Run, plan: Plan, undone: Undone) -> None:
 
     if present:
         await for_each(plan.loaded.spill.entries(), take, workers=run.workers)
+
+
+async def _delete_twin(run: Run, entry: Entry) -> None:
+    """Delete another version of what was to be moved, which an owner that is replaced may move.
+
+    It goes nowhere else: it does not say whether the version of the plan was moved.
+    """
+    found = await find_twin(run, entry)
+    if found is not None:
+        await remove_files(run.store, [found])
 
 
 async def take_versions(run: Run, plan: Plan, undone: Undone) -> None:

@@ -41,7 +41,7 @@ from tests.crash.jobs import (
     run_tasks,
 )
 from tests.crash.recovery import has_begun, until_death
-from tests.crash.worlds import new_world
+from tests.crash.worlds import GCS, new_world
 from tests.support.crashes import DEST, ModelWorld, Watch
 
 SECOND = "job_202601010000_0009"
@@ -68,6 +68,7 @@ class Story:
         said: what drivers were told that the end is.
         watch: looks after every change, and knows what each job has committed.
         problems: what was found wrong on the way.
+        late: what was uploaded once more, and stays if all was over then.
     """
 
     seed: int
@@ -81,6 +82,7 @@ class Story:
     second: dict[str, Item] = field(default_factory=dict)
     said: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
+    late: set[str] = field(default_factory=set)
     log: list[str] = field(default_factory=list)
     born: int = 0
 
@@ -221,6 +223,21 @@ async def zombie(story: Story) -> None:
         await until_death(who, attempt())
 
 
+async def late_uploads(story: Story, rng: random.Random) -> None:
+    """Let uploads of the tasks come once more, whatever has become of their files meanwhile."""
+    place = f"{JOB_DIR}/00/tasks/"
+    sources = [
+        (path, item.data.decode())
+        for path, item in sorted(story.world.tree().items())
+        if path.startswith(place) and item.data is not None
+    ]
+    for path, text in rng.sample(sources, min(rng.randint(0, 4), len(sources))):
+        await asyncio.sleep(rng.choice([0.1, 1.0, 10.0, LEASE]) * rng.random())
+        story.late.add(path)
+        story.world.place(path, text)
+        story.note(f"{path} comes once more")
+
+
 async def second_job(story: Story, tasks: list[TaskCommit], scenario: Scenario) -> None:
     """Append with another job; it goes on until it is committed."""
     await asyncio.sleep(story.rng.uniform(0, 2))
@@ -279,12 +296,17 @@ async def _roll_back(story: Story, who: Driver) -> Any:
 
 def _is_open(story: Story, tree: Tree) -> bool:
     """Whether anything is left of our job, but for what stragglers wrote."""
-    return bool(no_leftovers(_without_zombies(tree), JOB_DIR, late=True, words=story.world.words))
+    tree = _without_zombies(story, tree)
+    return bool(no_leftovers(tree, JOB_DIR, late=True, words=story.world.words))
 
 
-def _without_zombies(tree: Tree) -> Tree:
-    """Return a tree without what attempts wrote that nobody waited for."""
-    return {path: item for path, item in tree.items() if not _is_zombie(item)}
+def _without_zombies(story: Story, tree: Tree) -> Tree:
+    """Return a tree without what attempts wrote that nobody waited for, or came too late."""
+    kept = {path: item for path, item in tree.items() if not _is_zombie(item)}
+    above = {
+        "/".join(path.split("/")[:n]) for path in story.late for n in range(path.count("/") + 1)
+    }
+    return {path: item for path, item in kept.items() if path not in story.late | above}
 
 
 def _is_zombie(item: Item) -> bool:
@@ -309,7 +331,7 @@ def judge(story: Story, tree: Tree) -> list[str]:
     else:
         problems += [f"{path} is there, and was taken back" for path in ours - had.keys()]
     problems += exclusive(tree, DEST, known) + _marker(story, tree, committed)
-    left = _without_zombies(tree)
+    left = _without_zombies(story, tree)
     problems += no_leftovers(left, JOB_DIR, late=True, words=story.world.words)
     return problems + [f"a zombie's {path}" for path in _zombies(tree)]
 
@@ -343,6 +365,8 @@ async def tell(seed: int, kind: str = "adls") -> Story:
         acts += [zombie(story) for _ in range(story.rng.randint(0, 2))]
     if second is not None:
         acts.append(second)
+    if kind in GCS:
+        acts.append(late_uploads(story, random.Random(f"late {seed}")))
     async with asyncio.timeout(FOREVER):
         await asyncio.gather(*acts)
         await finish(story)

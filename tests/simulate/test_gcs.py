@@ -126,7 +126,7 @@ async def _put(model: Gcs, files: int) -> list[bool]:
 
 
 @pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize("name", ["lossy", "throttled", "storm"])
+@pytest.mark.parametrize("name", ["lossy", "throttled", "storm", "late"])
 def test_a_job_is_committed_in_every_weather(store: str, name: str) -> None:
     """The named climates speak with the codes of the service, and nothing is lost or doubled."""
     climate = replace(CLIMATES[name], latency=Latency(first=0.01), limit=Limit(2_000, 200))

@@ -107,7 +107,7 @@ def test_a_file_of_rules_alone_has_the_usual_rest(tmp_path: Path) -> None:
         ("limit", "0", "say requests a second, as 20_000, or none"),
         ("limit", "inf", "say requests a second"),
         ("store", "s3", "say adls, gcs, gcs-hns"),
-        ("faults", "wild", "say one of none, lossy, throttled, storm, or a JSON file"),
+        ("faults", "wild", "say one of none, lossy, throttled, storm, late, or a JSON file"),
     ],
 )
 def test_a_bad_value_is_named_with_its_remedy(name: str, text: str, remedy: str) -> None:

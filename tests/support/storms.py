@@ -13,6 +13,7 @@ from asynccommit.job import SUCCESS, Layout
 from asynccommit.options import Options
 from asynccommit.parallel import for_each
 from asynccommit.results import JobReport
+from asynccommit.sim.climates import LATE as LATE
 from asynccommit.sim.climates import STORM as STORM
 from asynccommit.sim.gcs.model import Service
 from asynccommit.sim.gcs.tree import tree_of as bucket_tree

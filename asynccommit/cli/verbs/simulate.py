@@ -43,7 +43,8 @@ def simulate(
     faults: Annotated[
         str,
         typer.Option(
-            metavar="NAME|FILE", help="none, lossy, throttled, storm, or a JSON file of weather."
+            metavar="NAME|FILE",
+            help="none, lossy, throttled, storm, late, or a JSON file of weather.",
         ),
     ] = "none",
     seed: Annotated[
