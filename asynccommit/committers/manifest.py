@@ -42,9 +42,10 @@ from asynccommit.stages.cleanup import (
     restore_begun,
 )
 from asynccommit.stages.failing import commit_failures, finish, say_undone
+from asynccommit.stages.guard import displaced, refuse_others, related
 from asynccommit.stages.lease import say_stopped
 from asynccommit.stages.load import Loaded, load_manifests
-from asynccommit.stages.modes import is_replaced, refuse_others
+from asynccommit.stages.modes import is_replaced
 from asynccommit.stages.plan import Plan
 from asynccommit.stages.preflight import preflight
 from asynccommit.stages.record import begin, refuse_other_attempts
@@ -164,8 +165,8 @@ class ManifestCommitter(TaskSide):
         with Loaded(self.options, self.store.traits) as loaded:
             await self._load(run, loaded, tasks, strict=strict)
             plan = await preflight(run, loaded, overwrite, mode, adopt=adopt, over=self.overwrites)
-            if plan.replaced:
-                refuse_others(run, plan, await find_others(run), mode)
+            if mode is not Mode.FAIL:
+                await self._refuse_others(run, plan, mode)
             made = self._made_destination
             async with await begin(run, plan, mode, made_destination=made):
                 await self._withdraw_if_others(run, plan, mode)
@@ -185,12 +186,19 @@ class ManifestCommitter(TaskSide):
         """Take in what the committed tasks have written. See ``load_manifests``."""
         await load_manifests(run, loaded, tasks, strict=strict)
 
+    async def _refuse_others(
+        self, run: Run, plan: Plan, mode: Mode, *, looking: bool = False
+    ) -> None:
+        """Refuse to displace what an unfinished commit of another job has put in place."""
+        mine = displaced(run, plan)
+        if mine or mode is Mode.FAIL:
+            others = await find_others(run, related(run.layout, mine), looking=looking)
+            refuse_others(run, plan, others, mode)
+
     async def _withdraw_if_others(self, run: Run, plan: Plan, mode: Mode) -> None:
         """Give way to a job that began meanwhile and touches what this one is to replace."""
-        if not plan.replaced and mode is not Mode.FAIL:
-            return
         try:
-            refuse_others(run, plan, await find_others(run), mode)
+            await self._refuse_others(run, plan, mode)
         except PreconditionError:
             run.withdrawn = True
             raise
@@ -320,8 +328,7 @@ class ManifestCommitter(TaskSide):
             with Loaded(self.options, self.store.traits) as loaded:
                 await self._load(run, loaded, tasks)
                 plan = await preflight(run, loaded, overwrite, mode, over=self.overwrites)
-                if plan.replaced:
-                    refuse_others(run, plan, await find_others(run, looking=True), mode)
+                await self._refuse_others(run, plan, mode, looking=True)
                 await plan.take_sample()
         return job_report(run, plan)
 

@@ -7,10 +7,8 @@ that readers see a mixture for two renames and not for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-
-import orjson
 
 from asynccommit.errors import (
     ExistsError,
@@ -21,7 +19,6 @@ from asynccommit.errors import (
 from asynccommit.job import TEMPORARY, Layout
 from asynccommit.options import Mode
 from asynccommit.parallel import for_each, list_if_there, tree_pages, walk
-from asynccommit.results import JobStatus, State
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.plan import Aside, Plan, old_entry, outermost, stays, within
@@ -33,7 +30,9 @@ from asynccommit.store import Info, Kind
 STAGING = ".spark-staging"
 SINK_LOG = "_spark_metadata"
 
-_OTHERS = "another job writes below what is to be replaced: let it end, or undo it, first"
+OTHERS_BELOW = (
+    "another job is writing below a directory to be replaced: finish or abort that job first"
+)
 _MAX_PLACES = 1_000
 _BATCH = 4_096
 
@@ -155,7 +154,7 @@ async def as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
                 if info.is_dir:
                     continue
                 if TEMPORARY in names:
-                    raise PreconditionError("rename", info.path, _OTHERS)
+                    raise PreconditionError("rename", info.path, OTHERS_BELOW)
                 if not any(stays(name) for name in names):
                     _refuse_odd([info.path])
                     refuse_held(run, [info])
@@ -218,7 +217,7 @@ async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
                 await plan.old.append(found)
                 found = []
         if info.path.rpartition("/")[2] == TEMPORARY and await _is_in_use(run, info):
-            raise PreconditionError("rename", info.path, _OTHERS)
+            raise PreconditionError("rename", info.path, OTHERS_BELOW)
     await plan.old.append(found)
 
 
@@ -250,75 +249,3 @@ def _normal(path: str) -> str:
     if not path.startswith("/") or {".", ".."} & set(names):
         raise PreconditionError("rename", path, "is not an absolute path without '.' and '..'")
     return "/" + "/".join(names)
-
-
-# --- other jobs ------------------------------------------------------------------------------
-
-
-def places_of(run: Run, plan: Plan) -> str:
-    """Return the directories that a commit touches, as the commit record says them."""
-    return places_text(run, plan.loaded.parents | {aside.path for aside in plan.replaced})
-
-
-def places_text(run: Run, touched: Collection[str]) -> str:
-    """Return directories as a record says them."""
-    places = outermost(touched) if len(touched) <= _MAX_PLACES else [run.layout.dest.path]
-    names = [run.layout.relative(path) for path in places]
-    try:
-        return orjson.dumps(names).decode()
-    except TypeError:  # a name that is no Unicode
-        return '["."]'
-
-
-def refuse_others(
-    run: Run, plan: Plan, others: Sequence[tuple[JobStatus, str]], mode: Mode
-) -> None:
-    """Refuse to replace what another job's unfinished commit touches.
-
-    Args:
-        run: the commit under way.
-        plan: what it is to do.
-        others: what is known of other jobs, and the places that their records name.
-        mode: ``FAIL`` wants the whole destination for itself.
-
-    Raises ``PreconditionError`` that names the job.
-    """
-    mine = [aside.path for aside in plan.replaced]
-    refuse_within(run, [run.layout.dest.path] if mode is Mode.FAIL else mine, others)
-
-
-def refuse_within(
-    run: Run,
-    mine: Sequence[str],
-    others: Sequence[tuple[JobStatus, str]],
-    *,
-    decided: bool = False,
-) -> None:
-    """Refuse places that another job's unfinished commit touches. Raises ``PreconditionError``.
-
-    ``decided`` refuses those of one that is committed and has work left, too.
-    """
-    over = {State.ENDED, State.RUNNING} | (set() if decided else {State.COMMITTED})
-    for status, places in others:
-        if status.state in over:
-            continue
-        theirs = [run.layout.resolve(name) for name in read_places(places)]
-        hit = next(
-            (m for m in mine if within(m, theirs) or any(within(t, [m]) for t in theirs)), ""
-        )
-        if hit:
-            raise PreconditionError(
-                "rename",
-                hit,
-                f"job {status.job_id}, whose commit is not finished, writes there: finish or undo "
-                "it first",
-            )
-
-
-def read_places(text: str) -> list[str]:
-    """Return what ``places_text`` wrote; the whole destination for anything else."""
-    try:
-        names = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return ["."]
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else ["."]

@@ -11,6 +11,8 @@ from asynccommit.stages.load import Loaded
 from asynccommit.stages.spill import Entry, Spill
 from asynccommit.store import Info, Kind, Traits
 
+DISPLACED = "_displaced"
+"""The directory in the destination that holds files which a rollback could not put back."""
 SAMPLE = 100
 """How many of the files are named in ``_SUCCESS``: the reference's number."""
 
@@ -143,6 +145,15 @@ def staged_path(layout: Layout, epoch: int, dest: str) -> str:
 def aside_path(layout: Layout, epoch: int, path: str) -> str:
     """Return where ``path`` is moved aside to."""
     return layout.beside(f"{layout.epoch_dir(epoch)}/aside", path)
+
+
+def displaced_path(layout: Layout, commit_id: str, path: str) -> str:
+    """Return where a rollback keeps what was at ``path``, if something else is there by now.
+
+    Outside of ``_temporary``, since other committers delete all of that.
+    """
+    number = f"{layout.job_id}-{layout.attempt:02d}-{commit_id[:12]}"
+    return layout.beside(f"{layout.root}/{DISPLACED}/{number}", path)
 
 
 def undone_path(layout: Layout, epoch: int, path: str) -> str:

@@ -38,8 +38,8 @@ from asynccommit.parallel import is_there, list_if_there, remove_files
 from asynccommit.stages.cleanup import Outcome, begun_attempts, clean_up_aborted
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.durable import make_durable
+from asynccommit.stages.guard import places_of
 from asynccommit.stages.lease import Lease, lease_of
-from asynccommit.stages.modes import places_of
 from asynccommit.stages.owner import owner_of, set_aside_blank, take_manifests
 from asynccommit.stages.plan import (
     Plan,

@@ -25,6 +25,7 @@ from asynccommit.stages.plan import (
     Plan,
     ancestors,
     aside_path,
+    displaced_path,
     leaves,
     staged_path,
     undone_path,
@@ -225,9 +226,12 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
         try:
             await _bring_back(run, place, aside)
             undone.restored += 1
-        except (*REFUSED, ExistsError) as error:
+        except REFUSED as error:
             error.add_note(f"what belongs at {aside.path} is at {place}")
             undone.refused.append(error)
+            return
+        except ExistsError:
+            await _keep(run, place, aside.path)
             return
         except NotFoundError:
             await require_place(run)
@@ -261,6 +265,18 @@ async def _bring_back(run: Run, place: str, aside: Aside) -> None:
     except ExistsError:
         await run.store.head(place)
         if aside.kind is Kind.DIRECTORY:
-            await merge(run, place, aside.path)
+            await merge(run, place, aside.path, keep=_keep)
         elif aside.path != run.layout.success:  # another job's marker has its place
             raise
+
+
+async def _keep(run: Run, place: str, path: str) -> None:
+    """Move what belongs at ``path`` to where no clean-up deletes it: something else is there now.
+
+    Without this, neither a resume nor a rollback could end the commit before somebody had removed
+    what took the place, and every later job would be refused.
+    """
+    kept = displaced_path(run.layout, run.commit_id, path)
+    await make_all(run, [kept.rpartition("/")[0]] if run.store.traits.directories else [])
+    await run.store.rename(place, kept)
+    run.warn(f"{path} was written by somebody else meanwhile and stays; what it was is at {kept}")

@@ -48,9 +48,8 @@ async def others_to_settle(run: Run) -> list[Other]:
 
     Raises ``UnfinishedError`` if there are some and the options refuse them.
     """
-    others = [status for status, _ in await find_others(run) if status.unfinished]
-    dest = run.layout.dest
-    return to_settle(run, [(Layout(dest, one.job_id, one.attempt), one) for one in others])
+    others = [other for other in await find_others(run) if other.status.unfinished]
+    return to_settle(run, [(other.layout, other.status) for other in others])
 
 
 def to_settle(run: Run, found: Sequence[tuple[Layout, JobStatus]]) -> list[Other]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from asynccommit.errors import ExistsError, NotFoundError
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.parallel import for_each, is_there, list_all, walk
 from asynccommit.stages.directories import make_all, move_one_aside
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
@@ -16,6 +19,9 @@ from asynccommit.stages.plan import (
 )
 from asynccommit.stages.run import Run
 from asynccommit.store import Info, Kind
+
+Keep = Callable[[Run, str, str], Awaitable[None]]
+"""Takes a file out of the way whose place is taken: the commit, where the file is, the place."""
 
 
 async def swap_in(run: Run, plan: Plan) -> None:
@@ -61,17 +67,31 @@ async def _move_in(run: Run, unit: str) -> None:
         await merge(run, source, unit)
 
 
-async def merge(run: Run, source: str, dest: str) -> int:
+async def merge(run: Run, source: str, dest: str, *, keep: Keep | None = None) -> int:
     """Move every file below ``source`` to its place below ``dest``; return how many.
 
-    Directories are made where they are missing, empty ones too. Raises ``ExistsError`` if
-    something is at one of the places.
+    Directories are made where they are missing, empty ones too.
+
+    Args:
+        run: the commit under way.
+        source: the directory whose files are moved.
+        dest: the directory that they go to.
+        keep: is given each file whose place is taken, and that place.
+
+    Raises ``ExistsError`` or ``PreconditionError`` if a place is taken and ``keep`` is not given.
     """
     moved = 0
 
     async def move(info: Info) -> None:
         nonlocal moved
-        await _to_place(run, info, dest + info.path[len(source) :])
+        place = dest + info.path[len(source) :]
+        try:
+            await _to_place(run, info, place)
+        except (ExistsError, PreconditionError):
+            if keep is None:
+                raise
+            await keep(run, info.path, place)
+            return
         moved += 1
 
     try:
@@ -81,7 +101,8 @@ async def merge(run: Run, source: str, dest: str) -> int:
     files = [info for info in found if not info.is_dir]
     if run.store.traits.directories:
         wanted = leaves([dest + info.path[len(source) :] for info in found if info.is_dir])
-        await make_all(run, wanted)
+        with suppress(*(() if keep is None else (PreconditionError,))):
+            await make_all(run, wanted)
     await for_each(files, move, workers=run.workers)
     return moved
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from asynccommit.errors import (
+    DeniedError,
     ManifestError,
     OptionError,
     PreconditionError,
@@ -16,6 +18,7 @@ from asynccommit.job import ENDED, MANIFEST_SUFFIX, Layout
 from asynccommit.parallel import for_each, is_there, list_if_there
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.cleanup import restore_begun
+from asynccommit.stages.guard import OtherCommit, resolve_places
 from asynccommit.stages.owner import describe, is_alive, is_expired, is_silent
 from asynccommit.stages.run import Run
 from asynccommit.stages.standing import Standing, is_over, look
@@ -63,30 +66,49 @@ async def find_ended(run: Run) -> list[str]:
     return found
 
 
-async def find_others(run: Run, *, looking: bool = False) -> list[tuple[JobStatus, str]]:
-    """Return the status of every commit of another job that has begun, and where it writes.
+async def find_others(
+    run: Run, destinations: Sequence[str] = (), *, looking: bool = False
+) -> list[OtherCommit]:
+    """Return every commit of another job that has begun, in the order in which they began.
 
-    Whether an owner is silent is asked of the store, which takes a file written beside it; who is
-    only ``looking`` asks this machine's clock.
+    Args:
+        run: the commit under way.
+        destinations: decoded paths of further destinations whose jobs count. One that may not be
+            listed is passed over.
+        looking: judge by this machine's clock whether an owner is silent. Without it, the store's
+            clock decides, for which a file is written beside the record.
     """
-    found: list[tuple[JobStatus, str]] = []
+    found: list[OtherCommit] = []
 
     async def ask(layout: Layout) -> None:
-        try:
-            standing = await look(run.store, layout)
-        except _UNREADABLE as error:
-            found.append((_unreadable(layout, error), ""))
-            return
-        if standing is not None:
-            places = standing.record.options.get("places")
-            silent = None if looking else await is_expired(run, layout, standing)
-            status = await status_of(run, layout, standing, silent=silent)
-            found.append((status, str(places or "")))
+        if (other := await _other(run, layout, looking=looking)) is not None:
+            found.append(other)
 
     jobs = await find_jobs(run, looking=looking)
     others = [job for job in jobs if job.job_id != run.layout.job_id]
+
+    async def find(path: str) -> None:
+        elsewhere = replace(run, layout=Layout(run.layout.dest.at(path), run.layout.job_id))
+        with suppress(DeniedError):
+            others.extend(await find_jobs(elsewhere, looking=looking))
+
+    await for_each(destinations, find, workers=run.workers)
     await for_each(others, ask, workers=run.workers)
-    return sorted(found, key=lambda pair: (pair[0].started_ms, pair[0].job_id))
+    return sorted(found, key=lambda other: (other.status.started_ms, other.status.job_id))
+
+
+async def _other(run: Run, layout: Layout, *, looking: bool) -> OtherCommit | None:
+    """Return what is known of another job's commit, ``None`` if it has not begun."""
+    try:
+        standing = await look(run.store, layout)
+    except _UNREADABLE as error:
+        return OtherCommit(_unreadable(layout, error), layout, resolve_places(layout, ""))
+    if standing is None:
+        return None
+    silent = None if looking else await is_expired(run, layout, standing)
+    status = await status_of(run, layout, standing, silent=silent)
+    places = str(standing.record.options.get("places") or "")
+    return OtherCommit(status, layout, resolve_places(layout, places))
 
 
 async def find_statuses(run: Run) -> list[JobStatus]:

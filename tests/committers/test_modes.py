@@ -489,7 +489,7 @@ async def test_an_unfinished_commit_that_covers_the_place(site: Site, mode: Mode
     """Nothing is replaced in which another job's commit is to be finished or undone."""
     job = await site.ready(NEW)
     await cut_short(site, {"day=1/theirs": "t"})
-    with pytest.raises(PreflightError, match=f"job {OTHER}, whose commit is not finished"):
+    with pytest.raises(PreflightError, match=f"job {OTHER} writes there"):
         await job.commit_job(mode=mode)
     with pytest.raises(PreflightError, match=OTHER):
         await job.plan_job(mode=mode)

@@ -32,6 +32,7 @@ from asynccommit.stages.run import Progress
 from asynccommit.stages.uploads.outcome import decide
 from asynccommit.stages.uploads.standing import look
 from asynccommit.stores.local import LocalStore
+from asynccommit.upload_job import MagicLayout
 from asynccommit.upload_options import UploadOptions
 from tests.support.faults import Fault, Faults
 from tests.support.upload_jobs import (
@@ -691,7 +692,7 @@ async def test_a_job_that_another_would_replace(mode: Mode) -> None:
         await committer(world, leaf, dies).commit_job(tasks)
     other = Scenario("other", ({"p=1/other": "other"},))
     others = run_tasks(world, other, OTHER)
-    with pytest.raises(PreflightError, match=f"job {JOB}, whose commit is not finished"):
+    with pytest.raises(PreflightError, match=f"job {JOB} writes there"):
         await committer(world, other, job_id=OTHER).commit_job(others, mode=mode)
     apart = Scenario("apart", ({"p=7/other": "other"},))
     world.bucket.delete(other.layout(OTHER).pending_set(others[0].task_id)[1:])
@@ -700,6 +701,34 @@ async def test_a_job_that_another_would_replace(mode: Mode) -> None:
     )
 
     assert report.files == 1
+
+
+@pytest.mark.parametrize(
+    "place, mode",
+    [
+        (f"{ROOT}/p=1", Mode.REPLACE_TABLE),
+        ("/out", Mode.REPLACE_PARTITIONS),
+        ("/out", Mode.REPLACE_TABLE),
+    ],
+)
+async def test_a_job_whose_destination_is_above_or_below(place: str, mode: Mode) -> None:
+    """What an unfinished commit with another destination has put in place is not replaced."""
+    leaf = Scenario("leaf", ({"p=1/a": "a"},))
+    world, tasks = alone(leaf)
+    dies = Faults(Fault("complete_upload", DeniedError, f"{ROOT}/"))
+    with pytest.raises(CommitError):
+        await committer(world, leaf, dies).commit_job(tasks)
+    job = committer(world, leaf, job_id=OTHER)
+    job.layout = MagicLayout(leaf.layout().dest.at(place), OTHER)
+    world.bucket.put(f"{job.layout.sets_dir[1:]}/", b"")
+    others = [commit_task(world, job.layout, 0, {"p=1/b": "other"})]
+    before = world.state()
+    with pytest.raises(
+        PreflightError, match=f"job {JOB} writes there|another job is writing below"
+    ):
+        await job.commit_job(others, mode=mode)
+
+    assert world.state() == before
 
 
 @pytest.mark.parametrize(
@@ -720,7 +749,7 @@ async def test_two_jobs_replace_at_once(mine: Scenario, theirs: Scenario) -> Non
             await job.commit_job(others, mode=Mode.REPLACE_TABLE)
 
     meanwhile = Before("put", mine.layout().record, begin)
-    with pytest.raises(CommitError, match=f"job {OTHER}, whose commit is not finished"):
+    with pytest.raises(CommitError, match=f"job {OTHER} writes there"):
         await committer(world, mine, meanwhile).commit_job(tasks, mode=Mode.REPLACE_TABLE)
 
     assert mine.layout().record not in world.state().files

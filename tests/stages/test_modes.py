@@ -12,13 +12,12 @@ from asynccommit.options import Mode, Options
 from asynccommit.results import JobStatus, State
 from asynccommit.sim.client import SimStore
 from asynccommit.sim.store import Account
+from asynccommit.stages.guard import OtherCommit, places_of, refuse_others, resolve_places
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.modes import (
     is_output,
-    places_of,
     plan_replacement,
     refuse_mode,
-    refuse_others,
 )
 from asynccommit.stages.plan import Aside, Plan
 from asynccommit.stages.run import Run
@@ -228,9 +227,10 @@ async def test_places_with_names_that_are_no_unicode(site: Site) -> None:
     assert json.loads(places_of(run, plan)) == ["."]
 
 
-def status(state: State) -> JobStatus:
-    """Return the status of another job's commit."""
-    return JobStatus("other", 0, state)
+def other(site: Site, state: State, places: str) -> OtherCommit:
+    """Return another job's commit, which touches ``places``."""
+    layout = Layout(site.world.address("/table"), "other")
+    return OtherCommit(JobStatus("other", 0, state), layout, resolve_places(layout, places))
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ async def test_what_another_commit_covers(site: Site, places: str, refused: bool
     run = run_of(site.job())
     loaded = Loaded(run.options, run.store.traits)
     plan = Plan(loaded, replaced=[Aside(site.path("/table/day=1"), Kind.FILE, None)])
-    others = [(status(State.STOPPED), places)]
+    others = [other(site, State.STOPPED, places)]
     if refused:
-        with pytest.raises(PreconditionError, match="job other, whose commit is not finished"):
+        with pytest.raises(PreconditionError, match=r"job other writes there, .* is not finished"):
             refuse_others(run, plan, others, Mode.APPEND)
     else:
         refuse_others(run, plan, others, Mode.APPEND)
@@ -269,7 +269,7 @@ async def test_which_commits_are_in_the_way(site: Site, state: State) -> None:
     run = run_of(site.job())
     loaded = Loaded(run.options, run.store.traits)
     plan = Plan(loaded, replaced=[Aside(site.path("/table/day=1"), Kind.FILE, None)])
-    others = [(status(state), '["day=1"]')]
+    others = [other(site, state, '["day=1"]')]
     if state in (State.COMMITTED, State.ENDED, State.RUNNING):
         refuse_others(run, plan, others, Mode.APPEND)
     else:
@@ -280,7 +280,7 @@ async def test_which_commits_are_in_the_way(site: Site, state: State) -> None:
 async def test_who_wants_an_empty_table_wants_all_of_it(site: Site) -> None:
     """A commit anywhere in the table is in the way of a job that must find none."""
     run = run_of(site.job())
-    others = [(status(State.COMMITTING), '["day=7"]')]
+    others = [other(site, State.COMMITTING, '["day=7"]')]
     refuse_others(run, Plan(Loaded(run.options, run.store.traits)), others, Mode.APPEND)
     with pytest.raises(PreconditionError):
         refuse_others(run, Plan(Loaded(run.options, run.store.traits)), others, Mode.FAIL)

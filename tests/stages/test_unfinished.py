@@ -195,8 +195,9 @@ async def test_where_others_write(site: Site) -> None:
     await site.cut(FILES, Dies("rename", "/tasks/"), job_id=OTHER, mode=Mode.REPLACE_TABLE)
     others = await find_others(run_of(site.job()))
 
-    assert [status.job_id for status, _ in others] == [OTHER]
-    assert others[0][1] == '["day=1","day=2","day=9","loose"]'
+    assert [other.status.job_id for other in others] == [OTHER]
+    names = ("day=1", "day=2", "day=9", "loose")
+    assert others[0].places == [site.path(f"/table/{name}") for name in names]
 
 
 async def test_many_places_are_the_table(site: Site) -> None:
@@ -205,7 +206,7 @@ async def test_many_places_are_the_table(site: Site) -> None:
     await site.cut(files, Dies("rename", "/tasks/"), job_id=OTHER)
     others = await find_others(run_of(site.job()))
 
-    assert others[0][1] == '["."]'
+    assert others[0].places == [site.path("/table")]
 
 
 @pytest.mark.parametrize("data", [b"not JSON", b"{}", b'{"type": "asynccommit.CommitRecord/1"}'])

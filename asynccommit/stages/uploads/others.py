@@ -7,6 +7,7 @@ a user, so of what is in it only commits count whose record names this destinati
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -29,6 +30,7 @@ from asynccommit.formats.upload_record import (
 from asynccommit.job import TEMPORARY
 from asynccommit.parallel import for_each, is_there, list_all
 from asynccommit.results import JobStatus, State
+from asynccommit.stages.guard import OtherCommit, resolve_places
 from asynccommit.stages.uploads.load import find_sets
 from asynccommit.stages.uploads.run import UploadRun, read_if_there
 from asynccommit.stages.uploads.standing import look, status_of
@@ -58,8 +60,16 @@ class Found:
     places: str = ""
 
 
-async def find_attempts(run: UploadRun, *, own: bool = True) -> list[Found]:
-    """Return every job attempt that can be seen from here; ``own``: this job's, too."""
+async def find_attempts(
+    run: UploadRun, *, own: bool = True, destinations: Sequence[str] = ()
+) -> list[Found]:
+    """Return every job attempt that can be seen from here.
+
+    Args:
+        run: the job whose destination is meant.
+        own: include the attempts of this job.
+        destinations: decoded paths of further destinations whose jobs count.
+    """
     found: list[Found] = []
 
     async def ask(job: UploadLayout) -> None:
@@ -68,6 +78,12 @@ async def find_attempts(run: UploadRun, *, own: bool = True) -> list[Found]:
             found.extend([] if one is None else [one])
 
     jobs = [job for job in await _jobs(run) if own or not _is_own(run, job)]
+
+    async def find(path: str) -> None:
+        with suppress(DeniedError):
+            jobs.extend(await jobs_below(run.store, run.layout.dest.at(path)))
+
+    await for_each(destinations, find, workers=run.workers)
     await for_each(jobs, ask, workers=run.workers)
     return sorted(found, key=_order)
 
@@ -88,9 +104,18 @@ async def sought(run: UploadRun) -> UploadLayout:
     return mine
 
 
-async def find_others(run: UploadRun) -> list[tuple[JobStatus, str]]:
-    """Return the status of every other job's attempts, and the places that their records name."""
-    return [(found.status, found.places) for found in await find_attempts(run, own=False)]
+async def find_others(run: UploadRun, destinations: Sequence[str] = ()) -> list[OtherCommit]:
+    """Return the attempts of all other jobs.
+
+    Args:
+        run: the commit under way.
+        destinations: decoded paths of further destinations whose jobs count. One that may not be
+            listed is passed over.
+    """
+    found = await find_attempts(run, own=False, destinations=destinations)
+    return [
+        OtherCommit(one.status, one.layout, resolve_places(one.layout, one.places)) for one in found
+    ]
 
 
 def store_of(run: UploadRun, layout: UploadLayout) -> Store:

@@ -26,8 +26,8 @@ from asynccommit.options import Mode
 from asynccommit.parallel import is_there, remove_file
 from asynccommit.stages.conditions import prove_conditions
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.guard import read_places
 from asynccommit.stages.load import digest
-from asynccommit.stages.modes import read_places
 from asynccommit.stages.spill import Entry
 from asynccommit.stages.uploads.load import checked_place
 from asynccommit.stages.uploads.pending import Loaded, Pending
@@ -153,7 +153,7 @@ def _mode(run: UploadRun, record: UploadRecord) -> Mode:
 
 
 def places_in(record: UploadRecord, name: str) -> list[str]:
-    """Return places that a record names among its options, as ``modes.places_text`` wrote them."""
+    """Return places that a record names among its options, as ``guard.places_text`` wrote them."""
     return read_places(str(record.options.get(name) or "[]"))
 
 

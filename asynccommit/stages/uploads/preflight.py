@@ -16,10 +16,13 @@ from asynccommit.errors import (
     PreconditionError,
     RejectedError,
 )
+from asynccommit.formats.magic_paths import ANY_MAGIC
+from asynccommit.job import TEMPORARY
 from asynccommit.options import Mode
 from asynccommit.parallel import for_each, list_if_there, pages, tree_pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
-from asynccommit.stages.modes import SINK_LOG, is_output, refuse_mode, refuse_within
+from asynccommit.stages.guard import refuse_within, related
+from asynccommit.stages.modes import OTHERS_BELOW, SINK_LOG, is_output, refuse_mode
 from asynccommit.stages.plan import ancestors, outermost, stays, within
 from asynccommit.stages.sources import named
 from asynccommit.stages.spill import Entry, Spill
@@ -104,9 +107,10 @@ async def refuse_others(run: UploadRun, plan: UploadPlan) -> None:
     over = {path.rpartition("/")[0]: path for path in asides}  # one in each directory is enough
     if not plan.targets and not over:
         return
-    others = await find_others(run)
-    refuse_within(run, plan.targets, others)
-    refuse_within(run, list(over.values()), others, decided=True)
+    needed = [] if plan.mode is Mode.FAIL else [*plan.targets, *over.values()]
+    others = await find_others(run, related(run.layout, needed))
+    refuse_within(plan.targets, others)
+    refuse_within(list(over.values()), others, decided=True)
 
 
 async def refuse_changes(run: UploadRun, plan: UploadPlan) -> None:
@@ -248,11 +252,24 @@ class _Survey:
         layout, whole = self.run.layout, path == self.run.layout.dest.path
         async for page in tree_pages(self.run.store, path):
             files = [info for info in page if not info.is_dir]
+            for info in files:
+                _refuse_nested(info.path, path, own=whole)
             files = [info for info in files if not (whole and layout.reserves(info.path))]
             self.existing.add([info.path for info in files])
             rows = [Entry("", info.path, info.size, info.etag) for info in files]
             for start in range(0, len(rows), _BATCH):
                 await self.there.append(rows[start : start + _BATCH])
+
+
+def _refuse_nested(path: str, target: str, *, own: bool) -> None:
+    """Refuse to replace a directory in which a job with a destination below has its own files.
+
+    Those directly in ``target`` are of jobs with this destination, if it is this job's ``own``.
+    """
+    names = path[len(target) :].split("/")[1:]
+    reserved = [name == TEMPORARY or name.startswith(ANY_MAGIC) for name in names]
+    if any(reserved) and not (own and reserved[0]):
+        raise PreconditionError("delete_many", path, OTHERS_BELOW)
 
 
 async def _with_dest(loaded: Loaded, prints: set[int]) -> set[str]:

@@ -28,7 +28,7 @@ from asynccommit.formats.upload_record import (
     encode_upload_record,
 )
 from asynccommit.options import Options
-from asynccommit.stages.modes import places_text
+from asynccommit.stages.guard import places_text
 from asynccommit.stages.owner import owner_of
 from asynccommit.stages.run import Phase
 from asynccommit.stages.uploads.plan import UploadPlan

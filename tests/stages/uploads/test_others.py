@@ -65,9 +65,10 @@ async def test_what_a_record_says() -> None:
     """The places that a staging commit touches are known to others, as are those of magic ones."""
     world = World.new()
     await cut_short(world, ELSEWHERE)
-    ((status, places),) = await find_others(committer(world, ELSEWHERE)._run())
+    (other,) = await find_others(committer(world, ELSEWHERE)._run())
 
-    assert (status.state, places) == (State.COMMITTING, '["."]')
+    assert other.status.state is State.COMMITTING
+    assert other.places == [other.layout.dest.path]
 
 
 @pytest.mark.parametrize(
