@@ -15,10 +15,11 @@ from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 
+from asynccommit.checked import HIDDEN, Url, checked
 from asynccommit.commands import job_command
 from asynccommit.committers import Committer, mode_of, open_named
 from asynccommit.committers.opening import Opening
@@ -40,8 +41,8 @@ from asynccommit.wrappers.traffic import traffic_of
 _LAST_WORDS = 60.0
 """Seconds that the abort of a cancelled job may take."""
 
-OptionsLike = Options | Mapping[str, str] | None
-StorageOptions = Mapping[str, Any] | None
+OptionsLike = Annotated[Options | Mapping[str, str | float] | None, HIDDEN]
+StorageOptions = Annotated[Mapping[str, Any] | None, HIDDEN]
 
 
 class Job:
@@ -65,10 +66,12 @@ class Job:
         """The commit messages of the tasks so far."""
         return tuple(self._commits.values())
 
+    @checked
     def accept(self, commit: TaskCommit) -> None:
         """Take the commit message of a task that ran elsewhere; the last one of a task counts."""
         self._commits[commit.task_id] = commit
 
+    @checked
     @asynccontextmanager
     async def task(self, task: int, attempt: int = 0) -> AsyncIterator[Task]:
         """Run a task attempt here: committed on leaving, aborted on an exception.
@@ -83,9 +86,10 @@ class Job:
             self.accept(running.commit)
 
 
+@checked
 @asynccontextmanager
 async def open_job(
-    url: str | os.PathLike[str],
+    url: Url,
     *,
     job_id: str | None = None,
     attempt: int = 0,
@@ -93,7 +97,7 @@ async def open_job(
     storage_options: StorageOptions = None,
     mode: Mode | str | None = None,
     committer: str | None = None,
-    pending: str | None = None,
+    pending: Url | None = None,
     on_progress: OnProgress | None = None,
     host: Host | None = None,
 ) -> AsyncIterator[Job]:
@@ -147,9 +151,10 @@ async def open_job(
         )
 
 
+@checked
 @asynccontextmanager
 async def open_task(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str,
     task: int,
     attempt: int = 0,
@@ -158,7 +163,7 @@ async def open_task(
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
     committer: str | None = None,
-    pending: str | None = None,
+    pending: Url | None = None,
     host: Host | None = None,
 ) -> AsyncIterator[Task]:
     """Run a task of a job that was set up elsewhere, with the same options and committer.
@@ -206,8 +211,9 @@ async def abort_after(cause: BaseException, abort: Coroutine[Any, Any, object]) 
         cause.add_note(f"and the abort failed: {error}")
 
 
+@checked
 async def resume_job(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str | None = None,
     *,
     attempt: int | None = None,
@@ -243,8 +249,9 @@ async def resume_job(
         return await committer.resume_job(force=force, adopt=adopt, on_progress=on_progress)
 
 
+@checked
 async def rollback_job(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str | None = None,
     *,
     attempt: int | None = None,
@@ -265,16 +272,15 @@ async def rollback_job(
         return await committer.rollback_job(force=force, on_progress=on_progress)
 
 
-async def job_statuses(
-    url: str | os.PathLike[str], *, storage_options: StorageOptions = None
-) -> list[JobStatus]:
+@checked
+async def job_statuses(url: Url, *, storage_options: StorageOptions = None) -> list[JobStatus]:
     """Return how far each job under a destination is. Raises ``CommitError``, ``StoreError``."""
     async with open_committer(url, "any", storage_options=storage_options) as committer:
         return await committer.job_statuses()
 
 
 async def _chosen(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str | None,
     attempt: int | None,
     storage_options: StorageOptions,
@@ -305,16 +311,17 @@ async def _seek(committer: Committer) -> None:
         await committer.seek()
 
 
+@checked
 @asynccontextmanager
 async def open_committer(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str,
     *,
     attempt: int = 0,
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
     committer: str | None = None,
-    pending: str | None = None,
+    pending: Url | None = None,
     host: Host | None = None,
 ) -> AsyncIterator[Committer]:
     """Open the committer of a job, whoever set it up; closes the store on leaving.
@@ -352,7 +359,7 @@ async def open_committer(
             options=chosen,
             host=here,
             open_store=open_another,
-            pending=None if pending is None else parse_url(pending),
+            pending=None if pending is None else parse_url(os.fspath(pending)),
             counted=_asked(store),
             traffic=partial(traffic_of, store),
         )

@@ -5,17 +5,43 @@ All raise ``OptionError`` that names key and value.
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import warnings
 from collections.abc import Callable
 from enum import Enum
 
+from asynccommit.checked import bounds_of, check_field, show
 from asynccommit.errors import OptionError
+
+OURS = "asynccommit."
+"""How the keys begin that only this package has."""
 
 Reader = Callable[[str, str], object]
 
 _SIZE = re.compile(r"([0-9]{1,18})\s*([kmgtpKMGTP]?)[bB]?", re.ASCII)
 _UNITS = ("", "k", "m", "g", "t", "p")
+
+
+class OptionWarning(UserWarning):
+    """An option of a family that belongs to this package is unknown, or has no effect here."""
+
+
+def within_bounds(kind: type, field_of: str, key: str, value: object) -> object:
+    """Return what a key says as its field has to have it.
+
+    A number that is too large for here is lowered where the key is of others, whose users mean
+    "many" by it, with an ``OptionWarning``. Raises ``OptionError`` that names the key.
+    """
+    bounds = bounds_of(kind, field_of)
+    foreign = not key.startswith(OURS)
+    if bounds is not None and foreign and isinstance(value, int | float) and value > bounds.high:
+        most = type(value)(bounds.high)
+        text = f"{key} is {show(value)}, which is taken for {most:,}, the most that is possible"
+        warnings.warn(text, OptionWarning, 4)
+        return most
+    return check_field(kind, field_of, value, key)
 
 
 def boolean(key: str, value: str) -> bool:
@@ -76,7 +102,7 @@ def rate(key: str, value: str) -> float | None:
         number = float(value)
     except ValueError:
         raise OptionError(f"{key} is {value!r}: say requests a second, or 0 for no limit") from None
-    if not 0 <= number < 1e9:
+    if not 0 <= number < math.inf:
         raise OptionError(f"{key} is {value!r}: say requests a second, or 0 for no limit")
     return number or None
 

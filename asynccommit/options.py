@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from asynccommit import option_values as values
+from asynccommit.checked import PATH, Within, check_fields, show
 from asynccommit.errors import OptionError
 from asynccommit.formats.manifest import MAX_MANIFEST_BYTES
+from asynccommit.option_values import OURS as OURS
+from asynccommit.option_values import OptionWarning as OptionWarning
+from asynccommit.option_values import within_bounds
 from asynccommit.upload_options import (
     DEAD_UPLOAD_KEYS,
     NETFLIX,
@@ -27,14 +32,9 @@ from asynccommit.upload_options import (
 
 MANIFEST = "mapreduce.manifest.committer."
 CLASSIC = "mapreduce.fileoutputcommitter."
-OURS = "asynccommit."
 AZURE_RATE = "fs.azure.io.rate.limit"
 FAMILIES = (MANIFEST, CLASSIC, OURS, S3A, NETFLIX)
 """How keys begin that are this package's to know."""
-
-
-class OptionWarning(UserWarning):
-    """An option of a family that belongs to this package is unknown, or has no effect here."""
 
 
 class Mode(StrEnum):
@@ -74,9 +74,18 @@ class OnFailure(StrEnum):
     ROLLBACK = "rollback"
 
 
+WORKERS = Within(1, 4096)
+ATTEMPTS = Within(1, 1000)
+RATE = Within(0.01, 1_000_000, "requests a second")
+LEASE = Within(1, 86_400, "seconds")
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a job is committed. Every default is the one to take if in doubt.
+
+    Raises ``OptionError`` for a value of a wrong type or out of bounds; text is taken for the
+    member of an enumeration that it names, and a path object for its text.
 
     Attributes:
         workers: requests in flight for one job; ``None`` for what suits the store.
@@ -116,55 +125,96 @@ class Options:
         uploads: what the committers that complete uploads have besides.
     """
 
-    workers: int | None = None
-    window: int = 32
+    workers: Annotated[int | None, WORKERS] = None
+    window: Annotated[int, Within(1, 65_536)] = 32
     delete_target_files: bool = False
     validate: bool | None = None
-    validate_sample: int | None = None
+    validate_sample: Annotated[int | None, Within(1, 100_000_000)] = None
     check_sources: bool = False
-    report_directory: str | None = None
-    diagnostics_directory: str | None = None
+    report_directory: Annotated[str | None, PATH] = None
+    diagnostics_directory: Annotated[str | None, PATH] = None
     parallel_delete: bool = True
     delete_base_first: bool = False
     mark_success: bool = True
     cleanup_skipped: bool = False
     cleanup_failures_ignored: bool | None = None
-    rate: float | None = None
-    attempts: int | None = None
-    max_manifest_bytes: int = MAX_MANIFEST_BYTES
-    spill_directory: str | None = None
+    rate: Annotated[float | None, RATE] = None
+    attempts: Annotated[int | None, ATTEMPTS] = None
+    max_manifest_bytes: Annotated[int, Within(1, 4 << 30, "bytes")] = MAX_MANIFEST_BYTES
+    spill_directory: Annotated[str | None, PATH] = None
     job_id_source: str = "JobID"
     on_unfinished: OnUnfinished = OnUnfinished.REFUSE
     on_failure: OnFailure = OnFailure.KEEP
-    lease: float | None = None
+    lease: Annotated[float | None, LEASE] = None
     job_key: str | None = None
-    algorithm: int = 1
-    commit_attempts: int = 1
+    algorithm: Annotated[int, Within(1, 2)] = 1
+    commit_attempts: Annotated[int, Within(1, 100)] = 1
     task_cleanup: bool = False
     outside: bool = False
     logged: bool = False
     uploads: UploadOptions = field(default_factory=UploadOptions)
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @classmethod
-    def from_conf(cls, conf: Mapping[str, str]) -> Options:
+    def from_conf(cls, conf: Mapping[str, str | float]) -> Options:
         """Read options from configuration keys; keys of other families are passed over.
 
-        Warns with ``OptionWarning`` for a key of these families that is unknown or dead.
-        Raises ``OptionError`` for a value that cannot be read, naming key and value.
+        Values are text, or numbers and truths that stand for theirs. Warns with ``OptionWarning``
+        for a key of these families that is unknown or dead, and for a number under a key of
+        Hadoop's that is above what is possible here, which is lowered to that.
+
+        Raises ``OptionError`` for a value that cannot be read, naming key and value, and for the
+        name of a field in the place of a key.
         """
+        told = _texts(conf)
         found: dict[str, Any] = {}
-        for key, value in conf.items():
-            name = bare(key)
+        for name, value in told.items():
             if name in KEYS:
-                name_of, read = KEYS[name]
-                found[name_of] = read(name, value)
+                field_of, read = KEYS[name]
+                found[field_of] = within_bounds(cls, field_of, name, read(name, value))
             elif name in DEAD:
                 if value.strip() not in DEAD[name].harmless:
                     warnings.warn(f"{name} has no effect: {DEAD[name].why}", OptionWarning, 3)
             elif name.startswith(FAMILIES) and name not in UPLOAD_KEYS:
                 warnings.warn(f"{name} is not an option of this committer", OptionWarning, 3)
-        uploads = UploadOptions.of({bare(key): value for key, value in conf.items()})
-        return replace(cls(), uploads=uploads, **found)
+        return replace(cls(), uploads=UploadOptions.of(told), **found)
+
+
+def _texts(conf: Mapping[Any, Any]) -> dict[str, str]:
+    """Return the values of ``conf`` as texts, under keys without Spark's prefixes.
+
+    Raises ``OptionError`` for another value under a key that is known, or for a field's name.
+    """
+    found: dict[str, str] = {}
+    for key, value in conf.items():
+        if not isinstance(key, str):
+            raise OptionError(f"a key is {show(key)}: expected text")
+        name = bare(key)
+        _refuse_field(name)
+        if isinstance(value, str):
+            found[name] = value
+        elif isinstance(value, bool | int | float):
+            found[name] = str(value).lower()
+        elif name.startswith(FAMILIES) or name in KEYS or name in UPLOAD_KEYS:
+            raise OptionError(f"{name} is {show(value)}: expected text")
+    return found
+
+
+def _refuse_field(name: str) -> None:
+    """Refuse what is no key but the name of a field, or nearly so. Raises ``OptionError``."""
+    if "." in name:
+        return
+    for kind, keys in ((Options, KEYS), (UploadOptions, UPLOAD_KEYS)):
+        names = [item.name for item in fields(kind)]
+        near = [name] if name in names else get_close_matches(name, names, 1, 0.85)
+        if not near:
+            continue
+        said = [key for key, (field_of, _) in keys.items() if field_of == near[0]]
+        keyed = f"the key {said[0]}, or " if said else ""
+        text = f"{near[0]} is a field of {kind.__name__}: did you mean {keyed}{kind.__name__}"
+        raise OptionError(f"{name!r} is not a configuration key. {text}({near[0]}=...)?")
 
 
 def rate_among(storage: Mapping[str, Any]) -> float | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from os import PathLike, fspath
-from typing import Any
+from os import fspath
+from typing import Annotated, Any
 
+from asynccommit.checked import HIDDEN, Url, checked
 from asynccommit.committers.sink_log import (
     Added,
     Discarded,
@@ -21,12 +22,13 @@ from asynccommit.urls import parse_url
 __all__ = ["Added", "Discarded", "SinkFile", "SinkLog", "SinkLogSettings", "open_sink_log"]
 
 
+@checked
 @asynccontextmanager
 async def open_sink_log(
-    table: str | PathLike[str],
+    table: Url,
     settings: SinkLogSettings | None = None,
     *,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Annotated[Mapping[str, Any] | None, HIDDEN] = None,
 ) -> AsyncIterator[SinkLog]:
     """Open the log of a table, which need not be there yet.
 

@@ -22,6 +22,7 @@ from asynccommit.api import (
     open_task,
 )
 from asynccommit.blocking_file import BlockingFile
+from asynccommit.checked import Url, checked
 from asynccommit.committers import Committer
 from asynccommit.engine import submit
 from asynccommit.errors import UnsupportedError
@@ -125,7 +126,7 @@ class BlockingJob:
 
 @contextmanager
 def job(
-    url: str | os.PathLike[str],
+    url: Url,
     *,
     job_id: str | None = None,
     attempt: int = 0,
@@ -133,7 +134,7 @@ def job(
     storage_options: StorageOptions = None,
     mode: Mode | str | None = None,
     committer: str | None = None,
-    pending: str | None = None,
+    pending: Url | None = None,
     on_progress: OnProgress | None = None,
 ) -> Iterator[BlockingJob]:
     """Set up a job; commit it on leaving, abort it on an exception. See ``open_job``."""
@@ -154,7 +155,7 @@ def job(
 
 @contextmanager
 def task(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str,
     task: int,
     attempt: int = 0,
@@ -162,7 +163,7 @@ def task(
     options: OptionsLike = None,
     storage_options: StorageOptions = None,
     committer: str | None = None,
-    pending: str | None = None,
+    pending: Url | None = None,
 ) -> Iterator[BlockingTask]:
     """Run a task of a job that was set up elsewhere. See ``open_task``."""
     opened = open_task(
@@ -179,8 +180,9 @@ def task(
         yield BlockingTask(running)
 
 
+@checked
 def commit_job(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str,
     tasks: Sequence[TaskCommit] | None = None,
     *,
@@ -218,8 +220,9 @@ def commit_job(
     return _ask(commit, *place)
 
 
+@checked
 def plan_job(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str,
     *,
     attempt: int = 0,
@@ -234,8 +237,9 @@ def plan_job(
     return _ask(lambda opened: opened.plan_job(mode=chosen), *place)
 
 
+@checked
 def abort_job(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str,
     *,
     attempt: int = 0,
@@ -251,7 +255,7 @@ def abort_job(
 
 def _ask(
     ask: Callable[[Committer], Awaitable[T]],
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str,
     attempt: int,
     options: OptionsLike,
@@ -275,7 +279,7 @@ def _ask(
 
 
 def resume_job(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str | None = None,
     *,
     attempt: int | None = None,
@@ -301,7 +305,7 @@ def resume_job(
 
 
 def rollback_job(
-    url: str | os.PathLike[str],
+    url: Url,
     job_id: str | None = None,
     *,
     attempt: int | None = None,
@@ -324,9 +328,7 @@ def rollback_job(
     )
 
 
-def job_statuses(
-    url: str | os.PathLike[str], *, storage_options: StorageOptions = None
-) -> list[JobStatus]:
+def job_statuses(url: Url, *, storage_options: StorageOptions = None) -> list[JobStatus]:
     """Return how far each job under a destination is. See ``api.job_statuses``."""
     return submit(api.job_statuses(url, storage_options=storage_options))
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from asynccommit import option_values as values
+from asynccommit.checked import PATH, Within, check_fields
 from asynccommit.errors import OptionError
 from asynccommit.formats.pending import EtagForm
 
@@ -66,8 +67,8 @@ class UploadOptions:
 
     committer: str | None = None
     magic: bool = True
-    part_size: int = 64 << 20
-    in_flight: int = 4
+    part_size: Annotated[int, Within(1, 5 << 30, "bytes")] = 64 << 20
+    in_flight: Annotated[int, Within(1, 4096)] = 4
     etags: EtagForm = EtagForm.OBJECTS
     in_memory: bool = False
     keep_magic: bool = False
@@ -75,11 +76,14 @@ class UploadOptions:
     conflict: Conflict | None = None
     unique_names: bool = True
     skip_empty: bool = False
-    staging_path: str | None = None
-    buffer_directory: str | None = None
+    staging_path: Annotated[str | None, PATH] = None
+    buffer_directory: Annotated[str | None, PATH] = None
     job_id: str | None = None
     job_id_source: str = ""
     require_id: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @classmethod
     def of(cls, conf: Mapping[str, str]) -> UploadOptions:
@@ -95,7 +99,7 @@ class UploadOptions:
                 field, read = UPLOAD_KEYS[name]
                 value = read(name, conf[name])
                 if value is not None:
-                    found[field] = value
+                    found[field] = values.within_bounds(cls, field, name, value)
                 if field == "job_id":
                     found["job_id_source"] = name
         if found.get("staging_path", "").startswith("/"):

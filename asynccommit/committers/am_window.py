@@ -10,9 +10,12 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
+from asynccommit.checked import Within, check_fields
 from asynccommit.errors import OptionError, PreflightError
 from asynccommit.option_values import lease
+from asynccommit.options import LEASE as LEASE_BOUNDS
 
 WINDOW = "yarn.app.mapreduce.am.job.committer.commit-window"
 CANCEL_TIMEOUT = "yarn.app.mapreduce.am.job.committer.cancel-timeout"
@@ -20,6 +23,7 @@ LEASE = "asynccommit.lease"
 STAGE = "committer_commit_job"
 
 _MOST = 86_400_000  # milliseconds
+_DAY = Within(0, 86_400, "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,13 @@ class MarkerSettings:
             with; ``None`` for a minute, and five on a store over a network.
     """
 
-    window: float = 10.0
-    patience: float = 600.0
-    cancel_timeout: float = 60.0
-    lease: float | None = None
+    window: Annotated[float, _DAY] = 10.0
+    patience: Annotated[float, _DAY] = 600.0
+    cancel_timeout: Annotated[float, _DAY] = 60.0
+    lease: Annotated[float | None, LEASE_BOUNDS] = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, str]) -> MarkerSettings:

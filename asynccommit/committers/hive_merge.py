@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from asynccommit.checked import checked
 from asynccommit.committers.hive_table import Duplicates, Found, Reading, look
 from asynccommit.committers.unchanged import delete_unchanged, is_changed
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
@@ -54,6 +55,7 @@ class Dedup:
     kept: dict[str, str] = field(default_factory=dict)
 
 
+@checked
 async def dedup(
     store: Store, path: str, reading: Reading | None = None, *, dry_run: bool = True
 ) -> Dedup:

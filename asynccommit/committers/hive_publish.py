@@ -23,6 +23,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from asynccommit.checked import checked
 from asynccommit.committers.hive_merge import Dedup, change
 from asynccommit.committers.hive_table import Reading, look
 from asynccommit.errors import (
@@ -97,6 +98,7 @@ class _Places:
         return f"{folder}/_backup.{name}"
 
 
+@checked
 async def publish(
     store: Store, path: str, reading: Reading | None = None, *, replaces: bool = False
 ) -> Published:
@@ -130,6 +132,7 @@ async def publish(
     return done
 
 
+@checked
 async def discard(store: Store, path: str) -> None:
     """Remove both temporary directories of a Hive job that failed, and put back what it replaces.
 

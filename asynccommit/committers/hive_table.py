@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from asynccommit.checked import Within, check_fields, checked
 from asynccommit.committers.hive_empty import MOST, Format, empty_file
-from asynccommit.errors import ManifestError, NotFoundError, OptionError, RejectedError
+from asynccommit.errors import ManifestError, NotFoundError, RejectedError
 from asynccommit.formats.hive_names import (
     Attempt,
     HiveName,
@@ -44,17 +45,13 @@ class Reading:
     """
 
     rules: Rules = Rules.TWO
-    partitions: int = 0
-    buckets: int = 0
+    partitions: Annotated[int, Within(0, 100)] = 0
+    buckets: Annotated[int, Within(0, _MOST_BUCKETS)] = 0
     format: Format | None = None
     force: bool = False
 
     def __post_init__(self) -> None:
-        if self.partitions < 0 or not 0 <= self.buckets <= _MOST_BUCKETS:
-            raise OptionError(
-                f"{self.partitions} levels of partitions and {self.buckets} buckets: "
-                f"give numbers from 0, and at most {_MOST_BUCKETS} buckets"
-            )
+        check_fields(self)
 
 
 class Duplicates(NamedTuple):
@@ -100,6 +97,7 @@ class Found:
             raise ManifestError(path, reason + (f" (and {more} more)" if more else ""))
 
 
+@checked
 async def look(store: Store, path: str, reading: Reading) -> Found:
     """Return what is below a table. Names and sizes of duplicates are kept in memory, no others.
 

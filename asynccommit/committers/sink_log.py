@@ -16,6 +16,7 @@ import logging
 from collections.abc import Sequence
 from enum import Enum
 
+from asynccommit.checked import checked
 from asynccommit.committers.sink_expire import Discarded, discard, expire
 from asynccommit.committers.sink_listing import Listing, look, place, see
 from asynccommit.committers.sink_publish import Publisher
@@ -68,6 +69,7 @@ class SinkLog:
         UnsupportedError: the store cannot make a file only where there is none.
     """
 
+    @checked
     def __init__(
         self,
         store: Store,
@@ -92,6 +94,7 @@ class SinkLog:
         """Return the newest batch of the log, ``None`` if there is none."""
         return (await self._look()).newest
 
+    @checked
     async def wants(self, batch_id: int) -> bool:
         """Whether a batch is not in the log yet, and can follow what is.
 
@@ -117,6 +120,7 @@ class SinkLog:
         """
         return await read_all(self._source, self.settings.interval)
 
+    @checked
     async def entry(self, name: str) -> SinkFile:
         """Return what a batch has to say of a file that is there.
 
@@ -131,6 +135,7 @@ class SinkLog:
         info = await self._store.head(Under(self.dest).path(uri))
         return SinkFile(uri, info.size, int(info.modified * 1000), is_dir=info.is_dir)
 
+    @checked
     async def add(
         self, batch_id: int, files: Sequence[SinkFile], *, query: str | None = None
     ) -> Added:
@@ -166,6 +171,7 @@ class SinkLog:
         await self._after(interval, batch_id)
         return Added.NEW
 
+    @checked
     async def abort(
         self, batch_id: int, files: Sequence[SinkFile], *, sent: bool = False
     ) -> Discarded:

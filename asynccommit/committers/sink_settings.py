@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from asynccommit.checked import Within, check_fields, show
 from asynccommit.errors import OptionError
 from asynccommit.formats.sink_log import MAX_BYTES
-from asynccommit.option_values import Reader, boolean, count
+from asynccommit.option_values import Reader, boolean, count, within_bounds
 
 _PREFIX = "spark.sql.streaming.fileSink.log."
 INTERVAL = f"{_PREFIX}compactInterval"
@@ -23,6 +23,9 @@ ANYWHERE = "asynccommit.sink.begin.anywhere"
 
 _TIME = re.compile(r"([0-9]{1,15})\s*([a-z]{0,3})", re.ASCII).fullmatch
 _UNITS = {"": 1e-3, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+
+
+_AGE = Within(0, 100 * 365 * 86_400, "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +46,17 @@ class SinkLogSettings:
         max_bytes: of one file of the log.
     """
 
-    interval: int = 10
+    interval: Annotated[int, Within(1, 1_000_000, "batches")] = 10
     deletion: bool = True
-    cleanup_delay: float = 600.0
-    keep: int = 100
-    retention: float | None = None
+    cleanup_delay: Annotated[float, _AGE] = 600.0
+    keep: Annotated[int, Within(1, 1_000_000_000, "batches")] = 100
+    retention: Annotated[float | None, _AGE] = None
     adopt: bool = False
     begin_anywhere: bool = False
-    max_bytes: int = MAX_BYTES
+    max_bytes: Annotated[int, Within(1, 4 << 30, "bytes")] = MAX_BYTES
 
     def __post_init__(self) -> None:
-        for name, value in (("interval", self.interval), ("keep", self.keep)):
-            if value < 1:
-                raise OptionError(f"{name} is {value}: it must be at least 1")
-        for key, seconds in (("cleanup_delay", self.cleanup_delay), ("retention", self.retention)):
-            if seconds is not None and not (0 <= seconds < math.inf):
-                raise OptionError(f"{key} is {seconds}: it must be a number of seconds, from 0")
+        check_fields(self)
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, str]) -> SinkLogSettings:
@@ -71,9 +69,18 @@ class SinkLogSettings:
             OptionError: a value cannot be read.
         """
         given: dict[str, Any] = {
-            name: read(key, conf[key]) for key, (name, read) in _KEYS.items() if key in conf
+            name: within_bounds(cls, name, key, read(key, _text(key, conf[key])))
+            for key, (name, read) in _KEYS.items()
+            if key in conf
         }
         return cls(**given)
+
+
+def _text(key: str, value: object) -> str:
+    """Return a value as text. Raises ``OptionError`` for what is neither text nor number."""
+    if isinstance(value, str | bool | int | float):
+        return value if isinstance(value, str) else str(value).lower()
+    raise OptionError(f"{key} is {show(value)}: expected text")
 
 
 def _seconds(key: str, text: str) -> float:

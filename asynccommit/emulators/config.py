@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from asynccommit.checked import check_fields
 from asynccommit.emulators.adls_auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.errors import OptionError
 from asynccommit.sim.faults import ADLS, Climate, Dialect
@@ -44,6 +45,9 @@ class Settings:
     filesystems: tuple[str, ...] = ()
     climate: Climate = field(default_factory=Climate)
     pages: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def read_settings(text: str | bytes, name: str = "the configuration") -> Settings:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from asynccommit.checked import check_fields
 from asynccommit.emulators.config import read_climate, read_file, read_truth
 from asynccommit.errors import OptionError
 from asynccommit.sim.faults import Climate
@@ -34,6 +35,9 @@ class GcsSettings:
     buckets: Mapping[str, BucketOptions] = field(default_factory=dict)
     climate: Climate = field(default_factory=Climate)
     pages: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def read_gcs_settings(text: str | bytes, name: str = "the configuration") -> GcsSettings:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
+from asynccommit.checked import Within, check_fields
 from asynccommit.errors import OptionError
 from asynccommit.options import Options
 from asynccommit.sim.climates import CLIMATES
@@ -29,6 +30,7 @@ EXACT = 1_000_000
 """The largest job that is simulated whole, likewise."""
 
 _MOST = 10**12
+_MANY = Within(1, _MOST)
 _FILES_OF_A_TASK = 200
 _PARTITIONS = 100
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)").fullmatch
@@ -55,19 +57,20 @@ class Setup:
         share: of another job that this one stands for; see ``of``.
     """
 
-    files: int = 100_000
-    tasks: int = 500
-    partitions: int = _PARTITIONS
+    files: Annotated[int, _MANY] = 100_000
+    tasks: Annotated[int, _MANY] = 500
+    partitions: Annotated[int, _MANY] = _PARTITIONS
     climate: Climate = _USUAL
     faults: str = "none"
-    in_flight: int = 0
-    seed: int = 0
+    in_flight: Annotated[int, Within(0, 4096)] = 0
+    seed: Annotated[int, Within(-(1 << 63), (1 << 63) - 1)] = 0
     store: str = ADLS.name
-    exact: int = EXACT
+    exact: Annotated[int, _MANY] = EXACT
     options: Options = field(default_factory=Options)
-    share: float = 1.0
+    share: Annotated[float, Within(0, _MOST)] = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         kind = self.kind
         if self.climate is _USUAL:
             object.__setattr__(self, "climate", usual_climate(kind))

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from asynccommit.checked import HIDDEN, checked
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.results import JobReport
 from asynccommit.spark import bridge
@@ -34,14 +35,15 @@ __all__ = [
 ]
 
 
+@checked
 def configure(
     target: T,
     *,
     unsupported_scheme: str = "delegate",
     schemes: Sequence[str] = tuple(STORES),
     progress: bool | None = None,
-    conf: Mapping[str, str] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    conf: Mapping[str, str | float] | None = None,
+    storage_options: Annotated[Mapping[str, Any] | None, HIDDEN] = None,
 ) -> T:
     """Have this package commit what Spark writes, and return ``target``.
 
@@ -69,12 +71,13 @@ def configure(
 
     if unsupported_scheme not in ("delegate", "refuse"):
         raise OptionError(f"unsupported_scheme is {unsupported_scheme!r}: say delegate or refuse")
-    sessions.check_conf(conf or {})
+    said = {key: _text(value) for key, value in (conf or {}).items()}
+    sessions.check_conf(said)
     bridge.storage_options.update(storage_options or {})
     settings = {
         "spark.asynccommit.schemes": ",".join(schemes),
         "spark.asynccommit.unsupportedScheme": unsupported_scheme,
-        **(conf or {}),
+        **said,
     }
     if progress is not None:
         settings["spark.asynccommit.progress"] = str(progress).lower()
@@ -83,6 +86,10 @@ def configure(
     else:
         sessions.attach(target, settings)
     return target
+
+
+def _text(value: str | float) -> str:
+    return value if isinstance(value, str) else str(value).lower()
 
 
 def register_data_source(spark: Any) -> None:

@@ -13,9 +13,10 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from asynccommit import sync
+from asynccommit.checked import PATH, checked
 from asynccommit.options import Options
 from asynccommit.report.progress import console_progress
 from asynccommit.results import AbortReport, JobReport, JobStatus
@@ -23,7 +24,8 @@ from asynccommit.spark import bridge, sessions
 from asynccommit.stages.run import OnProgress
 
 
-def status(path: str, *, spark: Any = None) -> list[JobStatus]:
+@checked
+def status(path: Annotated[str, PATH], *, spark: Any = None) -> list[JobStatus]:
     """Return what is known of the jobs under the table at ``path``.
 
     Args:
@@ -34,8 +36,9 @@ def status(path: str, *, spark: Any = None) -> list[JobStatus]:
     return sync.job_statuses(place.url, storage_options=place.storage)
 
 
+@checked
 def resume(
-    path: str,
+    path: Annotated[str, PATH],
     job_id: str | None = None,
     *,
     attempt: int | None = None,
@@ -75,8 +78,9 @@ def resume(
         )
 
 
+@checked
 def takeover(
-    path: str,
+    path: Annotated[str, PATH],
     job_id: str | None = None,
     *,
     attempt: int | None = None,
@@ -87,8 +91,9 @@ def takeover(
     return resume(path, job_id, attempt=attempt, force=True, spark=spark, on_progress=on_progress)
 
 
+@checked
 def rollback(
-    path: str,
+    path: Annotated[str, PATH],
     job_id: str | None = None,
     *,
     attempt: int | None = None,
@@ -129,7 +134,7 @@ class _Place:
     storage: Mapping[str, Any]
 
     @classmethod
-    def of(cls, path: str, spark: Any) -> _Place:
+    def of(cls, path: Annotated[str, PATH], spark: Any) -> _Place:
         session = spark or _active()
         if session is None:
             return cls(_absolute(path), {}, dict(bridge.storage_options))

@@ -14,9 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
+from asynccommit.checked import check_fields
 from asynccommit.errors import UnsupportedError
+from asynccommit.options import ATTEMPTS, RATE, WORKERS
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.adaptive import Adaptive
@@ -71,13 +73,16 @@ class StoreSettings:
     """
 
     rng: random.Random = field(repr=False)
-    rate: float | None = None
+    rate: Annotated[float | None, RATE] = None
     ceilings: Ceilings = field(default_factory=Ceilings)
-    in_flight: int | None = None
-    attempts: int | None = None
+    in_flight: Annotated[int | None, WORKERS] = None
+    attempts: Annotated[int | None, ATTEMPTS] = None
     dry_run: bool = False
     clock: Callable[[], float] = time.monotonic
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def open_store(address: Address, settings: StoreSettings) -> Wrapped:

@@ -20,7 +20,7 @@ from asynccommit.stores.azure_endpoint import Place, find_place, parse_connectio
 from asynccommit.stores.azure_hadoop import PREFIX, HadoopOptions
 from asynccommit.stores.azure_identity import Application, default_tokens, tokens_of
 from asynccommit.stores.http import HttpSettings
-from asynccommit.stores.values import count, flag, number
+from asynccommit.stores.values import CONNECTIONS, count, flag, number
 from asynccommit.urls import Address
 
 KNOWN = frozenset(
@@ -123,7 +123,7 @@ def read_settings(
     told = _expand(named)
     around = _environment(environ)
     place = find_place(address, told, hadoop, around)
-    workers = count(told, "max_concurrency") or _WORKERS
+    workers = count(told, "max_concurrency", CONNECTIONS) or _WORKERS
     return AzureSettings(
         place,
         _credential(told, hadoop, around, place, now),

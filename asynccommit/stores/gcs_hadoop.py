@@ -19,6 +19,7 @@ from urllib.parse import quote
 from asynccommit.errors import OptionError
 from asynccommit.options import OptionWarning
 from asynccommit.stores.gcs_identity import Identity
+from asynccommit.stores.values import LONGEST, at_most
 
 PREFIX = "fs.gs."
 SHARED = "google.cloud."
@@ -72,8 +73,8 @@ _SECONDS = {
     "d": 86400.0,
 }
 _FOREVER = 86400.0  # where Hadoop has 0 for no end
-_SIZE = re.compile(r"(-?[0-9]+)([kmgt]?)b?", re.IGNORECASE)
-_TIME = re.compile(r"([0-9]+)\s*([a-z]*)", re.IGNORECASE)
+_SIZE = re.compile(r"(-?[0-9]{1,30})([kmgt]?)b?", re.IGNORECASE)
+_TIME = re.compile(r"([0-9]{1,30})\s*([a-z]*)", re.IGNORECASE)
 _PROXY = re.compile(r"(?:http://)?((?:[\w.-]+|\[[0-9a-f:.]+\]):[0-9]{1,5})/?", re.ASCII | re.I)
 
 
@@ -104,21 +105,25 @@ class HadoopOptions:
     def count(self, name: str) -> int | None:
         """Return the whole number ``name``; ``None`` if it is not given."""
         value = self.get(name)
-        if value and not (value.isascii() and value.isdigit() and int(value)):
+        if value and not (value.isascii() and value.isdigit() and len(value) < 31 and int(value)):
             raise OptionError(
                 f"{PREFIX}{name} is {value[:100]!r}: say a whole number of at least 1"
             )
         return int(value) if value else None
 
-    def size(self, name: str) -> int | None:
-        """Return ``name`` in bytes, which may be written ``24m``; ``None`` if it is not given."""
+    def size(self, name: str, most: int = 1 << 50) -> int | None:
+        """Return ``name`` in bytes, ``most`` at most; ``None`` if it is not given.
+
+        It may be written ``24m``.
+        """
         value = self.get(name)
         if not value:
             return None
         found = _SIZE.fullmatch(value)
         if not found or int(found[1]) <= 0:
             raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say bytes, or 24m")
-        return int(found[1]) << 10 * " kmgt".index(found[2].lower() or " ")
+        number = int(found[1]) << 10 * " kmgt".index(found[2].lower() or " ")
+        return at_most(PREFIX + name, number, most)
 
     def seconds(self, name: str) -> float | None:
         """Return ``name`` in seconds; it is written ``5s``, or in milliseconds without a unit."""
@@ -129,7 +134,7 @@ class HadoopOptions:
         unit = _SECONDS.get(found[2].lower()) if found else None
         if found is None or unit is None:
             raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say 5s, or 5000 milliseconds")
-        return int(found[1]) * unit or _FOREVER
+        return at_most(PREFIX + name, int(found[1]) * unit or _FOREVER, LONGEST - 1)
 
     def headers(self) -> dict[str, str]:
         """Return what ``fs.gs.storage.http.headers.NAME`` adds to every request."""

@@ -24,7 +24,7 @@ from asynccommit.stores.gcs_endpoint import Place, find_place
 from asynccommit.stores.gcs_hadoop import PREFIX, SHARED, HadoopOptions
 from asynccommit.stores.gcs_keys import encryption_headers, kms_key_name
 from asynccommit.stores.http import HttpSettings
-from asynccommit.stores.values import WORDS, count, flag, number
+from asynccommit.stores.values import CONNECTIONS, LARGEST, WORDS, count, flag, number
 from asynccommit.urls import Address
 
 KNOWN = frozenset(
@@ -198,7 +198,7 @@ def read_settings(
     place = find_place(
         address, _endpoint(told, hadoop), hadoop.get("storage.service.path"), environ
     )
-    workers = count(told, "max_concurrency") or _WORKERS
+    workers = count(told, "max_concurrency", CONNECTIONS) or _WORKERS
     http = _http(told, hadoop, workers)
     written, source = _encryption(told, hadoop, place)
     move = flag(told, "move")
@@ -336,7 +336,11 @@ def _ramp(told: Mapping[str, Any]) -> tuple[bool | None, float | None, float | N
 
 
 def _chunk(told: Mapping[str, Any], hadoop: HadoopOptions) -> int:
-    chunk = count(told, "chunk") or hadoop.size("outputstream.upload.chunk.size") or _CHUNK
+    chunk = (
+        count(told, "chunk", LARGEST)
+        or hadoop.size("outputstream.upload.chunk.size", LARGEST)
+        or _CHUNK
+    )
     return _whole(chunk, _QUARTER)
 
 

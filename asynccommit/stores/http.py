@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from ipaddress import ip_address, ip_network
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment
 
+from asynccommit.checked import PATH, Within, check_fields
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.version import __version__
 
@@ -110,6 +111,9 @@ class Transport(Protocol):
         ...
 
 
+_Seconds = Annotated[float, Within(1e-9, 1e6, "seconds")]
+
+
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
     """How a transport connects and how long it waits, in seconds.
@@ -125,14 +129,17 @@ class HttpSettings:
         user_agent: what the client calls itself.
     """
 
-    connect_timeout: float = 10.0
-    read_timeout: float = 60.0
-    total_timeout: float = 120.0
-    connections: int = 64
-    keep_alive: float = 30.0
+    connect_timeout: _Seconds = 10.0
+    read_timeout: _Seconds = 60.0
+    total_timeout: _Seconds = 120.0
+    connections: Annotated[int, Within(1, 4096)] = 64
+    keep_alive: _Seconds = 30.0
     proxy: str | None = field(default=None, repr=False)
-    ca_file: str | None = None
+    ca_file: Annotated[str | None, PATH] = None
     user_agent: str = f"asynccommit/{__version__}"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def default_headers(self) -> dict[str, str]:
         """Return the headers that every request has."""

@@ -17,6 +17,7 @@ from asynccommit.errors import OptionError
 from asynccommit.options import OptionWarning
 from asynccommit.stores.s3_keys import Encryption
 from asynccommit.stores.s3_sign import Keys
+from asynccommit.stores.values import LONGEST, at_most
 
 PREFIX = "fs.s3a."
 
@@ -74,7 +75,7 @@ _MACHINE = frozenset(
 )
 _SECONDS = {"": 1e-3, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SIZE = re.compile(r"([0-9]{1,18})([kmgt]?)b?", re.IGNORECASE)
-_TIME = re.compile(r"([0-9]{1,12})\s*([a-z]*)", re.IGNORECASE)
+_TIME = re.compile(r"([0-9]{1,30})\s*([a-z]*)", re.IGNORECASE)
 _HOST = re.compile(r"[\w.-]+|\[[0-9a-f:.]+\]", re.ASCII | re.IGNORECASE)
 
 
@@ -103,15 +104,18 @@ class HadoopOptions:
             raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say true or false")
         return value.lower() == "true"
 
-    def count(self, name: str) -> int | None:
-        """Return the whole number ``name``; ``None`` if it is not given."""
+    def count(self, name: str, most: int = (1 << 31) - 1) -> int | None:
+        """Return the whole number ``name``, ``most`` at most; ``None`` if it is not given."""
         value = self.get(name)
         found = _SIZE.fullmatch(value)
         if value and (not found or not int(found[1])):
             raise OptionError(
                 f"{PREFIX}{name} is {value[:100]!r}: say a whole number of at least 1"
             )
-        return int(found[1]) << 10 * " kmgt".index(found[2].lower() or " ") if found else None
+        if not found:
+            return None
+        number = int(found[1]) << 10 * " kmgt".index(found[2].lower() or " ")
+        return at_most(PREFIX + name, number, most)
 
     def seconds(self, name: str) -> float | None:
         """Return ``name`` in seconds; it is written ``5s``, or in milliseconds without a unit."""
@@ -120,7 +124,9 @@ class HadoopOptions:
         unit = _SECONDS.get(found[2].lower()) if found else None
         if value and (found is None or unit is None):
             raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say 5s, or 5000 milliseconds")
-        return int(found[1]) * unit or None if found and unit else None
+        if not (found and unit and int(found[1])):
+            return None
+        return at_most(PREFIX + name, int(found[1]) * unit, LONGEST - 1)
 
     def proxy(self) -> str | None:
         """Return the URL of the proxy; ``None`` if none is given."""

@@ -26,7 +26,7 @@ from asynccommit.stores.s3_hadoop import PREFIX, HadoopOptions
 from asynccommit.stores.s3_keys import Encryption, Keeping, keeping
 from asynccommit.stores.s3_kwargs import spread_kwargs
 from asynccommit.stores.s3_machine import Machine
-from asynccommit.stores.values import count, flag, number
+from asynccommit.stores.values import CONNECTIONS, count, flag, number
 from asynccommit.urls import Address
 
 KNOWN = frozenset(
@@ -207,7 +207,8 @@ def read_settings(
     machine = Machine(_text(told, "profile"))
     credential = credential_of(told, hadoop, place, machine, environ, host.now)
     found = isinstance(credential, OfMachine)
-    workers = count(told, "max_concurrency") or hadoop.count("connection.maximum") or _WORKERS
+    most = hadoop.count("connection.maximum", CONNECTIONS)
+    workers = count(told, "max_concurrency", CONNECTIONS) or most or _WORKERS
     return S3Settings(
         place=place,
         credential=credential,

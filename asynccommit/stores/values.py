@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from asynccommit.errors import OptionError
+from asynccommit.options import OptionWarning
+
+T = TypeVar("T", int, float)
+
+CONNECTIONS = 4096
+"""The most connections that a store may have."""
+LONGEST = 1e6
+"""A number of seconds, or of requests a second, is below it."""
+LARGEST = 5 << 30
+"""The most bytes that are sent in one request."""
 
 WORDS: Mapping[str, bool] = {
     **dict.fromkeys(("true", "1", "t", "yes"), True),
@@ -28,11 +39,11 @@ def flag(told: Mapping[str, Any], name: str) -> bool | None:
     return found
 
 
-def count(told: Mapping[str, Any], name: str) -> int | None:
+def count(told: Mapping[str, Any], name: str, most: int = (1 << 31) - 1) -> int | None:
     """Return the whole number that the option ``name`` says; ``None`` if it is not given.
 
     Raises:
-        OptionError: it is no number of at least 1.
+        OptionError: it is no number from 1 to ``most``.
     """
     if name not in told:
         return None
@@ -40,13 +51,15 @@ def count(told: Mapping[str, Any], name: str) -> int | None:
         found = int(told[name])
     except (TypeError, ValueError, OverflowError):
         found = 0
-    if not 0 < found < 1 << 31:
-        raise OptionError(f"{name} is {_show(told[name])}: say a whole number of at least 1")
+    if not 0 < found <= most:
+        raise OptionError(f"{name} is {_show(told[name])}: say a whole number from 1 to {most:,}")
     return found
 
 
 def number(told: Mapping[str, Any], name: str, what: str) -> float | None:
-    """Return the number above 0 that the option ``name`` says; ``None`` if it is not given.
+    """Return the number above 0 and below a million that the option ``name`` says.
+
+    Returns ``None`` if it is not given.
 
     Raises:
         OptionError: it is none; the message says that it is ``what``.
@@ -57,9 +70,22 @@ def number(told: Mapping[str, Any], name: str, what: str) -> float | None:
         found = float(told[name])
     except (TypeError, ValueError, OverflowError):
         found = 0.0
-    if not 0.0 < found < 1e6:
-        raise OptionError(f"{name} is {_show(told[name])}: say {what}")
+    if not 0.0 < found < LONGEST:
+        text = f"say {what}, above 0 and below {LONGEST:,.0f}"
+        raise OptionError(f"{name} is {_show(told[name])}: {text}")
     return found
+
+
+def at_most(key: str, found: T, most: T) -> T:
+    """Return what a key of Hadoop's says, or ``most`` if it says more, with an ``OptionWarning``.
+
+    A configuration that works there is not refused for a number that only means "many".
+    """
+    if found <= most:
+        return found
+    text = f"{key} is {_show(found)}, which is taken for {most:,}, the most that is possible"
+    warnings.warn(text, OptionWarning, stacklevel=3)
+    return most
 
 
 def _show(value: object) -> str:

@@ -7,8 +7,10 @@ import math
 from collections import deque
 from dataclasses import dataclass
 from functools import reduce
+from typing import Annotated
 from weakref import WeakKeyDictionary
 
+from asynccommit.checked import Within, check_fields
 from asynccommit.store import Ramp
 from asynccommit.wrappers.quota import Bucket, Quota
 from asynccommit.wrappers.ramp import Growths, lowest
@@ -17,6 +19,10 @@ READS, WRITES, DELETES = range(3)
 
 _WEIGHTS = (4, 4, 1)
 _TICK = 0.002  # seconds between two releases while requests wait
+
+
+# A lower one would let requests wait for minutes; the upper one is none.
+_Rate = Annotated[float, Within(0.01, math.inf, "requests a second")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +36,13 @@ class Ceilings:
         deletes: ``delete``, ``delete_tree``, and each file of a ``delete_many``.
     """
 
-    total: float = math.inf
-    reads: float = math.inf
-    writes: float = math.inf
-    deletes: float = math.inf
+    total: _Rate = math.inf
+    reads: _Rate = math.inf
+    writes: _Rate = math.inf
+    deletes: _Rate = math.inf
 
     def __post_init__(self) -> None:
-        if not all(rate > 0 for rate in (self.total, *self.kinds)):
-            raise ValueError(f"a rate must be above 0: {self}")
+        check_fields(self)
 
     @property
     def kinds(self) -> tuple[float, float, float]:

@@ -258,7 +258,7 @@ def test_what_would_be_misunderstood_is_warned_of(told: dict[str, Any], said: st
         ({"anon": "perhaps"}, "true or false"),
         ({"client_kwargs": {"verify": False}}, "ca_file"),
         ({"client_kwargs": "region"}, "no mapping"),
-        ({"max_concurrency": 0}, "at least 1"),
+        ({"max_concurrency": 0}, "from 1 to 4,096"),
         ({"fs.s3a.connection.maximum": "many"}, "at least 1"),
         ({"fs.s3a.connection.timeout": "5 fortnights"}, "say 5s"),
         ({"fs.s3a.path.style.access": "yes"}, "true or false"),

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.values import count, flag, number
+from asynccommit.options import OptionWarning
+from asynccommit.stores.values import CONNECTIONS, at_most, count, flag, number
 
 
 @pytest.mark.parametrize(
@@ -53,3 +54,16 @@ def test_numbers_are_read_as_text_too(value: int) -> None:
     """Whatever the command line made of them."""
     assert count({"name": str(value)}, "name") == count({"name": value}, "name") == value
     assert number({"name": str(value)}, "name", "it") == float(value)
+
+
+def test_more_than_a_store_takes_is_refused() -> None:
+    """The message has the bound."""
+    with pytest.raises(OptionError, match=r"max_concurrency is 5000: .* from 1 to 4,096"):
+        count({"max_concurrency": 5000}, "max_concurrency", CONNECTIONS)
+
+
+def test_hadoop_s_number_is_lowered() -> None:
+    """What a cluster's configuration says for "many" is taken for the most, with a warning."""
+    assert at_most("fs.s3a.connection.maximum", 1000, CONNECTIONS) == 1000
+    with pytest.warns(OptionWarning, match=r"fs\.s3a\.connection\.maximum is 5000"):
+        assert at_most("fs.s3a.connection.maximum", 5000, CONNECTIONS) == CONNECTIONS

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asynccommit.errors import OptionError
 from asynccommit.sim.loop import run_virtual
 from asynccommit.store import Ramp
 from asynccommit.wrappers.limiter import DELETES, READS, WRITES, Ceilings, Limiter
@@ -253,7 +254,7 @@ async def test_nobody_waits_for_an_hour() -> None:
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.nan])
 def test_a_ceiling_that_lets_nothing_through_is_refused(name: str, rate: float) -> None:
     """A rate that is not above 0 is a mistake."""
-    with pytest.raises(ValueError, match="rate"):
+    with pytest.raises(OptionError, match=f"Ceilings.{name}"):
         Ceilings(**{name: rate})
 
 

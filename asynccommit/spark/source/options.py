@@ -10,11 +10,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 
 from asynccommit import option_values as values
+from asynccommit.checked import PATH, Within, check_fields
 from asynccommit.committers import sink_settings as sink
 from asynccommit.committers.sink_settings import SinkLogSettings
 from asynccommit.errors import OptionError
@@ -56,6 +57,10 @@ _SINK = {
 _OF_SPARK = frozenset({"queryname", "outputmode"})
 
 
+_ROWS = Within(1, 1 << 62, "rows")
+_BYTES = Within(1, 1 << 50, "bytes")
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """What a write is to do.
@@ -79,22 +84,25 @@ class SourceOptions:
         checkpoint: where a stream keeps its progress, if the writer was told.
     """
 
-    path: str
+    path: Annotated[str, PATH]
     file_format: str = "parquet"
     partition_by: tuple[str, ...] = ()
     compression: str = "snappy"
-    row_group_rows: int = 1_000_000
-    row_group_bytes: int = 64 << 20
-    file_rows: int | None = None
-    file_bytes: int = 1 << 30
-    open_files: int = 100
-    memory: int = 128 << 20
+    row_group_rows: Annotated[int, _ROWS] = 1_000_000
+    row_group_bytes: Annotated[int, _BYTES] = 64 << 20
+    file_rows: Annotated[int | None, _ROWS] = None
+    file_bytes: Annotated[int, _BYTES] = 1 << 30
+    open_files: Annotated[int, Within(1, 65_536)] = 100
+    memory: Annotated[int, _BYTES] = 128 << 20
     replace_partitions: bool = False
     fail_if_exists: bool = False
     conf: Mapping[str, str] = field(default_factory=dict)
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     sink: Mapping[str, str] = field(default_factory=dict)
     checkpoint: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def ending(self) -> str:

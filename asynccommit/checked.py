@@ -1,0 +1,365 @@
+"""Checking values by their type hints: the fields of options classes, and public arguments.
+
+One rule for all of them. A hint says the type, and ``Annotated`` says the rest: the bounds of a
+number (``Within``), that a path object is taken for its text (``PATH``, ``URL``), that a value is
+never shown (``HIDDEN``). What has one plain meaning is coerced: text to a member of an enumeration,
+a path object to its text, a whole number to a float. Anything else is refused with an error that
+names the field or argument, the value, and what was expected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import numbers
+import operator
+import os
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache, wraps
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
+
+from asynccommit.errors import AsyncCommitError, OptionError, UrlError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PLAIN = (str, bool, int, float, Enum, os.PathLike, type(None))
+_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The bounds of a number, both of which it may have.
+
+    Attributes:
+        low: the lower bound.
+        high: the upper bound.
+        unit: what is counted, for messages.
+    """
+
+    low: float
+    high: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        of = f" of {self.unit}" if self.unit else ""
+        if math.isinf(self.high):
+            return f"{of} of at least {self.low:,.12g}"
+        return f"{of} from {self.low:,.12g} to {self.high:,.12g}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Something else that is said of a value. See ``PATH``, ``URL``, ``HIDDEN``."""
+
+    name: str
+
+
+PATH = _Mark("PATH")
+"""A path object is taken for its text."""
+URL = _Mark("URL")
+"""The same of an argument that is a URL: what is neither is a ``UrlError``."""
+HIDDEN = _Mark("HIDDEN")
+"""Credentials may be in the value: no message shows it."""
+
+Url = Annotated[str | os.PathLike[str], URL]
+"""A URL or an absolute path, as text or as a path object."""
+
+
+class _Unfit(Exception):  # noqa: N818 - never leaves this module
+    """A value is not what a hint says; the text says what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What is known of one field or argument.
+
+    Attributes:
+        name: what messages call it.
+        hint: its type, with ``Annotated``.
+        hidden: its value is never shown.
+        error: what is raised for a value that does not fit.
+    """
+
+    name: str
+    hint: Any
+    hidden: bool = False
+    error: type[AsyncCommitError] = OptionError
+
+
+def check_fields(made: object) -> None:
+    """Check and coerce the fields of a frozen dataclass; called by its ``__post_init__``.
+
+    Raises ``OptionError`` that names class and field, value, and what was expected.
+    """
+    kind: Any = type(made)
+    for field, place in _fields(kind).items():
+        value = getattr(made, field)
+        fitted = _checked(place, value, place.name)
+        if fitted is not value:
+            object.__setattr__(made, field, fitted)
+
+
+def check_field(kind: type, field: str, value: object, name: str) -> object:
+    """Return ``value``, which ``name`` says, as the field of a class has to have it.
+
+    Raises ``OptionError`` that names ``name``.
+    """
+    return _checked(_fields(kind)[field], value, name)
+
+
+def bounds_of(kind: type, field: str) -> Within | None:
+    """Return the bounds of a field of a class, ``None`` if it has none."""
+    return _marked(_fields(kind)[field].hint, Within)
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Return ``function``, whose arguments are checked and coerced by their hints on each call.
+
+    A function that is a coroutine raises when it is awaited, as for any other error.
+    """
+    if inspect.iscoroutinefunction(function):
+
+        @wraps(function)
+        async def awaited(*given: P.args, **named: P.kwargs) -> Any:
+            arguments = _arguments(function, given, named)
+            return await function(*arguments.args, **arguments.kwargs)
+
+        return cast(Callable[P, T], awaited)
+
+    @wraps(function)
+    def called(*given: P.args, **named: P.kwargs) -> T:
+        arguments = _arguments(function, given, named)
+        return function(*arguments.args, **arguments.kwargs)
+
+    return called
+
+
+def _arguments(
+    function: Callable[..., object], given: tuple[Any, ...], named: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    """Return what a call passes, checked. A call that cannot be made at all is a ``TypeError``."""
+    bound = _signature(function).bind(*given, **named)
+    places = _parameters(function)
+    for name, value in bound.arguments.items():
+        if name in places:
+            bound.arguments[name] = _checked(places[name], value, name)
+    return bound
+
+
+def _checked(place: _Place, value: object, name: str) -> object:
+    try:
+        return _fit(place.hint, value)
+    except _Unfit as unfit:
+        shown = f"a {type(value).__name__}" if place.hidden else show(value)
+        raise place.error(f"{name} is {shown}: expected {unfit}") from None
+
+
+def show(value: object) -> str:
+    """Return a value for a message, cut; of what may hold others only its type."""
+    if isinstance(value, _PLAIN):
+        try:
+            text = repr(value)
+        except Exception:  # a number of thousands of digits has no text
+            return f"a {type(value).__name__} that is too large"
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return f"a {type(value).__name__}"
+
+
+# --- what is declared ------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: type) -> Mapping[str, _Place]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {
+        field.name: _place(f"{kind.__name__}.{field.name}", hints[field.name], hide=not field.repr)
+        for field in dataclasses.fields(kind)
+    }
+
+
+@lru_cache(maxsize=256)
+def _parameters(function: Callable[..., object]) -> Mapping[str, _Place]:
+    hints = typing.get_type_hints(function, include_extras=True)
+    wanted = (name for name in _signature(function).parameters if name in hints)
+    return {name: _place(name, hints[name]) for name in wanted}
+
+
+@lru_cache(maxsize=256)
+def _signature(function: Callable[..., object]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _place(name: str, hint: Any, *, hide: bool = False) -> _Place:
+    marks = list(_marks(hint))
+    return _Place(name, hint, hide or HIDDEN in marks, UrlError if URL in marks else OptionError)
+
+
+def _marks(hint: Any) -> typing.Iterator[object]:
+    """Yield what is annotated anywhere in a hint, the parts of a union included."""
+    if typing.get_origin(hint) is Annotated:
+        base, *marks = typing.get_args(hint)
+        yield from marks
+        yield from _marks(base)
+    elif _is_union(hint):
+        for part in typing.get_args(hint):
+            yield from _marks(part)
+
+
+def _marked(hint: Any, kind: type[T]) -> T | None:
+    return next((mark for mark in _marks(hint) if isinstance(mark, kind)), None)
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+# --- fitting a value to a hint ---------------------------------------------------------------
+
+
+def _fit(hint: Any, value: Any, marks: Sequence[object] = ()) -> Any:
+    """Return ``value`` as ``hint`` wants it. Raises ``_Unfit``."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return _fit(parts[0], value, (*parts[1:], *marks))
+    if _is_union(hint):
+        return _one_of(parts, value, marks)
+    if hint in (Any, object) or isinstance(hint, TypeVar):
+        return value
+    if origin is Literal:
+        return _require(value in parts, value, f"one of {', '.join(map(repr, parts))}")
+    if origin is not None:
+        return _generic(origin, parts, value, marks)
+    if hint in (None, type(None)):
+        return _require(value is None, value, "None")
+    if issubclass(hint, Enum):
+        return _member(hint, value)
+    if hint in _READERS:
+        return _READERS[hint](value, marks)
+    if getattr(hint, "_is_protocol", False):
+        return _require(not isinstance(value, _PLAIN), value, f"a {hint.__name__}")
+    return _require(isinstance(value, hint), value, f"an instance of {hint.__name__}")
+
+
+def _require(fits: bool, value: T, expected: str) -> T:
+    if not fits:
+        raise _Unfit(expected)
+    return value
+
+
+def _one_of(parts: Sequence[Any], value: Any, marks: Sequence[object]) -> Any:
+    """Return ``value`` as the first part of a union takes it."""
+    expected: list[str] = []
+    for part in parts:
+        try:
+            return _fit(part, value, marks)
+        except _Unfit as unfit:
+            expected.append(str(unfit))
+    raise _Unfit(" or ".join(dict.fromkeys(expected)))
+
+
+def _generic(origin: Any, parts: Sequence[Any], value: Any, marks: Sequence[object]) -> Any:
+    if origin is Callable:
+        return _require(callable(value), value, "a function")
+    if issubclass(origin, os.PathLike):
+        return _text(value, (*marks, PATH))
+    if issubclass(origin, Mapping):
+        return _mapping(parts, value)
+    if issubclass(origin, Sequence):
+        return _sequence(origin, parts, value)
+    return _require(isinstance(value, origin), value, f"an instance of {origin.__name__}")
+
+
+def _mapping(parts: Sequence[Any], value: Any) -> Any:
+    _require(isinstance(value, Mapping), value, "a mapping")
+    for key, item in value.items():
+        try:
+            _fit(parts[0], key)
+            _fit(parts[1], item)
+        except _Unfit as unfit:
+            where = show(key) if isinstance(key, str) else "a key of it"
+            raise _Unfit(f"{unfit} for {where} in a mapping") from None
+    return value
+
+
+def _sequence(origin: type, parts: Sequence[Any], value: Any) -> Any:
+    fits = isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+    _require(fits, value, "a list or tuple")
+    items = [_fit(parts[0], item) for item in value]
+    same = all(map(operator.is_, items, value))
+    if issubclass(origin, tuple):
+        return value if same and isinstance(value, tuple) else tuple(items)
+    return value if same else items
+
+
+def _member(kind: type[Enum], value: Any) -> Enum:
+    if isinstance(value, kind):
+        return value
+    text = value.strip().lower() if isinstance(value, str) else None
+    for member in kind:
+        if text is not None and text == str(member.value).lower():
+            return member
+    raise _Unfit(f"one of {', '.join(str(member.value) for member in kind)}")
+
+
+def _flag(value: Any, marks: Sequence[object]) -> bool:
+    return bool(_require(isinstance(value, bool), value, "True or False"))
+
+
+def _integer(value: Any, marks: Sequence[object]) -> int:
+    expected = f"a whole number{_bounds(marks) or ''}"
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        found = operator.index(value)
+    except TypeError:
+        raise _Unfit(expected) from None
+    return _inside(found if type(value) is not int else value, marks, expected)
+
+
+def _number(value: Any, marks: Sequence[object]) -> float:
+    expected = f"a number{_bounds(marks) or ''}"
+    if type(value) is float:
+        return _inside(value, marks, expected)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise _Unfit(expected)
+    try:
+        found = float(value)
+    except (OverflowError, ValueError):
+        raise _Unfit(expected) from None
+    return _inside(found, marks, expected)
+
+
+_N = TypeVar("_N", int, float)
+
+
+def _inside(found: _N, marks: Sequence[object], expected: str) -> _N:
+    bounds = _bounds(marks)
+    fits = found == found if bounds is None else bounds.low <= found <= bounds.high
+    return _require(fits, found, expected)
+
+
+def _bounds(marks: Sequence[object]) -> Within | None:
+    return next((mark for mark in marks if isinstance(mark, Within)), None)
+
+
+def _text(value: Any, marks: Sequence[object]) -> str:
+    path = PATH in marks or URL in marks
+    if path and isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if not isinstance(value, str):
+        raise _Unfit("a path or URL" if path else "text")
+    return value
+
+
+_READERS: Mapping[Any, Callable[[Any, Sequence[object]], Any]] = {
+    bool: _flag,
+    int: _integer,
+    float: _number,
+    str: _text,
+}
