@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 
@@ -201,7 +201,7 @@ def _path_on(dest: Address, uri: str) -> str:
 
 
 class Bridge:
-    """What the JVM calls. Safe to call from many threads, and twice for one job.
+    """What answers the JVM. Safe to call from many threads, and twice for one job.
 
     Args:
         commit: does the work.
@@ -235,10 +235,6 @@ class Bridge:
             self._wait_at_exit()
             reply.set_result(self._answer(what))
         return reply.result()
-
-    def toString(self) -> str:  # noqa: N802  the JVM may print its system properties
-        """Return a text for the JVM."""
-        return repr(self)
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until no commit is under way. Raises ``TimeoutError``."""
@@ -283,11 +279,6 @@ class Bridge:
         if not all(reply.done() for reply in self._replies.values()):
             log.warning("waiting for a job commit to end; Ctrl-C stops it half-way")
         self.wait()
-
-    class Java:
-        """The interface that the JVM sees."""
-
-        implements: ClassVar = ["java.util.function.Function"]
 
 
 def _failure(error: BaseException) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options import bare
 from asynccommit.spark.bridge import BRIDGE, options_of
+from asynccommit.spark.callback import leave
 from asynccommit.spark.jars import compiled_jar, installed_spark, running_spark
 
 PROTOCOL = "org.asynccommit.spark.AsyncCommitProtocol"
@@ -62,14 +63,15 @@ def attach(session: Any, conf: Mapping[str, str]) -> None:
     register(session)
 
 
-def register(session: Any) -> None:
-    """Leave the callback in the session's JVM, where every class loader finds it."""
-    from pyspark.java_gateway import ensure_callback_server_started
+def register(session: Any, answer: Callable[[str], str] = BRIDGE.apply) -> None:
+    """Leave in the session's JVM how it reaches this process, and what it starts if it cannot.
 
-    start: Any = ensure_callback_server_started
-    start(session.sparkContext._gateway)
+    Args:
+        session: a classic session.
+        answer: what answers the JVM's requests.
+    """
+    leave(session.sparkContext._gateway, CALLBACK, answer)
     properties = session._jvm.java.lang.System.getProperties()
-    properties.put(CALLBACK, BRIDGE)
     if sys.executable:  # for when this process has died; see Undo.java
         properties.put(PYTHON, sys.executable)
         properties.put(PYTHON_PATH, os.pathsep.join(map(os.path.abspath, sys.path)))

@@ -195,19 +195,6 @@ def settles(table: Path, *, seconds: float = 20) -> bool:
     return wait_until(lambda: leftovers(table) == [], seconds)
 
 
-class Reply:
-    """A stand-in for the callback: answers with what ``function`` returns."""
-
-    def __init__(self, function: Any) -> None:
-        self.apply = function
-        self.toString = lambda: "Reply"
-
-    class Java:
-        """The interface that the JVM sees."""
-
-        implements = ("java.util.function.Function",)
-
-
 @contextmanager
 def answered_by(spark: Any, function: Any, *, checks: Any = None) -> Iterator[None]:
     """Let ``function`` answer what the JVM wants committed, ``None`` for nobody at all.
@@ -221,10 +208,10 @@ def answered_by(spark: Any, function: Any, *, checks: Any = None) -> Iterator[No
         asked = function if json.loads(request)["what"] == "commit" else checks or BRIDGE.apply
         return asked(request)
 
-    properties = spark._jvm.java.lang.System.getProperties()
-    properties.remove(CALLBACK)
-    if function is not None:
-        properties.put(CALLBACK, Reply(answer))
+    if function is None:
+        spark._jvm.java.lang.System.getProperties().remove(CALLBACK)
+    else:
+        register(spark, answer)
     try:
         yield
     finally:

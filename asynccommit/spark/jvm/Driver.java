@@ -3,15 +3,9 @@ package org.asynccommit.spark;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.Map;
-import java.util.function.Function;
 import org.apache.spark.sql.execution.QueryExecutionException;
 
-/**
- * The way to the Python driver: one JSON text there, one JSON text back.
- *
- * <p>The callback is a JDK interface and hangs in the JVM's system properties, because sessions may
- * load these classes with different class loaders, each with its own static fields.
- */
+/** The way to the Python driver: one JSON text there, one JSON text back. */
 final class Driver {
   private Driver() {}
 
@@ -24,14 +18,14 @@ final class Driver {
 
   /** Asks Python for something. Throws QueryExecutionException with its words if it says no. */
   static void ask(Map request) throws IOException, NoAnswer, QueryExecutionException {
-    Object callback = System.getProperties().get(Keys.CALLBACK);
-    if (!(callback instanceof Function)) {
+    Callback callback = Callback.ofPython();
+    if (callback == null) {
       throw refusal(
           "asynccommit: nothing in this driver commits jobs: call"
               + " asynccommit.spark.configure(spark) in the Python process that owns the session");
     }
     ObjectMapper mapper = new ObjectMapper();
-    String text = call((Function) callback, mapper.writeValueAsString(request));
+    String text = callback.ask(mapper.writeValueAsString(request));
     Map reply = (Map) mapper.readValue(text, Map.class);
     if (!Boolean.TRUE.equals(reply.get("ok"))) {
       throw refusal(String.valueOf(reply.get("error")));
@@ -44,18 +38,5 @@ final class Driver {
    */
   static QueryExecutionException refusal(String message) {
     return new QueryExecutionException(message, null);
-  }
-
-  private static String call(Function callback, String request) throws NoAnswer {
-    Object reply;
-    try {
-      reply = callback.apply(request);
-    } catch (RuntimeException e) {
-      throw new NoAnswer(String.valueOf(e.getMessage()), e);
-    }
-    if (!(reply instanceof String)) {
-      throw new NoAnswer("the answer was " + reply, null);
-    }
-    return (String) reply;
   }
 }

@@ -7,7 +7,7 @@ import org.apache.hadoop.conf.Configuration;
 
 /** The names that the Java and the Python side agree on, and the options that a user has set. */
 final class Keys {
-  /** Where the Python side leaves its callback; see {@link Driver}. */
+  /** Where the Python side leaves its callback; see {@link Callback}. */
   static final String CALLBACK = "asynccommit.spark.callback";
 
   /** Schemes that Python commits, with commas between. */
