@@ -11,13 +11,11 @@ use ``open_task`` with the job's id, and what it yields is handed to ``Job.accep
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
-
-import anyio
 
 from asynccommit.checked import HIDDEN, Url, checked
 from asynccommit.commands import job_command
@@ -31,15 +29,12 @@ from asynccommit.options import Mode, Options, rate_among
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.run import OnProgress
 from asynccommit.stores import StoreSettings, open_store
-from asynccommit.task import Task
+from asynccommit.task import RunningTasks, Task, abort_after, run_task
 from asynccommit.upload_options import S3A
 from asynccommit.urls import Address, parse_url
 from asynccommit.wrappers.base import Wrapped
 from asynccommit.wrappers.stats import Count, Stats
 from asynccommit.wrappers.traffic import traffic_of
-
-_LAST_WORDS = 60.0
-"""Seconds that the abort of a cancelled job may take."""
 
 OptionsLike = Annotated[Options | Mapping[str, str | float] | None, HIDDEN]
 StorageOptions = Annotated[Mapping[str, Any] | None, HIDDEN]
@@ -52,6 +47,7 @@ class Job:
         self.report: JobReport | None = None
         self.committer = committer
         self._commits: dict[str, TaskCommit] = {}
+        self._running = RunningTasks()
 
     def __repr__(self) -> str:
         return f"Job({self.job_id!r}, {str(self.committer.layout.dest)!r})"
@@ -61,6 +57,14 @@ class Job:
         """The id to give to ``open_task`` in other processes."""
         return self.committer.layout.job_id
 
+    def end(self) -> None:
+        """Take no more tasks, and let those that still run take no more files.
+
+        Raises ``OptionError`` if one still runs of which no attempt has committed.
+        """
+        self._running.end(self.job_id)
+        self._running.check_ended(self._commits)
+
     @property
     def commits(self) -> Sequence[TaskCommit]:
         """The commit messages of the tasks so far."""
@@ -68,7 +72,11 @@ class Job:
 
     @checked
     def accept(self, commit: TaskCommit) -> None:
-        """Take the commit message of a task that ran elsewhere; the last one of a task counts."""
+        """Take the commit message of a task that ran elsewhere; the last one of a task counts.
+
+        Raises ``OptionError`` if the job has ended.
+        """
+        self._running.check_job()
         self._commits[commit.task_id] = commit
 
     @checked
@@ -79,11 +87,16 @@ class Job:
         Args:
             task: the number of the task in the job.
             attempt: the number of the attempt; a task that is run again needs a new one.
+
+        Raises ``CommitError``, and ``OptionError`` if the job has ended.
         """
-        async with _run_task(self.committer, task, attempt) as running:
-            yield running
-        if running.commit is not None:
-            self.accept(running.commit)
+        self._running.check_job()
+        with self._running.noted() as note:
+            async with run_task(self.committer, task, attempt) as running:
+                note(running)
+                yield running
+            if running.commit is not None:
+                self.accept(running.commit)
 
 
 @checked
@@ -142,7 +155,10 @@ async def open_job(
         try:
             await made.setup_job(mode=meant)
             yield job
+            job.end()
         except BaseException as error:
+            with suppress(OptionError):
+                job.end()
             if made.set_up:
                 await abort_after(error, made.abort_job(f"{type(error).__name__}: {error}"))
             raise
@@ -181,34 +197,8 @@ async def open_task(
         pending=pending,
         host=host,
     )
-    async with opened as made, _run_task(made, task, attempt) as running:
+    async with opened as made, run_task(made, task, attempt) as running:
         yield running
-
-
-@asynccontextmanager
-async def _run_task(committer: Committer, task: int, attempt: int) -> AsyncIterator[Task]:
-    if task < 0 or attempt < 0:
-        raise OptionError(f"task {task}, attempt {attempt}: neither may be negative")
-    task_id, attempt_id = committer.layout.ids(task, attempt)
-    await committer.setup_task(attempt_id)
-    running = Task(committer.work(attempt_id), task_id, attempt_id)
-    try:
-        yield running
-        running.check_closed()
-        running.commit = await committer.commit_task(task_id, attempt_id)
-    except BaseException as error:
-        await abort_after(error, running.abort_files())
-        await abort_after(error, committer.abort_task(task_id, attempt_id))
-        raise
-
-
-async def abort_after(cause: BaseException, abort: Coroutine[Any, Any, object]) -> None:
-    """Await an abort, also when cancelled; its own error is a note on what caused it."""
-    try:
-        with anyio.move_on_after(_LAST_WORDS, shield=True):
-            await abort
-    except Exception as error:
-        cause.add_note(f"and the abort failed: {error}")
 
 
 @checked

@@ -198,6 +198,11 @@ def pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
     return _pages(store.list, path)
 
 
+def whole_pages(store: Store, path: str) -> AsyncIterator[Page]:
+    """Yield the pages of a listing of the directory ``path``, with what they say besides."""
+    return _whole(store.list, path)
+
+
 def tree_pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
     """Yield everything below ``path`` a page at a time, where the store lists so."""
     return _pages(cast(BulkStore, store).list_tree, path)
@@ -206,10 +211,17 @@ def tree_pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
 async def _pages(
     ask: Callable[[str, str | None], Awaitable[Page]], path: str
 ) -> AsyncIterator[tuple[Info, ...]]:
+    async for page in _whole(ask, path):
+        yield page.entries
+
+
+async def _whole(
+    ask: Callable[[str, str | None], Awaitable[Page]], path: str
+) -> AsyncIterator[Page]:
     token = None
     while True:
         page = await ask(path, token)
-        yield page.entries
+        yield page
         if page.token is None:
             return
         if page.token == token:

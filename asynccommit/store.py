@@ -68,10 +68,15 @@ class Info(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a listing; ``token`` asks for the next one and is ``None`` at the end."""
+    """One page of a listing; ``token`` asks for the next one and is ``None`` at the end.
+
+    ``stale`` are the paths of checksum files beside which the file is missing, where the store has
+    such files (``Traits.checksums``); the entries leave them out. The first page names them all.
+    """
 
     entries: tuple[Info, ...]
     token: str | None = None
+    stale: tuple[str, ...] = ()
 
 
 Move = tuple[str, str]
@@ -148,6 +153,8 @@ class Traits:
         put_tokens: it remembers those of puts only.
         links: paths may be symbolic links, which lead elsewhere.
         durable: what is acknowledged outlives a power cut; if not, ``sync`` sees to it.
+        checksums: Hadoop keeps the checksum of a file beside it, and readers refuse a file that
+            does not agree with it; listings leave checksums out.
         longest_path: bytes of a path in UTF-8 at most; 0 where only names are bounded.
         workers: how many requests in flight the store takes gladly.
         account: names what shares one limit on requests; empty if nothing does.
@@ -179,6 +186,7 @@ class Traits:
     put_tokens: bool = False
     links: bool = False
     durable: bool = True
+    checksums: bool = False
     longest_path: int = 0
     workers: int = 64
     account: str = ""

@@ -56,7 +56,7 @@ class BlockingTask:
 
     @property
     def directory(self) -> str:
-        """Where the task attempt writes: a decoded path on the destination's store."""
+        """Where the task attempt writes: a local path, or a URL. See ``Task``."""
         return self._inner.directory
 
     @property

@@ -13,7 +13,13 @@ from typing import IO, Protocol, Self, TypeAlias
 
 import anyio
 
-from asynccommit.errors import OptionError, RejectedError, StoreError
+from asynccommit.errors import (
+    NotFoundError,
+    OptionError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+)
 
 _GATHERED = 1 << 20
 """Bytes that are written to a local file at once: each time takes a hop to a thread."""
@@ -121,11 +127,13 @@ class LocalWriter(FileWriter):
 
     Args:
         path: on this machine.
+        top: the directory above it that is never made.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, top: str = "/") -> None:
         super().__init__()
         self.path = path
+        self._top = top
         self._file: IO[bytes] | None = None
         self._gathered = BytesIO()
 
@@ -162,7 +170,7 @@ class LocalWriter(FileWriter):
     def _write(self, data: bytes, close: bool) -> None:
         try:
             if self._file is None:
-                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+                make_parents(self.path, self._top)
                 self._file = open(self.path, "wb", buffering=0)  # noqa: SIM115
             view = memoryview(data)
             while view:
@@ -178,6 +186,39 @@ class LocalWriter(FileWriter):
                 self._file.close()
             with suppress(OSError):
                 os.unlink(self.path)
+
+
+def make_parents(path: str, top: str) -> None:
+    """Make the directories between ``top`` and the file ``path``.
+
+    ``top`` is deleted with its job or task, and made again it would look like one that runs. Raises
+    ``NotFoundError`` if it is missing, ``PreconditionError`` for a file in the way, and
+    ``RejectedError``.
+    """
+    missing: list[str] = []
+    parent = os.path.dirname(path)
+    while not os.path.isdir(parent):
+        if len(parent) <= len(top):
+            text = "the directory of the task attempt is gone: the task or its job has ended"
+            raise NotFoundError("mkdir", parent, text)
+        missing.append(parent)
+        parent = os.path.dirname(parent)
+    for directory in reversed(missing):
+        _make(directory)
+
+
+def _make(directory: str) -> None:
+    try:
+        os.mkdir(directory)
+    except (FileExistsError, NotADirectoryError):
+        if not os.path.isdir(directory):
+            text = "a file is there, or above it"
+            raise PreconditionError("mkdir", directory, text) from None
+    except FileNotFoundError:
+        text = "its parent was deleted meanwhile: the task or its job has ended"
+        raise NotFoundError("mkdir", directory, text) from None
+    except OSError as error:
+        raise RejectedError("mkdir", directory, error.strerror or str(error)) from None
 
 
 async def _to_its_end(work: Callable[..., None], *args: object) -> None:

@@ -15,13 +15,19 @@ from asynccommit import (
     CommitError,
     OptionError,
     UnsupportedError,
+    job_statuses,
     open_job,
     open_task,
     stores,
     sync,
 )
+from asynccommit.emulators.adls import AdlsEmulator
+from asynccommit.errors import NotFoundError
+from asynccommit.parallel import walk
+from asynccommit.report.jobs import open_place
 from asynccommit.sim.s3.model import Bucket
 from asynccommit.upload_options import S3A
+from asynccommit.urls import parse_url
 from tests.support.jobs import visible
 from tests.support.uploads import SMALLEST, keys, new_bucket
 
@@ -250,3 +256,139 @@ def test_blocking_files(bucket: Bucket, tmp_path: Path) -> None:
         file.write(b"by")
 
     assert contents(bucket) == {"part-0": b"by and by"}
+
+
+# --- tasks that write where nothing would be committed -----------------------------------------
+
+HIDDEN = [".x.crc/part", ".crc", ".a\n.crc", "day=1/.x.crc", ".asynccommit-\n.tmp", "a/_/.x.crc/b"]
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+async def test_names_that_no_listing_shows(tmp_path: Path, name: str) -> None:
+    """A name that Hadoop or the store hides, in any part of it, is refused when it is written."""
+    async with open_job(tmp_path / "t") as job, job.task(0) as task:
+        with pytest.raises(OptionError, match="does not list"):
+            await asyncio.to_thread(task.path, name)
+        with pytest.raises(OptionError, match="does not list"):
+            await task.put(name, b"x")
+        with pytest.raises(OptionError, match="does not list"):
+            await task.open(name)
+
+
+@pytest.mark.parametrize("committer", ["manifest", "magic", "directory", "file_v1"])
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_task_that_has_ended(
+    bucket: Bucket, tmp_path: Path, committer: str, fails: bool
+) -> None:
+    """After its block a task takes no files, which nobody would commit, and says so."""
+    local = committer in ("manifest", "file_v1")
+    url, given = (tmp_path / "t", {}) if local else (URL, settings(bucket, tmp_path))
+    async with open_job(url, committer=committer, **given) as job:
+        try:
+            async with job.task(0) as task:
+                await task.put("part-0", b"x")
+                if fails:
+                    raise ConnectionError("gone")
+        except ConnectionError:
+            pass
+        before = sorted(tmp_path.rglob("*")), keys(bucket)
+        how = "was aborted" if fails else "is committed"
+        with pytest.raises(OptionError, match=how):
+            task.path("part-1")
+        with pytest.raises(OptionError, match=how):
+            await task.put("part-1", b"x")
+        with pytest.raises(OptionError, match=how):
+            await task.open("part-1")
+        assert (sorted(tmp_path.rglob("*")), keys(bucket)) == before
+
+
+async def test_a_job_that_has_ended(tmp_path: Path) -> None:
+    """After its block a job takes neither tasks nor commit messages; nothing is made again."""
+    async with open_job(tmp_path / "t") as job, job.task(0) as task:
+        await task.put("part-0", b"x")
+    before = sorted(tmp_path.rglob("*"))
+    assert task.commit is not None
+
+    with pytest.raises(OptionError, match=f"job {job.job_id} has ended"):
+        async with job.task(1):
+            raise AssertionError("it has begun")
+    with pytest.raises(OptionError, match="has ended"):
+        job.accept(task.commit)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+async def test_a_task_that_outlives_its_job(tmp_path: Path) -> None:
+    """A job does not commit without a task that still runs: it would lose what that has written."""
+    with pytest.raises(OptionError, match=r"still running.*attempt_.*_m_000001_0"):
+        async with open_job(tmp_path / "t") as job:
+            async with job.task(0) as done:
+                await done.put("part-0", b"x")
+            block = job.task(1)
+            task = await block.__aenter__()
+            await task.put("part-1", b"x")
+    with pytest.raises(OptionError, match="outlived its job"):
+        await task.put("part-2", b"x")
+    with pytest.raises(OptionError, match="outlived its job"):
+        await block.__aexit__(None, None, None)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_an_attempt_that_nobody_waits_for(tmp_path: Path) -> None:
+    """Another attempt of a task that has committed may still run; it takes no files any more."""
+    async with open_job(tmp_path / "t") as job:
+        block = job.task(0, 0)
+        slow = await block.__aenter__()
+        async with job.task(0, 1) as task:
+            await task.put("part-0", b"x")
+    with pytest.raises(OptionError, match="outlived its job"):
+        await slow.put("part-1", b"x")
+    with pytest.raises(OptionError, match="outlived its job"):
+        await block.__aexit__(None, None, None)
+
+    assert visible(tmp_path / "t") == {"part-0": "x"}
+    assert sorted(os.listdir(tmp_path / "t")) == ["_SUCCESS", "part-0"]
+
+
+@pytest.mark.parametrize("how", ["path", "put", "open"])
+async def test_a_task_elsewhere_that_outlives_its_job(tmp_path: Path, how: str) -> None:
+    """A task of another process whose job has ended fails and leaves no directory of the job."""
+    async with open_job(tmp_path / "t") as job:
+        async with job.task(0) as task:
+            await task.put("part-0", b"x")
+        block = open_task(tmp_path / "t", job.job_id, 1)
+        late = await block.__aenter__()
+    with pytest.raises(NotFoundError, match="has ended"):
+        if how == "path":
+            await asyncio.to_thread(late.path, "day=1/part-1")
+        elif how == "put":
+            await late.put("day=1/part-1", b"x")
+        else:
+            async with await late.open("part-1") as file:
+                await file.write(b"x")
+    with pytest.raises(CommitError):
+        await block.__aexit__(None, None, None)
+
+    assert sorted(os.listdir(tmp_path / "t")) == ["_SUCCESS", "part-0"]
+    assert await job_statuses(tmp_path / "t") == []
+
+
+async def test_a_task_elsewhere_that_outlives_its_job_on_a_store() -> None:
+    """Where a write brings its directories along, the end of the task removes them again."""
+    async with AdlsEmulator() as emulator:
+        emulator.model.create_filesystem("data")
+        url = "abfss://data@devstoreaccount1.dfs.core.windows.net/t"
+        storage = {"connection_string": emulator.connection_string}
+        async with open_job(url, storage_options=storage) as job:
+            async with job.task(0) as task:
+                await task.put("part-0", b"x")
+            block = open_task(url, job.job_id, 1, storage_options=storage)
+            late = await block.__aenter__()
+        await late.put("day=1/part-1", b"x")
+        with pytest.raises(CommitError):
+            await block.__aexit__(None, None, None)
+
+        assert await job_statuses(url, storage_options=storage) == []
+        async with open_place(parse_url(url), storage) as store:
+            found = {info.path: info.size async for info in walk(store, "/t")}
+        assert found.keys() == {"/t/_SUCCESS", "/t/part-0"}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
+import shutil
 from pathlib import Path
 
 import pytest
 
-from asynccommit.errors import OptionError, RejectedError
-from asynccommit.writers import LocalWriter, WholeWriter
+from asynccommit.errors import NotFoundError, OptionError, PreconditionError, RejectedError
+from asynccommit.writers import LocalWriter, WholeWriter, make_parents
 
 
 async def test_whole_file_is_saved_once() -> None:
@@ -81,9 +83,24 @@ async def test_local_file_that_cannot_be_written(tmp_path: Path) -> None:
     """What the disk refuses is an error of the store's kind, with the path."""
     (tmp_path / "day=1").write_text("a file")
 
-    with pytest.raises(RejectedError, match="day=1"):
+    with pytest.raises(PreconditionError, match="day=1"):
         async with LocalWriter(str(tmp_path / "day=1" / "part-0")) as file:
             await file.write(b"x")
+
+
+async def test_local_file_below_a_directory_that_is_gone(tmp_path: Path) -> None:
+    """The directory of a task that has ended is not made again, and neither are those above."""
+    top = tmp_path / "job" / "task"
+    top.mkdir(parents=True)
+    await asyncio.to_thread(make_parents, str(top / "a" / "b" / "part-0"), str(top))
+    assert (top / "a" / "b").is_dir()
+
+    shutil.rmtree(tmp_path / "job")
+    for name in ("part-0", "a/part-0"):
+        with pytest.raises(NotFoundError, match="has ended"):
+            async with LocalWriter(str(top / name), str(top)) as file:
+                await file.write(b"x")
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_local_file_whose_close_fails(tmp_path: Path) -> None:

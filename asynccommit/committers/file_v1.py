@@ -31,10 +31,11 @@ from asynccommit.stages.cleanup import begun_attempts
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.load import Loaded
-from asynccommit.stages.load_tasks import listing_digest, load_tasks, refuse_reserved
+from asynccommit.stages.load_tasks import listing_digest, load_tasks
 from asynccommit.stages.record import refuse_other_attempts
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import Found, scan_task_attempt
+from asynccommit.stages.uncommittable import refuse_uncommittable
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.stats import Count
@@ -182,7 +183,7 @@ class FileV1Committer(ManifestCommitter):
 
     async def _scan(self, run: Run, base: str) -> Found:
         found = await scan_task_attempt(run, base, look=False)
-        refuse_reserved(run, found)
+        refuse_uncommittable(run, found, base)
         return found
 
     def _message(self, task_id: str, attempt_id: str, found: Found, base: str) -> TaskCommit:

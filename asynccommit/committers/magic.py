@@ -148,7 +148,7 @@ class MagicCommitter(UploadCommitter):
                 text = "this process does not remember the task attempt, or it is committed"
                 raise NotFoundError("list", base, text)
             return list(files.commits.values()), []
-        commits, unreadable, there = await load_pending(run, base)
+        commits, unreadable, there = await load_pending(run, base, whole=True)
         if not there:
             text = "there is no such task attempt, or it is committed"
             raise NotFoundError("list", base, text)
@@ -195,7 +195,7 @@ class MagicWork:
     """A task that streams its files to where they will appear."""
 
     def __init__(self, files: MagicFiles, layout: MagicLayout, attempt_id: str) -> None:
-        self.directory = layout.task_base(attempt_id)
+        self.directory = str(layout.dest.at(layout.task_base(attempt_id)))
         self._files = files
         self._layout = layout
 

@@ -16,6 +16,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.sink_log import FOLDER, HEADER
 from asynccommit.host import Host
+from asynccommit.names import checksum_of
 from asynccommit.parallel import remove_file
 from asynccommit.stages.conditions import prove_conditions
 from asynccommit.store import Store, Traits
@@ -83,6 +84,9 @@ class Publisher:
             if not self._store.traits.durable:
                 await self._store.sync(temp)
             await self._store.rename(temp, path)
+            if self._store.traits.checksums:  # of a batch that somebody has deleted
+                with suppress(StoreError):
+                    await self._store.delete(checksum_of(path))
         except BaseException:  # without its source a rename cannot come late
             with suppress(StoreError):
                 await remove_file(self._store, temp)

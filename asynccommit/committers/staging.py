@@ -8,17 +8,18 @@ and why, is in docs/protocol.md.
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
+import warnings
 from contextlib import suppress
 from typing import Self, cast
 
 import anyio
 
+from asynccommit.committers.file_v2 import CommitterWarning
 from asynccommit.committers.opening import Opening
 from asynccommit.committers.uploads import UploadCommitter
 from asynccommit.committers.work import check_relative
-from asynccommit.errors import NotFoundError, OptionError
+from asynccommit.errors import NotFoundError, OptionError, PreconditionError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.job import TEMPORARY, TaskCommit
 from asynccommit.multipart import MultipartStore
@@ -36,7 +37,7 @@ from asynccommit.upload_job import StagingLayout
 from asynccommit.upload_options import Conflict
 from asynccommit.upload_writer import check_part_size
 from asynccommit.urls import Address, parse_url
-from asynccommit.writers import Chunk, LocalWriter, Writer
+from asynccommit.writers import Chunk, LocalWriter, Writer, make_parents
 
 
 class DirectoryCommitter(UploadCommitter):
@@ -93,7 +94,8 @@ class DirectoryCommitter(UploadCommitter):
     async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
         """Upload what a task attempt has written, and write its pending set.
 
-        Hidden names are left out. The last attempt of a task that commits counts, as with Hadoop,
+        Hidden names are left out, with a warning (``CommitterWarning``), and those of the commit
+        protocol are refused. The last attempt of a task that commits counts, as with Hadoop,
         unless the job commit is given the commit messages. If anything fails, what was uploaded is
         aborted; the local directory is deleted in any case. Raises ``CommitError``.
         """
@@ -102,7 +104,7 @@ class DirectoryCommitter(UploadCommitter):
             with run.timed("task_stage_commit"):
                 try:
                     with run.timed("task_stage_scan_directory"):
-                        found = await asyncio.to_thread(local.find_files, self._local(attempt_id))
+                        found = await self._find(attempt_id)
                     files = to_send(run, found)
                     await run.pending.head(self.layout.sets_dir)  # of a job that has not ended
                     await self._check(run, files)
@@ -126,6 +128,23 @@ class DirectoryCommitter(UploadCommitter):
                 await give_up(run, task_id, attempt_id)
                 with suppress(NotFoundError):
                     await remove_file(run.pending, self.layout.uncommitted_set(attempt_id))
+
+    async def _find(self, attempt_id: str) -> list[local.LocalFile]:
+        """Return what an attempt has written, and warn of what is not committed.
+
+        Raises ``PreconditionError`` for names of the commit protocol.
+        """
+        base, hidden = self._local(attempt_id), list[str]()
+        found = await asyncio.to_thread(local.find_files, base, hidden)
+        for name in sorted([*hidden, *(file.name for file in found)]):
+            if self.layout.reserves(f"{self.layout.root}/{name}"):
+                text = "its name belongs to the commit protocol: give it another, or delete it"
+                raise PreconditionError("list", f"{base}/{name}", text)
+        if hidden:
+            shown = ", ".join(sorted(hidden)[:5])
+            text = f"{attempt_id} left files that are not committed, for names with _ or .: {shown}"
+            warnings.warn(text, CommitterWarning, stacklevel=2)
+        return found
 
     async def _check(self, run: UploadRun, files: list[Sending]) -> None:
         """Refuse files that the mode does not allow, before any is uploaded."""
@@ -185,7 +204,7 @@ class LocalWork:
     def path(self, name: str) -> str:
         """See ``Work.path``."""
         path = self._place(name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        make_parents(path, self.directory)
         return path
 
     async def put(self, name: str, data: Chunk) -> None:
@@ -195,7 +214,7 @@ class LocalWork:
 
     async def open(self, name: str) -> Writer:
         """See ``Work.open``."""
-        return LocalWriter(self._place(name))
+        return LocalWriter(self._place(name), self.directory)
 
     def _place(self, name: str) -> str:
         check_relative(name)

@@ -14,10 +14,12 @@ from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Options
 from asynccommit.parallel import is_there, remove_tree
+from asynccommit.stages.cleanup import remove_if_empty
 from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.run import OnProgress, Run
 from asynccommit.stages.save import remove_own_manifest, save_manifest
 from asynccommit.stages.scan import scan_task_attempt
+from asynccommit.stages.uncommittable import refuse_uncommittable
 from asynccommit.store import Kind, Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.stats import Count
@@ -125,7 +127,8 @@ class TaskSide:
         """Write the manifest of what a task attempt left in its directory.
 
         The last attempt of a task that commits counts, as with Hadoop, unless the job commit is
-        given the commit messages. Raises ``CommitError``.
+        given the commit messages. Raises ``CommitError``, also for files that no job commit could
+        publish.
         """
         run = self._run()
         async with commit_failures(run):
@@ -133,22 +136,28 @@ class TaskSide:
                 with run.timed("task_stage_scan_directory"):
                     base = self.layout.task_attempt_dir(attempt_id)
                     found = await scan_task_attempt(run, base)
+                    refuse_uncommittable(run, found, base)
                 return await save_manifest(run, task_id, attempt_id, found)
 
     async def abort_task(self, task_id: str, attempt_id: str) -> None:
         """Delete the directory of a task attempt, and the manifest if it is this attempt's.
 
-        Nothing there is fine; once the job's commit has begun nothing is deleted. Raises
+        Nothing there is fine; once the job's commit has begun nothing is deleted. If the job has
+        ended, the empty directories above go too, which a late write has made again. Raises
         ``CommitError``.
         """
-        run = self._run()
+        run, layout = self._run(), self.layout
         async with commit_failures(run):
             with run.timed("task_stage_abort_task"):
-                if await is_there(run.store, self.layout.record):
+                if await is_there(run.store, layout.record):
                     return
                 await remove_own_manifest(run, task_id, attempt_id)
-                for parent in (self.layout.tasks_dir, self.layout.absolute_dir):
+                for parent in (layout.tasks_dir, layout.absolute_dir):
                     await _delete_if_there(run, f"{parent}/{attempt_id}")
+                if not await is_there(run.store, layout.committed_dir):
+                    for path in (layout.tasks_dir, layout.attempt_dir, layout.job_dir):
+                        await remove_if_empty(run, path)
+                    await remove_if_empty(run, layout.temporary)
 
     def _run(self, on_progress: OnProgress | None = None) -> Run:
         return Run(

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import re
+import asyncio
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
 from asynccommit.errors import ExistsError, NotFoundError, OptionError, UnsupportedError
 from asynccommit.job import SUCCESS, TEMPORARY
+from asynccommit.names import is_unlisted
 from asynccommit.parallel import remove_file
 from asynccommit.store import Store
 from asynccommit.urls import Address
-from asynccommit.writers import Chunk, LocalWriter, WholeWriter, Writer
+from asynccommit.writers import Chunk, LocalWriter, WholeWriter, Writer, make_parents
 
 _TRIES = 5
-_HIDDEN = re.compile(r"\..*\.crc|\.asynccommit-.*\.tmp")
-"""Names that the local store keeps for itself or for Hadoop's checksums, and never commits."""
 
 
 class Work(Protocol):
@@ -29,7 +27,7 @@ class Work(Protocol):
 
     @property
     def directory(self) -> str:
-        """The directory of the attempt: a decoded path on whichever store."""
+        """The directory of the attempt: a local path, or a URL where tasks have no local files."""
         ...
 
     def path(self, name: str) -> str:
@@ -54,41 +52,50 @@ class StoreWork:
     Args:
         store: the store.
         dest: the destination, for its scheme.
-        directory: of the task attempt.
+        base: the task attempt's directory, a decoded path.
     """
 
-    def __init__(self, store: Store, dest: Address, directory: str) -> None:
-        self.directory = directory
+    def __init__(self, store: Store, dest: Address, base: str) -> None:
         self._store = store
         self._dest = dest
+        self._base = base
+        self._local = dest.scheme == "file"
+
+    @property
+    def directory(self) -> str:
+        """See ``Work.directory``."""
+        return self._base if self._local else str(self._dest.at(self._base))
 
     def path(self, name: str) -> str:
         """See ``Work.path``."""
-        if self._dest.scheme != "file":
+        if not self._local:
             raise UnsupportedError(
                 f"{self._dest} is not a local filesystem: use Task.put or Task.open"
             )
         path = self._place(name)
-        os.makedirs(path.rpartition("/")[0], exist_ok=True)
+        make_parents(path, self._base)
         return path
 
     async def put(self, name: str, data: Chunk) -> None:
         """See ``Work.put``."""
         path = self._place(name)
-        await self._store.mkdir(path.rpartition("/")[0])
+        if self._local:
+            await asyncio.to_thread(make_parents, path, self._base)
+        else:
+            await self._store.mkdir(path.rpartition("/")[0])
         await put_whole(self._store, path, bytes(data))
 
     async def open(self, name: str) -> Writer:
         """Begin to write a file; where there are no local files it is kept in memory."""
-        if self._dest.scheme == "file":
-            return LocalWriter(self._place(name))
+        if self._local:
+            return LocalWriter(self._place(name), self._base)
         return WholeWriter(self._place(name), partial(self.put, name))
 
     def _place(self, name: str) -> str:
         check_relative(name)
-        if _HIDDEN.fullmatch(name.rpartition("/")[2]):
-            raise OptionError(f"{name!r} is a name of the commit protocol or of its filesystem")
-        return f"{self.directory}/{name}"
+        if any(map(is_unlisted, name.split("/"))):
+            raise OptionError(f"{name!r} is a name that Hadoop or the store does not list")
+        return f"{self._base}/{name}"
 
 
 async def put_whole(store: Store, path: str, data: bytes) -> None:
@@ -118,4 +125,4 @@ def check_relative(name: str) -> None:
     if not name or any(part in ("", ".", "..") for part in parts):
         raise OptionError(f"{name!r} is not a relative path below the destination")
     if parts[0] in (TEMPORARY, SUCCESS):
-        raise OptionError(f"{name!r} is a name of the commit protocol or of its filesystem")
+        raise OptionError(f"{name!r} is a name of the commit protocol")

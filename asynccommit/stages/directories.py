@@ -13,6 +13,7 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.parallel import for_each, is_there, remove_directory
+from asynccommit.stages.checksums import checksum_aside
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import (
     Aside,
@@ -49,17 +50,25 @@ async def move_one_aside(run: Run, aside: Aside) -> None:
     place = aside_path(run.layout, run.place, aside.path)
     if run.epoch > 1 and not await _is_to_move(run, aside, place):
         return
+    async with checksum_aside(run, aside, place) as moved:
+        if await _move_aside(run, aside, place):
+            moved.append(aside.path)
+
+
+async def _move_aside(run: Run, aside: Aside, place: str) -> bool:
+    """Move one thing aside; return whether this very request did, or nothing was left to move."""
     try:
         await run.store.rename(aside.path, place, etag=aside.etag)
     except NotFoundError:
         await require_place(run)
         if aside.path == run.layout.success:
-            return  # another job has taken it, and may have put its own there meanwhile
+            return False  # another job has taken it, and may have put its own there meanwhile
         if await is_there(run.store, aside.path):
             raise
         run.warn(f"{aside.path} was to be replaced and is gone")
+        return True
     except ExistsError:
-        return  # moved before: what is there now has come since
+        return False  # moved before: what is there now has come since
     except PreconditionError:
         if aside.path != run.layout.success:  # another job's marker: ours replaces it at the end
             raise
@@ -68,6 +77,8 @@ async def move_one_aside(run: Run, aside: Aside) -> None:
             raise
     else:
         await _check_moved(run, aside, place)
+        return True
+    return False
 
 
 async def _is_anothers(run: Run, aside: Aside) -> bool:

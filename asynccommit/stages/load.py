@@ -20,7 +20,7 @@ from asynccommit.stages.entries import decode_entries, refuse_long_name
 from asynccommit.stages.fingerprints import Fingerprints
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.run import Run
-from asynccommit.stages.scan import scan_task_attempt
+from asynccommit.stages.scan import refuse_reserved, scan_task_attempt
 from asynccommit.stages.spill import Entry, Spill
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind, Traits
@@ -306,6 +306,7 @@ class _Load:
                 f"{why}, and the directory of {task.attempt_id} holds {len(found.files)} files "
                 f"of {found.bytes} bytes where {task.files} of {task.bytes} were committed",
             )
+        refuse_reserved(self.run, found, base)
         self.run.warn(f"{url} {why}: read the directory of {task.attempt_id} instead")
         self.loaded.rescanned.append(task.attempt_id)
         self.loaded.tasks[task.task_id] = task.attempt_id

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from asynccommit.errors import ManifestError, NotFoundError, UrlError
+from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.file_job import job_of_task
 from asynccommit.job import TEMPORARY, TaskCommit
 from asynccommit.parallel import for_each, is_there, list_all
 from asynccommit.stages.fingerprints import fingerprint
 from asynccommit.stages.load import Loaded, by_task
 from asynccommit.stages.run import Run
-from asynccommit.stages.scan import Found, scan_task_attempt
+from asynccommit.stages.scan import Found, refuse_reserved, scan_task_attempt
 from asynccommit.stages.shared import identity_of
 from asynccommit.store import Info
 
@@ -125,7 +125,7 @@ async def _take(run: Run, loaded: Loaded, task_id: str, message: TaskCommit | No
             f"is not what {message.attempt_id} has committed: another attempt of the task came "
             "after it. Run the task again",
         )
-    refuse_reserved(run, found)
+    refuse_reserved(run, found, base)
     loaded.tasks[task_id] = task_id if message is None else message.attempt_id
     loaded.digests[task_id] = said
     for entry in found.files:
@@ -135,19 +135,6 @@ async def _take(run: Run, loaded: Loaded, task_id: str, message: TaskCommit | No
         loaded.contents[parent] = loaded.contents.get(parent, 0) ^ known
     await loaded.add(found.files, list(found.directories))
     run.step()
-
-
-def refuse_reserved(run: Run, found: Found) -> None:
-    """Refuse what a task wrote in the marker's place or in ``_temporary``, and names without text.
-
-    The marker could not name these, and the commit not end. Raises ``UrlError``.
-    """
-    reserved = (run.layout.temporary, run.layout.success)
-    for path in (*[entry.dest for entry in found.files], *found.directories):
-        if path.startswith(reserved) and run.layout.reserves(path):
-            raise UrlError(f"the destination {path} is not for tasks to write")
-        if not path.isascii():
-            run.layout.url(path)
 
 
 def listing_digest(found: Found, base: str) -> str:

@@ -17,8 +17,9 @@ from asynccommit.errors import (
     PreconditionError,
     RejectedError,
 )
+from asynccommit.names import checksum_of, file_of
 from asynccommit.options import Mode
-from asynccommit.parallel import for_each, pages
+from asynccommit.parallel import for_each, pages, whole_pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded
@@ -27,6 +28,7 @@ from asynccommit.stages.plan import Aside, Plan, ancestors, aside_path, undone_p
 from asynccommit.stages.run import Run
 from asynccommit.stages.sources import NAMED, check_sources, named
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.uncommittable import refuse_long_entry, refuse_over
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 
@@ -45,6 +47,8 @@ class _Survey:
     there: set[str] = field(default_factory=set)
     blocked: list[Aside] = field(default_factory=list)
     below: list[str] = field(default_factory=list)
+    stale: set[str] = field(default_factory=set)
+    """Files that are missing, and have a checksum all the same."""
 
 
 async def preflight(
@@ -171,9 +175,11 @@ async def _nearest(run: Run, path: str) -> Info:
 async def _look(run: Run, path: str, survey: _Survey) -> None:
     """See which needed directories are in ``path``, and which files, if files are to go there."""
     try:
-        async for page in pages(run.store, path):
+        async for page in whole_pages(run.store, path):
             survey.there.add(path)
-            infos = [info for info in page if info.path not in survey.gone]
+            names = [sidecar.rpartition("/")[2] for sidecar in page.stale]
+            survey.stale.update(f"{path}/{file_of(name)}" for name in names)
+            infos = [info for info in page.entries if info.path not in survey.gone]
             directories = [info for info in infos if info.path in survey.needed]
             survey.below += [info.path for info in directories if info.is_dir]
             blocked = [info for info in directories if not info.is_dir]
@@ -217,17 +223,44 @@ async def _in_the_way(
 
     suspects = loaded.dests.common(survey.existing)
     await for_each(_with_dest(loaded, suspects), ask, workers=run.workers)
+    stale = await _stale_checksums(run, loaded, survey, allowed=allowed or over)
     if allowed:
         if run.store.traits.bulk_delete:
             taken = await as_files(run, taken)
-        return sorted({*survey.blocked, *taken}, key=lambda aside: aside.path)
+        return sorted({*survey.blocked, *taken, *stale}, key=lambda aside: aside.path)
     if survey.blocked:
         blocked = [aside.path for aside in survey.blocked]
         text = "a file or link is where a directory is needed"
         raise PreconditionError("mkdir", blocked[0], text + _remedy(blocked))
     if paths := sorted(aside.path for aside in taken if not (over and aside.kind is Kind.FILE)):
         raise ExistsError("rename", paths[0], "something is there already" + _remedy(paths))
-    return sorted(taken, key=lambda aside: aside.path)
+    return sorted({*taken, *stale}, key=lambda aside: aside.path)
+
+
+async def _stale_checksums(
+    run: Run, loaded: Loaded, survey: _Survey, *, allowed: bool
+) -> list[Aside]:
+    """Return checksums of missing files whose names the job's files take.
+
+    With one beside it Hadoop would refuse to read the new file; its own committers delete it.
+    Raises ``ExistsError`` if they may not be moved aside.
+    """
+    if not survey.stale:
+        return []
+    with Fingerprints(run.options.spill_directory) as prints:
+        prints.add(survey.stale)
+        suspects = loaded.dests.common(prints)
+    found: list[Aside] = []
+    async for entry in _with_dest(loaded, suspects):
+        found += await _if_there(run, checksum_of(entry.dest))
+    if found and not allowed:
+        paths = sorted(aside.path for aside in found)
+        text = (
+            "a checksum of Hadoop's whose file is missing, and with which Hadoop could not read "
+            "the new file" + _remedy(paths)
+        )
+        raise ExistsError("rename", paths[0], text)
+    return found
 
 
 async def _was_moved(run: Run, entry: Entry) -> bool:
@@ -282,23 +315,11 @@ async def _refuse_long(run: Run, plan: Plan) -> None:
     """
     layout, most = run.layout, run.store.traits.longest_path
     for aside in (*plan.replaced, *plan.aside):
-        _refuse_over(aside.path, aside_path(layout, 1, aside.path), most)
+        refuse_over(aside.path, aside_path(layout, 1, aside.path), most)
     longer = len(undone_path(layout, 1, layout.root + "/").encode())
-    cut = len(layout.sources_dir)
     if plan.loaded.longest * _LETTER + longer > most:
         async for entry in plan.loaded.spill.each():
-            _refuse_over(entry.dest, undone_path(layout, 1, entry.dest), most)
-            _refuse_over(entry.dest, layout.epoch_dir(1) + entry.source[cut:], most)
-
-
-def _refuse_over(path: str, place: str, most: int) -> None:
-    size = len(place.encode("utf-8", "surrogatepass"))
-    if size > most:
-        text = (
-            f"its name is too long to be moved aside: {size} bytes, and the store takes {most}: "
-            "choose a shorter one, or a destination nearer to the root"
-        )
-        raise RejectedError("rename", path, text)
+            refuse_long_entry(layout, entry, most)
 
 
 async def _with_dest(loaded: Loaded, prints: set[int]) -> AsyncIterator[Entry]:

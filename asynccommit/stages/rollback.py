@@ -17,6 +17,7 @@ from asynccommit.errors import (
     PreconditionError,
 )
 from asynccommit.parallel import for_each, is_there, list_all, remove_directory
+from asynccommit.stages.checksums import restore_checksum
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
@@ -225,6 +226,7 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
             await _take_version(run, aside, place)
         try:
             await _bring_back(run, place, aside)
+            await restore_checksum(run, aside, place)
             undone.restored += 1
         except REFUSED as error:
             error.add_note(f"what belongs at {aside.path} is at {place}")
@@ -235,6 +237,7 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
             return
         except NotFoundError:
             await require_place(run)
+            await restore_checksum(run, aside, place)
             return  # it was never moved, or is back already
         run.step()
 

@@ -69,6 +69,28 @@ async def scan_task_attempt(run: Run, base: str, *, look: bool = True) -> Found:
     return found
 
 
+def refuse_reserved(run: Run, found: Found, base: str) -> None:
+    """Refuse what is in the marker's place or in ``_temporary``, and names that are no text.
+
+    No commit of the job could publish these, nor the marker name them.
+
+    Args:
+        run: the commit under way.
+        found: what a task attempt has written.
+        base: the task attempt's directory.
+
+    Raises ``PreconditionError`` that names the file, ``UrlError``.
+    """
+    layout = run.layout
+    reserved = (layout.temporary, layout.success)
+    for path in (*[entry.dest for entry in found.files], *found.directories):
+        if path.startswith(reserved) and layout.reserves(path):
+            text = f"{path} belongs to the commit protocol: give it another name, or delete it"
+            raise PreconditionError("list", base + path[len(layout.root) :], text)
+        if not path.isascii():
+            layout.url(path)
+
+
 def _entry(run: Run, base: str, info: Info) -> Entry:
     return Entry(info.path, run.layout.root + info.path[len(base) :], info.size, info.etag)
 

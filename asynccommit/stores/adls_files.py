@@ -21,10 +21,11 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
+from asynccommit.names import TEMPORARY_FILE
 from asynccommit.store import Info, Kind
 from asynccommit.stores.adls_client import SMALL, Client
 from asynccommit.stores.adls_errors import Request, explain
-from asynccommit.stores.adls_wire import TEMP, bare_etag, encode, info_of, parse_date, query
+from asynccommit.stores.adls_wire import bare_etag, encode, info_of, parse_date, query
 from asynccommit.stores.http import Response
 
 _FENCES = 5  # how often it is asked what became of a file
@@ -124,7 +125,7 @@ class Files:
         folder = dest.rpartition("/")[0]
         await self._need_directory(request._replace(writes=False, new=False), folder)
         aside = request._replace(writes=False, new=False, aside=True)
-        temp = encode(f"{_beside(folder, new=request.new)}/{TEMP}{self._new_id()}.tmp")
+        temp = encode(f"{_beside(folder, new=request.new)}/{TEMPORARY_FILE}{self._new_id()}.tmp")
         try:
             info = await self._write(aside, temp, pieces)
         except StoreError:

@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 import orjson
 
+from asynccommit.names import is_temporary
 from asynccommit.store import Info, Kind
 
 VERSION = "2024-11-04"  # the first that keeps x-ms-client-transaction-id
 PAGE = 5000  # entries of one page of a listing, the most that the service gives
-TEMP = ".asynccommit-"
 
 _plain = re.compile(r"(?:[A-Za-z0-9_.~-]*[A-Za-z0-9_~-])?").fullmatch
 _new = tuple.__new__
@@ -65,7 +65,7 @@ def _name(name: str) -> str:
 
 def is_hidden(path: str) -> bool:
     """Whether listings leave ``path`` out: it is a temporary file of ours."""
-    return path.endswith(".tmp") and path.rpartition("/")[2].startswith(TEMP)
+    return is_temporary(path.rpartition("/")[2])
 
 
 def bare_etag(text: str | None) -> str | None:

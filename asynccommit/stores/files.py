@@ -27,9 +27,10 @@ from asynccommit.errors import (
     StoreError,
     UnavailableError,
 )
-from asynccommit.store import Info, Kind
+from asynccommit.names import TEMPORARY_FILE
+from asynccommit.store import Info, Kind, Page
 from asynccommit.stores import moves, trees
-from asynccommit.stores.hidden import TEMP, drop_sidecar, empty_of_hidden, is_hidden
+from asynccommit.stores.hidden import drop_sidecar, empty_of_hidden, sort_out
 
 PAGE = 1000  # entries of one page of a listing: some 3 ms of work
 # Filesystems that have nothing to do for a directory say so.
@@ -59,27 +60,29 @@ def get(path: str, limit: int) -> bytes:
         return data
 
 
-def names(path: str) -> list[str]:
-    """Return the names in the directory ``path`` that listings show, sorted."""
+def names(path: str) -> tuple[list[str], list[str]]:
+    """Return the names in ``path`` that listings show, sorted, and those of stale checksums."""
     try:
-        return sorted([name for name in os.listdir(path) if name[0] != "." or not is_hidden(name)])
+        shown, stale = sort_out(path, os.listdir(path))
+        shown.sort()
+        return shown, stale
     except NotADirectoryError as error:
         if not os.path.lexists(path):
             raise
         raise PreconditionError("list", path, "not a directory") from error
 
 
-def page(
-    path: str, known: list[str] | None, after: str | None
-) -> tuple[list[Info], list[str], str | None]:
-    """Return one page of the directory ``path``, all its names, and the token of the next page.
+def page(path: str, known: list[str] | None, after: str | None) -> tuple[Page, list[str]]:
+    """Return one page of the directory ``path``, and all its names.
 
     Args:
         path: the directory.
         known: its sorted names, if an earlier page brought them.
         after: the token: the last name of the page before.
     """
-    known = names(path) if known is None else known
+    stale: list[str] = []
+    if known is None:
+        known, stale = names(path)
     start = 0 if after is None else bisect_right(known, after)
     shown = known[start : start + PAGE]
     base, lstat = path.rstrip("/"), os.lstat
@@ -90,7 +93,8 @@ def page(
             entries.append(_info(child, lstat(child)))
         except FileNotFoundError:  # gone since the names were read
             continue
-    return entries, known, shown[-1] if start + PAGE < len(known) else None
+    token = shown[-1] if start + PAGE < len(known) else None
+    return Page(tuple(entries), token, tuple(f"{base}/{name}" for name in stale)), known
 
 
 def _info(path: str, stat: os.stat_result) -> Info:
@@ -161,12 +165,13 @@ def _written_aside(op: str, path: str, overwrite: bool) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and os.path.isdir(path) and overwrite:
             raise PreconditionError(op, path, "a directory is there") from error
         raise
-    drop_sidecar(path)
+    if overwrite:
+        drop_sidecar(path)
 
 
 def _temporary(directory: str) -> tuple[IO[bytes], str]:
     while True:
-        temp = f"{directory}/{TEMP}{os.getpid()}-{next(_serial)}.tmp"
+        temp = f"{directory}/{TEMPORARY_FILE}{os.getpid()}-{next(_serial)}.tmp"
         with suppress(FileExistsError):  # another host's process of the same number
             return open(temp, "xb"), temp
 

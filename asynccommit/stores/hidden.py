@@ -1,29 +1,63 @@
 """What listings of the local store hide: Hadoop's checksums and our temporary files.
 
 Hadoop's local filesystem keeps a checksum of ``NAME`` in ``.NAME.crc`` and refuses to read a file
-that disagrees with it. So whatever removes or replaces ``NAME`` removes that, and a directory
-that holds nothing else counts as empty.
+that disagrees with it. So whatever replaces or deletes ``NAME`` removes that, and a directory that
+holds nothing else counts as empty. A checksum beside which there is no ``NAME`` is nobody's to
+remove; a listing names it apart from its entries. What has such a name and is no checksum is shown
+as any other file.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
+from stat import S_ISDIR
 
-TEMP = ".asynccommit-"
+from asynccommit.names import checksum_of, file_of, is_checksum, is_unlisted
+
+_HEADER = b"crc\0"
+"""How a checksum file of Hadoop begins; Hadoop passes over one that does not."""
 
 
-def is_hidden(name: str) -> bool:
-    """Whether listings leave ``name`` out."""
-    return name[0] == "." and (
-        name.endswith(".crc") or (name.startswith(TEMP) and name.endswith(".tmp"))
-    )
+def sort_out(path: str, found: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the names in the directory ``path`` that listings show, and stale checksums.
+
+    Args:
+        path: the directory.
+        found: all names in it.
+    """
+    shown = [name for name in found if name[0] != "." or not is_unlisted(name)]
+    stale: list[str] = []
+    if len(shown) == len(found):
+        return shown, stale
+    there = set(shown)
+    for name in found:
+        if is_checksum(name) and file_of(name) not in there:
+            (stale if _is_of_hadoop(f"{path}/{name}") else shown).append(name)
+    return shown, stale
+
+
+def _is_of_hadoop(path: str) -> bool:
+    """Return whether ``path`` is a checksum file, or cannot be looked at."""
+    try:
+        if S_ISDIR(os.lstat(path).st_mode):
+            return False
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.read(fd, len(_HEADER)) == _HEADER
+        finally:
+            os.close(fd)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def empty_of_hidden(path: str) -> bool:
     """Remove what is hidden, if the directory holds nothing else; say whether it was so."""
     found = os.listdir(path)
-    if not all(map(is_hidden, found)):
+    if sort_out(path, found)[0]:
         return False
     for name in found:
         with suppress(FileNotFoundError):
@@ -32,38 +66,12 @@ def empty_of_hidden(path: str) -> bool:
 
 
 def drop_sidecar(path: str) -> None:
-    """Remove the checksum of ``path``, if there is one.
+    """Remove the checksum of ``path``, whose file was replaced or deleted, if there is one.
 
     Never raises ``OSError``: the request it belongs to is done already, and must not be taken for
     one that failed.
     """
-    directory, _, name = path.rpartition("/")
-    sidecar = f"{directory}/.{name}.crc"
+    sidecar = checksum_of(path)
     if os.access(sidecar, os.F_OK):  # cheaper than an exception, and there is nearly never one
         with suppress(OSError):
             os.unlink(sidecar)
-
-
-def drop_sidecar_seldom(path: str, known: dict[str, bool]) -> None:
-    """As ``drop_sidecar``, and look for it only in directories where there are any.
-
-    A checksum without its file is rare, and looking for each costs a third of a rename.
-
-    Args:
-        path: of the file that is new.
-        known: directory -> whether it has checksums; filled here.
-    """
-    directory = path.rpartition("/")[0]
-    found = known.get(directory)
-    if found is None:
-        try:
-            found = known[directory] = _has_sidecars(directory)
-        except OSError:  # nobody knows: look, and ask again next time
-            found = True
-    if found:
-        drop_sidecar(path)
-
-
-def _has_sidecars(directory: str) -> bool:
-    with os.scandir(directory or "/") as listing:
-        return any(entry.name[0] == "." and entry.name.endswith(".crc") for entry in listing)

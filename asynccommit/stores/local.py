@@ -46,6 +46,7 @@ class LocalStore:
         bulk_rename=16,
         links=True,
         durable=False,
+        checksums=True,
         workers=128,
     )
 
@@ -56,7 +57,6 @@ class LocalStore:
         self._quick = Lanes("asynccommit-quick")
         self._slow = Lanes("asynccommit-slow", gather=False)
         self._names: OrderedDict[str, _Names] = OrderedDict()
-        self._sidecars: dict[str, bool] = {}
 
     def __repr__(self) -> str:
         return "LocalStore()"
@@ -66,12 +66,12 @@ class LocalStore:
 
     async def list(self, path: str, token: str | None = None) -> Page:
         known = None if token is None else self._names.get(path)
-        entries, names, after = await _ask(self._quick, "list", files.page, path, known, token)
-        if after is None:
+        page, names = await _ask(self._quick, "list", files.page, path, known, token)
+        if page.token is None:
             self._names.pop(path, None)
         else:
             self._keep(path, names)
-        return Page(tuple(entries), after)
+        return page
 
     async def get(self, path: str, limit: int) -> bytes:
         return await _ask(self._quick, "get", files.get, path, limit)
@@ -99,10 +99,10 @@ class LocalStore:
         etag: str | None = None,
         token: str | None = None,
     ) -> None:
-        await _ask(self._quick, "rename", moves.rename, source, dest, replace, self._sidecars)
+        await _ask(self._quick, "rename", moves.rename, source, dest, replace)
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
-        call = self._quick.submit(_rename_many, pairs, self._sidecars)
+        call = self._quick.submit(_rename_many, pairs)
         return await _answer(self._quick, "rename_many", call, pairs[0][0])
 
     async def mkdir(self, path: str) -> None:
@@ -139,13 +139,13 @@ async def _answer(lanes: Lanes, op: str, call: asyncio.Future[T], path: str) -> 
         raise files.translate(op, path, error) from error
 
 
-def _rename_many(pairs: Sequence[Move], sidecars: dict[str, bool]) -> Renamed:
+def _rename_many(pairs: Sequence[Move]) -> Renamed:
     end = perf_counter() + _WHILE
     for done, (source, dest) in enumerate(pairs):
         if done and perf_counter() > end:  # none of these renames is quick: they go one by one
             return done, None
         try:
-            moves.rename(source, dest, False, sidecars)
+            moves.rename(source, dest, False)
         except StoreError as error:
             return done, error
         except (OSError, ValueError) as error:

@@ -15,17 +15,16 @@ from contextlib import suppress
 from stat import S_ISDIR
 
 from asynccommit.errors import PreconditionError, RejectedError
-from asynccommit.stores.hidden import drop_sidecar, drop_sidecar_seldom, empty_of_hidden
+from asynccommit.stores.hidden import drop_sidecar, empty_of_hidden
 
 
-def rename(source: str, dest: str, replace: bool, sidecars: dict[str, bool]) -> None:
+def rename(source: str, dest: str, replace: bool) -> None:
     """Answer ``Store.rename``.
 
     Args:
         source: what to move.
         dest: where to.
-        replace: whether something may be there.
-        sidecars: directory -> whether it has checksums; filled here.
+        replace: whether something may be there; its checksum goes with it.
     """
     try:
         if replace:
@@ -38,8 +37,6 @@ def rename(source: str, dest: str, replace: bool, sidecars: dict[str, bool]) -> 
         raise
     if replace:
         drop_sidecar(dest)
-    else:
-        drop_sidecar_seldom(dest, sidecars)
 
 
 def _move_over(source: str, dest: str) -> None:

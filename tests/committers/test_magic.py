@@ -35,6 +35,7 @@ from tests.support.uploads import (
     new_bucket,
     open_committer,
     open_uploads,
+    store_of,
 )
 
 ATTEMPTS = f"out/t/__magic_job-{JOB}/job-{JOB}/00"
@@ -240,6 +241,22 @@ async def test_second_commit_of_an_attempt(in_memory: bool) -> None:
 
     assert isinstance(caught.value.failures[0], NotFoundError)
     assert bucket.objects[SET] is before
+
+
+async def test_data_that_nothing_uploads() -> None:
+    """A file that another client put below the task's directory fails the task, by its name."""
+    bucket = new_bucket()
+    job = await begun(bucket)
+    await job.work(ATTEMPT).put("a", b"data")
+    path = f"/{BASE}/day=1/part-1"
+    assert job.work(ATTEMPT).directory == f"s3://data/{BASE}"
+    await store_of(bucket).put(path, b"rows")
+
+    with pytest.raises(CommitError, match=f"task_stage_commit: list {path}.*Task.open"):
+        await job.commit_task(TASK, ATTEMPT)
+    assert bucket.uploads.open == {}
+    await job.abort_task(TASK, ATTEMPT)
+    assert below(bucket, f"{ATTEMPTS}/tasks/{ATTEMPT}/__base") == []
 
 
 async def test_last_attempt_counts() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from asynccommit.committers import Committer
+from asynccommit.committers.file_v2 import CommitterWarning
 from asynccommit.errors import (
     CommitError,
     DeniedError,
@@ -191,10 +192,26 @@ async def test_hidden_files(site: Site) -> None:
     directory = Path(job.work(ATTEMPT).directory)
     (directory / "_hidden").write_bytes(b"3")
     (directory / "_dir" / ".crc").write_bytes(b"4")
+    (directory / "_dir" / ".b.crc").write_bytes(b"5")
 
-    await job.commit_task(TASK, ATTEMPT)
+    with pytest.warns(CommitterWarning, match=r"not committed.*: _dir/\.crc, _hidden$"):
+        await job.commit_task(TASK, ATTEMPT)
 
     assert [each.key for each in site.pending().commits] == ["out/t/_dir/b", "out/t/a"]
+
+
+@pytest.mark.parametrize("name", ["_SUCCESS", "_temporary/x", "__magic/a", "day=1/__magic/a"])
+async def test_names_of_the_protocol_fail_the_task(site: Site, name: str) -> None:
+    """A task that leaves a file under a name of the protocol uploads nothing and names the file."""
+    job = await site.begin({"a": b"1"})
+    path = Path(job.work(ATTEMPT).directory, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x")
+
+    with pytest.raises(CommitError, match=f"task_stage.*{name}.*commit protocol"):
+        await job.commit_task(TASK, ATTEMPT)
+
+    assert site.bucket.uploads.open == {}
 
 
 async def test_unique_names(site: Site) -> None:

@@ -26,10 +26,10 @@ from asynccommit.errors import (
     StoreError,
     UnavailableError,
 )
+from asynccommit.names import is_unlisted
 from asynccommit.parallel import list_all
 from asynccommit.store import Kind
 from asynccommit.stores import files, moves
-from asynccommit.stores.hidden import is_hidden
 from asynccommit.stores.local import LocalStore
 from asynccommit.wrappers.base import Wrapped
 from asynccommit.wrappers.retry import Retry
@@ -81,14 +81,31 @@ async def test_without_links_a_rename_is_checked_first(
     assert await names_in(store, root) == ["g", "h"]
 
 
+HADOOP = b"crc\0\0\0\2\0"
+"""How a checksum file of Hadoop begins."""
+
 # --- sidecars and temporary files ------------------------------------------------------------
 
 
 async def test_checksums_and_temporary_files_are_not_listed(store: LocalStore, root: str) -> None:
     """Hadoop's checksum files and our temporary ones are hidden, other dot files are shown."""
-    for name in (".f.crc", ".asynccommit-1-1.tmp", ".f", "f.crc", ".tmp", "crc"):
+    for name in ("f", ".f.crc", ".asynccommit-1-1.tmp", ".f", "f.crc", ".tmp", "crc"):
         Path(root, name).write_bytes(b"")
-    assert await names_in(store, root) == [".f", ".tmp", "crc", "f.crc"]
+    assert await names_in(store, root) == [".f", ".tmp", "crc", "f", "f.crc"]
+
+
+async def test_what_only_has_the_name_of_a_checksum_is_listed(store: LocalStore, root: str) -> None:
+    """A file or directory named as a checksum is shown, unless it is one; those are told apart."""
+    Path(root, ".note.crc").write_bytes(b"mine")
+    Path(root, ".crc").write_bytes(b"")
+    Path(root, ".d.crc").mkdir()
+    Path(root, ".gone.crc").write_bytes(HADOOP)
+    Path(root, ".link.crc").symlink_to("nowhere")
+    page = await store.list(root)
+    assert sorted(info.path for info in page.entries) == [
+        f"{root}/{name}" for name in (".crc", ".d.crc", ".link.crc", ".note.crc")
+    ]
+    assert page.stale == (f"{root}/.gone.crc",)
 
 
 async def _delete(store: LocalStore, root: str) -> None:
@@ -121,25 +138,31 @@ async def test_a_stale_checksum_goes_with_its_file(
     assert os.path.lexists(f"{root}/.other.crc")
 
 
-async def test_a_rename_to_a_free_name_removes_a_checksum_left_there(
-    store: LocalStore, root: str
-) -> None:
-    """A checksum whose file is long gone does not spoil the file that takes the name."""
-    Path(root, ".f.crc").write_bytes(b"old")
+@pytest.mark.parametrize("how", ["rename", "rename_many", "put", "copy"])
+async def test_a_checksum_at_a_free_name_stays(store: LocalStore, root: str, how: str) -> None:
+    """What replaces nothing removes nobody's checksum: it is not known whose it is."""
+    Path(root, ".f.crc").write_bytes(HADOOP)
     await store.put(f"{root}/g", b"new")
-    await store.rename(f"{root}/g", f"{root}/f")
-    assert os.listdir(root) == ["f"]
+    if how == "rename":
+        await store.rename(f"{root}/g", f"{root}/f")
+    elif how == "rename_many":
+        await store.rename_many([(f"{root}/g", f"{root}/f")])
+    elif how == "put":
+        await store.put(f"{root}/f", b"new", overwrite=False)
+    else:
+        await store.copy(f"{root}/g", f"{root}/f")
+    assert Path(root, ".f.crc").read_bytes() == HADOOP
 
 
 async def test_a_directory_of_checksums_alone_is_empty(store: LocalStore, root: str) -> None:
     """A directory that shows nothing can be deleted, or replaced by another directory."""
     await store.mkdir(f"{root}/d")
-    Path(root, "d", ".f.crc").write_bytes(b"")
+    Path(root, "d", ".f.crc").write_bytes(HADOOP)
     Path(root, "d", ".asynccommit-1-1.tmp").write_bytes(b"")
     await store.mkdir(f"{root}/e/inner")
     await store.rename(f"{root}/e", f"{root}/d", replace=True)
     assert await names_in(store, f"{root}/d") == ["inner"]
-    Path(root, "d", "inner", ".f.crc").write_bytes(b"")
+    Path(root, "d", "inner", ".f.crc").write_bytes(HADOOP)
     await store.delete(f"{root}/d/inner")
     assert await names_in(store, f"{root}/d") == []
 
@@ -454,7 +477,7 @@ async def test_a_name_that_no_filesystem_takes_is_refused(
 
 _NAME = st.text(
     st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=60
-).filter(lambda name: name not in (".", "..") and not is_hidden(name))
+).filter(lambda name: name not in (".", "..") and not is_unlisted(name))
 
 
 @given(source=_NAME, dest=_NAME)

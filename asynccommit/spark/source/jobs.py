@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 
-from asynccommit.api import abort_after, open_committer
+from asynccommit.api import open_committer
 from asynccommit.committers import Committer
 from asynccommit.engine import submit
 from asynccommit.errors import (
@@ -27,6 +27,7 @@ from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, Options
 from asynccommit.parallel import is_there, remove_directory, remove_tree
 from asynccommit.results import JobReport
+from asynccommit.task import abort_after
 
 log = logging.getLogger("asynccommit.spark")
 

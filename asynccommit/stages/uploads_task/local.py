@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from asynccommit.errors import NotFoundError, OptionError, PreconditionError, RejectedError
+from asynccommit.names import file_of, is_checksum
 
 _MAX_DEPTH = 512
 _HIDDEN = ("_", ".")
@@ -70,8 +72,12 @@ def has_entries(directory: str) -> bool:
         raise _missing(directory) from None
 
 
-def find_files(directory: str) -> list[LocalFile]:
+def find_files(directory: str, hidden: list[str] | None = None) -> list[LocalFile]:
     """Return the files below a directory whose names are not hidden, by name.
+
+    Args:
+        directory: the task's.
+        hidden: takes the names of those that are, but for checksums of files beside them.
 
     Raises ``NotFoundError`` without the directory, ``PreconditionError`` for a link or anything
     else that is no file, ``OptionError`` for a name that is no text.
@@ -86,13 +92,20 @@ def find_files(directory: str) -> list[LocalFile]:
             entries = list(os.scandir(place))
         except FileNotFoundError:
             raise _missing(place) from None
+        there = {entry.name for entry in entries}
         for entry in entries:
             name = prefix + entry.name
             if entry.is_dir(follow_symlinks=False):
                 waiting.append((f"{name}/", entry.path))
             elif not is_hidden(name):
                 found.append(_local_file(entry, name))
+            elif hidden is not None and not _is_sidecar(entry.name, there):
+                hidden.append(name)
     return sorted(found, key=lambda file: file.name)
+
+
+def _is_sidecar(name: str, there: Collection[str]) -> bool:
+    return is_checksum(name) and file_of(name) in there
 
 
 def _local_file(entry: os.DirEntry[str], name: str) -> LocalFile:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import anyio
 
-from asynccommit.errors import ManifestError, OptionError, StoreError
+from asynccommit.errors import ManifestError, OptionError, PreconditionError, StoreError
 from asynccommit.formats import pending, pending_set
 from asynccommit.formats.magic_paths import marker_metadata, pending_path
 from asynccommit.formats.pending import (
@@ -24,6 +24,7 @@ from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task.intents import Failure, Intents
 from asynccommit.stages.uploads_task.pending import check_place, pending_commit
 from asynccommit.stages.uploads_task.undo import LAST_WORDS, abort_after
+from asynccommit.store import Info, Kind
 from asynccommit.upload_writer import Slots, UploadWriter, abort_upload
 
 
@@ -138,21 +139,25 @@ def refuse_name(name: str) -> None:
 
 
 async def load_pending(
-    run: UploadRun, base: str
+    run: UploadRun, base: str, *, whole: bool = False
 ) -> tuple[list[PendingCommit], list[Failure], bool]:
     """Read all ``.pending`` files below a magic directory, whoever wrote them.
+
+    With ``whole`` a file with data counts as unreadable: a client that knows nothing of magic has
+    written it, and nobody would commit it.
 
     Returns what they hold, which could not be read and why, and whether the directory is there.
     Raises ``StoreError`` if it cannot be listed.
     """
     paths, there = list[str](), False
+    failures: list[Failure] = []
     async for page in tree_pages(run.store, base):
         there = there or bool(page)
         paths += [info.path for info in page if _is_pending(info.path)]
+        failures += [_misplaced(info.path) for info in page if whole and _has_data(info)]
     if not there:
         return [], [], await is_there(run.store, base)
     commits: list[PendingCommit] = []
-    failures: list[Failure] = []
 
     async def read(path: str) -> None:
         try:
@@ -164,6 +169,18 @@ async def load_pending(
 
     await for_each(paths, read, workers=run.workers)
     return sorted(commits, key=lambda commit: commit.key), failures, there
+
+
+def _has_data(info: Info) -> bool:
+    """Return whether this is neither a marker, which is empty, nor a ``.pending`` file."""
+    return info.kind is Kind.FILE and info.size > 0 and not _is_pending(info.path)
+
+
+def _misplaced(path: str) -> Failure:
+    text = (
+        "data that nothing uploads from here: write it with Task.open or Task.put, or through S3A"
+    )
+    return path, PreconditionError("list", path, text)
 
 
 def _is_pending(path: str) -> bool:
