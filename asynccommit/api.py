@@ -28,7 +28,7 @@ from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Mode, Options, rate_among
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.run import OnProgress
-from asynccommit.stores import StoreSettings, open_store
+from asynccommit.stores import StoreSettings, close_store, open_store
 from asynccommit.task import RunningTasks, Task, abort_after, run_task
 from asynccommit.upload_options import S3A
 from asynccommit.urls import Address, parse_url
@@ -337,7 +337,7 @@ async def open_committer(
 
         def open_another(place: Address) -> Wrapped:
             store = open_store(place, _settings(chosen, here, storage_options))
-            opened.push_async_callback(store.aclose)
+            opened.push_async_callback(close_store, store)
             return store
 
         store = open_another(address)

@@ -58,13 +58,17 @@ class Engine:
             coroutine.close()
             raise UnsupportedError("blocking calls cannot be made on the engine's own thread")
         assert self._loop is not None
-        future = asyncio.run_coroutine_threadsafe(_kept(coroutine), self._loop)
+        notes: list[str] = []
+        future = asyncio.run_coroutine_threadsafe(_kept(coroutine, notes), self._loop)
         try:
             result, ending = _wait(future)
-        except BaseException:
+        except BaseException as error:
             if not future.done():
                 future.cancel()
                 self._let_end()
+            for note in notes:
+                if note not in getattr(error, "__notes__", ()):
+                    error.add_note(note)
             raise
         if ending is not None:
             raise ending
@@ -91,13 +95,21 @@ class Engine:
 
 
 async def _kept(
-    coroutine: Coroutine[Any, Any, T],
+    coroutine: Coroutine[Any, Any, T], notes: list[str]
 ) -> tuple[T | None, KeyboardInterrupt | SystemExit | None]:
-    """Await ``coroutine``; carry over what would end the loop and with it all other callers."""
+    """Await ``coroutine``; carry over what would end the loop and with it all other callers.
+
+    The notes on its error go to ``notes``: a caller that was interrupted gets no error of it.
+    """
     try:
-        return await coroutine, None
+        result = await coroutine
     except (KeyboardInterrupt, SystemExit) as ending:
         return None, ending
+    except BaseException as error:
+        notes += getattr(error, "__notes__", ())
+        raise
+    notes.append("what was interrupted had been done to its end")
+    return result, None
 
 
 def _wait(future: Future[T]) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from os import fspath
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from asynccommit.committers.sink_log import (
     SinkLogSettings,
 )
 from asynccommit.host import this_host
-from asynccommit.stores import StoreSettings, open_store
+from asynccommit.stores import StoreSettings, close_store, open_store
 from asynccommit.urls import parse_url
 
 __all__ = ["Added", "Discarded", "SinkFile", "SinkLog", "SinkLogSettings", "open_sink_log"]
@@ -44,7 +44,6 @@ async def open_sink_log(
     """
     dest, host = parse_url(fspath(table)), this_host()
     store = open_store(dest, StoreSettings(rng=host.rng, options=storage_options or {}))
-    try:
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(close_store, store)
         yield SinkLog(store, dest, settings, host=host)
-    finally:
-        await store.aclose()

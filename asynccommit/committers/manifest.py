@@ -16,7 +16,7 @@ from asynccommit.committers.steps import (
     clean,
     conclude,
     job_report,
-    report_resumed,
+    report_ended,
     reporting,
     undo_half_way,
 )
@@ -148,8 +148,7 @@ class ManifestCommitter(TaskSide):
         except BaseException as error:
             await self._undo_if_wanted(run, error)
             raise
-        saved = await report_on(run, "committer_commit_job", report.filenames)
-        return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
+        return await report_ended(run, report)
 
     async def _commit(
         self,
@@ -269,7 +268,7 @@ class ManifestCommitter(TaskSide):
                 report = await self._commit(run, None, Mode.APPEND, (), adopt=True)
             else:
                 raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
-        return await report_resumed(run, report)
+        return await report_ended(run, report)
 
     async def rollback_job(
         self, *, force: bool = False, on_progress: OnProgress | None = None

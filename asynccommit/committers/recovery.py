@@ -42,6 +42,8 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
     async with taken as lease:
         run.options = recorded_options(run, standing.record)
         decision = await find_decision(run)
+        if decision is not None and decision.outcome is Ending.COMMITTED:
+            run.phase = Phase.COMMITTED
         if decision is not None and decision.outcome is Ending.ROLLBACK:
             await _undo(run, standing.record, done=lease.closed or lease.bare)
             return replace(job_report(run), rolled_back=True)
@@ -62,7 +64,6 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
             if decision is None:
                 await change(run, plan, await settle(run, plan))
             else:
-                run.phase = Phase.COMMITTED
                 await plan.take_sample()
             await conclude(run, plan)
             return job_report(run, plan)

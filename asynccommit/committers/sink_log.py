@@ -29,6 +29,7 @@ from asynccommit.errors import (
     SinkLogForeignError,
     SinkLogGapError,
     SinkLogRaceError,
+    StoreError,
     UrlError,
 )
 from asynccommit.formats.sink_batches import (
@@ -168,7 +169,11 @@ class SinkLog:
             interval = batch_id + 1  # alone it is read only if it is a compact file
         data = await self._content(listing, interval, batch_id, files, query)
         await self._publish(file_name(batch_id, interval), batch_id, data, listing)
-        await self._after(interval, batch_id)
+        try:
+            await self._after(interval, batch_id)
+        except StoreError as error:
+            error.add_note(f"batch {batch_id} is written to the log: add it again, as it is")
+            raise
         return Added.NEW
 
     @checked

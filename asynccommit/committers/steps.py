@@ -21,7 +21,7 @@ from asynccommit.results import AbortReport, JobReport
 from asynccommit.stages.carry import carry
 from asynccommit.stages.cleanup import Outcome, clean_up
 from asynccommit.stages.directories import make_directories, move_aside, remove_emptied
-from asynccommit.stages.failing import job_commit_error
+from asynccommit.stages.failing import job_commit_error, noting_commit
 from asynccommit.stages.lease import close_place, say_stopped
 from asynccommit.stages.outcome import decide
 from asynccommit.stages.plan import SAMPLE, Plan
@@ -96,7 +96,8 @@ async def reporting(run: Run, *, save: bool = True, owned: bool = True) -> Async
                 await say_stopped(run, error)
             if save:
                 await report_on(run, run.stage, (), error)
-        raise
+        with noting_commit(run):
+            raise
 
 
 async def undo_half_way(
@@ -127,13 +128,19 @@ async def undo_half_way(
             say(undone)
 
 
-async def report_resumed(run: Run, report: JobReport) -> JobReport:
-    """Save the summary of a commit that was resumed, and return ``report`` with its place."""
+async def report_ended(run: Run, report: JobReport) -> JobReport:
+    """Save the summary of a commit that has ended, and return ``report`` with its place."""
     error = None
     if report.rolled_back:
         error = CommitError(run.layout.job_id, "job_stage_abort", (), "it was rolled back")
-    saved = await report_on(run, "committer_commit_job", report.filenames, error)
-    return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
+    with noting_commit(run):
+        saved = await report_on(run, "committer_commit_job", report.filenames, error)
+    return replace(
+        report,
+        report=saved,
+        seconds=run.seconds["committer_commit_job"],
+        warnings=tuple(run.warnings),
+    )
 
 
 def job_report(run: Run, plan: Plan | None = None) -> JobReport:

@@ -114,7 +114,7 @@ async def clean(run: UploadRun) -> None:
 async def resume(run: UploadRun, standing: Standing) -> JobReport:
     """Finish what was decided about a commit that has begun; without a decision, commit it."""
     record = standing.record
-    run.epoch, run.phase = 2, Phase.CHANGING
+    run.epoch, run.phase = 2, Phase.COMMITTED if standing.is_committed else Phase.CHANGING
     run.options = recorded_options(run, record)
     with UploadPlan.new(run.options) as plan:
         try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from asynccommit.committers.steps import report_resumed, reporting, undo_half_way
+from asynccommit.committers.steps import report_ended, reporting, undo_half_way
 from asynccommit.committers.tasks import is_missing
 from asynccommit.committers.upload_steps import (
     abort,
@@ -191,8 +191,7 @@ class UploadCommitter:
             raise
         if report.already:
             return report
-        saved = await report_on(run, "committer_commit_job", report.filenames)
-        return replace(report, report=saved, seconds=run.seconds["committer_commit_job"])
+        return await report_ended(run, report)
 
     async def _commit_or_go_on(
         self,
@@ -273,7 +272,7 @@ class UploadCommitter:
         with at_work(run):
             async with reporting(run, owned=False):
                 report = await self._resume(run, adopt=adopt)
-        return report if report.already else await report_resumed(run, report)
+        return report if report.already else await report_ended(run, report)
 
     async def _resume(self, run: UploadRun, *, adopt: bool) -> JobReport:
         standing = await see(run)

@@ -22,7 +22,7 @@ from asynccommit.report.upload_places import Seen, find_staged, find_uploads_job
 from asynccommit.stages import shared
 from asynccommit.stages.standing import is_blank, is_end
 from asynccommit.store import Info, Store
-from asynccommit.stores import StoreSettings, open_store
+from asynccommit.stores import StoreSettings, close_store, open_store
 from asynccommit.upload_job import StagingLayout, UploadLayout
 from asynccommit.urls import Address, parse_url
 from asynccommit.wrappers.base import Wrapped
@@ -103,7 +103,7 @@ async def open_place(place: Address, storage: StorageOptions = None) -> AsyncIte
     try:
         yield store
     finally:
-        await store.aclose()
+        await close_store(store)
 
 
 @asynccontextmanager

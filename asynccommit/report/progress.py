@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
@@ -198,8 +198,13 @@ def _bars(stream: TextIO) -> Iterator[OnProgress]:
         TextColumn("{task.fields[rate]}", markup=False),
         TimeRemainingColumn(),
     )
-    with Bars(*columns, console=Console(file=stream), transient=True) as bars:
+    bars = Bars(*columns, console=Console(file=stream), transient=True)
+    bars.start()
+    try:
         yield _Bar(bars)
+    finally:
+        with suppress(Exception):  # a terminal that is gone is no failure of what was shown
+            bars.stop()
 
 
 class _Bar:

@@ -289,6 +289,7 @@ def _failure(error: BaseException) -> str:
         text = "\n".join((str(error), *getattr(error, "__notes__", ())))
     elif isinstance(error, KeyboardInterrupt | CancelledError):
         text = "the job commit was interrupted; asynccommit status URL says what is left of it"
+        text = "\n".join((text, *getattr(error, "__notes__", ())))
         log.warning(text)
     else:
         log.error("job commit failed unexpectedly", exc_info=error)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from asynccommit.commands import job_command
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
+    CommittedError,
     CommitUnknownError,
     NotFoundError,
     OutcomeUnknownError,
@@ -17,6 +18,14 @@ from asynccommit.errors import (
     ValidationError,
 )
 from asynccommit.stages.run import Phase, Run
+
+COMMITTED = "the job is committed, do not run it again"
+"""What every error says that comes after the decision."""
+DECIDING = (
+    "it is decided that the job is committed, unless another process has ended its commit before, "
+    "which could not be seen. Do not run it again before that is known"
+)
+"""What every error says that comes between writing the decision and seeing that it counts."""
 
 
 @asynccontextmanager
@@ -38,7 +47,7 @@ def job_commit_error(run: Run, error: Exception) -> CommitError:
         error: why it failed.
     """
     if isinstance(error, CommitError):
-        return error
+        return _committed_too(error) if run.phase is Phase.COMMITTED else error
     failure = _explained(run, error)
     failure.__cause__ = error
     return failure
@@ -48,8 +57,14 @@ def _explained(run: Run, error: Exception) -> CommitError:
     job_id, stage = run.layout.job_id, run.stage
     why = reason(error)
     if run.phase is Phase.COMMITTED:
-        text = f"the job is committed, but its marker or clean-up failed: {why}. {finish(run)}"
+        text = (
+            f"the job is committed, but its marker or clean-up failed: {why}. Do not run it "
+            f"again. {finish(run)}"
+        )
         return CommitError(job_id, stage, (error,), text)
+    if run.phase is Phase.DECIDING:
+        text = f"{DECIDING}: {why}. {finish(run)}"
+        return CommitUnknownError(job_id, stage, (error,), text)
     if run.phase is Phase.BEGUN:
         text = (
             f"{why}. A commit of this job has begun, and what it has changed so far stays as it "
@@ -75,9 +90,33 @@ def _explained(run: Run, error: Exception) -> CommitError:
     return kind(job_id, stage, (error,), f"{why}; {left}")
 
 
+def _committed_too(error: CommitError) -> CommitError:
+    """Let an error that keeps its kind, as a lost lease, say first that the job is committed."""
+    if not isinstance(error, CommittedError) and COMMITTED not in error.summary:
+        error.summary = f"{COMMITTED}. After that: {error.summary or reason(error)}"
+    return error
+
+
+@contextmanager
+def noting_commit(run: Run) -> Iterator[None]:
+    """Let whatever ends a committed job, a cancellation among it, say that it is committed."""
+    try:
+        yield
+    except BaseException as error:
+        said = {Phase.COMMITTED: COMMITTED, Phase.DECIDING: DECIDING}.get(run.phase)
+        if said and not isinstance(error, CommitError):
+            error.add_note(f"job {run.layout.job_id}: {said}. {finish(run)}")
+        raise
+
+
 def reason(error: BaseException) -> str:
     """Return why something failed, in one text."""
-    return str(error) if isinstance(error, AsyncCommitError) else f"{type(error).__name__}: {error}"
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # of an exception that cannot say what it is
+        return kind
+    return text if isinstance(error, AsyncCommitError) else f"{kind}: {text}"
 
 
 def say_undone(run: Run, error: BaseException) -> None:
@@ -92,6 +131,6 @@ def say_undone(run: Run, error: BaseException) -> None:
 def finish(run: Run) -> str:
     """Return what to type to finish a commit that was cut short, or to undo it."""
     finishing = f"Finish it: {job_command('resume', run.layout)}"
-    if run.phase is Phase.COMMITTED:
+    if run.phase in (Phase.DECIDING, Phase.COMMITTED):
         return finishing
     return f"{finishing} - or undo it: {job_command('abort', run.layout, '--rollback')}"

@@ -48,6 +48,7 @@ async def decide(run: Run, outcome: Outcome) -> None:
     with run.timed("job_stage_decide_outcome"):
         await _write(run, decision)
         if not run.store.traits.fences:
+            run.phase = Phase.DECIDING if outcome is Outcome.COMMITTED else run.phase
             await _require_still(run)
         if outcome is Outcome.COMMITTED:
             run.phase = Phase.COMMITTED
@@ -62,6 +63,7 @@ async def _require_still(run: Run) -> None:
     try:
         await require_place(run)
     except LeaseLostError:
+        run.phase = Phase.CHANGING
         await take_back_word(run, run.layout.outcome)
         raise
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from asynccommit.errors import AsyncCommitError, ExistsError, NotFoundError, UnsupportedError
+from asynccommit.errors import ExistsError, NotFoundError, UnsupportedError
 from asynccommit.formats.success import SuccessData, encode_success
 from asynccommit.parallel import is_there, list_all, list_if_there
+from asynccommit.stages.failing import reason
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import begun_at
 from asynccommit.stages.summary import summarise
@@ -34,11 +35,11 @@ async def report_on(
         data = summarise(run, stage, filenames, error, threads)
         place = parse_url(run.options.report_directory)
         path = await _save(_store_of(run, place), place.path, run.layout.job_id, data)
-    except AsyncCommitError as problem:
-        run.warn(f"no report was saved: {problem}")
-        log.warning("job %s: no report was saved: %s", run.layout.job_id, problem)
+        return place.at(path).encode()
+    except Exception as problem:
+        run.warn(f"no report was saved: {reason(problem)}")
+        log.warning("job %s: no report was saved: %s", run.layout.job_id, reason(problem))
         return None
-    return place.at(path).encode()
 
 
 async def has_report(run: Run) -> bool:
@@ -48,7 +49,7 @@ async def has_report(run: Run) -> bool:
     try:
         place = parse_url(run.options.report_directory)
         found = await list_all(_store_of(run, place), place.path)
-    except AsyncCommitError:
+    except Exception:
         return False  # none can be read; saving one tells why
     return f"summary-{run.layout.job_id}.json" in {i.path.rpartition("/")[2] for i in found}
 
@@ -121,8 +122,8 @@ async def keep_manifests(run: Run) -> str | None:
         place = await _keep(run, parse_url(run.options.diagnostics_directory))
     except NotFoundError:
         return None  # an earlier owner of the commit has kept them
-    except AsyncCommitError as problem:
-        run.warn(f"the manifests were not kept for diagnostics: {problem}")
+    except Exception as problem:
+        run.warn(f"the manifests were not kept for diagnostics: {reason(problem)}")
         return None
     run.diagnostics["manifests"] = place.encode()
     return place.encode()

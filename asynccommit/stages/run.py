@@ -63,6 +63,7 @@ class Phase(Enum):
     PLANNING = "nothing under the destination has changed"
     BEGUN = "a commit has begun, and this process has changed nothing"
     CHANGING = "something may have changed"
+    DECIDING = "the decision is written, and perhaps it counts"
     COMMITTED = "the job is committed"
 
 
@@ -198,11 +199,18 @@ class Run:
             self.on_progress(progress)
         except Exception as error:  # a broken pipe must not leave half a commit
             self.on_progress = None
-            self.warn(f"progress is told no more: {type(error).__name__}: {error}")
+            self.warn(f"progress is told no more: {_reason(error)}")
 
     def warn(self, text: str) -> None:
         """Note what the caller should know though the commit goes on."""
         self.warnings.append(text)
+
+
+def _reason(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # of an exception that cannot say what it is
+        return type(error).__name__
 
 
 def _now() -> float:

@@ -7,6 +7,7 @@ class afterwards.
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 import time
@@ -31,6 +32,8 @@ from asynccommit.wrappers.recover import Recover
 from asynccommit.wrappers.retry import Retry
 from asynccommit.wrappers.stats import Stats
 from asynccommit.wrappers.throttle import Throttle
+
+log = logging.getLogger(__name__)
 
 _NEAR, _FAR = 5, 12  # attempts
 _ADLS = "asynccommit.stores.adls.AdlsStore"
@@ -95,6 +98,14 @@ def open_store(address: Address, settings: StoreSettings) -> Wrapped:
         UnsupportedError: there is no store for the scheme.
     """
     return wrap(_store_class(address.scheme)(address, settings.options), settings)
+
+
+async def close_store(store: Store) -> None:
+    """Close a store. What fails then says nothing of what was done, and is only logged."""
+    try:
+        await store.aclose()
+    except Exception as error:
+        log.warning("a store could not be closed: %s: %s", type(error).__name__, error)
 
 
 def wrap(store: Store, settings: StoreSettings) -> Wrapped:

@@ -39,7 +39,9 @@ async def decide(run: UploadRun, outcome: Outcome) -> None:
         there = await write_once(run, run.layout.outcome, decision)
         if there is not outcome:
             raise _otherwise(run, there)
+        run.phase = Phase.DECIDING if outcome is Outcome.COMMITTED else run.phase
         if not await has_begun(run):  # its place was given back before
+            run.phase = Phase.CHANGING
             with suppress(NotFoundError):
                 await remove_file(run.pending, run.layout.outcome)
             raise ended(run)
