@@ -18,6 +18,7 @@ from asynccommit.errors import (
 )
 from asynccommit.parallel import for_each, is_there, list_all, remove_directory
 from asynccommit.stages.checksums import restore_checksum
+from asynccommit.stages.before import without_old
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
@@ -81,7 +82,7 @@ async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
 
     try:
         await for_each(parents, look, workers=run.workers)
-        there = loaded.outcome.common(found)
+        there = await without_old(run, plan, loaded.outcome.common(found))
     finally:
         found.close()
     if run.store.traits.fences:

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from asynccommit.errors import NotFoundError
 from asynccommit.parallel import for_each, pages
+from asynccommit.stages.before import without_old
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.plan import Plan, staged_path, untagged
 from asynccommit.stages.run import Run
@@ -87,6 +88,7 @@ async def settle(run: Run, plan: Plan, *, adopt: bool = False) -> Settled:
             there = loaded.outcome.common(found)
         finally:
             found.close()
+        there = await without_old(run, plan, there)
         sure = run.store.traits.etag_survives_rename and not untagged(plan)
         sources = None if sure or not there else await sources_there(run, plan)
     plan.settled = len(there)

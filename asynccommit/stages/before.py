@@ -1,0 +1,85 @@
+"""What the table held before a commit, where it could be taken for the job's own files.
+
+A task may publish a file of the table again under its name, as a hard link: old and new file are
+then one, with one etag. What the plan is to move aside and has not is the table's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asynccommit.parallel import for_each, is_there
+from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.plan import Plan, aside_path
+from asynccommit.stages.run import Run
+from asynccommit.stages.spill import Entry
+from asynccommit.store import Kind
+
+
+@dataclass(slots=True)
+class Before:
+    """What a plan is to move aside, by path and identity.
+
+    Attributes:
+        run: the commit under way.
+        plan: what it does.
+        files: files that are moved aside by themselves: path -> etag.
+        below: fingerprints of the files in directories that are moved aside: path, size and etag;
+            of those that an entry without an etag could be, path and size too.
+    """
+
+    run: Run
+    plan: Plan
+    files: dict[str, str | None]
+    below: set[int]
+
+    @classmethod
+    async def of(cls, run: Run, plan: Plan) -> Before:
+        """Read what the plan says of the table before the commit."""
+        asides = (*plan.aside, *plan.replaced)
+        files = {aside.path: aside.etag for aside in asides if aside.kind is not Kind.DIRECTORY}
+        with Fingerprints(run.options.spill_directory) as found:
+            async for old in plan.old.each():
+                found.add([(old.dest, old.size, old.etag)])
+                if plan.loaded.etags is not True:
+                    found.add([(old.dest, old.size)])
+            below = found.common(found)
+        return cls(run, plan, files, below)
+
+    def may_be(self, entry: Entry) -> bool:
+        """Return whether the old file at the destination of ``entry`` cannot be told from it."""
+        if entry.dest in self.files:
+            return entry.etag is None or entry.etag == self.files[entry.dest]
+        return fingerprint(self.plan.loaded.expected(entry)) in self.below
+
+    async def is_aside(self, path: str) -> bool:
+        """Return whether what was at ``path`` is where it was moved aside to."""
+        return await is_there(self.run.store, aside_path(self.run.layout, self.run.place, path))
+
+    async def still_there(self, prints: set[int]) -> set[int]:
+        """Return those of ``prints`` that are of the table's own files, not of the job's.
+
+        Args:
+            prints: what was found at destinations, as ``Loaded.expected`` has it.
+        """
+        kept: set[int] = set()
+        if not prints or not (self.files or self.below):
+            return kept
+
+        async def ask(entry: Entry) -> None:
+            known = fingerprint(self.plan.loaded.expected(entry))
+            if known in prints and self.may_be(entry) and not await self.is_aside(entry.dest):
+                kept.add(known)
+
+        await for_each(self.plan.loaded.spill.entries(), ask, workers=self.run.workers)
+        return kept
+
+
+async def without_old(run: Run, plan: Plan, prints: set[int]) -> set[int]:
+    """Return ``prints`` without those of files that the table held before the commit.
+
+    Where a move gives a file another etag, that and its source tell, and nothing is asked.
+    """
+    if not prints or not run.store.traits.etag_survives_rename:
+        return prints
+    return prints - await (await Before.of(run, plan)).still_there(prints)
