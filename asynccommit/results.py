@@ -36,6 +36,7 @@ class JobReport:
         already: the job had been committed before; nothing was done.
         resumed: a commit that was cut short was finished.
         rolled_back: what was to be resumed was a rollback, and that was finished.
+        left: paths that it could not make what they were before; a warning says why.
         epoch: how many have owned this commit, one after the other.
     """
 
@@ -62,6 +63,7 @@ class JobReport:
     already: bool = False
     resumed: bool = False
     rolled_back: bool = False
+    left: Sequence[str] = ()
     epoch: int = 1
 
     def to_json(self) -> dict[str, Any]:
@@ -83,7 +85,8 @@ class AbortReport:
         restored: how many files or directories were put back in their place.
         uploads: how many uploads were aborted that no commit was to complete.
         warnings: what the caller should know.
-        left: paths that a rollback could not make what they were before; a warning says why.
+        left: paths that a rollback could not make what they were before, the first thousand; a
+            warning says why.
     """
 
     job_id: str

@@ -13,12 +13,15 @@ module translates the answers of its service. It never retries, sleeps or caches
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from asynccommit.errors import StoreError
+
+_FILE_ETAG = re.compile("([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]+").fullmatch
 
 
 class Kind(Enum):
@@ -48,6 +51,8 @@ class Info(NamedTuple):
             remembers it (``Traits.tokens``); listings leave it out.
         held: until when the store lets nobody move or delete it, in seconds since the epoch, and
             ``math.inf`` for until somebody releases it; 0.0 if it is free.
+        made: when the file was made, in nanoseconds since the epoch, which no later change alters;
+            0 if unknown. Listings leave it out.
     """
 
     path: str
@@ -59,6 +64,7 @@ class Info(NamedTuple):
     writable: bool = True
     token: str | None = None
     held: float = 0.0
+    made: int = 0
 
     @property
     def is_dir(self) -> bool:
@@ -135,6 +141,8 @@ class Traits:
         rename_no_replace: ``rename(replace=False)`` is one atomic request.
         rename_replaces: ``rename(replace=True)`` leaves no moment in which neither file is there.
         etag_survives_rename: the etag of a file is the same after a rename.
+        file_etags: an etag is ``<number>-<time>-<size>`` in hexadecimal digits: a change in place
+            leaves the number as it is, and another file has it once this one is deleted.
         content_etags: an etag is ``<version>-<checksum>``: a rename gives another version, and the
             checksum of the content stays.
         whole_listings: listings show whole etags; without this, ``head`` may say more of one.
@@ -170,6 +178,7 @@ class Traits:
     rename_no_replace: bool = True
     rename_replaces: bool = True
     etag_survives_rename: bool = True
+    file_etags: bool = False
     content_etags: bool = False
     whole_listings: bool = True
     conditional_rename: bool = True
@@ -210,6 +219,17 @@ class Traits:
         if one is None or other is None or not self.content_etags:
             return one == other
         return one.partition("-")[0] == other.partition("-")[0]
+
+    def is_changed(self, etag: str | None, info: Info, until: int) -> bool:
+        """Return whether ``info`` is surely of the file that had ``etag``, changed in place since.
+
+        The number of a file is used again once it is deleted, so this file has to be as old as the
+        etag and no younger than ``until``, nanoseconds since the epoch.
+        """
+        known = _FILE_ETAG(etag or "") if self.file_etags else None
+        if known is None or not info.made or (info.etag or "").partition("-")[0] != known[1]:
+            return False
+        return info.made <= min(int(known[2], 16), until)
 
 
 class Store(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from asynccommit.committers.recovery import check_messages, resume, roll_back_job, status
@@ -18,6 +19,7 @@ from asynccommit.committers.steps import (
     job_report,
     report_ended,
     reporting,
+    rolled_back_first,
     undo_half_way,
 )
 from asynccommit.committers.tasks import TaskSide, is_missing, refuse_existing
@@ -137,7 +139,7 @@ class ManifestCommitter(TaskSide):
                 if standing is not None and not is_over(standing):
                     report = await self._resume(run, standing, tasks, overwrite)
                     if report.rolled_back:
-                        text = "it was being rolled back, which is done now: run it again"
+                        text = rolled_back_first(report)
                         raise CommitError(run.layout.job_id, "job_stage_abort", (), text)
                 elif standing or await is_committed(run, tasks, trusting=tasks is None):
                     return await self._already(run, standing)
@@ -236,7 +238,7 @@ class ManifestCommitter(TaskSide):
         undo = self._run()
         undo.options = replace(undo.options, outside=True)  # who asked for the commit named it
         await undo_half_way(
-            run, error, lambda: self._roll_back(undo), lambda _: say_undone(run, error)
+            run, error, lambda: self._roll_back(undo), partial(say_undone, run, error)
         )
 
     async def resume_job(

@@ -23,7 +23,7 @@ from asynccommit.stages.rollback import roll_back
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import settle
 from asynccommit.stages.standing import Standing
-from asynccommit.stages.take_back import Undone
+from asynccommit.stages.undone import Undone
 from asynccommit.stages.unfinished import status_of
 from asynccommit.urls import decode_uri
 
@@ -45,8 +45,8 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
         if decision is not None and decision.outcome is Ending.COMMITTED:
             run.phase = Phase.COMMITTED
         if decision is not None and decision.outcome is Ending.ROLLBACK:
-            await _undo(run, standing.record, done=lease.closed or lease.bare)
-            return replace(job_report(run), rolled_back=True)
+            undone = await _undo(run, standing.record, done=lease.closed or lease.bare)
+            return replace(job_report(run), rolled_back=True, left=tuple(undone.left))
         if lease.closed and decision is None:
             raise lease_lost(run, "another ended it a moment ago")
         if lease.bare:
@@ -92,6 +92,7 @@ async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) ->
         rolled_back=True,
         files=undone.files,
         restored=undone.restored,
+        left=tuple(undone.left),
         warnings=tuple(run.warnings),
     )
 

@@ -29,6 +29,7 @@ from asynccommit.stages.rename import rename_files
 from asynccommit.stages.reports import keep_manifests, report_on
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import Settled
+from asynccommit.stages.sources import named
 from asynccommit.stages.summary import write_success
 from asynccommit.stages.validate import validate_output
 
@@ -126,6 +127,14 @@ async def undo_half_way(
     else:
         if not scope.cancelled_caught:
             say(undone)
+
+
+def rolled_back_first(report: JobReport) -> str:
+    """Return why a job that was to be committed was not: a rollback of it has been finished."""
+    text = "it was being rolled back, which is done now"
+    if report.left:
+        text += f", though these are not as they were before: {named(report.left)}"
+    return f"{text}: run it again"
 
 
 async def report_ended(run: Run, report: JobReport) -> JobReport:

@@ -125,8 +125,8 @@ async def resume(run: UploadRun, standing: Standing) -> JobReport:
             run.phase = Phase.COMMITTED
             return replace(job_report(run), files=record.files, bytes=record.bytes)
         if standing.is_undone:
-            await undo(run, record, plan)
-            return replace(job_report(run), rolled_back=True)
+            undone, _ = await undo(run, record, plan)
+            return replace(job_report(run), rolled_back=True, left=undone.left)
         if not known:
             text = "it was aborted when its commit began, so that only a rollback can end it"
             raise CommitError(run.layout.job_id, run.stage, (), text)

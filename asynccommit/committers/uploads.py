@@ -11,7 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from asynccommit.committers.steps import report_ended, reporting, undo_half_way
+from asynccommit.committers.steps import (
+    report_ended,
+    reporting,
+    rolled_back_first,
+    undo_half_way,
+)
 from asynccommit.committers.tasks import is_missing
 from asynccommit.committers.upload_steps import (
     abort,
@@ -38,7 +43,7 @@ from asynccommit.job import TaskCommit
 from asynccommit.multipart import MultipartStore
 from asynccommit.options import Mode, OnFailure, Options
 from asynccommit.results import AbortReport, JobReport, JobStatus
-from asynccommit.stages.failing import commit_failures
+from asynccommit.stages.failing import commit_failures, say_undone
 from asynccommit.stages.modes import is_replaced
 from asynccommit.stages.reports import has_report, report_on
 from asynccommit.stages.run import OnProgress, Phase
@@ -49,7 +54,6 @@ from asynccommit.stages.uploads.others import find_attempts, sought, store_of
 from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.preflight import preflight
 from asynccommit.stages.uploads.record import begin
-from asynccommit.stages.uploads.rollback import say_back
 from asynccommit.stages.uploads.run import UploadRun, at_work
 from asynccommit.stages.uploads.standing import begun_attempts, is_committed, look
 from asynccommit.stages.uploads.start import refuse_leftovers, refuse_other_attempts
@@ -213,7 +217,7 @@ class UploadCommitter:
             return await self._already(run)
         report = await resume(run, standing)
         if report.rolled_back:
-            text = "it was being rolled back, which is done now: run it again"
+            text = rolled_back_first(report)
             raise CommitError(run.layout.job_id, "job_stage_abort", (), text)
         return report
 
@@ -248,7 +252,7 @@ class UploadCommitter:
     async def _undo_if_wanted(self, run: UploadRun, error: BaseException) -> None:
         """Roll back a commit that failed half-way, if that is the policy."""
         if self.options.on_failure is OnFailure.ROLLBACK:
-            undo, say = self._run(), partial(say_back, run, error)
+            undo, say = self._run(), partial(say_undone, run, error)
             await undo_half_way(run, error, lambda: self._roll_back(undo), say)
 
     async def resume_job(

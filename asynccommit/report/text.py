@@ -40,7 +40,8 @@ def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:
     if report.already:
         return safe(f"job {report.job_id} had been committed before: nothing was done")
     if report.rolled_back:
-        return safe(f"job {report.job_id} was being rolled back, and that is finished", "bold")
+        head = f"job {report.job_id} was being rolled back, and that is finished"
+        return safe(head + _not_as_before(report.left), "bold")
     verb = "would commit" if dry_run else "committed"
     head = (
         f"job {report.job_id} {verb} {count_of(report.files, 'file')}, "
@@ -111,11 +112,14 @@ def abort_report(report: AbortReport) -> RenderableType:
         what = f"rolled back: {count_of(report.files, 'file')} taken back"
         if report.restored:
             what += f", {report.restored:,} put back in their place"
-        if report.left:
-            what += f"; {count_of(len(report.left), 'place')} NOT as before"
+        what += _not_as_before(report.left)
     if report.uploads:
         what += f", {count_of(report.uploads, 'upload')} aborted"
     return safe(f"job {report.job_id}: {what}", "bold")
+
+
+def _not_as_before(left: Sequence[str]) -> str:
+    return f"; {count_of(len(left), 'place')} NOT as before" if left else ""
 
 
 def situation(found: Situation) -> RenderableType:

@@ -23,6 +23,7 @@ from asynccommit.spark.bridge import options_for, storage_of
 from asynccommit.urls import decode_uri
 
 _LONGEST = 4000
+_NAMED = 20
 
 
 def undo(request: Mapping[str, Any]) -> str:
@@ -45,7 +46,10 @@ def undo(request: Mapping[str, Any]) -> str:
         sync.resume_job(**job)
         return "it was committed, and what was left of it is done"
     if undone.rolled_back:
-        return f"it was rolled back, {count_of(undone.files, 'file')} taken back"
+        left = (
+            f", but these are not as before: {', '.join(undone.left[:20])}" if undone.left else ""
+        )
+        return f"it was rolled back, {count_of(undone.files, 'file')} taken back{left}"
     return undone.kept or "its commit had not begun, and it was aborted"
 
 

@@ -6,14 +6,15 @@ then one, with one etag. What the plan is to move aside and has not is the table
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from asynccommit.parallel import for_each, is_there
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
-from asynccommit.stages.plan import Plan, aside_path
+from asynccommit.stages.plan import Aside, Plan, above, aside_path
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
-from asynccommit.store import Kind
+from asynccommit.store import Info, Kind
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class Before:
     Attributes:
         run: the commit under way.
         plan: what it does.
+        asides: all of it.
         files: files that are moved aside by themselves: path -> etag.
         below: fingerprints of the files in directories that are moved aside: path, size and etag;
             of those that an entry without an etag could be, path and size too.
@@ -30,13 +32,14 @@ class Before:
 
     run: Run
     plan: Plan
+    asides: list[Aside]
     files: dict[str, str | None]
     below: set[int]
 
     @classmethod
     async def of(cls, run: Run, plan: Plan) -> Before:
         """Read what the plan says of the table before the commit."""
-        asides = (*plan.aside, *plan.replaced)
+        asides = [*plan.aside, *plan.replaced]
         files = {aside.path: aside.etag for aside in asides if aside.kind is not Kind.DIRECTORY}
         with Fingerprints(run.options.spill_directory) as found:
             async for old in plan.old.each():
@@ -44,13 +47,40 @@ class Before:
                 if plan.loaded.etags is not True:
                     found.add([(old.dest, old.size)])
             below = found.common(found)
-        return cls(run, plan, files, below)
+        return cls(run, plan, asides, files, below)
 
     def may_be(self, entry: Entry) -> bool:
         """Return whether the old file at the destination of ``entry`` cannot be told from it."""
         if entry.dest in self.files:
-            return entry.etag is None or entry.etag == self.files[entry.dest]
+            etag = self._lasting(entry.etag)
+            return etag is None or etag == self._lasting(self.files[entry.dest])
         return fingerprint(self.plan.loaded.expected(entry)) in self.below
+
+    def has(self, info: Info) -> bool:
+        """Return whether a file is as it was before the commit."""
+        if info.path in self.files:
+            return self._lasting(info.etag) == self._lasting(self.files[info.path])
+        return fingerprint((info.path, info.size, info.etag)) in self.below
+
+    def over(self, path: str) -> str | None:
+        """Return what is moved aside to make room for ``path``: that, or a directory above it."""
+        places = {aside.path for aside in self.asides}
+        return next((place for place in (path, *above(path)) if place in places), None)
+
+    async def each(self) -> AsyncIterator[tuple[str, str | None]]:
+        """Yield everything that is moved aside; files with what lasts of their etags."""
+        for aside in self.asides:
+            yield aside.path, self.identity(aside.kind, aside.etag)
+        async for old in self.plan.old.each():
+            if old.dest not in self.files:
+                yield old.dest, self._lasting(old.etag)
+
+    def identity(self, kind: Kind, etag: str | None) -> str | None:
+        """Return what tells a file wherever it is; another may fill a directory meanwhile."""
+        return None if kind is Kind.DIRECTORY else self._lasting(etag)
+
+    def _lasting(self, etag: str | None) -> str | None:
+        return self.run.store.traits.lasting(etag)
 
     async def is_aside(self, path: str) -> bool:
         """Return whether what was at ``path`` is where it was moved aside to."""

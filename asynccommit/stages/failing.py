@@ -17,7 +17,9 @@ from asynccommit.errors import (
     PreflightError,
     ValidationError,
 )
+from asynccommit.results import AbortReport
 from asynccommit.stages.run import Phase, Run
+from asynccommit.stages.sources import named
 
 COMMITTED = "the job is committed, do not run it again"
 """What every error says that comes after the decision."""
@@ -119,13 +121,21 @@ def reason(error: BaseException) -> str:
     return text if isinstance(error, AsyncCommitError) else f"{kind}: {text}"
 
 
-def say_undone(run: Run, error: BaseException) -> None:
-    """Let the error of a failed commit say that it was rolled back."""
-    text = f"it was rolled back: {run.layout.dest} is as it was before"
+def say_undone(run: Run, error: BaseException, report: AbortReport) -> None:
+    """Let the error of a failed commit say that it was rolled back, and how far."""
+    text = f"it was rolled back: {_state(run, report)}"
     if isinstance(error, CommitError) and error.failures:
         error.summary = f"{reason(error.failures[0])}; {text}"
     else:
         error.add_note(text)
+    for warning in report.warnings:
+        error.add_note(warning)
+
+
+def _state(run: Run, report: AbortReport) -> str:
+    if report.left:
+        return f"not all under {run.layout.dest} is as it was before: {named(report.left)}"
+    return f"{run.layout.dest} is as it was before"
 
 
 def finish(run: Run) -> str:

@@ -16,30 +16,22 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
-from asynccommit.parallel import for_each, is_there, list_all, remove_directory
+from asynccommit.parallel import for_each, list_all, remove_directory
 from asynccommit.stages.checksums import restore_checksum
-from asynccommit.stages.before import without_old
 from asynccommit.stages.directories import make_all
-from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import (
     Aside,
     Plan,
-    ancestors,
     aside_path,
     displaced_path,
-    leaves,
-    staged_path,
     undone_path,
-    untagged,
-    within,
 )
 from asynccommit.stages.run import Run
-from asynccommit.stages.settle import source_print, sources_there
-from asynccommit.stages.sources import gather
-from asynccommit.stages.spill import Entry
-from asynccommit.stages.swap import merge
-from asynccommit.stages.take_back import REFUSED, Undone, take_sources, take_versions
+from asynccommit.stages.swap import Keep, merge
+from asynccommit.stages.take_back import take_sources, take_versions
+from asynccommit.stages.take_files import take_files
+from asynccommit.stages.undone import REFUSED, Undone, verify
 from asynccommit.store import Kind
 
 
@@ -63,117 +55,15 @@ async def roll_back(run: Run, plan: Plan) -> Undone:
     undone = Undone()
     await fence(run, plan, undone)
     with run.timed("job_stage_roll_back", plan.loaded.files):
-        take_back = take_versions if run.store.traits.content_etags else _take_back
+        take_back = take_versions if run.store.traits.content_etags else take_files
         await take_back(run, plan, undone)
         await _remove_units(run, plan)
         await _remove_empty(run, plan, plan.missing)
         asides = [*plan.replaced, *plan.aside]
         await for_each(asides, _restorer(run, undone), workers=run.workers)
         undone.end()
+        await verify(run, plan, undone)
     return undone
-
-
-async def _take_back(run: Run, plan: Plan, undone: Undone) -> None:
-    loaded, found = plan.loaded, Fingerprints(run.options.spill_directory)
-    parents = sorted(loaded.parents)
-
-    async def look(path: str) -> None:
-        await gather(run, path, found, loaded.etags)
-
-    try:
-        await for_each(parents, look, workers=run.workers)
-        there = await without_old(run, plan, loaded.outcome.common(found))
-    finally:
-        found.close()
-    if run.store.traits.fences:
-        places = {undone_path(run.layout, run.place, path) for path in parents}
-        await make_all(run, leaves(ancestors(run.epoch_dir, places)))
-    await require_place(run)  # not only made again
-    doubtful = untagged(plan)
-
-    async def take(entry: Entry) -> None:
-        run.check_lease()
-        if fingerprint(loaded.expected(entry)) not in there:
-            return
-        if doubtful and entry.etag is None and not await _was_moved(run, entry):
-            return
-        await _take_known(run, entry, undone)
-        run.step()
-
-    if there:
-        await for_each(loaded.spill.entries(), take, workers=run.workers)
-    if len(there) < loaded.files:
-        await _take_altered(run, plan, there, undone)
-
-
-async def _take_known(run: Run, entry: Entry, undone: Undone) -> None:
-    try:
-        await _take(run, entry.dest, entry.etag, undone)
-    except PreconditionError:
-        return  # another's by now
-    except NotFoundError:
-        if await is_there(run.store, entry.dest):
-            raise  # not for want of the file
-
-
-async def _take(run: Run, path: str, etag: str | None, undone: Undone) -> None:
-    try:
-        await run.store.rename(path, undone_path(run.layout, run.place, path), etag=etag)
-    except ExistsError:
-        return  # taken back before: what is there now is another's
-    undone.files += 1
-
-
-async def _take_altered(run: Run, plan: Plan, there: set[int], undone: Undone) -> None:
-    """Take back what was moved though it is not what its manifest says.
-
-    Its source is gone, and at its destination, where nothing was before, is the same file with
-    another content or size. Another file there is another's, and stays.
-    """
-    present = await sources_there(run, plan, run.epoch_dir)
-    before = {aside.path for aside in (*plan.aside, *plan.replaced)}
-
-    async def look(entry: Entry) -> None:
-        run.check_lease()
-        if fingerprint(plan.loaded.expected(entry)) in there:
-            return
-        if source_print(entry.source, None) in present:
-            return
-        try:
-            info = await run.store.head(entry.dest)
-        except NotFoundError:
-            return  # taken back before
-        if info.kind is not Kind.FILE or within(entry.dest, before):
-            return
-        if not _is_same(run, entry.etag, info.etag):
-            run.warn(f"{entry.dest} is not what the job has moved there, and was left where it is")
-            return
-        run.warn(f"{entry.dest} was not what its manifest says, and was taken back")
-        await _take(run, entry.dest, info.etag, undone)
-
-    await for_each(plan.loaded.spill.entries(), look, workers=run.workers)
-
-
-def _is_same(run: Run, planned: str | None, found: str | None) -> bool:
-    """Whether two etags are of one file; a rename on a disk moves what was changed since, too.
-
-    There an etag begins with the number of the file, which a change leaves as it is.
-    """
-    if planned is None or found is None:
-        return False
-    if run.store.traits.conditional_rename:
-        return planned == found
-    return planned.partition("-")[0] == found.partition("-")[0]
-
-
-async def _was_moved(run: Run, entry: Entry) -> bool:
-    """Whether a file that only its size tells has left the places where it was before."""
-    fenced = run.epoch_dir + entry.source[len(run.layout.sources_dir) :]
-    for path in (fenced, entry.source, staged_path(run.layout, run.place, entry.dest)):
-        with suppress(NotFoundError):
-            await run.store.head(path)
-            return False
-    return True
 
 
 async def _remove_units(run: Run, plan: Plan) -> None:
@@ -220,13 +110,16 @@ async def _remove_empty(run: Run, plan: Plan, directories: list[str]) -> None:
 
 
 def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
+    async def keep(_: Run, place: str, path: str) -> None:
+        await _keep(run, undone, place, path)
+
     async def restore(aside: Aside) -> None:
         run.check_lease()
         place = aside_path(run.layout, run.place, aside.path)
         if not run.store.traits.fences:
             await _take_version(run, aside, place)
         try:
-            await _bring_back(run, place, aside)
+            await _bring_back(run, place, aside, keep)
             await restore_checksum(run, aside, place)
             undone.restored += 1
         except REFUSED as error:
@@ -234,7 +127,7 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
             undone.refused.append(error)
             return
         except ExistsError:
-            await _keep(run, place, aside.path)
+            await _keep(run, undone, place, aside.path)
             return
         except NotFoundError:
             await require_place(run)
@@ -255,7 +148,7 @@ async def _take_version(run: Run, aside: Aside, place: str) -> None:
         await run.store.rename(aside.path, place, etag=aside.etag)
 
 
-async def _bring_back(run: Run, place: str, aside: Aside) -> None:
+async def _bring_back(run: Run, place: str, aside: Aside, keep: Keep) -> None:
     """Rename what was moved aside to where it was. Raises ``NotFoundError`` if it is not aside."""
     etag = aside.etag
     if run.store.traits.content_etags:
@@ -269,12 +162,12 @@ async def _bring_back(run: Run, place: str, aside: Aside) -> None:
     except ExistsError:
         await run.store.head(place)
         if aside.kind is Kind.DIRECTORY:
-            await merge(run, place, aside.path, keep=_keep)
+            await merge(run, place, aside.path, keep=keep)
         elif aside.path != run.layout.success:  # another job's marker has its place
             raise
 
 
-async def _keep(run: Run, place: str, path: str) -> None:
+async def _keep(run: Run, undone: Undone, place: str, path: str) -> None:
     """Move what belongs at ``path`` to where no clean-up deletes it: something else is there now.
 
     Without this, neither a resume nor a rollback could end the commit before somebody had removed
@@ -283,4 +176,6 @@ async def _keep(run: Run, place: str, path: str) -> None:
     kept = displaced_path(run.layout, run.commit_id, path)
     await make_all(run, [kept.rpartition("/")[0]] if run.store.traits.directories else [])
     await run.store.rename(place, kept)
-    run.warn(f"{path} was written by somebody else meanwhile and stays; what it was is at {kept}")
+    why = f"was written by somebody else meanwhile and stays; what it was is at {kept}"
+    undone.left.pop(path, None)  # this says more than that another's file is there
+    undone.leave(path, why)

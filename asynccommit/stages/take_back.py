@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from asynccommit.errors import (
-    DeniedError,
     ExistsError,
     NotFoundError,
     PreconditionError,
-    RejectedError,
-    StoreError,
 )
 from asynccommit.parallel import for_each, pages, remove_files
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
@@ -27,29 +23,10 @@ from asynccommit.stages.run import Run
 from asynccommit.stages.settle import begun_at, source_print, sources_there
 from asynccommit.stages.sources import gather
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.undone import REFUSED, Undone
 from asynccommit.stages.versions import find_twin
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
-
-REFUSED = (RejectedError, DeniedError)
-"""What is answered about a file that is held, or for want of a permission: others may go on."""
-
-
-@dataclass(slots=True)
-class Undone:
-    """What a rollback has done: files taken back, things put back in their place, and refusals."""
-
-    files: int = 0
-    restored: int = 0
-    refused: list[StoreError] = field(default_factory=list)
-
-    def end(self) -> None:
-        """Raise the first refusal, with the names of all; what was not refused is done."""
-        if self.refused:
-            first, *more = self.refused
-            for error in more[:20]:
-                first.add_note(f"also: {error}")
-            raise first
 
 
 async def take_sources(run: Run, plan: Plan, undone: Undone) -> None:

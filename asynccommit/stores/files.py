@@ -30,6 +30,7 @@ from asynccommit.errors import (
 from asynccommit.names import TEMPORARY_FILE
 from asynccommit.store import Info, Kind, Page
 from asynccommit.stores import moves, trees
+from asynccommit.stores.births import made_at
 from asynccommit.stores.hidden import drop_sidecar, empty_of_hidden, sort_out
 
 PAGE = 1000  # entries of one page of a listing: some 3 ms of work
@@ -47,7 +48,8 @@ _FILE = Kind.FILE
 
 def head(path: str) -> Info:
     """Answer ``Store.head``."""
-    return _info(path, os.lstat(path))
+    info = _info(path, os.lstat(path))
+    return info._replace(made=made_at(path)) if info.kind is _FILE else info
 
 
 def get(path: str, limit: int) -> bytes:
@@ -107,7 +109,7 @@ def _info(path: str, stat: os.stat_result) -> Info:
         size = stat.st_size
         etag = "%x-%x-%x" % (stat.st_ino, stat.st_mtime_ns, size)  # noqa: UP031  quicker
         # Half the time of Info(...), once for every file of a listing.
-        return _new(Info, (path, _FILE, size, etag, stat.st_mtime, stat.st_dev, True, None, 0.0))
+        return _new(Info, (path, _FILE, size, etag, stat.st_mtime, stat.st_dev, True, None, 0.0, 0))
     if S_ISDIR(stat.st_mode):
         writable = os.access(path, os.W_OK | os.X_OK)
         return Info(path, Kind.DIRECTORY, 0, None, stat.st_mtime, stat.st_dev, writable)

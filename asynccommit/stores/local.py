@@ -42,6 +42,7 @@ class LocalStore:
 
     traits = Traits(
         "local filesystem",
+        file_etags=True,
         conditional_rename=False,
         bulk_rename=16,
         links=True,

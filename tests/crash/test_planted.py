@@ -30,7 +30,7 @@ from asynccommit.stages.plan import Aside, Plan
 from asynccommit.stages.plan_file import Saved, save_plan
 from asynccommit.stages.run import Run
 from asynccommit.stages.summary import write_success
-from asynccommit.stages.take_back import Undone
+from asynccommit.stages.undone import Undone
 from asynccommit.wrappers.base import Op, Wrapped
 from asynccommit.wrappers.recover import Recover
 from tests.crash.checks import Check, company, encounters, points, seeds
@@ -113,7 +113,7 @@ def rollback_deletes(patch: pytest.MonkeyPatch) -> None:
 
         await for_each(plan.loaded.spill.entries(), one, workers=1)
 
-    patch.setattr(rollback, "_take_back", delete)
+    patch.setattr(rollback, "take_files", delete)
 
 
 def resume_renames_all(patch: pytest.MonkeyPatch) -> None:

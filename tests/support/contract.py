@@ -148,7 +148,7 @@ async def list_shows_direct_children_as_head_does(store: Store, root: str) -> No
     await store.put(f"{root}/f", b"22")
     found = {info.path: info for info in await list_all(store, root)}
     assert sorted(found) == [f"{root}/d", f"{root}/f"]
-    assert found[f"{root}/f"] == await store.head(f"{root}/f")
+    assert found[f"{root}/f"] == (await store.head(f"{root}/f"))._replace(made=0)
     assert found[f"{root}/d"].is_dir
 
 
@@ -220,7 +220,7 @@ async def get_returns_what_was_put(store: Store, root: str) -> None:
     for data in (b"", b"x", bytes(range(256)) * 2048):
         info = await store.put(f"{root}/f", data)
         assert await store.get(f"{root}/f", LIMIT) == data
-        found = await store.head(f"{root}/f")
+        found = (await store.head(f"{root}/f"))._replace(made=0)
         # Not every service says in its answer to a put when that was.
         assert info in (found, found._replace(modified=0.0))
 

@@ -16,8 +16,6 @@ from typing import NamedTuple
 from asynccommit.errors import DeniedError, ManifestError, NotFoundError
 from asynccommit.formats.upload_record import UploadRecord
 from asynccommit.parallel import for_each, is_there
-from asynccommit.results import AbortReport
-from asynccommit.stages.failing import say_undone
 from asynccommit.stages.spill import Entry, Spill
 from asynccommit.stages.summary import read_success
 from asynccommit.stages.uploads.asides import put_back, restore
@@ -159,13 +157,3 @@ class _Taking:
         if info.modified and info.modified < self.began:
             return True
         return ended and not self.later
-
-
-def say_back(run: UploadRun, error: BaseException, report: AbortReport) -> None:
-    """Let the error of a failed commit say how far it was rolled back."""
-    if not report.left:
-        say_undone(run, error)
-        return
-    error.add_note("it was rolled back, but not all is as it was before:")
-    for warning in report.warnings:
-        error.add_note(warning)
