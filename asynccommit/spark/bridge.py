@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import sys
 import threading
 from collections import OrderedDict, deque
@@ -42,6 +43,7 @@ OWN_KEYS = ("asynccommit.schemes", "asynccommit.unsupportedScheme", "asynccommit
 """Options that end at this bridge, and are none of a commit."""
 
 _REMEMBERED = 100
+_HIVE_STAGING = re.compile(r"(.*_)?hive_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d+_.")  # as in Layout.java
 
 Commit = Callable[[Mapping[str, Any]], JobReport]
 Check = Callable[[Mapping[str, Any]], None]
@@ -256,7 +258,7 @@ class Bridge:
             report = self._commit(what)
         except BaseException as error:  # an interrupt too: Spark has to be told
             return _failure(error)
-        self.reports.append(report)
+        self.reports.append(_noted(report))
         for warning in report.warnings:
             log.warning("job %s: %s", report.job_id, warning)
         return orjson.dumps({"ok": True, "files": report.files, "bytes": report.bytes}).decode()
@@ -279,6 +281,14 @@ class Bridge:
         if not all(reply.done() for reply in self._replies.values()):
             log.warning("waiting for a job commit to end; Ctrl-C stops it half-way")
         self.wait()
+
+
+def _noted(report: JobReport) -> JobReport:
+    """Return a report that says so if Hive moves its files on, which happens after this."""
+    if not any(_HIVE_STAGING.match(name) for name in report.dest.split("/")):
+        return report
+    note = f"Hive moves these files to its table, and then deletes its staging {report.dest}"
+    return replace(report, warnings=(*report.warnings, note))
 
 
 def _failure(error: BaseException) -> str:

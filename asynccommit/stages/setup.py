@@ -121,8 +121,8 @@ def _remedies(layout: Layout, status: JobStatus) -> list[str]:
 async def check_setup(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
     """Refuse a mode that the destination does not allow, and work that is done.
 
-    Raises ``PreflightError``, and ``CommittedError`` if the marker says that work of this key is
-    done.
+    Raises ``PreflightError``, also for a job key that no marker would hold, and ``CommittedError``
+    if the marker says that work of this key is done.
     """
     try:
         await refuse_mode(run, mode, overwrite)
@@ -132,6 +132,13 @@ async def check_setup(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
     key = run.options.job_key
     if key is None:
         return
+    if not run.options.mark_success and not run.options.logged:
+        text = (
+            f"asynccommit.job.key is {key!r}, but mapreduce.fileoutputcommitter.marksuccessfuljobs "
+            "is false, and a second run knows by the marker that the first is done: set only one. "
+            "Nothing was written"
+        )
+        raise PreflightError(run.layout.job_id, "job_stage_setup", (), text)
     try:
         marker = await read_success(run)
     except ManifestError:

@@ -420,3 +420,28 @@ def test_scheme_without_a_store_is_refused_by_option(spark: Any, frame: Any, tab
 
     assert visible(table) == before
     assert leftovers(table) == []
+
+
+@pytest.mark.parametrize("said", ["session", "write"])
+def test_job_key_is_refused_where_nothing_remembers_it(
+    spark: Any, frame: Any, table: Path, said: str
+) -> None:
+    """Spark's own protocol leaves no key, so a second run would write again; nothing is deleted."""
+    frame.write.parquet(str(table))
+    before = visible(table)
+    write = frame.write
+    spark.conf.set("spark.asynccommit.schemes", "abfs")
+    if said == "session":
+        spark.conf.set("spark.asynccommit.job.key", "of July")
+    else:
+        write = write.option("asynccommit.job.key", "of July")
+    try:
+        for mode in ("append", "overwrite"):
+            with pytest.raises(PySparkException, match=r"job\.key is 'of July', but there is no"):
+                write.mode(mode).parquet(str(table))
+    finally:
+        spark.conf.set("spark.asynccommit.schemes", "file")
+        spark.conf.unset("spark.asynccommit.job.key")
+
+    assert visible(table) == before
+    assert leftovers(table) == []

@@ -294,6 +294,16 @@ async def test_another_key(site: Site, key: str | None) -> None:
     assert site.files() == OURS | {"more": "m"}
 
 
+async def test_a_key_without_a_marker_is_refused(site: Site) -> None:
+    """A second run could not know that the first is done, so the two are not set together."""
+    before = site.tree()
+    with pytest.raises(PreflightError, match=r"job\.key is 'nightly', but .*marksuccessfuljobs"):
+        await site.job(job_key="nightly", mark_success=False).setup_job()
+    assert site.tree() == before
+
+    await site.job(job_key="nightly", mark_success=False, logged=True).setup_job()
+
+
 @pytest.mark.parametrize("marker", ["", "not JSON", '{"name": "x"}'])
 async def test_a_marker_that_says_nothing(site: Site, marker: str) -> None:
     """A marker of others says nothing of keys."""

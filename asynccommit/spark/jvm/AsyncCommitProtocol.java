@@ -40,6 +40,7 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
   private transient TaskSide taskSide;
   private transient JobSide jobSide;
   private transient Set overwrite;
+  private transient List delegated; // what Spark wants deleted: a filesystem and a path each
 
   public AsyncCommitProtocol(String jobId, String path, boolean dynamicPartitionOverwrite) {
     super(jobId, path, dynamicPartitionOverwrite);
@@ -72,6 +73,8 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
   public void setupJob(JobContext context) {
     try {
       decide(path == null ? null : new Path(path).getFileSystem(context.getConfiguration()));
+      refuseForgottenKey(Keys.jobKey(context.getConfiguration()));
+      deleteDelegated();
       super.setupJob(context);
       if (isOurs()) {
         Configuration conf = context.getConfiguration();
@@ -98,11 +101,44 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
     } catch (Exception e) {
       Platform.throwException(e);
     }
-    if (!isOurs()) {
-      return super.deleteWithJob(fs, target, recursive);
+    if (!isOurs()) { // the job may be refused yet: what its options say is known in setupJob only
+      delegated = delegated == null ? new ArrayList() : delegated;
+      delegated.add(new Object[] {fs, target, Boolean.valueOf(recursive)});
+      return true;
     }
     overwritten().add(fs.makeQualified(target).toUri().toString());
     return true;
+  }
+
+  private void deleteDelegated() throws IOException {
+    for (int i = 0; delegated != null && i < delegated.size(); i++) {
+      Object[] one = (Object[]) delegated.get(i);
+      Path target = (Path) one[1];
+      if (!super.deleteWithJob((FileSystem) one[0], target, ((Boolean) one[2]).booleanValue())) {
+        throw new IOException("Unable to clear output directory " + target);
+      }
+    }
+    delegated = null;
+  }
+
+  /** Refuses a job key where nothing would remember it: it promises that nothing is done twice. */
+  private void refuseForgottenKey(String key) throws Exception {
+    if (key == null) {
+      return;
+    }
+    if (!isOurs()) {
+      throw Driver.refusal(
+          "asynccommit: " + Keys.JOB_KEY + " is '" + key + "', but there is no store for " + path
+              + ", so nothing there would tell a second run that it is done: unset "
+              + Keys.JOB_KEY + " for this write. Nothing was written");
+    }
+    if (Layout.isHiveStaging(new Path(path))) {
+      throw Driver.refusal(
+          "asynccommit: " + Keys.JOB_KEY + " is '" + key + "', but Hive moves what is written to "
+              + path + " on and drops the marker that would tell a second run that it is done: unset "
+              + Keys.JOB_KEY + " for this write, or write a table of a Spark source (USING parquet)."
+              + " Nothing was written");
+    }
   }
 
   private Set overwritten() {

@@ -41,6 +41,9 @@ final class Keys {
   /** Whether a commit that another process continues may lead out of its destination. */
   static final String OUTSIDE = "spark.asynccommit.resume.outside";
 
+  /** The user's name for what a job does, which is done once. */
+  static final String JOB_KEY = "asynccommit.job.key";
+
   private static final String ON_FAILURE = "asynccommit.on.failure";
 
   private Keys() {}
@@ -49,6 +52,11 @@ final class Keys {
   static boolean rollsBack(Configuration conf) {
     String policy = conf.get("spark." + ON_FAILURE, conf.get(ON_FAILURE, "keep"));
     return "rollback".equalsIgnoreCase(policy.trim());
+  }
+
+  /** Returns the user's name for what a job does, null if there is none. */
+  static String jobKey(Configuration conf) {
+    return conf.get("spark." + JOB_KEY, conf.get(JOB_KEY));
   }
 
   /** Returns what the user has set for the stores, credentials among it: never to be logged. */

@@ -1,5 +1,6 @@
 package org.asynccommit.spark;
 
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.Path;
 
 /**
@@ -9,6 +10,10 @@ import org.apache.hadoop.fs.Path;
  * attempt that the job has ended. Creating a file makes its missing parents, but never this one.
  */
 final class Layout {
+  /** As Spark's writer for Hive and Hive itself call the directories from which Hive moves on. */
+  private static final Pattern HIVE_STAGING =
+      Pattern.compile("(^|.*_)hive_\\d{4}-\\d\\d-\\d\\d_\\d\\d-\\d\\d-\\d\\d_\\d+_.*");
+
   final String jobId;
   final int attempt;
   final Path dest;
@@ -54,6 +59,16 @@ final class Layout {
    */
   static Layout ofUploads(Path dest, String jobId, int attempt, Path sets, String hidden) {
     return new Layout(dest, jobId, attempt, sets, sets, hidden);
+  }
+
+  /** Whether Hive will move what is written there to the table, and delete the directory. */
+  static boolean isHiveStaging(Path dest) {
+    for (Path at = dest; at != null; at = at.getParent()) {
+      if (HIVE_STAGING.matcher(at.getName()).matches()) {
+        return true;
+      }
+    }
+    return false;
   }
 
   Path taskAttempt(String attemptId) {
