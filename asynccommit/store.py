@@ -45,12 +45,14 @@ class Info(NamedTuple):
         size: bytes; 0 for a directory.
         etag: changes whenever the content does, and names this very object; ``None`` if unknown.
         modified: seconds since the epoch, or 0.0 if unknown.
-        volume: a file can only be renamed within one volume; 0 where there are none.
-        writable: false if the store knows that the caller may not make files in this directory.
+        volume: of a directory: files can only be renamed within one volume; 0 where there are none.
+        writable: false if the store knows that the caller may not make files in this directory, or
+            not take them out of it.
         token: what the request that brought this object here was marked with, where the store
             remembers it (``Traits.tokens``); listings leave it out.
         held: until when the store lets nobody move or delete it, in seconds since the epoch, and
-            ``math.inf`` for until somebody releases it; 0.0 if it is free.
+            ``math.inf`` for until somebody releases it; 0.0 if it is free. Where ``Traits.probes``
+            is true, a listing says it of directories only.
         made: when the file was made, in nanoseconds since the epoch, which no later change alters;
             0 if unknown. Listings leave it out.
     """
@@ -160,6 +162,7 @@ class Traits:
         tokens: the store remembers the ``token`` of a rename or put, and ``head`` returns it.
         put_tokens: it remembers those of puts only.
         links: paths may be symbolic links, which lead elsewhere.
+        probes: renames fail for reasons that listings do not show, and ``probe`` finds out.
         durable: what is acknowledged outlives a power cut; if not, ``sync`` sees to it.
         checksums: Hadoop keeps the checksum of a file beside it, and readers refuse a file that
             does not agree with it; listings leave checksums out.
@@ -194,6 +197,7 @@ class Traits:
     tokens: bool = False
     put_tokens: bool = False
     links: bool = False
+    probes: bool = False
     durable: bool = True
     checksums: bool = False
     longest_path: int = 0
@@ -359,6 +363,18 @@ class BulkStore(Store, Protocol):
 
         Returns what became of each, ``None`` for deleted. Of a single entry, an error that may
         pass is raised and not returned, so that it is sent again like any other request.
+        """
+        ...
+
+
+class ProbingStore(Store, Protocol):
+    """A store whose renames depend on more than it lists: mounts, attributes, layers."""
+
+    async def probe(self, path: str, place: str) -> None:
+        """Return if a rename of ``path`` to below the directory ``place`` would be carried out.
+
+        Nothing is changed. Raises ``NotFoundError``; ``RejectedError`` or ``DeniedError`` with the
+        reason why the store would refuse.
         """
         ...
 

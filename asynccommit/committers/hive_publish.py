@@ -26,6 +26,7 @@ from itertools import chain
 from asynccommit.checked import checked
 from asynccommit.committers.hive_merge import Dedup, change
 from asynccommit.committers.hive_table import Reading, look
+from asynccommit.committers.hive_unmovable import refuse_unmovable
 from asynccommit.errors import (
     ExistsError,
     ManifestError,
@@ -182,6 +183,8 @@ async def _publish(
         await _settle(store, places)
         if not await is_there(store, places.written):
             return Published()
+        if replaces:
+            await refuse_unmovable(store, places.final, places.written)
         await _move(store, places.written, places.taken)
     cleaned = await _clean(store, places, reading or Reading())
     return replace(await (_replace if replaces else _add)(store, places), dedup=cleaned)

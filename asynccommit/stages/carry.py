@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import xor
 
-from asynccommit.errors import ExistsError, NotFoundError
+from asynccommit.errors import ExistsError, NotFoundError, RejectedError
 from asynccommit.parallel import for_each, list_if_there
 from asynccommit.stages.fingerprints import fingerprint
 from asynccommit.stages.plan import Plan, above, leaves
@@ -54,6 +54,7 @@ async def carry(run: Run, plan: Plan) -> None:
             dest, tree = item
             if await _move(run, plan, tree, dest):
                 plan.carried.update(tree.sources)
+                run.renamed += tree.files
                 cut = len(tree.source)
                 plan.came.update({dest + path[cut:] for path in tree.sources})
             run.step()
@@ -100,7 +101,7 @@ async def _move(run: Run, plan: Plan, tree: _Tree, dest: str) -> bool:
     run.check_lease()
     try:
         await run.store.rename(tree.source, dest)
-    except (ExistsError, NotFoundError):
+    except (ExistsError, NotFoundError, RejectedError):  # an overlay renames files alone
         return False
     return True
 

@@ -79,9 +79,10 @@ def _explained(run: Run, error: Exception) -> CommitError:
             "until the job is aborted"
         )
         return PreflightError(job_id, stage, (error,), text)
+    least = "at least " if run.miscounted or run.epoch > 1 else ""
     left = (
-        f"{run.renamed} files are at their destinations, there is no new _SUCCESS, and all the "
-        f"rest is kept in {run.layout.attempt_dir}. {finish(run)}"
+        f"{least}{run.renamed} files are at their destinations, there is no new _SUCCESS, and all "
+        f"the rest is kept in {run.layout.attempt_dir}. {finish(run)}"
     )
     if isinstance(error, OutcomeUnknownError):
         text = f"{why}. It cannot be told whether that happened; {left}"

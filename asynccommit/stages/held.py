@@ -20,6 +20,11 @@ def refuse_held(run: Run, infos: Iterable[Info]) -> None:
 
 def _why(run: Run, until: float) -> str:
     place = run.layout.dest.at("/")
+    if run.store.traits.probes:
+        return (
+            "a mount point, immutable or append-only, and so it cannot be moved: unmount it "
+            "(umount), or clear the attribute (chattr -i -a)"
+        )
     if until == math.inf:
         return (
             "is under a hold, and can be neither moved nor deleted: release it. If whatever is "

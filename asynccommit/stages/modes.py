@@ -21,6 +21,7 @@ from asynccommit.options import Mode
 from asynccommit.parallel import for_each, list_if_there, tree_pages, walk
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded
+from asynccommit.stages.movable import refuse_fixed
 from asynccommit.stages.plan import Aside, Plan, old_entry, outermost, stays, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
@@ -127,9 +128,11 @@ async def _replaced(run: Run, path: str) -> list[Aside]:
     if run.layout.reserves(path) or run.layout.dest.path.startswith(above):
         raise PreconditionError("rename", path, "holds the job itself: it cannot be replaced")
     try:
-        return [Aside.of(await run.store.head(path))]
+        info = await run.store.head(path)
     except NotFoundError:
         return []
+    refuse_held(run, [info])
+    return [Aside.of(info)]
 
 
 async def as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
@@ -211,6 +214,7 @@ async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
         return
     found: list[Entry] = []
     async for info in walk(run.store, aside.path):
+        refuse_fixed(run, info)
         if not info.is_dir:
             found.append(old_entry(info))
             if len(found) == _BATCH:

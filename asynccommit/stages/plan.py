@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -45,6 +46,7 @@ class Plan:
         settled: files that an earlier owner of this commit has moved already.
         carried: directories of tasks whose files were moved with them.
         came: the directories that came so.
+        held: how many files each unit holds, once they are put together.
     """
 
     loaded: Loaded
@@ -57,6 +59,7 @@ class Plan:
     settled: int = 0
     carried: set[str] = field(default_factory=set)
     came: set[str] = field(default_factory=set)
+    held: Counter[str] = field(default_factory=Counter)
 
     @property
     def old(self) -> Spill:

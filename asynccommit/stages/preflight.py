@@ -8,14 +8,13 @@ nothing is at a file's destination; the sources are there, where looking is chea
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from asynccommit.errors import (
-    DeniedError,
     ExistsError,
     NotFoundError,
     PreconditionError,
-    RejectedError,
 )
 from asynccommit.names import checksum_of, file_of
 from asynccommit.options import Mode
@@ -24,15 +23,13 @@ from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.modes import as_files, plan_replacement, refuse_mode
-from asynccommit.stages.plan import Aside, Plan, ancestors, aside_path, undone_path, within
+from asynccommit.stages.movable import refuse_unfit, refuse_unmovable
+from asynccommit.stages.plan import Aside, Plan, ancestors, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.sources import NAMED, check_sources, named
 from asynccommit.stages.spill import Entry
-from asynccommit.stages.uncommittable import refuse_long_entry, refuse_over
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
-
-_LETTER = 4  # bytes of a letter at most
 
 
 @dataclass(slots=True)
@@ -87,9 +84,8 @@ async def preflight(
         plan.missing = _missing(run, plan, survey)
         plan.make = plan.to_make(run.store.traits)
         if run.store.traits.links:
-            await _refuse_links(run, loaded)
-        if run.store.traits.longest_path:
-            await _refuse_long(run, plan)
+            await _refuse_links(run, loaded, survey.volume)
+        await refuse_unmovable(run, plan)
         # What is moved aside is not to be missed for files that are not there.
         replaces = bool(plan.replaced) and not run.store.traits.fences
         if (run.options.check_sources or replaces) and not adopt:
@@ -152,7 +148,7 @@ async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
         *sorted({path.rpartition("/")[0] for path in gone}),
     ]:
         nearest = await _nearest(run, path or "/")
-        _refuse_unfit(run, nearest, survey)
+        _refuse_unfit(run, await _behind(run, nearest), survey)
         if path in outside:
             survey.needed |= ancestors(nearest.path, [path])
     while survey.below:
@@ -170,6 +166,14 @@ async def _nearest(run: Run, path: str) -> Info:
             if path == "/":
                 raise
             path = path.rpartition("/")[0] or "/"
+
+
+async def _behind(run: Run, info: Info) -> Info:
+    """Return what is behind a link; the destination may be one."""
+    if info.kind is Kind.OTHER and run.store.traits.links:
+        with suppress(NotFoundError):  # behind it is a file, or nothing
+            return await run.store.head(f"{info.path}/.")
+    return info
 
 
 async def _look(run: Run, path: str, survey: _Survey) -> None:
@@ -201,11 +205,8 @@ def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:
     """Refuse a directory into which this job's files cannot be renamed."""
     if info.kind is Kind.FILE:
         raise PreconditionError("mkdir", info.path, "a file is where a directory is needed")
-    if info.is_dir and info.volume != survey.volume:
-        text = f"on another filesystem than {run.layout.sources_dir}: files cannot be renamed there"
-        raise RejectedError("rename", info.path, text)
-    if info.is_dir and not info.writable:
-        raise DeniedError("rename", info.path, "no permission to make files in this directory")
+    if info.is_dir:
+        refuse_unfit(info, survey.volume, run.layout.sources_dir)
 
 
 async def _in_the_way(
@@ -280,8 +281,8 @@ def _remedy(paths: Sequence[str]) -> str:
     return f"{others}: move it, or set mapreduce.manifest.committer.delete.target.files"
 
 
-async def _refuse_links(run: Run, loaded: Loaded) -> None:
-    """Refuse a source that is a link, or is behind one.
+async def _refuse_links(run: Run, loaded: Loaded, volume: int) -> None:
+    """Refuse a source that is a link, or is behind one, and one that nobody may take out.
 
     A task commit of ours, which its message vouches for, has refused links among the files. Where
     there are no messages, the directories are read to the last.
@@ -294,6 +295,9 @@ async def _refuse_links(run: Run, loaded: Loaded) -> None:
         try:
             async for page in pages(run.store, path):
                 odd.update([info.path for info in page if info.kind is Kind.OTHER])
+                for info in page:
+                    if info.is_dir and info.path in needed:
+                        refuse_unfit(info, volume, top)
         except NotFoundError:
             return  # the rename, or the check of the sources, names what is missing
 
@@ -306,20 +310,6 @@ async def _refuse_links(run: Run, loaded: Loaded) -> None:
     links.update([entry.source async for entry in loaded.spill.each() if entry.source in odd])
     if links:
         raise PreconditionError("rename", min(links), "a link: files behind it are not ours")
-
-
-async def _refuse_long(run: Run, plan: Plan) -> None:
-    """Refuse paths that leave no room for the place where they are moved aside, or taken back.
-
-    Found out later, neither the commit nor a rollback could come to an end.
-    """
-    layout, most = run.layout, run.store.traits.longest_path
-    for aside in (*plan.replaced, *plan.aside):
-        refuse_over(aside.path, aside_path(layout, 1, aside.path), most)
-    longer = len(undone_path(layout, 1, layout.root + "/").encode())
-    if plan.loaded.longest * _LETTER + longer > most:
-        async for entry in plan.loaded.spill.each():
-            refuse_long_entry(layout, entry, most)
 
 
 async def _with_dest(loaded: Loaded, prints: set[int]) -> AsyncIterator[Entry]:

@@ -48,10 +48,9 @@ async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
     with run.timed("job_stage_rename_files", loaded.files):
         if plan.units or plan.replaced:
             place = _stager(run, plan)
+            plan.held.clear()
             await _Mover(run, plan, settled, place).move(_each(plan, staged=True))
-            staged_files = run.done
             await swap_in(run, plan)
-            run.renamed = staged_files
             await _Mover(run, plan, settled).move(_each(plan, staged=False))
         else:
             await _Mover(run, plan, settled).move(loaded.spill.entries())
@@ -60,13 +59,16 @@ async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
 
 
 async def _each(plan: Plan, *, staged: bool) -> AsyncIterator[Entry]:
-    """Yield the files that are in a unit, or those that are in none."""
-    known: dict[str, bool] = {}
+    """Yield the files that are in a unit, and count them, or those that are in none."""
+    known: dict[str, str | None] = {}
     async for entry in plan.loaded.spill.each():
         parent = entry.dest.rpartition("/")[0]
         if parent not in known:
-            known[parent] = plan.unit_of(parent) is not None
-        if known[parent] is staged:
+            known[parent] = plan.unit_of(parent)
+        unit = known[parent]
+        if (unit is not None) is staged:
+            if unit is not None:
+                plan.held[unit] += 1
             yield entry
 
 
@@ -84,6 +86,7 @@ class _Mover:
         self._settled = settled
         self._place = place
         self._moved = _moved_before(plan, settled)
+        self._carried = plan.carried
         self._step = run.renamed_one if place is None else run.step
         self._sample = plan.sample
         self._commit = run.commit_id.encode() if run.store.traits.tokens else None
@@ -139,7 +142,10 @@ class _Mover:
             self._sample.append(entry.dest)
         if self._moved is None or not self._moved(entry):
             return True
-        self._step()
+        if entry.source.rpartition("/")[0] in self._carried:
+            self._run.step()  # counted when its directory came
+        else:
+            self._step()
         return False
 
     def _dest(self, entry: Entry) -> str:

@@ -72,9 +72,10 @@ class Run:
     """One job commit, task commit or abort under way. Belongs to one event loop.
 
     ``phase`` is set by the commit record and by the outcome. ``renamed`` counts the files that
-    reached their destinations; ``success`` is the URL of ``_SUCCESS``. ``commit_id`` names this
-    commit among all commits of the job, in 64 bytes at most; ``manifests`` is the digest of what it
-    took in; ``epoch`` counts its owners, 0 before there is one, and ``owner_id`` is this one.
+    reached their destinations; more have if it is ``miscounted``. ``success`` is the URL of
+    ``_SUCCESS``. ``commit_id`` names this commit among all commits of the job, in 64 bytes at most;
+    ``manifests`` is the digest of what it took in; ``epoch`` counts its owners, 0 before there is
+    one, and ``owner_id`` is this one.
     ``lease`` is what makes it the owner; one that is ``withdrawn`` gives way to another job.
     ``driver_lives`` is asked, in a thread, before the commit begins.
     """
@@ -94,6 +95,7 @@ class Run:
     stage: str = ""
     phase: Phase = Phase.PLANNING
     renamed: int = 0
+    miscounted: bool = False
     success: str | None = None
     commit_id: str = ""
     manifests: str = ""

@@ -38,6 +38,7 @@ async def swap_in(run: Run, plan: Plan) -> None:
             await move_one_aside(run, aside)
         if path in plan.units:
             await _move_in(run, path)
+            run.renamed += plan.held[path]
         if aside is not None and aside.kind is Kind.DIRECTORY:
             await _put_back(run, path, known)
 
@@ -64,6 +65,7 @@ async def _move_in(run: Run, unit: str) -> None:
         await run.store.mkdir(unit.rpartition("/")[0])
         await run.store.rename(source, unit)
     except ExistsError:
+        run.miscounted = True  # until all of them are there
         await merge(run, source, unit)
 
 

@@ -14,6 +14,9 @@ from asynccommit.stages.run import Run
 from asynccommit.stages.scan import Found, refuse_reserved
 from asynccommit.stages.spill import Entry
 
+LETTER = 4
+"""Bytes of a letter at most."""
+
 
 def refuse_uncommittable(run: Run, found: Found, base: str) -> None:
     """Refuse what a job commit would refuse or lose, by its name.
@@ -27,12 +30,13 @@ def refuse_uncommittable(run: Run, found: Found, base: str) -> None:
     """
     refuse_reserved(run, found, base)
     cut, most = len(base) + 1, run.store.traits.longest_path
+    more = len(undone_path(run.layout, 1, run.layout.root + "/"))
     for entry in found.files:
         inside = entry.source[cut:]
         if "/." in f"/{inside}" and any(map(is_unlisted, inside.split("/"))):
             text = "Hadoop does not list files of such a name: give it another, or delete it"
             raise PreconditionError("list", entry.source, text)
-        if most:
+        if (len(entry.source) + more) * LETTER > most > 0:
             refuse_long_entry(run.layout, entry, most)
 
 

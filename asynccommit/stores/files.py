@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
+from math import inf
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 from typing import IO
 
@@ -32,6 +33,7 @@ from asynccommit.store import Info, Kind, Page
 from asynccommit.stores import moves, trees
 from asynccommit.stores.births import made_at
 from asynccommit.stores.hidden import drop_sidecar, empty_of_hidden, sort_out
+from asynccommit.stores.mounts import APPEND_ONLY, place_of
 
 PAGE = 1000  # entries of one page of a listing: some 3 ms of work
 # Filesystems that have nothing to do for a directory say so.
@@ -49,7 +51,10 @@ _FILE = Kind.FILE
 def head(path: str) -> Info:
     """Answer ``Store.head``."""
     info = _info(path, os.lstat(path))
-    return info._replace(made=made_at(path)) if info.kind is _FILE else info
+    if info.is_dir:
+        return info
+    held = inf if place_of(path).fixed else 0.0
+    return info._replace(held=held, made=made_at(path) if info.kind is _FILE else 0)
 
 
 def get(path: str, limit: int) -> bytes:
@@ -111,8 +116,12 @@ def _info(path: str, stat: os.stat_result) -> Info:
         # Half the time of Info(...), once for every file of a listing.
         return _new(Info, (path, _FILE, size, etag, stat.st_mtime, stat.st_dev, True, None, 0.0, 0))
     if S_ISDIR(stat.st_mode):
-        writable = os.access(path, os.W_OK | os.X_OK)
-        return Info(path, Kind.DIRECTORY, 0, None, stat.st_mtime, stat.st_dev, writable)
+        place = place_of(path)
+        # Nothing is ever taken out of one that is append-only: no rollback either.
+        writable = os.access(path, os.W_OK | os.X_OK) and place.fixed != APPEND_ONLY
+        held, volume = inf if place.fixed else 0.0, place.volume(stat.st_dev)
+        found = (path, Kind.DIRECTORY, 0, None, stat.st_mtime, volume, writable, None, held, 0)
+        return _new(Info, found)
     return Info(path, Kind.OTHER, 0, None, stat.st_mtime, stat.st_dev)
 
 

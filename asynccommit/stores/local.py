@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 
 from asynccommit.errors import StoreError
 from asynccommit.store import Info, Move, Page, Renamed, Traits
-from asynccommit.stores import files, moves
+from asynccommit.stores import files, moves, probes
 from asynccommit.stores.lanes import Lanes
 from asynccommit.urls import Address
 
@@ -18,6 +19,7 @@ T = TypeVar("T")
 _Names = list[str]  # in the class, the name "list" is the method
 
 _LISTINGS = 8  # long listings under way whose names are kept
+_LONGEST = os.pathconf("/", "PC_PATH_MAX") - 1  # bytes; the system counts the NUL at the end
 _WHILE = 0.05  # seconds from which on files are not renamed together any more
 
 
@@ -46,8 +48,10 @@ class LocalStore:
         conditional_rename=False,
         bulk_rename=16,
         links=True,
+        probes=True,
         durable=False,
         checksums=True,
+        longest_path=_LONGEST,
         workers=128,
     )
 
@@ -105,6 +109,9 @@ class LocalStore:
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
         call = self._quick.submit(_rename_many, pairs)
         return await _answer(self._quick, "rename_many", call, pairs[0][0])
+
+    async def probe(self, path: str, place: str) -> None:
+        await _ask(self._quick, "rename", probes.probe, path, place)
 
     async def mkdir(self, path: str) -> None:
         await _ask(self._quick, "mkdir", files.mkdir, path)

@@ -21,7 +21,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 _READS = ("head", "list", "get")
 _WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
 _SOME = (  # of stores that have them
-    *("list_tree", "delete_many", "rename_many"),
+    *("list_tree", "delete_many", "rename_many", "probe"),
     *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
     *("list_uploads", "list_parts", "put_marker", "copy_if"),
 )
@@ -90,8 +90,8 @@ class Policy(Protocol):
 class Wrapped:
     """A store whose every call goes through ``policies``, the outermost first.
 
-    It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore`` or ``MultipartStore`` where
-    ``store`` is one.
+    It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore``, ``ProbingStore`` or
+    ``MultipartStore`` where ``store`` is one.
     """
 
     def __init__(self, store: Store, *policies: Policy) -> None:
@@ -154,6 +154,10 @@ class Wrapped:
         said: Renamed
         said = await self._call(Op("rename_many", (pairs,), True, False))
         return said
+
+    async def probe(self, path: str, place: str) -> None:
+        """See ``ProbingStore.probe``."""
+        await self._call(Op("probe", (path, place), False, True))
 
     async def create_upload(self, path: str, *, token: str | None = None) -> str:
         """See ``MultipartStore.create_upload``."""

@@ -20,8 +20,10 @@ from asynccommit.committers.file_v1 import FileV1Committer
 from asynccommit.errors import (
     CommitError,
     CommittedError,
+    DeniedError,
     OptionError,
     PreflightError,
+    RejectedError,
     UnavailableError,
 )
 from asynccommit.file_job import FileLayout, job_of_task, recorded
@@ -249,6 +251,29 @@ async def test_a_directory_is_moved_as_a_whole(tmp_path: Path) -> None:
         f"{tmp_path}/{name}" for name in ["_SUCCESS", "day=1", "day=1/hour=1/z", "day=1/other"]
     )
     assert visible(tmp_path) == {**MANY, "day=1/other": "y", "day=1/hour=1/z": "z"}
+
+
+async def test_a_directory_that_the_filesystem_does_not_rename(tmp_path: Path) -> None:
+    """Where a directory cannot be moved as a whole, as on an overlay, its files are, one by one."""
+    faults = Faults(Fault("rename", RejectedError, f"day=1 {tmp_path}/day=1"))
+    job = job_at(tmp_path, faults)
+    commits = await run_tasks(job, {f"day=1/part-{n}": "x" for n in range(9)})
+    await job.commit_job(commits)
+
+    assert faults.rules[0].struck == 1
+    assert len(visible(tmp_path)) == 9
+
+
+async def test_files_of_moved_directories_are_counted_at_once(tmp_path: Path) -> None:
+    """A failure after a directory was moved as a whole says how many files came with it."""
+    job = job_at(tmp_path, Faults(Fault("mkdir", DeniedError, f"{tmp_path}/day=2")))
+    commits = await run_tasks(job, {f"day=1/{n}": "x" for n in range(9)} | {"day=2/a": "y"})
+    with pytest.raises(CommitError, match="; 9 files are at their destinations"):
+        await job.commit_job(commits)
+    assert len(visible(tmp_path)) == 9
+
+    report = await job_at(tmp_path).commit_job(commits)
+    assert (report.files, len(visible(tmp_path))) == (10, 10)
 
 
 async def test_a_directory_that_is_there_is_merged(tmp_path: Path) -> None:

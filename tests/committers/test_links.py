@@ -66,7 +66,7 @@ async def test_what_is_replaced_holds_a_linked_temporary(dest: Path) -> None:
     job = committer(dest.parent, job_id=OTHER)
     await job.setup_job()
     await run_task(job, 0, {"table/b": "2"})
-    with pytest.raises(PreflightError, match="another job writes below"):
+    with pytest.raises(PreflightError, match="table/_temporary: another job"):
         await job.commit_job(mode=Mode.REPLACE_PARTITIONS)
 
     await run_task(running, 1, {"a": "1"})

@@ -291,3 +291,20 @@ async def test_a_stranger_that_cannot_be_put_back(site: Site) -> None:
         "day=1/new": "theirs",
         "day=2/old": "2",
     }
+
+
+async def test_a_failure_half_way_counts_what_readers_see(site: Site) -> None:
+    """Files that came with their directory are counted, though another partition stays old."""
+    site.place(OLD)
+    new = {"day=1/new0": "n", "day=1/new1": "n", "day=2/new": "m"}
+    job = await site.ready(new, Faults(Fault("rename", DeniedError, "/new/in/day=2 ")), workers=1)
+    with pytest.raises(CommitError, match=r"; 2 files are at their destinations"):
+        await job.commit_job(mode=Mode.REPLACE_PARTITIONS)
+    assert [name for name in site.files() if name.startswith("day=1/n")] == [
+        "day=1/new0",
+        "day=1/new1",
+    ]
+
+    again = site.job(Faults(Fault("rename", DeniedError, "/new/in/day=2 ")), workers=1)
+    with pytest.raises(CommitError, match=r"; at least 2 files are at their destinations"):
+        await again.resume_job()

@@ -1,0 +1,119 @@
+"""Where things are mounted, and what the system lets nobody move, as far as Linux tells.
+
+The number of a device does not say whether a rename is possible: the kernel renames within one
+mount, and a bind mount of the same device is another. Elsewhere the device number is all there is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from struct import Struct
+from typing import NamedTuple
+
+MOUNT_POINT, IMMUTABLE, APPEND_ONLY = "a mount point", "immutable", "append-only"
+
+_Flags = tuple[int, int, int, int]
+
+
+class Place(NamedTuple):
+    """What the system says of one path.
+
+    Attributes:
+        mount: the number of the mount that it is in; 0 where the system does not tell.
+        fixed: why it can be neither moved nor deleted; empty if nothing is known against that.
+    """
+
+    mount: int
+    fixed: str
+
+    def volume(self, device: int) -> int:
+        """Return the number of what a rename cannot leave, for a directory on ``device``.
+
+        Both count: subvolumes are in one mount, and a rename does not cross them either.
+        """
+        return (self.mount << 64) + device
+
+
+def place_of(path: str, *, follow: bool = False) -> Place:
+    """Return what the system says of ``path``, or of what a link there leads to.
+
+    Never raises: what is not told is not known.
+    """
+    told = None if _statx is None else _statx(path, follow)
+    if told is None:
+        return by_descriptor(path, follow=follow)
+    mask, flags, known, mount = told
+    if mask & _MNT_ID and known & _MOUNT_ROOT:
+        return Place(mount, _fixed(flags))
+    there = by_descriptor(path, follow=follow)
+    return Place(there.mount, _fixed(flags) or there.fixed)
+
+
+def by_descriptor(path: str, *, follow: bool = False) -> Place:
+    """As ``place_of``, where the kernel is older than 5.8; attributes are not told."""
+    mount = _mount_id(path, follow)
+    above = _mount_id(os.path.dirname(path) or "/", True)
+    return Place(mount, MOUNT_POINT if mount and mount != above else "")
+
+
+def filesystem(mount: int) -> str:
+    """Return the type of the filesystem that has this mount number; empty if nobody knows."""
+    start = b"%d " % mount
+    with suppress(OSError), open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            if line.startswith(start):
+                return line.partition(b" - ")[2].partition(b" ")[0].decode("ascii", "replace")
+    return ""
+
+
+def _mount_id(path: str, follow: bool) -> int:
+    flags = getattr(os, "O_PATH", None)
+    if flags is None:
+        return 0
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    except (OSError, ValueError):
+        return 0
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+            said = file.read().partition(b"mnt_id:")[2].split(None, 1)
+            return int(said[0]) if said else 0
+    except OSError:
+        return 0
+    finally:
+        os.close(fd)
+
+
+def _fixed(flags: int) -> str:
+    return next((text for flag, text in _REASONS if flags & flag), "")
+
+
+def _kernel_statx() -> Callable[[str, bool], _Flags | None] | None:
+    """Return a call of ``statx``, or nothing where libc lacks it. Python has it from 3.15 on."""
+    try:
+        statx = ctypes.CDLL(None, use_errno=True).statx
+    except (AttributeError, OSError, TypeError):
+        return None
+    number = ctypes.c_int
+    statx.argtypes = [number, ctypes.c_char_p, number, ctypes.c_uint, ctypes.c_char_p]
+
+    def call(path: str, follow: bool) -> _Flags | None:
+        answer = ctypes.create_string_buffer(256)
+        flags = _AS_CACHED if follow else _AS_CACHED | _NOFOLLOW
+        if "\0" in path or statx(_AT_FDCWD, os.fsencode(path), flags, _MNT_ID, answer):
+            return None
+        told: _Flags = _ANSWER.unpack_from(answer)
+        return told
+
+    return call
+
+
+_AT_FDCWD, _NOFOLLOW = -100, 0x100
+_AS_CACHED = 0x800 | 0x4000  # mount nothing for this question, and ask no server
+_MNT_ID, _MOUNT_ROOT = 0x1000, 0x2000
+_REASONS = ((_MOUNT_ROOT, MOUNT_POINT), (0x10, IMMUTABLE), (0x20, APPEND_ONLY))
+_ANSWER = Struct("=I4xQ40xQ80xQ")  # what is known, attributes, which of them are, the mount
+_statx = _kernel_statx()
