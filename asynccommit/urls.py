@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from asynccommit.errors import UrlError
+from asynccommit.redact import redact
 
 _SPACES = "\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _QUOTED = rf'\x01-\x20"#%<>?\[\\\]^`{{|}}\x7f-\x9f{_SPACES}'
@@ -283,5 +284,5 @@ def _refuse_no_text(text: str) -> None:
 
 def _show(text: str) -> str:
     """Return ``text`` for a message: quoted, escaped and cut, without what may be keys."""
-    text = _SECRET.sub("://...@", text)
+    text = redact(_SECRET.sub("://...@", text))
     return repr(text if len(text) <= 300 else f"{text[:300]}...")

@@ -16,6 +16,7 @@ from asynccommit.formats.success import (
     decode_success,
     encode_success,
 )
+from asynccommit.redact import redact
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.lease import lease_lost, write_held
 from asynccommit.stages.plan import Plan, aside_path
@@ -76,8 +77,12 @@ def summarise(
 
 
 def _written(text: str) -> str:
-    """Return ``text`` with names that are no Unicode shown as escapes, so that it can be JSON."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    """Return ``text`` without credentials, as whose parameters they are known, for JSON.
+
+    Names that are no Unicode are shown as escapes. A stack trace has the errors of libraries in it,
+    which may have the URLs of requests.
+    """
+    return redact(text).encode("utf-8", "backslashreplace").decode()
 
 
 _OPERATIONS = {

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 from asynccommit.checked import check_fields
 from asynccommit.errors import UnsupportedError
 from asynccommit.options import ATTEMPTS, RATE, WORKERS
+from asynccommit.redact import redact
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.adaptive import Adaptive
@@ -105,7 +106,7 @@ async def close_store(store: Store) -> None:
     try:
         await store.aclose()
     except Exception as error:
-        log.warning("a store could not be closed: %s: %s", type(error).__name__, error)
+        log.warning("a store could not be closed: %s: %s", type(error).__name__, redact(str(error)))
 
 
 def wrap(store: Store, settings: StoreSettings) -> Wrapped:

@@ -21,6 +21,7 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
+from asynccommit.redact import short
 from asynccommit.stores.adls_wire import parse_date
 from asynccommit.stores.azure_credentials import Credential, Sas, SharedKey
 from asynccommit.stores.azure_endpoint import Place
@@ -130,6 +131,10 @@ class Judge:
     def _error(self, kind: type[StoreError], request: Request, detail: str) -> StoreError:
         return kind(request.op, request.path, self._credential.hide(detail))
 
+    def _told(self, text: str) -> str:
+        """Return what a server said without secrets; then it is cut, which would hide them."""
+        return short(self._credential.hide(text), _ROOM)
+
     def _silence(self, request: Request, error: TransportError) -> StoreError:
         lost = OutcomeUnknownError if request.writes else UnavailableError
         match error:
@@ -149,7 +154,8 @@ class Judge:
     def _refusal(self, request: Request, answer: Response) -> StoreError:
         status = answer.status
         code, message = explain(answer)
-        detail = self._credential.hide(_detail(request, answer, code, message))
+        detail = _detail(request, answer, self._told(code), self._told(message))
+        detail = self._credential.hide(detail)
         if status == 429 or (status == 503 and code == "ServerBusy"):
             return ThrottledError(request.op, request.path, detail, _retry_after(answer))
         if status >= 500 or status == 408:
@@ -170,11 +176,11 @@ class Judge:
         what = f"{self._server} answered {status}"
         if 300 <= status < 400:
             target = urlsplit(answer.headers.get("location", "")).hostname or "another place"
-            what += f", a redirect to {_plain(target)}, which is not followed"
+            what += f", a redirect to {short(_plain(target), _ROOM)}, which is not followed"
         elif status == 407:
             what += ": the proxy wants a name and a password"
         else:
-            what += f" as no Data Lake endpoint does ({_plain(_content_type(answer))})"
+            what += f" as no Data Lake endpoint does ({self._told(_plain(_content_type(answer)))})"
         what += "; check the account's name, account_host and the proxy"
         # It may have been something between here and there that answered in its place.
         unknown = request.writes and status < 300
@@ -185,7 +191,7 @@ class Judge:
         why = _REMEDIES.get(code, "not permitted")
         if code in _NOT_KNOWN:
             why = self._fault(parse_date(answer.headers.get("date")) or self._now()) or why
-        return f"{answer.status} {code or 'denied'}: {why}{_request_id(answer)}"
+        return f"{answer.status} {self._told(code) or 'denied'}: {why}{_request_id(answer)}"
 
     def _fault(self, there: float) -> str:
         """Say what is wrong with the credential, ``there`` being the service's time."""
@@ -207,7 +213,7 @@ def explain(answer: Response) -> tuple[str, str]:
         error: dict[str, Any] = orjson.loads(answer.body)["error"]
         return code or _plain(str(error["code"])), _plain(str(error["message"]).split("\n")[0])
     except (ValueError, TypeError, KeyError):
-        found = _XML.search(answer.body[:4096].decode("utf-8", "replace"))
+        found = _XML.search(answer.body.decode("utf-8", "replace"))
         return (code or _plain(found[1]), _plain(found[2])) if found else (code, "")
 
 
@@ -245,7 +251,7 @@ def _detail(request: Request, answer: Response, code: str, message: str) -> str:
 
 
 def _request_id(answer: Response) -> str:
-    known = _plain(answer.headers.get("x-ms-request-id", ""))
+    known = short(_plain(answer.headers.get("x-ms-request-id", "")), 100)
     return f" [x-ms-request-id {known}]" if known else ""
 
 
@@ -262,8 +268,11 @@ def _retry_after(answer: Response) -> float | None:
 
 
 def _plain(text: str) -> str:
-    """Return what a server said as one short line that does nothing to a terminal."""
-    return _CONTROL.sub(" ", text[:_ROOM])
+    """Return what a server said as one line that does nothing to a terminal, at its length.
+
+    Whoever shows it redacts it before it is cut.
+    """
+    return _CONTROL.sub(" ", text)
 
 
 def _span(seconds: float) -> str:

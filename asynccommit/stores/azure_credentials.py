@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 from asynccommit.errors import OptionError
+from asynccommit.redact import redact
 from asynccommit.stores.adls_wire import Query
-from asynccommit.stores.tokens import hide
 
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
@@ -90,7 +90,7 @@ class Anonymous:
         return False
 
     def hide(self, text: str) -> str:
-        return text
+        return redact(text)
 
     async def aclose(self) -> None:
         return None
@@ -142,7 +142,7 @@ class SharedKey(Anonymous):
         headers["authorization"] = self._start + signature
 
     def hide(self, text: str) -> str:
-        return hide(text, self._secrets)
+        return redact(text, self._secrets)
 
 
 class Sas(Anonymous):
@@ -159,11 +159,10 @@ class Sas(Anonymous):
             raise OptionError("the SAS token has no sig=...: give all of it, sv=...&...&sig=...")
         self.suffix = "&".join(f"{name}={quote(value, safe='')}" for name, value in known.items())
         self._start, self._end = known.get("st", ""), known.get("se", "")
-        signature = known["sig"]
-        self._secrets = (signature, quote(signature, safe=""), quote(signature))
+        self._secrets = (known["sig"],)
 
     def hide(self, text: str) -> str:
-        return hide(text, self._secrets)
+        return redact(text, self._secrets)
 
     def fault(self, now: float) -> str:
         """Say why it was refused, at this time by the service's clock, and what to do."""

@@ -15,8 +15,6 @@ from asynccommit.stores.tokens import Fresh, Renewal, TokenError
 
 SCOPE = "https://storage.azure.com/.default"
 
-_ROOM = 800  # characters of what a library says
-
 
 class IdentitySource:
     """Tokens of a credential object of azure-identity, or of anything like one.
@@ -47,7 +45,7 @@ class IdentitySource:
         return Fresh(str(token.token), float(token.expires_on))
 
     def explain(self, error: Exception) -> TokenError:
-        text = " ".join(str(error).split())[:_ROOM]
+        text = " ".join(str(error).split())
         names = {kind.__name__ for kind in type(error).__mro__}
         # Refused by the identity service, or no credential was found: as in azure.core.exceptions,
         # which need not be installed.

@@ -276,7 +276,7 @@ class GcsStore:
             self._need_deleted(request, answer)
         answer = await client.ask(request, "DELETE", f"{client.folders}{name}%2F")
         if says_not_empty(answer):
-            raise ExistsError("delete", request.path, explain(answer)[1])
+            raise ExistsError("delete", request.path, client.told(explain(answer)[1]))
         if not placeholder or answer.status != 404:
             self._need_deleted(request, answer)
 

@@ -122,7 +122,8 @@ class Deletions:
             op, path, *_ = one.request
             return OutcomeUnknownError(op, path, "the answer to its batch says nothing of it")
         if one.folder and says_not_empty(part):
-            return ExistsError("delete_many", one.request.path, explain(part)[1])
+            told = self._client.told(explain(part)[1])
+            return ExistsError("delete_many", one.request.path, told)
         return None if part.status in (200, 204) else self._client.error(one.request, part)
 
     async def _one(self, one: _Deletion, turn: asyncio.Semaphore) -> StoreError | None:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from asynccommit.errors import StoreError
 from asynccommit.host import Host
+from asynccommit.redact import short
 from asynccommit.stores.gcs_errors import Answer, Judge, Request, explain, says_no_bucket
 from asynccommit.stores.gcs_options import GcsSettings
 from asynccommit.stores.gcs_wire import PLAIN, encode, json_of
@@ -114,6 +115,10 @@ class Client:
     def error(self, request: Request, answer: Response) -> StoreError:
         """Return what an answer that says no means."""
         return self._judge.translate(request, answer)
+
+    def told(self, text: str) -> str:
+        """Return what the service said, as an error may show it."""
+        return short(self._credential.hide(text), 400)
 
     def refuse(self, request: Request, error: ValueError) -> NoReturn:
         """Raise that a request cannot be made of what was given."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+from asynccommit.redact import redact
 from asynccommit.stores.tokens import Renewal
 
 
@@ -72,7 +73,7 @@ class Anonymous:
         return False
 
     def hide(self, text: str) -> str:
-        return text
+        return redact(text)
 
     async def aclose(self) -> None:
         return None

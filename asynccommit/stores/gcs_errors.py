@@ -20,6 +20,7 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
+from asynccommit.redact import short
 from asynccommit.stores.gcs_credentials import Credential
 from asynccommit.stores.gcs_endpoint import Place
 from asynccommit.stores.http import (
@@ -127,6 +128,12 @@ class Judge:
     def _error(self, kind: type[StoreError], request: Request, detail: str) -> StoreError:
         return kind(request.op, request.path, self._credential.hide(detail))
 
+    def _shown(self, request: Request, status: int, reason: str, message: str) -> str:
+        """Return what the service said without secrets; then it is cut, which would hide them."""
+        hide = self._credential.hide
+        told = (short(hide(text), _ROOM) for text in (reason, message))
+        return hide(_detail(request, status, *told))
+
     def _silence(self, request: Request, error: TransportError) -> StoreError:
         lost = OutcomeUnknownError if request.writes else UnavailableError
         match error:
@@ -146,7 +153,7 @@ class Judge:
     def _refusal(self, request: Request, answer: Response) -> StoreError:
         status = answer.status
         reason, message = explain(answer)
-        detail = self._credential.hide(_detail(request, status, reason, message))
+        detail = self._shown(request, status, reason, message)
         if status == 429 or (status == 403 and reason in _TOO_MANY):
             return ThrottledError(request.op, request.path, detail, _retry_after(answer))
         if status < 400 or status == 407 or not is_known(answer, reason):
@@ -178,11 +185,11 @@ class Judge:
         what = f"{self._server} answered {status}"
         if 300 <= status < 400:
             target = urlsplit(answer.headers.get("location", "")).hostname or "another place"
-            what += f", a redirect to {_plain(target)}, which is not followed"
+            what += f", a redirect to {short(_plain(target), _ROOM)}, which is not followed"
         elif status == 407:
             what += ": the proxy wants a name and a password"
         else:
-            said = _plain(_content_type(answer))
+            said = short(_plain(_content_type(answer)), 100)
             what += f" as no endpoint of Google Cloud Storage does ({said})"
         what += "; check the endpoint (STORAGE_EMULATOR_HOST, endpoint_url) and the proxy"
         if status == 408 or status >= 500:  # of something between here and there
@@ -194,7 +201,7 @@ class Judge:
     def _denial(self, request: Request, answer: Response) -> str:
         """Say why a request was not permitted, and what to do."""
         reason, message = explain(answer)
-        said = _detail(request, answer.status, reason, message)
+        said = self._shown(request, answer.status, reason, message)
         if answer.status == 401:
             if self._credential.anonymous:
                 return f"{said}; no credential was given: see the option token"
@@ -277,5 +284,8 @@ def _retry_after(answer: Response) -> float | None:
 
 
 def _plain(text: str) -> str:
-    """Return what a server said as one short line that does nothing to a terminal."""
-    return _CONTROL.sub(" ", text[:_ROOM])
+    """Return what a server said as one line that does nothing to a terminal, at its length.
+
+    Whoever shows it redacts it before it is cut.
+    """
+    return _CONTROL.sub(" ", text)

@@ -285,7 +285,8 @@ class Moves:
         if isinstance(error, dict):
             code, message = error.get("code", 0), str(error.get("message", ""))
         kind = _CODES.get(code, RejectedError)
-        raise kind(request.op, request.path, f"{message[:300]} (to {request.dest}; {name})")
+        told = self._client.told(message)
+        raise kind(request.op, request.path, f"{told} (to {request.dest}; {name})")
 
 
 def _number(info: Info) -> str:

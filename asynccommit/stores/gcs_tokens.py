@@ -30,7 +30,6 @@ from asynccommit.stores.tokens import Fresh, TokenError
 
 _LIMIT = 1 << 16  # bytes of an answer with a token
 _SECONDS = 30  # for one request; the transport has its own bound
-_ROOM = 300  # characters of what a service or a library says
 _PASSING = frozenset({408, 425, 429})
 _AGAIN = {
     "service_account": "is its key deleted or disabled, or this machine's clock wrong?",
@@ -281,7 +280,7 @@ def _explain(error: Exception, where: str, remedy: str = "") -> TokenError:
 
 
 def _explain_googles(error: Exception, start: str) -> TokenError:
-    said = " ".join(str(error.args[0] if error.args else error).split())[:_ROOM]
+    said = " ".join(str(error.args[0] if error.args else error).split())
     names = {kind.__name__ for kind in type(error).__mro__}
     again = bool(getattr(error, "retryable", False)) or "TransportError" in names
     return TokenError(start + said, again=again)
@@ -297,8 +296,8 @@ def _said(body: bytes) -> str:
         else:
             parts = [error, found.get("error_description")]
     except (ValueError, LookupError, TypeError, AttributeError):
-        return " ".join(body[:_ROOM].decode(errors="replace").split()) if body[:1] != b"<" else ""
-    return ": ".join(" ".join(str(part).split()) for part in parts if part)[:_ROOM]
+        return " ".join(body.decode(errors="replace").split()) if body[:1] != b"<" else ""
+    return ": ".join(" ".join(str(part).split()) for part in parts if part)
 
 
 def _server(url: str) -> str:

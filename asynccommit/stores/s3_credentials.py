@@ -11,9 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from asynccommit.redact import redact, short
 from asynccommit.stores.s3_machine import Machine, explain
 from asynccommit.stores.s3_sign import Keys
-from asynccommit.stores.tokens import Flight, TokenError, hide
+from asynccommit.stores.tokens import ROOM, Flight, TokenError
 
 _LOOK = 30.0  # seconds between two looks at whether keys are to be renewed
 _DOUBT = 60.0  # seconds in which a second refusal is not for the keys' age
@@ -80,7 +81,7 @@ class Given:
         return False
 
     def hide(self, text: str) -> str:
-        return hide(text, self._keys[1:] if self._keys else ())
+        return redact(text, self._keys[1:] if self._keys else ())
 
 
 class OfMachine:
@@ -137,7 +138,7 @@ class OfMachine:
         return keys != self._keys
 
     def hide(self, text: str) -> str:
-        return hide(text, self._keys[1:] if self._keys else ())
+        return redact(text, self._keys[1:] if self._keys else ())
 
     async def _fetch(self, *, anew: bool = False) -> TokenError | None:
         """Find keys; return what kept it from that."""
@@ -146,6 +147,6 @@ class OfMachine:
                 self._keys = await asyncio.to_thread(self._machine.keys, anew=anew)
         except Exception as error:  # of botocore and all that it asks: the machine tells them apart
             failure = explain(error)
-            return TokenError(self.hide(failure.detail), again=failure.again)
+            return TokenError(short(self.hide(failure.detail), ROOM), again=failure.again)
         self.renew_at = self._now() + _LOOK
         return None

@@ -22,6 +22,7 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
+from asynccommit.redact import short
 from asynccommit.stores.http import (
     NotSentError,
     Response,
@@ -210,6 +211,7 @@ class Judge:
         self, request: Request, status: int, said: Said, wait: float | None = None
     ) -> StoreError:
         """Return the error that a code of the service means, be it a whole answer or a key's."""
+        said = self._told(said)
         detail = self._detail(request, status, said)
         if said.code in _SLOWER or status == 429:
             return ThrottledError(request.op, request.path, detail, wait)
@@ -228,6 +230,15 @@ class Judge:
 
     def _error(self, kind: type[StoreError], request: Request, detail: str) -> StoreError:
         return kind(request.op, request.path, self._credential.hide(detail))
+
+    def _told(self, said: Said) -> Said:
+        """Return what the service said without secrets; then it is cut, which would hide them."""
+
+        def told(text: str) -> str:
+            return short(self._credential.hide(text), _ROOM)
+
+        more = {name: told(text) for name, text in said.more.items()}
+        return Said(told(said.code), told(said.message), more)
 
     def _silence(self, request: Request, error: TransportError) -> StoreError:
         lost = OutcomeUnknownError if request.writes else UnavailableError
@@ -298,12 +309,12 @@ class Judge:
             return self._error(kind, request, f"{what}{self._bare(request, status)}")
         if 300 <= status < 400:
             target = urlsplit(answer.headers.get("location", "")).hostname or "another place"
-            what += f", a redirect to {_plain(target)}, which is not followed"
+            what += f", a redirect to {short(_plain(target), _ROOM)}, which is not followed"
         elif status == 407:
             what += ": the proxy wants a name and a password"
         elif not ours:
             said = answer.headers.get("content-type", "").partition(";")[0] or "no content type"
-            what += f" as no endpoint of S3 does ({_plain(said)})"
+            what += f" as no endpoint of S3 does ({short(_plain(said), 100)})"
         what += "; check the endpoint (endpoint_url, AWS_ENDPOINT_URL_S3) and the proxy"
         return self._unsaid(request, answer, what)
 
@@ -362,5 +373,8 @@ def _retry_after(answer: Response) -> float | None:
 
 
 def _plain(text: str) -> str:
-    """Return what a server said as one short line that does nothing to a terminal."""
-    return _CONTROL.sub(" ", text[:_ROOM])
+    """Return what a server said as one line that does nothing to a terminal, at its length.
+
+    Whoever shows it redacts it before it is cut.
+    """
+    return _CONTROL.sub(" ", text)

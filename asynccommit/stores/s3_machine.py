@@ -115,7 +115,7 @@ def explain(error: Exception) -> TokenError:
     if isinstance(error, TimeoutError):
         return TokenError("nobody gave credentials in time", again=True)
     kind = type(error).__name__
-    said = f"no credentials: {kind}: {str(error)[:300]}"
+    said = f"no credentials: {kind}: {error}"
     response = getattr(error, "response", None)
     code = response.get("Error", {}).get("Code", "") if isinstance(response, dict) else ""
     final = kind in _FINAL or code in _NEVER_AGAIN

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from asynccommit.redact import redact, short
 
 T = TypeVar("T")
 
@@ -27,11 +29,21 @@ class TokenError(Exception):
         self.again = again
 
 
+ROOM = 1000
+"""Characters of what a library or an identity service says."""
+
+
 class Fresh(NamedTuple):
-    """A token, and when it expires in seconds since the epoch; infinite if that is not known."""
+    """A token, and when it expires in seconds since the epoch; infinite if that is not known.
+
+    The text of it does not show the token.
+    """
 
     token: str
     expires: float
+
+    def __repr__(self) -> str:
+        return f"Fresh(expires={self.expires})"
 
 
 class Source(Protocol):
@@ -128,7 +140,7 @@ class Renewal:
 
     def hide(self, text: str) -> str:
         """Return ``text`` with every secret in it replaced."""
-        return hide(text, (*self._source.secrets, self.header.removeprefix("Bearer ")))
+        return redact(text, (*self._source.secrets, self.header.removeprefix("Bearer ")))
 
     async def aclose(self) -> None:
         """Close the source."""
@@ -144,7 +156,7 @@ class Renewal:
                 self._keep(await self._source.ask())
         except Exception as error:  # of whatever library: the source tells them apart
             failure = self._source.explain(error)
-            return TokenError(self.hide(failure.detail), again=failure.again)
+            return TokenError(short(self.hide(failure.detail), ROOM), again=failure.again)
         return None
 
     def _keep(self, fresh: Fresh) -> None:
@@ -153,11 +165,3 @@ class Renewal:
         self._expires = fresh.expires
         left = fresh.expires - now
         self.renew_at = now + max(left - _EARLY, left / 2, 1.0)
-
-
-def hide(text: str, secrets: Iterable[str]) -> str:
-    """Return ``text`` with each of ``secrets`` replaced."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "***")
-    return text
