@@ -10,6 +10,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
@@ -56,11 +57,17 @@ def by_descriptor(path: str, *, follow: bool = False) -> Place:
     """As ``place_of``, where the kernel is older than 5.8; attributes are not told."""
     mount = _mount_id(path, follow)
     above = _mount_id(os.path.dirname(path) or "/", True)
-    return Place(mount, MOUNT_POINT if mount and mount != above else "")
+    return Place(mount, MOUNT_POINT if mount and above and mount != above else "")
 
 
-def filesystem(mount: int) -> str:
-    """Return the type of the filesystem that has this mount number; empty if nobody knows."""
+@lru_cache(maxsize=64)  # on some machines there are thousands of mounts to read through
+def filesystem(mount: int, device: int) -> str:
+    """Return the type of the filesystem of this mount number; empty if nobody knows.
+
+    Args:
+        mount: its number, which the kernel gives out again once it is free.
+        device: of a directory in it; another one is not answered from memory.
+    """
     start = b"%d " % mount
     with suppress(OSError), open("/proc/self/mountinfo", "rb") as file:
         for line in file:

@@ -27,7 +27,7 @@ def probe(path: str, place: str) -> None:
     if folder.volume(above.st_dev) != target.volume(os.stat(place).st_dev):
         raise RejectedError("rename", path, f"on another filesystem or mount than {place}")
     _refuse_denied(path, parent, stat, above)
-    if S_ISDIR(stat.st_mode) and filesystem(folder.mount) in _LAYERED:
+    if S_ISDIR(stat.st_mode) and filesystem(folder.mount, above.st_dev) in _LAYERED:
         _refuse_lower(path, place)
 
 
