@@ -44,10 +44,10 @@ from asynccommit.stages.cleanup import (
     restore_begun,
 )
 from asynccommit.stages.failing import commit_failures, finish, say_undone
-from asynccommit.stages.guard import displaced, refuse_others, related
 from asynccommit.stages.lease import say_stopped
 from asynccommit.stages.load import Loaded, load_manifests
 from asynccommit.stages.modes import is_replaced
+from asynccommit.stages.neighbours import look_after_record, look_before_record
 from asynccommit.stages.plan import Plan
 from asynccommit.stages.preflight import preflight
 from asynccommit.stages.record import begin, refuse_other_attempts
@@ -57,7 +57,7 @@ from asynccommit.stages.settle import Settled, settle
 from asynccommit.stages.setup import Other, check_setup, others_to_settle, refuse_repeating
 from asynccommit.stages.standing import Standing, is_over, look
 from asynccommit.stages.state import find_layout, has_work, is_committed, is_own
-from asynccommit.stages.unfinished import find_others, find_statuses
+from asynccommit.stages.unfinished import find_statuses
 
 
 class ManifestCommitter(TaskSide):
@@ -166,8 +166,7 @@ class ManifestCommitter(TaskSide):
         with Loaded(self.options, self.store.traits) as loaded:
             await self._load(run, loaded, tasks, strict=strict)
             plan = await preflight(run, loaded, overwrite, mode, adopt=adopt, over=self.overwrites)
-            if mode is not Mode.FAIL:
-                await self._refuse_others(run, plan, mode)
+            await look_before_record(run, plan)
             made = self._made_destination
             async with await begin(run, plan, mode, made_destination=made):
                 await self._withdraw_if_others(run, plan, mode)
@@ -187,19 +186,10 @@ class ManifestCommitter(TaskSide):
         """Take in what the committed tasks have written. See ``load_manifests``."""
         await load_manifests(run, loaded, tasks, strict=strict)
 
-    async def _refuse_others(
-        self, run: Run, plan: Plan, mode: Mode, *, looking: bool = False
-    ) -> None:
-        """Refuse to displace what an unfinished commit of another job has put in place."""
-        mine = displaced(run, plan)
-        if mine or mode is Mode.FAIL:
-            others = await find_others(run, related(run.layout, mine), looking=looking)
-            refuse_others(run, plan, others, mode)
-
     async def _withdraw_if_others(self, run: Run, plan: Plan, mode: Mode) -> None:
         """Give way to a job that began meanwhile and touches what this one is to replace."""
         try:
-            await self._refuse_others(run, plan, mode)
+            await look_after_record(run, plan, mode)
         except PreconditionError:
             run.withdrawn = True
             raise
@@ -328,8 +318,10 @@ class ManifestCommitter(TaskSide):
             await find_layout(run)
             with Loaded(self.options, self.store.traits) as loaded:
                 await self._load(run, loaded, tasks)
-                plan = await preflight(run, loaded, overwrite, mode, over=self.overwrites)
-                await self._refuse_others(run, plan, mode, looking=True)
+                plan = await preflight(
+                    run, loaded, overwrite, mode, over=self.overwrites, looking=True
+                )
+                await look_before_record(run, plan, looking=True)
                 await plan.take_sample()
         return job_report(run, plan)
 

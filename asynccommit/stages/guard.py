@@ -64,13 +64,14 @@ def resolve_places(layout: Layout, text: str) -> list[str]:
 
 
 def displaced(run: Run, plan: Plan) -> list[str]:
-    """Return the paths that the commit moves aside.
+    """Return the paths that the commit needs for itself.
 
-    These are the directories and files that it replaces, and one file for each directory in which
-    files are in its way. The marker of an earlier job is not among them: all jobs replace it.
+    These are the directories whose content it replaces, and one file for each directory in which
+    files are in its way. A directory counts although nothing is there now: the other commit may
+    have moved all of it aside. The marker of an earlier job does not: all jobs replace it.
     """
     asides = [aside for aside in plan.aside if aside.path != run.layout.success]
-    return [aside.path for aside in plan.replaced] + one_a_directory(asides)
+    return plan.targets + one_a_directory(asides)
 
 
 def one_a_directory(asides: Iterable[Aside]) -> list[str]:

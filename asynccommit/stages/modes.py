@@ -7,7 +7,7 @@ that readers see a mixture for two renames and not for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 from asynccommit.errors import (
@@ -82,27 +82,43 @@ def is_output(layout: Layout, info: Info) -> bool:
     return info.path == layout.success or not (stays(name) or name == TEMPORARY)
 
 
-async def plan_replacement(run: Run, plan: Plan, overwrite: Sequence[str], mode: Mode) -> None:
-    """Plan what is moved aside for ``mode`` and ``overwrite``, and what is moved in as one.
-
-    Args:
-        run: the commit under way.
-        plan: takes what is decided.
-        overwrite: directories whose content is to be replaced, decoded paths.
-        mode: replaces further ones.
-    """
-    targets = outermost(_targets(run, plan.loaded, overwrite, mode))
+async def plan_replacement(run: Run, plan: Plan) -> None:
+    """Plan what of the targets of ``plan`` is moved aside, and what is moved in as one."""
+    targets = plan.targets
     if not targets:
         await _move_marker(run, plan)
         return
-    replaced = [aside for path in targets for aside in await _replaced(run, path)]
+    plan.replaced = await _all_replaced(run, targets)
     if run.store.traits.fences:
         plan.units = _units(run.layout, plan.loaded, targets)
-    else:
-        replaced = await as_files(run, replaced)
-    plan.replaced = replaced
     await _remember_all(run, plan)
     await _move_marker(run, plan, always=run.layout.dest.path in targets)
+
+
+async def _all_replaced(run: Run, targets: Sequence[str]) -> list[Aside]:
+    replaced = [aside for path in targets for aside in await _replaced(run, path)]
+    return replaced if run.store.traits.fences else await as_files(run, replaced)
+
+
+async def list_replaced(run: Run, targets: Sequence[str]) -> AsyncIterator[list[Entry]]:
+    """Yield the files that are now in directories whose content is replaced, in batches."""
+    for aside in await _all_replaced(run, targets):
+        async for batch in _files_of(run, aside):
+            yield batch
+
+
+def find_targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode) -> list[str]:
+    """Return the directories whose content is replaced, the outermost ones.
+
+    Args:
+        run: the commit under way.
+        loaded: the files of the job.
+        overwrite: directories whose content is to be replaced, decoded paths.
+        mode: replaces further ones.
+
+    Raises ``PreconditionError`` for a directory that cannot be replaced.
+    """
+    return outermost(_targets(run, loaded, overwrite, mode))
 
 
 def _targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode) -> set[str]:
@@ -199,18 +215,18 @@ def _units(layout: Layout, loaded: Loaded, targets: Sequence[str]) -> set[str]:
 
 
 async def _remember_all(run: Run, plan: Plan) -> None:
-    if run.store.traits.fences:
-        await for_each(
-            plan.replaced, lambda aside: _remember(run, plan, aside), workers=run.workers
-        )
-    else:
-        await plan.old.append([Entry("", path, 0, etag) for path, _, etag in plan.replaced])
+    """Note what is in the place of new files, to know later what has come there since."""
+
+    async def remember(aside: Aside) -> None:
+        async for batch in _files_of(run, aside):
+            await plan.old.append(batch)
+
+    await for_each(plan.replaced, remember, workers=run.workers)
 
 
-async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
-    """Note what is below ``aside``, to know later what has come to it since."""
+async def _files_of(run: Run, aside: Aside) -> AsyncIterator[list[Entry]]:
     if aside.kind is not Kind.DIRECTORY:
-        await plan.old.append([old_entry(Info(aside.path, aside.kind, 0, aside.etag))])
+        yield [old_entry(Info(aside.path, aside.kind, 0, aside.etag))]
         return
     found: list[Entry] = []
     async for info in walk(run.store, aside.path):
@@ -218,11 +234,11 @@ async def _remember(run: Run, plan: Plan, aside: Aside) -> None:
         if not info.is_dir:
             found.append(old_entry(info))
             if len(found) == _BATCH:
-                await plan.old.append(found)
+                yield found
                 found = []
         if info.path.rpartition("/")[2] == TEMPORARY and await _is_in_use(run, info):
             raise PreconditionError("rename", info.path, OTHERS_BELOW)
-    await plan.old.append(found)
+    yield found
 
 
 async def _is_in_use(run: Run, temporary: Info) -> bool:

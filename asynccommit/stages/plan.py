@@ -47,6 +47,8 @@ class Plan:
         carried: directories of tasks whose files were moved with them.
         came: the directories that came so.
         held: how many files each unit holds, once they are put together.
+        targets: directories whose content a mode replaces, also those that are not there.
+        undecided: the job attempts that were not committed when the targets were listed.
     """
 
     loaded: Loaded
@@ -60,6 +62,8 @@ class Plan:
     carried: set[str] = field(default_factory=set)
     came: set[str] = field(default_factory=set)
     held: Counter[str] = field(default_factory=Counter)
+    targets: list[str] = field(default_factory=list)
+    undecided: frozenset[str] = frozenset()
 
     @property
     def old(self) -> Spill:

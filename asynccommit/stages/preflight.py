@@ -22,8 +22,9 @@ from asynccommit.parallel import for_each, pages, whole_pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded
-from asynccommit.stages.modes import as_files, plan_replacement, refuse_mode
+from asynccommit.stages.modes import as_files, find_targets, plan_replacement, refuse_mode
 from asynccommit.stages.movable import refuse_unfit, refuse_unmovable
+from asynccommit.stages.neighbours import look_before_listing
 from asynccommit.stages.plan import Aside, Plan, ancestors, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.sources import NAMED, check_sources, named
@@ -56,6 +57,7 @@ async def preflight(
     *,
     adopt: bool = False,
     over: bool = False,
+    looking: bool = False,
 ) -> Plan:
     """Decide what to change, or refuse.
 
@@ -66,6 +68,7 @@ async def preflight(
         mode: what is to become of what the destination holds.
         adopt: a file whose source is gone and that is at its destination is no conflict.
         over: a file takes the place of one that is there, and of nothing else.
+        looking: write nothing, not even to ask the store for the time.
 
     Raises ``ExistsError`` for destinations that are taken or wanted twice, ``PreconditionError``
     for a file or link where a directory is needed, ``NotFoundError`` for a missing source.
@@ -74,7 +77,9 @@ async def preflight(
     with run.timed("op_prepare_dir_ancestors"):
         await _refuse_duplicates(run, loaded)
         await refuse_mode(run, mode, overwrite)
-        await plan_replacement(run, plan, overwrite, mode)
+        plan.targets = find_targets(run, loaded, overwrite, mode)
+        await look_before_listing(run, plan, looking=looking)
+        await plan_replacement(run, plan)
         survey = await _survey(run, loaded, gone={aside.path for aside in plan.replaced})
         try:
             aside = await _in_the_way(run, loaded, survey, adopt=adopt, over=over)

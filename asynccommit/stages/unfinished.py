@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from asynccommit.errors import (
     DeniedError,
@@ -25,6 +26,7 @@ from asynccommit.stages.standing import Standing, is_over, look
 from asynccommit.store import Info
 
 OLDER = "manifest_"
+_DECIDED = (State.COMMITTED, State.ENDED)
 _UNREADABLE = (ManifestError, PreconditionError, RejectedError)
 """What a record is answered with that is damaged, a directory, or too large."""
 
@@ -66,10 +68,22 @@ async def find_ended(run: Run) -> list[str]:
     return found
 
 
-async def find_others(
+class Neighbours(NamedTuple):
+    """Other jobs: commits that have begun, and the directories of all that are not committed."""
+
+    commits: list[OtherCommit]
+    undecided: frozenset[str]
+
+
+async def find_others(run: Run) -> list[OtherCommit]:
+    """Return every commit of another job that has begun, in the order in which they began."""
+    return (await find_neighbours(run)).commits
+
+
+async def find_neighbours(
     run: Run, destinations: Sequence[str] = (), *, looking: bool = False
-) -> list[OtherCommit]:
-    """Return every commit of another job that has begun, in the order in which they began.
+) -> Neighbours:
+    """Return the jobs that are at work here, this one aside; commits in the order of their begin.
 
     Args:
         run: the commit under way.
@@ -80,9 +94,14 @@ async def find_others(
     """
     found: list[OtherCommit] = []
 
+    undecided: set[str] = set()
+
     async def ask(layout: Layout) -> None:
-        if (other := await _other(run, layout, looking=looking)) is not None:
+        other = await _other(run, layout, looking=looking)
+        if other is not None:
             found.append(other)
+        if not (other is None and await _is_rubbish(run, layout)):
+            undecided.add(layout.attempt_dir)
 
     jobs = await find_jobs(run, looking=looking)
     others = [job for job in jobs if job.job_id != run.layout.job_id]
@@ -94,7 +113,9 @@ async def find_others(
 
     await for_each(destinations, find, workers=run.workers)
     await for_each(others, ask, workers=run.workers)
-    return sorted(found, key=lambda other: (other.status.started_ms, other.status.job_id))
+    found.sort(key=lambda other: (other.status.started_ms, other.status.job_id))
+    undecided -= {one.layout.attempt_dir for one in found if one.status.state in _DECIDED}
+    return Neighbours(found, frozenset(undecided))
 
 
 async def _other(run: Run, layout: Layout, *, looking: bool) -> OtherCommit | None:

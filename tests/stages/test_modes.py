@@ -15,11 +15,12 @@ from asynccommit.sim.store import Account
 from asynccommit.stages.guard import OtherCommit, places_of, refuse_others, resolve_places
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.modes import (
+    find_targets,
     is_output,
     plan_replacement,
     refuse_mode,
 )
-from asynccommit.stages.plan import Aside, Plan
+from asynccommit.stages.plan import Plan
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
 from asynccommit.store import Info, Kind
@@ -56,7 +57,9 @@ async def planned(
     plan = Plan(Loaded(run.options, run.store.traits))
     entries = [Entry(f"/s/{path}", site.path(path), 1, "e") for path in files]
     await plan.loaded.add(entries, [site.path(path) for path in empty])
-    await plan_replacement(run, plan, [site.path(path) for path in overwrite], mode)
+    paths = [site.path(path) for path in overwrite]
+    plan.targets = find_targets(run, plan.loaded, paths, mode)
+    await plan_replacement(run, plan)
     return run, plan
 
 
@@ -150,9 +153,10 @@ async def test_a_store_that_cannot_rename_directories() -> None:
     store = SimStore(Address("abfs", "data@x", "/"), {"account": account})
     run = Run(store, Layout(Address("abfs", "data@x", DEST), "job"), Options(), HOST)
     plan = Plan(Loaded(run.options, run.store.traits))
-    await plan_replacement(run, plan, (), Mode.APPEND)
+    await plan_replacement(run, plan)
     with pytest.raises(UnsupportedError, match="can neither rename directories nor"):
-        await plan_replacement(run, plan, (), Mode.REPLACE_TABLE)
+        plan.targets = find_targets(run, plan.loaded, (), Mode.REPLACE_TABLE)
+        await plan_replacement(run, plan)
 
 
 # --- refused ----------------------------------------------------------------------------------
@@ -254,7 +258,7 @@ async def test_what_another_commit_covers(site: Site, places: str, refused: bool
     """What it writes to, what is below that and above; one that does not say covers all."""
     run = run_of(site.job())
     loaded = Loaded(run.options, run.store.traits)
-    plan = Plan(loaded, replaced=[Aside(site.path("/table/day=1"), Kind.FILE, None)])
+    plan = Plan(loaded, targets=[site.path("/table/day=1")])
     others = [other(site, State.STOPPED, places)]
     if refused:
         with pytest.raises(PreconditionError, match=r"job other writes there, .* is not finished"):
@@ -268,7 +272,7 @@ async def test_which_commits_are_in_the_way(site: Site, state: State) -> None:
     """Those that may still change something, or be undone."""
     run = run_of(site.job())
     loaded = Loaded(run.options, run.store.traits)
-    plan = Plan(loaded, replaced=[Aside(site.path("/table/day=1"), Kind.FILE, None)])
+    plan = Plan(loaded, targets=[site.path("/table/day=1")])
     others = [other(site, state, '["day=1"]')]
     if state in (State.COMMITTED, State.ENDED, State.RUNNING):
         refuse_others(run, plan, others, Mode.APPEND)

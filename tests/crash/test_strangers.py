@@ -1,0 +1,34 @@
+"""Jobs among strangers and rivals: nothing of anybody is lost, and every job comes to an end."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from asynccommit.sim.loop import run_virtual
+from tests.crash import rivals, strangers
+from tests.crash.worlds import KINDS
+
+SEEDS = int(os.environ.get("ASYNCCOMMIT_CRASH_SEEDS", "200"))
+GROUP = 20
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_what_strangers_write_is_not_lost(first: int) -> None:
+    """Their files stay, the rest is whole or undone, and a command that an error names ends it."""
+    seeds = range(first, min(first + GROUP, SEEDS))
+    found = [run_virtual(strangers.violations(n, KINDS[n % len(KINDS)])) for n in seeds]
+
+    assert [text for texts in found for text in texts] == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_rivals_seem_to_run_one_after_the_other(first: int) -> None:
+    """Two jobs that overwrite and replace each other's files end as in one of both orders."""
+    seeds = range(first, min(first + GROUP, SEEDS))
+    found = [run_virtual(rivals.violations(n, KINDS[n % len(KINDS)])) for n in seeds]
+
+    assert [text for texts in found for text in texts] == []
