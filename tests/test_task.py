@@ -392,3 +392,49 @@ async def test_a_task_elsewhere_that_outlives_its_job_on_a_store() -> None:
         async with open_place(parse_url(url), storage) as store:
             found = {info.path: info.size async for info in walk(store, "/t")}
         assert found.keys() == {"/t/_SUCCESS", "/t/part-0"}
+
+
+# --- jobs whose tasks commit no file -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("committer", ["manifest", "file_v1", "file_v2", "magic", "directory"])
+@pytest.mark.filterwarnings("ignore::asynccommit.committers.file_v2.CommitterWarning")
+async def test_a_job_without_a_file(bucket: Bucket, tmp_path: Path, committer: str) -> None:
+    """A job whose tasks have committed no file says so; one with a file, or no task, does not."""
+    local = committer in ("manifest", "file_v1", "file_v2")
+    url, given = (tmp_path / "t", {}) if local else (URL, settings(bucket, tmp_path))
+
+    async def warnings_of(*files: int) -> list[str]:
+        async with open_job(url, committer=committer, **given) as job:
+            for task_number, count in enumerate(files):
+                async with job.task(task_number) as task:
+                    for number in range(count):
+                        await task.put(f"part-{job.job_id}-{task_number}-{number}", b"x")
+        assert job.report is not None
+        return [text for text in job.report.warnings if "left no file" in text]
+
+    (said,) = await warnings_of(0, 0)
+    assert said.startswith("2 tasks have committed and left no file")
+    assert "Task.directory" in said
+    assert await warnings_of(0, 2) == []
+    assert await warnings_of() == []
+
+
+async def test_the_directory_of_a_task(bucket: Bucket, tmp_path: Path) -> None:
+    """It is a local path where the task has local files, and else a URL that names the store."""
+    async with open_job(tmp_path / "t") as job, job.task(0) as task:
+        assert task.directory.startswith(f"{tmp_path}/t/_temporary/{job.job_id}/00/tasks/")
+    async with open_job(URL, **settings(bucket, tmp_path)) as job, job.task(0) as task:
+        assert task.directory.startswith(f"{URL}/__magic_job-{job.job_id}/")
+    given = settings(bucket, tmp_path)
+    async with open_job(URL, committer="directory", **given) as job, job.task(0) as task:
+        assert task.directory.startswith(f"{tmp_path}/")
+    async with AdlsEmulator() as emulator:
+        emulator.model.create_filesystem("data")
+        url = "abfss://data@devstoreaccount1.dfs.core.windows.net/a b/t"
+        storage = {"connection_string": emulator.connection_string}
+        async with open_job(url, storage_options=storage) as job, job.task(0) as task:
+            assert task.directory.startswith(f"{url}/_temporary/{job.job_id}/00/tasks/")
+            place = parse_url(task.directory)
+            async with open_place(place, storage) as store:
+                assert (await store.head(place.path)).is_dir

@@ -28,7 +28,7 @@ from asynccommit.parallel import remove_tree
 from asynccommit.results import AbortReport, JobReport
 from asynccommit.stages.cleanup import begun_attempts
 from asynccommit.stages.failing import commit_failures
-from asynccommit.stages.load import Loaded
+from asynccommit.stages.load import Loaded, warn_of_no_file
 from asynccommit.stages.load_tasks import load_tasks
 from asynccommit.stages.publish import publish
 from asynccommit.stages.record import refuse_other_attempts
@@ -151,6 +151,8 @@ class FileV2Committer(FileV1Committer):
         for task in tasks or ():
             loaded.tasks[task.task_id] = task.attempt_id
             loaded.digests[task.task_id] = task.digest
+        if tasks is not None:
+            warn_of_no_file(run, len(tasks), loaded.files + sum(task.files for task in tasks))
 
 
 def _counted(report: JobReport, tasks: Sequence[TaskCommit]) -> JobReport:

@@ -146,6 +146,7 @@ async def load_manifests(
             await _refuse_staged(run)
             run.total = len(found)
             await for_each(found.values(), _Load(run, loaded).trust, workers=_window(run))
+            warn_of_no_file(run, len(loaded.tasks), loaded.files)
             return
         messages = by_task(run.layout, tasks)
         named = {run.layout.manifest(task_id) for task_id in messages}
@@ -157,6 +158,17 @@ async def load_manifests(
             run.warn(f"ignored {run.layout.url(path)}: no task commit message names it")
         load = _Load(run, loaded, found)
         await for_each(messages.values(), load.verify, workers=_window(run))
+        warn_of_no_file(run, len(loaded.tasks), loaded.files)
+
+
+def warn_of_no_file(run: Run, tasks: int, files: int) -> None:
+    """Warn of a job whose tasks have committed, and none of them a file."""
+    if tasks and not files:
+        run.warn(
+            f"{tasks} {'task has' if tasks == 1 else 'tasks have'} committed and left no file; if "
+            "they wrote some, these are not below Task.directory, which is a URL where tasks have "
+            "no local files: use Task.open or Task.put"
+        )
 
 
 async def _refuse_staged(run: Run) -> None:

@@ -14,7 +14,7 @@ from asynccommit.file_job import job_of_task
 from asynccommit.job import TEMPORARY, TaskCommit
 from asynccommit.parallel import for_each, is_there, list_all
 from asynccommit.stages.fingerprints import fingerprint
-from asynccommit.stages.load import Loaded, by_task
+from asynccommit.stages.load import Loaded, by_task, warn_of_no_file
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import Found, refuse_reserved, scan_task_attempt
 from asynccommit.stages.shared import identity_of
@@ -39,7 +39,8 @@ async def load_tasks(
         tasks: the commit messages of the tasks; ``None`` if nobody has them, and then every
             committed task of this job counts.
         strict: refuse a job with committed tasks that no message is of.
-        expected: without messages, a job is refused that has no committed task where others have.
+        expected: that is all that the tasks have written: a job without files is warned of, and
+            without messages one is refused that has no committed task where others have.
 
     Raises ``ManifestError`` for what cannot be trusted, ``NotFoundError`` without the directory of
     the job attempt.
@@ -60,6 +61,8 @@ async def load_tasks(
             await _take(run, loaded, task_id, None if messages is None else messages[task_id])
 
         await for_each(sorted(wanted), take, workers=run.workers)
+        if expected:
+            warn_of_no_file(run, len(loaded.tasks), loaded.files)
 
 
 async def _committed(run: Run, *, expected: bool) -> dict[str, Info]:

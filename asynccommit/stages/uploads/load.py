@@ -21,7 +21,7 @@ from asynccommit.formats.pending_set import (
 from asynccommit.formats.upload_record import SetRow
 from asynccommit.job import TaskCommit
 from asynccommit.parallel import for_each, list_all
-from asynccommit.stages.load import digest
+from asynccommit.stages.load import digest, warn_of_no_file
 from asynccommit.stages.uploads.pending import Loaded, Pending
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.store import Info
@@ -53,12 +53,14 @@ async def load_sets(
         if tasks is None:
             run.total = len(found)
             await for_each(found.values(), load.trust, workers=_window(run))
+            warn_of_no_file(run, len(loaded.tasks), loaded.files)
             return
         messages = _by_task(run.layout, tasks)
         named = {run.layout.pending_set(task_id) for task_id in messages}
         _ignore(run, loaded, sorted(found.keys() - named), strict=strict)
         load.found = found
         await for_each(messages.values(), load.verify, workers=_window(run))
+        warn_of_no_file(run, len(loaded.tasks), loaded.files)
 
 
 def _window(run: UploadRun) -> int:
