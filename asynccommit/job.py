@@ -23,6 +23,8 @@ from asynccommit.errors import OptionError
 from asynccommit.urls import Address
 
 TEMPORARY = "_temporary"
+OLDER = "manifest_"
+"""What Hadoop before 3.4.1 puts before the job id."""
 SUCCESS = "_SUCCESS"
 RECORD = "commit-record.json"
 OUTCOME = "commit-outcome"
@@ -76,7 +78,7 @@ class Layout:
 
     def older(self) -> Self:
         """Return the layout that Hadoop before 3.4.1 has for this job."""
-        return replace(self, prefix="manifest_")
+        return replace(self, prefix=OLDER)
 
     @property
     def tag(self) -> str:

@@ -25,9 +25,9 @@ from asynccommit.errors import (
 from asynccommit.file_job import FileLayout
 from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
-from asynccommit.options import Options
+from asynccommit.options import Mode, Options
 from asynccommit.parallel import is_there, remove_tree
-from asynccommit.stages.cleanup import begun_attempts
+from asynccommit.stages.cleanup import begun_attempts, remove_if_empty
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.load import Loaded
@@ -36,6 +36,7 @@ from asynccommit.stages.record import refuse_other_attempts
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import Found, scan_task_attempt
 from asynccommit.stages.uncommittable import refuse_uncommittable
+from asynccommit.stages.whose import refuse_alias
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.stats import Count
@@ -78,6 +79,22 @@ class FileV1Committer(ManifestCommitter):
                 "FileOutputCommitter would commit by and by: use 'manifest'"
             )
         self.layout: FileLayout = _file_layout(layout)
+
+    async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
+        """See ``ManifestCommitter.setup_job``.
+
+        Raises ``CommitError`` also if another job is there whose tasks have the ids of this one's.
+        """
+        await super().setup_job(mode=mode)
+        run = self._run()
+        async with commit_failures(run):
+            try:
+                await refuse_alias(run)  # one that was set up at the same time
+            except ExistsError:
+                self.set_up = False  # an abort would delete the other's tasks
+                await remove_if_empty(run, self.layout.attempt_dir)
+                await remove_if_empty(run, self.layout.job_dir)
+                raise
 
     async def see_setup(self) -> None:
         """Look for what another's setup of the job has made, Hadoop's or ours.

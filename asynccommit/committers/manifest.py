@@ -56,8 +56,9 @@ from asynccommit.stages.run import OnProgress, Phase, Run
 from asynccommit.stages.settle import Settled, settle
 from asynccommit.stages.setup import Other, check_setup, others_to_settle, refuse_repeating
 from asynccommit.stages.standing import Standing, is_over, look
-from asynccommit.stages.state import find_layout, has_work, is_committed, is_own
+from asynccommit.stages.state import has_work, is_committed, is_own
 from asynccommit.stages.unfinished import find_statuses
+from asynccommit.stages.whose import find_layout, refuse_taken
 
 
 class ManifestCommitter(TaskSide):
@@ -94,6 +95,7 @@ class ManifestCommitter(TaskSide):
         run = self._run()
         async with commit_failures(run):
             with run.timed("job_stage_setup"):
+                await refuse_taken(run)
                 if await is_own(run, self.layout):
                     await refuse_existing(run, self.layout.attempt_dir, "job attempt")
                 self.set_up = True
@@ -345,7 +347,8 @@ class ManifestCommitter(TaskSide):
             if not await has_report(run):
                 error = CommitError(self.layout.job_id, "job_stage_abort", (), reason or "aborted")
                 report = await report_on(run, "job_stage_abort", (), error)
-        return AbortReport(self.layout.job_id, outcome.value, report=report)
+        said = tuple(run.warnings)
+        return AbortReport(self.layout.job_id, outcome.value, report=report, warnings=said)
 
     async def cleanup(self) -> str:
         """Delete this job's directory whatever its state; return what was done.

@@ -45,6 +45,7 @@ from asynccommit.report.status import how_far
 from asynccommit.report.upload_inspection import inspect_uploads
 from asynccommit.report.upload_places import upload_place_of
 from asynccommit.stages.entries import decode_entries
+from asynccommit.stages.whose import as_found
 from asynccommit.store import Kind, Store
 from asynccommit.upload_job import UploadLayout
 from asynccommit.urls import Address
@@ -78,7 +79,7 @@ async def _directory(store: Store, place: Address) -> Inspection:
     if dest is not None:
         return await _destination(store, dest, place.path)
     if layout is not None:
-        found = await look_at(store, layout)
+        found = await look_at(store, await as_found(store, layout))
         if found is None:
             raise NothingThereError(f"{place} is no directory of a job with manifests")
         return await _job(store, found)
@@ -150,7 +151,7 @@ async def _manifest(store: Store, manifest: TaskManifest, place: Address) -> Ins
     if layout is None:
         facts["where"] = "outside of its job: sources and destinations were not looked at"
     else:
-        problems = await _conflicts(store, layout, manifest)
+        problems = await _conflicts(store, await as_found(store, layout), manifest)
     renames = [rename_of(entry) for entry in manifest.files[:SHOWN]]
     return Inspection("manifest", str(place), facts, renames=renames, problems=problems)
 

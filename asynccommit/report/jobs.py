@@ -21,14 +21,12 @@ from asynccommit.parallel import list_all
 from asynccommit.report.upload_places import Seen, find_staged, find_uploads_jobs, see
 from asynccommit.stages import shared
 from asynccommit.stages.standing import is_blank, is_end
+from asynccommit.stages.whose import as_found
 from asynccommit.store import Info, Store
 from asynccommit.stores import StoreSettings, close_store, open_store
 from asynccommit.upload_job import StagingLayout, UploadLayout
 from asynccommit.urls import Address, parse_url
 from asynccommit.wrappers.base import Wrapped
-
-OLDER = "manifest_"
-"""What Hadoop before 3.4.1 puts before the job id."""
 
 _ATTEMPT = re.compile("[0-9]{2,4}", re.ASCII)
 _ENDED = re.compile(rf"[0-9]{{2,4}}\.({'|'.join(ENDED)})", re.ASCII)
@@ -224,7 +222,8 @@ async def find_rubbish(store: Store, dest: Address) -> dict[str, Layout]:
             name = child.path.rpartition("/")[2]
             if _ENDED.fullmatch(name):
                 job = info.path.rpartition("/")[2]
-                found[child.path] = named(dest, job, int(name.partition(".")[0]))
+                layout = Layout(dest, job, int(name.partition(".")[0]))
+                found[child.path] = await as_found(store, layout)
     return dict(sorted(found.items()))
 
 
@@ -264,7 +263,10 @@ async def children(store: Store, path: str) -> list[Info]:
 
 
 def layout_of(place: Address) -> Layout | None:
-    """Return the job attempt that a path lies in, ``None`` if it names no job and attempt."""
+    """Return the job attempt that a path lies in, ``None`` if it names no job and attempt.
+
+    The job is what its directory is called; see ``as_found``.
+    """
     parts = place.path.split("/")
     if TEMPORARY not in parts:
         return None
@@ -273,14 +275,7 @@ def layout_of(place: Address) -> Layout | None:
     if len(inside) < 2 or not _ATTEMPT.fullmatch(inside[1]):
         return None
     dest = place.at("/".join(parts[:start]) or "/")
-    return named(dest, inside[0], int(inside[1]))
-
-
-def named(dest: Address, name: str, attempt: int) -> Layout:
-    """Return the layout of the job whose directory has this name."""
-    if name.startswith(OLDER) and name != OLDER:
-        return Layout(dest, name.removeprefix(OLDER), attempt, OLDER)
-    return Layout(dest, name, attempt)
+    return Layout(dest, inside[0], int(inside[1]))
 
 
 async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJob | None:
@@ -332,7 +327,7 @@ async def _has_begun(store: Store, layout: Layout) -> bool:
 
 async def _attempts(store: Store, dest: Address, name: str) -> list[FoundJob]:
     jobs: list[FoundJob] = []
-    first = named(dest, name, 0)
+    first = await as_found(store, Layout(dest, name))
     for info in await children(store, first.job_dir):
         child = info.path.rpartition("/")[2]
         if info.is_dir and _ATTEMPT.fullmatch(child):

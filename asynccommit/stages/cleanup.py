@@ -37,8 +37,6 @@ from asynccommit.stages.shared import delete_own, own_tasks, remove_shared, take
 from asynccommit.stages.standing import epoch_of, look
 from asynccommit.stages.unfenced import close_record, delete_attempt
 
-_ENDED = tuple(f".{how}" for how in ENDED)
-
 
 class Outcome(Enum):
     """What cleanup did."""
@@ -92,10 +90,10 @@ async def _delete_attempts(run: Run, but: str = "") -> None:
     Raises ``PreconditionError`` if a commit of one has begun.
     """
     for info in await list_if_there(run.store, run.layout.job_dir):
-        name = info.path.rpartition("/")[2]
-        if info.path == but or not (info.is_dir and name.isascii() and name.isdigit()):
+        if info.path == but or not (info.is_dir and _is_attempt(info.path)):
             continue
-        layout = replace(run.layout, attempt=int(name), commit="")
+        number = int(info.path.rpartition("/")[2])
+        layout = replace(run.layout, attempt=number, commit="")
         other = replace(run, layout=layout, commit_id="")
         await restore_begun(other)
         if await _abort(other) is Outcome.KEPT:
@@ -187,10 +185,17 @@ async def clean_up_rolled_back(run: Run) -> Outcome:
 async def begun_attempts(run: Run, *, others: bool = False) -> list[str]:
     """Return the directories of this job's attempts whose commit has begun; all, or the others."""
     attempts = await list_if_there(run.store, run.layout.job_dir)
-    open_ = [info.path for info in attempts if info.is_dir and not info.path.endswith(_ENDED)]
+    open_ = [info.path for info in attempts if info.is_dir and _is_attempt(info.path)]
     if others:
         open_ = [path for path in open_ if path != run.layout.attempt_dir]
     return [path for path in open_ if await _has_begun(run, path)]
+
+
+def _is_attempt(path: str) -> bool:
+    """Return whether a directory in a job's has the name of an attempt that has not ended."""
+    name = path.rpartition("/")[2]
+    digits = name.isascii() and name.isdigit() and len(name) <= 4
+    return digits and name == f"{int(name):02d}"
 
 
 async def _has_begun(run: Run, attempt_dir: str) -> bool:

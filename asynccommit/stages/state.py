@@ -1,4 +1,4 @@
-"""What is known of a job before anything is done: its layout, and whether it is committed."""
+"""What is known of a job before anything is done: whether it is committed, or has work."""
 
 from __future__ import annotations
 
@@ -15,18 +15,6 @@ from asynccommit.stages.shared import holds_files
 from asynccommit.stages.standing import is_end, read_if_there
 from asynccommit.stages.summary import TASKS, read_success
 from asynccommit.store import Kind
-
-
-async def find_layout(run: Run) -> None:
-    """Let ``run`` have the layout of older Hadoop, if that is the one that the job has.
-
-    Raises ``PreconditionError`` if the job's directory is a link.
-    """
-    if await is_own(run, run.layout):
-        return
-    older = run.layout.older()
-    if await is_own(run, older):
-        run.layout = older
 
 
 async def is_own(run: Run, layout: Layout) -> bool:

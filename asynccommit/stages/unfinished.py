@@ -23,9 +23,9 @@ from asynccommit.stages.guard import OtherCommit, resolve_places
 from asynccommit.stages.owner import describe, is_alive, is_expired, is_silent
 from asynccommit.stages.run import Run
 from asynccommit.stages.standing import Standing, is_over, look
+from asynccommit.stages.whose import as_found
 from asynccommit.store import Info
 
-OLDER = "manifest_"
 _DECIDED = (State.COMMITTED, State.ENDED)
 _UNREADABLE = (ManifestError, PreconditionError, RejectedError)
 """What a record is answered with that is damaged, a directory, or too large."""
@@ -39,14 +39,13 @@ async def find_jobs(run: Run, *, looking: bool = True) -> list[Layout]:
     found: list[Layout] = []
     for job in await _directories(run, run.layout.temporary):
         name = job.path.rpartition("/")[2]
-        prefix = OLDER if name.startswith(OLDER) else ""
         for attempt in await _directories(run, job.path):
             number = attempt.path.rpartition("/")[2].removesuffix(".aborted")
             if not _is_attempt(number):
                 continue
             with suppress(OptionError):  # no name of ours
-                job_id = name.removeprefix(prefix)
-                layout = Layout(run.layout.dest, job_id, int(number), prefix)
+                named = Layout(run.layout.dest, name, int(number))
+                layout = await as_found(run.store, named)
                 whole = attempt.path == layout.attempt_dir
                 if not whole and not looking:
                     whole = await restore_begun(replace(run, layout=layout))

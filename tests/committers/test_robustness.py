@@ -402,12 +402,21 @@ async def test_a_straggler_does_not_revive_an_aborted_job(tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
+def older(dest: Path, job_id: str) -> None:
+    """Let a job have the layout of Hadoop before 3.4.1."""
+    job = dest / "_temporary" / job_id
+    for path in job.glob("*/manifests/*.json"):
+        text = path.read_text().replace(f"_temporary/{job_id}/", f"_temporary/manifest_{job_id}/")
+        path.write_text(text)
+    job.rename(dest / "_temporary" / f"manifest_{job_id}")
+
+
 async def test_older_jobs_are_aborted_too(tmp_path: Path) -> None:
     """A job in the layout of older Hadoop can be planned and aborted."""
     job = committer(tmp_path / "out")
     await job.setup_job()
-    temporary = tmp_path / "out/_temporary"
-    (temporary / job.layout.job_id).rename(temporary / f"manifest_{job.layout.job_id}")
+    await run_task(job, 0, {})
+    older(tmp_path / "out", job.layout.job_id)
 
     assert (await job.plan_job()).files == 0
 

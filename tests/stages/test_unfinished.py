@@ -12,6 +12,7 @@ from asynccommit.errors import CommitError, DeniedError
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.options import Mode
 from asynccommit.results import JobStatus, State
+from asynccommit.sim.crashes import Process
 from asynccommit.stages.outcome import decide
 from asynccommit.stages.owner import take_over
 from asynccommit.stages.standing import look
@@ -84,10 +85,20 @@ async def test_hostile_names(tmp_path: Path, name: str) -> None:
 
 async def test_jobs_of_older_hadoop(site: Site) -> None:
     """A job in the layout of Hadoop before 3.4.1 is found by its id."""
-    site.place({f"{DEST}/_temporary/manifest_old/00/manifests/": ""})
+    job = await site.ready(FILES, job_id=OTHER)
+    store = site.world.store(Process("old"))
+    await store.rename(job.layout.job_dir, job.layout.older().job_dir)
     found = await find_jobs(run_of(site.job()))
 
-    assert [(job.job_id, job.prefix) for job in found] == [("old", "manifest_")]
+    assert [(job.job_id, job.prefix) for job in found] == [(OTHER, "manifest_")]
+
+
+async def test_a_directory_that_does_not_say_whose_it_is(site: Site) -> None:
+    """As long as nothing is in it, a directory is of the job that it is called after."""
+    site.place({f"{DEST}/_temporary/manifest_n7/00/manifests/": ""})
+    found = await find_jobs(run_of(site.job()))
+
+    assert [(job.job_id, job.prefix) for job in found] == [("manifest_n7", "")]
 
 
 async def test_a_job_whose_tasks_are_at_work(site: Site) -> None:

@@ -66,6 +66,8 @@ def abort(
             return
         with stoppable(job.layout, storage):
             report = submit(_abort(job, options, storage))
+        for warning in report.warnings:
+            output.warn(warning)
         _say(report, output)
 
 
