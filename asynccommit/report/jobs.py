@@ -20,6 +20,7 @@ from asynccommit.options import Options
 from asynccommit.parallel import list_all
 from asynccommit.report.upload_places import Seen, find_staged, find_uploads_jobs, see
 from asynccommit.stages import shared
+from asynccommit.stages.phantoms import is_phantom
 from asynccommit.stages.standing import is_blank, is_end
 from asynccommit.stages.whose import as_found
 from asynccommit.store import Info, Store
@@ -291,7 +292,7 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         return None if seen is None else _found(seen)
     paths = [info.path for info in await children(store, layout.attempt_dir)]
     names = {path.rpartition("/")[2] for path in paths}
-    if not names & {"manifests", "tasks", RECORD}:
+    if not names & {"manifests", "tasks", RECORD} or await is_phantom(store, layout.attempt_dir):
         return None
     manifests = await children(store, layout.manifests_dir)
     return FoundJob(
@@ -334,6 +335,8 @@ async def _attempts(store: Store, dest: Address, name: str) -> list[FoundJob]:
             job = await look_at(store, replace(first, attempt=int(child)), info.modified)
             jobs += [job] if job is not None else []
         elif name.isdigit() and (child == TEMPORARY or child.startswith("task_")):
+            if await is_phantom(store, info.path):
+                continue
             return [FoundJob(first, present=True, classic=True)]
     return jobs
 

@@ -16,6 +16,7 @@ from asynccommit.formats.magic_paths import MAGIC
 from asynccommit.formats.upload_record import MAX_RECORD_BYTES
 from asynccommit.job import OUTCOME, TEMPORARY
 from asynccommit.parallel import for_each, list_all
+from asynccommit.stages.phantoms import is_phantom
 from asynccommit.stages.uploads.others import (
     attempts_in,
     directories,
@@ -82,7 +83,7 @@ async def _of_users(
 
 
 async def see(store: Store, layout: UploadLayout) -> Seen | None:
-    """Return what is known of a job attempt; ``None`` if it has no directory.
+    """Return what is known of a job attempt; ``None`` if it has no directory, or a mere prefix.
 
     Args:
         store: where its pending sets are.
@@ -95,6 +96,8 @@ async def see(store: Store, layout: UploadLayout) -> Seen | None:
     except (NotFoundError, PreconditionError):
         return None
     names = {name_of(info) for info in infos if not info.is_dir}
+    if not names and await is_phantom(store, layout.attempt_dir):
+        return None
     record = await _record(store, layout) if _last(layout.record) in names else None
     sets = sum(layout.is_set(name) for name in names)
     closed = record is not None and is_closed(record)

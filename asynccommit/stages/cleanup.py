@@ -32,10 +32,14 @@ from asynccommit.parallel import (
     remove_tree,
     walk,
 )
+from asynccommit.stages.phantoms import first_below
 from asynccommit.stages.run import Run
 from asynccommit.stages.shared import delete_own, own_tasks, remove_shared, take_own
 from asynccommit.stages.standing import epoch_of, look
 from asynccommit.stages.unfenced import close_record, delete_attempt
+from asynccommit.store import Store
+
+_SHOWN = 5
 
 
 class Outcome(Enum):
@@ -46,6 +50,7 @@ class Outcome(Enum):
     NOTHING = "nothing to clean up"
     PARALLEL_DELETE = "task attempt directories deleted in parallel, then the job directory"
     DELETED = "job directory deleted"
+    LEFT = "deleted, but for what has come since"
 
 
 async def clean_up(run: Run) -> Outcome:
@@ -116,7 +121,22 @@ async def clean_up_aborted(run: Run) -> Outcome:
     if outcome is not Outcome.KEPT and not nothing:
         await _delete_bare_job_dir(run)
         await _delete_parents(run)
+        return await see_left(run, run.store, run.layout.attempt_dir, outcome)
     return outcome
+
+
+async def see_left(run: Run, store: Store, path: str, outcome: Outcome) -> Outcome:
+    """Return what an abort did, once it was seen whether anything is at ``path`` all the same.
+
+    One page of a listing tells, and a warning names what it shows.
+    """
+    left = await first_below(store, path)
+    if not left:
+        return outcome
+    shown = ", ".join(left[:_SHOWN]) + (" and more" if left[_SHOWN:] else "")
+    again = job_command("abort", run.layout)
+    run.warn(f"left, and written since or kept by the store: {shown}. Abort the job again: {again}")
+    return Outcome.LEFT
 
 
 async def _abort(run: Run) -> Outcome:

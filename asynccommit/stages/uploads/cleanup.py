@@ -23,7 +23,7 @@ from asynccommit.parallel import (
     remove_tree,
     tree_pages,
 )
-from asynccommit.stages.cleanup import Outcome
+from asynccommit.stages.cleanup import Outcome, see_left
 from asynccommit.stages.plan import within
 from asynccommit.stages.uploads.asides import drop_copies
 from asynccommit.stages.uploads.outcome import is_held
@@ -235,7 +235,8 @@ async def clean_up_aborted(run: UploadRun) -> tuple[Outcome, Swept]:
     swept = await sweep(run, among_open=False)
     if is_kept(run):
         return Outcome.DISABLED, swept
-    return await delete_job(run), swept
+    outcome = await delete_job(run)
+    return await see_left(run, run.pending, run.layout.job_dir, outcome), swept
 
 
 async def _close(run: UploadRun) -> bool:

@@ -31,6 +31,7 @@ from asynccommit.job import TEMPORARY
 from asynccommit.parallel import for_each, is_there, list_all
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.guard import OtherCommit, resolve_places
+from asynccommit.stages.phantoms import is_phantom
 from asynccommit.stages.uploads.load import find_sets
 from asynccommit.stages.uploads.run import UploadRun, read_if_there
 from asynccommit.stages.uploads.standing import look, status_of
@@ -235,7 +236,8 @@ def _is_here(layout: UploadLayout, record: UploadRecord) -> bool:
     return there.partition("://")[2] == layout.dest.encode().partition("://")[2]
 
 
-async def _status(run: UploadRun) -> Found:
+async def _status(run: UploadRun) -> Found | None:
+    """Return how far a job attempt is; ``None`` if nothing is there."""
     named = run.layout.job_id, run.layout.attempt
     try:
         standing = await look(run)
@@ -245,6 +247,10 @@ async def _status(run: UploadRun) -> Found:
     if standing is not None:
         places = str(standing.record.options.get("places") or "")
         return Found(run.layout, await status_of(run.host, run.layout, standing), places)
-    with suppress(NotFoundError):
-        return Found(run.layout, JobStatus(*named, State.RUNNING, tasks=len(await find_sets(run))))
-    return Found(run.layout, JobStatus(*named, State.RUNNING))
+    try:
+        sets = len(await find_sets(run))
+    except NotFoundError:
+        return None  # it has just ended, or nothing but its prefix is shown
+    if not sets and await is_phantom(run.pending, run.layout.attempt_dir):
+        return None
+    return Found(run.layout, JobStatus(*named, State.RUNNING, tasks=sets))
