@@ -6,17 +6,14 @@ mount, and a bind mount of the same device is another. Elsewhere the device numb
 
 from __future__ import annotations
 
-import ctypes
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-from struct import Struct
 from typing import NamedTuple
 
-MOUNT_POINT, IMMUTABLE, APPEND_ONLY = "a mount point", "immutable", "append-only"
+from asynccommit.stores import statx
 
-_Flags = tuple[int, int, int, int]
+MOUNT_POINT, IMMUTABLE, APPEND_ONLY = "a mount point", "immutable", "append-only"
 
 
 class Place(NamedTuple):
@@ -43,14 +40,14 @@ def place_of(path: str, *, follow: bool = False) -> Place:
 
     Never raises: what is not told is not known.
     """
-    told = None if _statx is None else _statx(path, follow)
+    ask = statx.statx
+    told = None if ask is None else ask(path, statx.MOUNT, follow=follow, cached=True)
     if told is None:
         return by_descriptor(path, follow=follow)
-    mask, flags, known, mount = told
-    if mask & _MNT_ID and known & _MOUNT_ROOT:
-        return Place(mount, _fixed(flags))
+    if told.known & statx.MOUNT and told.supported & statx.MOUNT_ROOT:
+        return Place(told.mount, _fixed(told.attributes))
     there = by_descriptor(path, follow=follow)
-    return Place(there.mount, _fixed(flags) or there.fixed)
+    return Place(there.mount, _fixed(told.attributes) or there.fixed)
 
 
 def by_descriptor(path: str, *, follow: bool = False) -> Place:
@@ -98,29 +95,8 @@ def _fixed(flags: int) -> str:
     return next((text for flag, text in _REASONS if flags & flag), "")
 
 
-def _kernel_statx() -> Callable[[str, bool], _Flags | None] | None:
-    """Return a call of ``statx``, or nothing where libc lacks it. Python has it from 3.15 on."""
-    try:
-        statx = ctypes.CDLL(None, use_errno=True).statx
-    except (AttributeError, OSError, TypeError):
-        return None
-    number = ctypes.c_int
-    statx.argtypes = [number, ctypes.c_char_p, number, ctypes.c_uint, ctypes.c_char_p]
-
-    def call(path: str, follow: bool) -> _Flags | None:
-        answer = ctypes.create_string_buffer(256)
-        flags = _AS_CACHED if follow else _AS_CACHED | _NOFOLLOW
-        if "\0" in path or statx(_AT_FDCWD, os.fsencode(path), flags, _MNT_ID, answer):
-            return None
-        told: _Flags = _ANSWER.unpack_from(answer)
-        return told
-
-    return call
-
-
-_AT_FDCWD, _NOFOLLOW = -100, 0x100
-_AS_CACHED = 0x800 | 0x4000  # mount nothing for this question, and ask no server
-_MNT_ID, _MOUNT_ROOT = 0x1000, 0x2000
-_REASONS = ((_MOUNT_ROOT, MOUNT_POINT), (0x10, IMMUTABLE), (0x20, APPEND_ONLY))
-_ANSWER = Struct("=I4xQ40xQ80xQ")  # what is known, attributes, which of them are, the mount
-_statx = _kernel_statx()
+_REASONS = (
+    (statx.MOUNT_ROOT, MOUNT_POINT),
+    (statx.IMMUTABLE, IMMUTABLE),
+    (statx.APPEND_ONLY, APPEND_ONLY),
+)

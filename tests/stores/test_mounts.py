@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.stores import mounts
+from asynccommit.stores import statx
 from asynccommit.stores.mounts import MOUNT_POINT, Place, by_descriptor, filesystem, place_of
 from tests.support.namespaces import bind, in_namespace, tmpfs
 
@@ -52,7 +52,7 @@ def test_without_linux_the_device_is_the_volume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the system tells nothing of mounts, a rename stays on one device, as far as known."""
-    monkeypatch.setattr(mounts, "_statx", None)
+    monkeypatch.setattr(statx, "statx", None)
     monkeypatch.delattr(os, "O_PATH", raising=False)
     assert place_of(str(tmp_path)) == Place(0, "")
     assert place_of("/") == Place(0, "")

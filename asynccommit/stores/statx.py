@@ -1,0 +1,57 @@
+"""``statx``, which tells more of a path than ``os.lstat``. Python has it from 3.15 on."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from struct import Struct
+from typing import NamedTuple
+
+BIRTH, MOUNT = 0x800, 0x1000
+IMMUTABLE, APPEND_ONLY, MOUNT_ROOT = 0x10, 0x20, 0x2000
+
+
+class Told(NamedTuple):
+    """What Linux says of one path.
+
+    Attributes:
+        known: which of the last three are told: ``BIRTH``, ``MOUNT``.
+        attributes: ``IMMUTABLE``, ``APPEND_ONLY``, ``MOUNT_ROOT``.
+        supported: which of these the filesystem can tell.
+        born: seconds since the epoch, when the file was made.
+        nanoseconds: beyond these.
+        mount: the number of the mount.
+    """
+
+    known: int
+    attributes: int
+    supported: int
+    born: int
+    nanoseconds: int
+    mount: int
+
+
+def _kernel_statx() -> Callable[..., Told | None] | None:
+    """Return a call of ``statx``, or nothing where libc lacks it."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).statx
+    except (AttributeError, OSError, TypeError):
+        return None
+    number = ctypes.c_int
+    call.argtypes = [number, ctypes.c_char_p, number, ctypes.c_uint, ctypes.c_char_p]
+
+    def ask(path: str, wanted: int, *, follow: bool = False, cached: bool = False) -> Told | None:
+        flags = _NO_AUTOMOUNT | (0 if follow else _NO_FOLLOW) | (_AS_CACHED if cached else 0)
+        answer = ctypes.create_string_buffer(256)
+        if "\0" in path or call(_AT_FDCWD, os.fsencode(path), flags, wanted, answer):
+            return None
+        return Told._make(_ANSWER.unpack_from(answer))
+
+    return ask
+
+
+_AT_FDCWD, _NO_FOLLOW, _NO_AUTOMOUNT, _AS_CACHED = -100, 0x100, 0x800, 0x4000
+_ANSWER = Struct("=I4xQ40xQ16xqI52xQ")
+statx: Callable[..., Told | None] | None = _kernel_statx()
+"""Return what is told of a path; ``None`` if the system refuses. There may be no such call."""
