@@ -7,6 +7,7 @@ destination::
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/<task id>.pendingset
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/tasks/<task attempt id>/__base/...     markers, .pending
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/tasks/<task attempt id>/intents/N.json    ours
+    <dest>/__magic_job-<uuid>/job-<uuid>/NN/alive                                     ours
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/aside-<commit>/...                        ours
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/commit-{record,plan-...,start-...,outcome-...}.json
 
@@ -15,6 +16,7 @@ Staging: the sets are in a directory of any store, the rest too but for what is 
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/<task id>
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_temporary/<task attempt id>   not committed
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_intents/<task attempt id>-N.json
+    <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_alive
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_commit-{record,plan-...,...}.json
     <dest>/_temporary/job-<uuid>/aside-<commit>/...
 """
@@ -33,6 +35,7 @@ from asynccommit.urls import Address
 
 INTENTS = "intents"
 START, DONE = "commit-start", "commit-done"
+LIVING = "alive"
 
 
 class Left(Enum):
@@ -86,6 +89,11 @@ class UploadLayout(Layout, ABC):
     def done(self) -> str:
         """There if all of a commit is done, and its files are kept."""
         return self._of_commit(DONE)
+
+    @property
+    def living(self) -> str:
+        """There from the job's setup to its end; nobody but a setup makes it."""
+        return f"{self.attempt_dir}/{LIVING}"
 
     def _of_commit(self, name: str) -> str:
         name = f"{name}-{self.tag}".removesuffix("-")
@@ -232,6 +240,11 @@ class StagingLayout(UploadLayout):
     def record(self) -> str:
         """There from the moment before the first upload is completed."""
         return f"{self.attempt_dir}/_{RECORD}"
+
+    @property
+    def living(self) -> str:
+        """There from the job's setup to its end; nobody but a setup makes it."""
+        return f"{self.attempt_dir}/_{LIVING}"
 
     @property
     def outcome(self) -> str:

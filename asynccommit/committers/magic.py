@@ -79,7 +79,8 @@ class MagicCommitter(UploadCommitter):
         path = self.layout.task_base(attempt_id)
         async with commit_failures(run):
             with run.timed("task_stage_setup"):
-                await self.store.head(self.layout.sets_dir)  # of a job that has not ended
+                if not await files.see_job():
+                    await self.store.head(self.layout.sets_dir)  # of a job that has not ended
                 await refuse_existing(run, self.layout.task_attempt_dir(attempt_id), "task attempt")
                 if not self.options.uploads.in_memory:
                     await self.store.mkdir(path)

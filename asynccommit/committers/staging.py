@@ -30,6 +30,7 @@ from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task import local
 from asynccommit.stages.uploads_task.conflicts import refuse_conflicts
 from asynccommit.stages.uploads_task.give_up import give_up, uploads_of
+from asynccommit.stages.uploads_task.living import Living
 from asynccommit.stages.uploads_task.send import Sending, send, to_send
 from asynccommit.stages.uploads_task.sets import save_set
 from asynccommit.stages.uploads_task.undo import LAST_WORDS, abort_after
@@ -106,9 +107,11 @@ class DirectoryCommitter(UploadCommitter):
                     with run.timed("task_stage_scan_directory"):
                         found = await self._find(attempt_id)
                     files = to_send(run, found)
-                    await run.pending.head(self.layout.sets_dir)  # of a job that has not ended
+                    living = Living(run, attempt_id)
+                    if not await living.look():
+                        await run.pending.head(self.layout.sets_dir)  # of a job that has not ended
                     await self._check(run, files)
-                    commits = await send(run, attempt_id, files)
+                    commits = await send(run, attempt_id, files, living)
                     return await self._save(run, task_id, attempt_id, commits)
                 finally:
                     await self._clear(attempt_id)

@@ -33,7 +33,7 @@ from asynccommit.stages.reports import has_report, report_on
 from asynccommit.stages.run import Phase
 from asynccommit.stages.setup import check_setup
 from asynccommit.stages.uploads.asides import copy_aside, drop_copies, keep_copies
-from asynccommit.stages.uploads.cleanup import clean_up, clean_up_aborted, delete_job, is_kept
+from asynccommit.stages.uploads.cleanup import clean_up, clean_up_aborted, is_kept
 from asynccommit.stages.uploads.complete import complete_uploads
 from asynccommit.stages.uploads.finish import finish_commit
 from asynccommit.stages.uploads.open import fingerprints_of_open
@@ -52,7 +52,6 @@ from asynccommit.stages.uploads.standing import (
     status_of,
 )
 from asynccommit.stages.uploads.start import refuse_ended, start
-from asynccommit.stages.uploads.sweep import sweep
 from asynccommit.stages.uploads.validate import gather, validate_uploads
 from asynccommit.store import Store
 
@@ -167,10 +166,7 @@ async def undo(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> tuple[
     if plan.asides and (undone.left or await is_there(run.store, run.layout.kept)):
         await keep_copies(run)
         run.warn(f"copies of what was overwritten stay in {run.layout.aside_dir}")
-    swept = await sweep(run, among_open=True)
-    if not is_kept(run):
-        with run.timed("job_stage_cleanup"):
-            await delete_job(run)
+    _, swept = await clean_up(run)
     if record.made_destination:
         await remove_if_empty(run, run.layout.dest.path)
     return undone, swept.uploads

@@ -115,8 +115,9 @@ class UploadCommitter:
         refuse_unfit(store, self.pending)
 
     async def see_setup(self) -> None:
-        """Look for what another's setup of the job has made. Raises ``NotFoundError``."""
+        """See that another has set the job up, and add what tasks look for, or ``NotFoundError``."""
         await self.pending.head(self.layout.job_dir)
+        await self.pending.put(self.layout.living, b"")
 
     async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
         """Refuse now what could not be committed later; nothing of this job is made.
@@ -150,6 +151,7 @@ class UploadCommitter:
                 self.set_up = True
                 self._made_destination = await is_missing(run, self.layout.dest.path)
                 await self.pending.mkdir(self.layout.sets_dir)
+                await self.pending.put(self.layout.living, b"")
 
     async def commit_job(
         self,
@@ -369,7 +371,7 @@ class UploadCommitter:
         async with commit_failures(run):
             if await look(run) is None:
                 return (await clean_up_aborted(run))[0].value
-            return (await clean_up(run)).value
+            return (await clean_up(run))[0].value
 
     async def _settle_other(self, run: UploadRun, other: Other) -> None:
         """Finish or undo the commit of another job under the same destination."""

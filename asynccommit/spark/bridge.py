@@ -120,7 +120,9 @@ def abort(request: Mapping[str, Any]) -> None:
 
 async def _abort(request: Mapping[str, Any]) -> None:
     async with _committer(request) as committer:
-        await committer.abort_job("aborted by Spark")
+        report = await committer.abort_job("aborted by Spark")
+    for warning in report.warnings:
+        log.warning("job %s: %s", report.job_id, warning)
 
 
 def _committer(request: Mapping[str, Any]) -> AbstractAsyncContextManager[Committer]:

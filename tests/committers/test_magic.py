@@ -94,9 +94,10 @@ async def test_marker_comes_before_the_pending_file() -> None:
     await job.work(ATTEMPT).put("a", b"data")
 
     order = [op.name for op in seen.seen]
-    assert order == ["create_upload", "put", "put_part", "put_marker", "put"]
-    assert "/intents/" in seen.seen[1].path
-    assert seen.seen[4].path.endswith("/__base/a.pending")
+    assert order == ["head", "create_upload", "put", "head", "put_part", "put_marker", "put"]
+    assert [op.path for op in seen.seen if op.name == "head"] == [f"/{ATTEMPTS}/alive"] * 2
+    assert "/intents/" in seen.seen[2].path
+    assert seen.seen[6].path.endswith("/__base/a.pending")
 
 
 async def test_intent_is_there_before_the_first_part() -> None:

@@ -489,7 +489,8 @@ async def test_modes_without_a_probe(tmp_path: Path, conflict: Conflict | None) 
     await job.commit_task(TASK, ATTEMPT)
 
     looked = [op.path for op in seen.seen if op.name in ("list", "list_tree", "head")]
-    assert looked == [f"/{SETS}", f"/{SETS}/_intents/{ATTEMPT}-0.json"]
+    own = [f"/{SETS}/_alive", f"/{SETS}/_alive", f"/{SETS}/_intents/{ATTEMPT}-0.json"]
+    assert looked == own
 
 
 async def test_mode_of_the_job_beats_the_options(tmp_path: Path) -> None:

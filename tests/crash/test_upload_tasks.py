@@ -16,6 +16,7 @@ from asynccommit.sim.loop import run_virtual
 from asynccommit.sim.s3.client import SimS3Store
 from asynccommit.sim.s3.crashes import MortalS3Store
 from asynccommit.sim.s3.model import Bucket
+from asynccommit.store import Store
 from asynccommit.upload_options import UploadOptions
 from asynccommit.urls import Address
 from asynccommit.wrappers.base import Wrapped
@@ -27,7 +28,7 @@ FEWEST = 8
 """Writes of a task at least: fewer would show that it does not die where it should."""
 
 
-def committer(name: str, store: SimS3Store, local: str) -> Committer:
+def committer(name: str, store: Store, local: str) -> Committer:
     """Return a committer of the job, as one process has it."""
     uploads = UploadOptions(
         part_size=SMALLEST, in_flight=2, unique_names=False, buffer_directory=local

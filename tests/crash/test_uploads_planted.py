@@ -12,14 +12,14 @@ from asynccommit.formats.commit_owner import Outcome
 from asynccommit.options import Mode
 from asynccommit.sim.crashes import When
 from asynccommit.sim.loop import run_virtual
-from asynccommit.stages.uploads import asides, cleanup, finish, outcome, record, rollback
+from asynccommit.stages.uploads import asides, finish, outcome, record, rollback
 from asynccommit.stages.uploads.complete import complete_uploads
 from asynccommit.stages.uploads.open import open_uploads
 from asynccommit.stages.uploads.pending import Pending
 from asynccommit.stages.uploads.plan import Old, UploadPlan
 from asynccommit.stages.uploads.remove import remove_old
 from asynccommit.stages.uploads.run import UploadRun
-from asynccommit.stages.uploads.sweep import Swept
+from asynccommit.stages.uploads.sweep import Sweeper
 from tests.crash.test_uploads_points import TAKEN, points
 from tests.crash.test_uploads_races import asleep
 from tests.support.upload_jobs import Scenario
@@ -91,13 +91,14 @@ def undecided(patch: pytest.MonkeyPatch) -> None:
 def sweep_all(patch: pytest.MonkeyPatch) -> None:
     """Abort every upload below the destination, as Hadoop does."""
 
-    async def everything(run: UploadRun, *, among_open: bool) -> Swept:
+    async def everything(sweeper: Sweeper, infos: object) -> bool:
+        run = sweeper._run
         async for page in open_uploads(run):
             for upload in page:
                 await run.store.abort_upload(upload.path, upload.upload_id)
-        return Swept()
+        return False
 
-    patch.setattr(cleanup, "sweep", everything)
+    patch.setattr(Sweeper, "take", everything)
 
 
 def same_marker(patch: pytest.MonkeyPatch) -> None:

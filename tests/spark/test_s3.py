@@ -34,6 +34,9 @@ WHOLE = list(range(20))
 PARTS = ["a b", "50%", "x+y", "k=v", "é日本"]
 SCRIPT = """
 import json
+import time
+
+from pyspark.sql.functions import udf
 
 given = json.loads((scratch / "given.json").read_text())
 made = builder(scratch).config("spark.jars", ",".join(given["jars"]))
@@ -43,6 +46,17 @@ spark = configure(made).getOrCreate()
 parts = ", ".join(f"'{part}'" for part in given["parts"])
 named = f"element_at(array({parts}), cast(id % {len(given['parts'])} as int) + 1)"
 frame = spark.range(20).selectExpr("id", "id % 3 as p", "cast(id as string) as s").repartition(2)
+
+
+def slowly(number):
+    time.sleep(0.3 if number % 2 else 0.1)
+    return number
+
+
+# One task fails while the other, which nobody waits for, is about to write its files.
+slow = udf(slowly, "long")
+lagging = spark.range(20).repartitionByRange(2, "id").select(slow("id").alias("id"))
+lagging = lagging.selectExpr("id", "id % 3 as p", "cast(assert_true(id != 2, 'boom') as string) s")
 bad = frame.selectExpr("id", "p", "cast(assert_true(id < 15, 'boom') as string) as s")
 
 
@@ -81,6 +95,8 @@ for committer, folder in given["committers"].items():
     write("dynamic", one, mode="overwrite", partitionOverwriteMode="dynamic")
     read("dynamic")
     write("failed", bad)
+    if not committer:
+        write("lagging", lagging)
     write("empty", frame.where("id < 0"))
     if committer == "partitioned":
         write("conflict")
@@ -100,6 +116,7 @@ try:
     told["located"] = ""
 except Exception as raised:
     told["located"] = str(raised)
+time.sleep(5)
 (scratch / "told.json").write_text(json.dumps(everything))
 spark.stop()
 """
@@ -243,6 +260,15 @@ def test_nothing_of_a_failed_job(ran: Ran) -> None:
     assert ran.visible("failed") == []
     assert ran.left("failed") == []
     assert ran.uploads() == []
+
+
+def test_task_that_nobody_waits_for(program: tuple[Mapping[str, Any], str, Any]) -> None:
+    """What a task still writes when its job has failed leaves no upload, either."""
+    told, bucket, client = program
+    [write] = told["magic"]["lagging"]
+
+    assert "boom" in write["error"]
+    assert "Uploads" not in client.list_multipart_uploads(Bucket=bucket)
 
 
 def test_empty_job(ran: Ran) -> None:

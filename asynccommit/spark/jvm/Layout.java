@@ -7,7 +7,8 @@ import org.apache.hadoop.fs.Path;
  * Every path that one attempt of a job has under its destination; the same as in job.py.
  *
  * <p>{@code alive} is a directory that only job setup makes, so its absence tells a straggling task
- * attempt that the job has ended. Creating a file makes its missing parents, but never this one.
+ * attempt that the job has ended. Creating a file makes its missing parents, but never this one. Of
+ * jobs whose tasks upload it is a file, which Python writes before any task runs.
  */
 final class Layout {
   /** As Spark's writer for Hive and Hive itself call the directories from which Hive moves on. */
@@ -44,7 +45,7 @@ final class Layout {
     this.jobDir = jobDir;
     this.attemptDir = attemptDir;
     temporary = new Path(dest, "_temporary");
-    alive = new Path(attemptDir, "alive");
+    alive = new Path(attemptDir, hidden + "alive");
     manifests = new Path(attemptDir, "manifests");
     tasks = new Path(attemptDir, "tasks");
     absolute = new Path(attemptDir, "absolute");

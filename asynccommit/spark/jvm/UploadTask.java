@@ -4,13 +4,20 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.lang.reflect.InvocationTargetException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ExecutionException;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.BBUploadHandle;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.MultipartUploader;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.JobStatus;
@@ -36,6 +43,7 @@ final class UploadTask extends TaskSide {
   final PathOutputCommitter hadoop;
   private final Path set;
   private final Disk disk;
+  private final Configuration conf;
   private final Set partitions = new LinkedHashSet();
   private Map message = null;
   private JobContext job = null;
@@ -46,6 +54,7 @@ final class UploadTask extends TaskSide {
     this.hadoop = hadoop;
     this.set = set;
     this.disk = new Disk(set.getFileSystem(conf), conf);
+    this.conf = conf;
   }
 
   /** @param dest the destination, qualified by its filesystem */
@@ -128,6 +137,7 @@ final class UploadTask extends TaskSide {
   }
 
   public void setupTask(TaskAttemptContext context) throws IOException {
+    requireLiveJob(context);
     hadoop.setupTask(context);
   }
 
@@ -145,12 +155,16 @@ final class UploadTask extends TaskSide {
     if (data == null) {
       throw new IOException(set + ", which was just written, is not there");
     }
+    List commits = (List) ((Map) new ObjectMapper().readValue(data, Map.class)).get("commits");
+    if (!disk.exists(layout.alive)) { // after the set is there, and the end of a job the other way
+      giveUp(commits, data);
+      requireLiveJob(context);
+    }
     message = new LinkedHashMap();
     message.put("taskId", taskId(context));
     message.put("attemptId", attemptId(context));
     message.put("manifest", disk.fs.makeQualified(set).toUri().toString());
     message.put("digest", ManifestFile.digest(data));
-    List commits = (List) ((Map) new ObjectMapper().readValue(data, Map.class)).get("commits");
     long bytes = 0;
     for (int i = 0; i < commits.size(); i++) {
       bytes += ((Number) ((Map) commits.get(i)).get("length")).longValue();
@@ -163,5 +177,46 @@ final class UploadTask extends TaskSide {
 
   public void abortTask(TaskAttemptContext context) throws IOException {
     hadoop.abortTask(context);
+  }
+
+  private void requireLiveJob(TaskAttemptContext context) throws IOException {
+    if (!disk.exists(layout.alive)) {
+      throw new IOException("job " + layout.jobId + " has ended before " + attemptId(context));
+    }
+  }
+
+  /**
+   * Aborts the uploads of a set that was written when the job had ended, and deletes it. One that
+   * cannot be aborted keeps the set there, which names it.
+   */
+  private void giveUp(List commits, byte[] data) throws IOException {
+    FileSystem fs = layout.dest.getFileSystem(conf);
+    MultipartUploader uploader =
+        (MultipartUploader) fs.createMultipartUploader(layout.dest).build();
+    try {
+      for (int i = 0; i < commits.size(); i++) {
+        Map commit = (Map) commits.get(i);
+        byte[] id = String.valueOf(commit.get("upload_id")).getBytes(StandardCharsets.UTF_8);
+        Path file =
+            new Path(
+                fs.getUri().getScheme(), fs.getUri().getAuthority(),
+                "/" + commit.get("destination_key"));
+        try {
+          uploader.abort(BBUploadHandle.from(ByteBuffer.wrap(id)), file).get();
+        } catch (ExecutionException e) {
+          if (!(e.getCause() instanceof FileNotFoundException)) { // it has ended already
+            throw new IOException("an upload of " + file + " is left, which " + set + " names", e);
+          }
+        } catch (InterruptedException e) {
+          Thread.currentThread().interrupt();
+          throw new IOException("uploads are left, which " + set + " names", e);
+        }
+      }
+    } finally {
+      uploader.close();
+    }
+    if (Arrays.equals(data, disk.read(set))) {
+      disk.fs.delete(set, false);
+    }
   }
 }

@@ -6,6 +6,7 @@ record: who comes late finds either that it is decided, or that no such commit i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,16 +21,17 @@ from asynccommit.parallel import (
     remove_directory,
     remove_file,
     remove_files,
-    remove_tree,
     tree_pages,
+    walk,
 )
 from asynccommit.stages.cleanup import Outcome, see_left
 from asynccommit.stages.plan import within
 from asynccommit.stages.uploads.asides import drop_copies
+from asynccommit.stages.uploads.late import wait_for_late
 from asynccommit.stages.uploads.outcome import is_held
 from asynccommit.stages.uploads.run import UploadRun, read_if_there, save
 from asynccommit.stages.uploads.standing import attempts_of, begun_attempts, is_closed
-from asynccommit.stages.uploads.sweep import Swept, sweep
+from asynccommit.stages.uploads.sweep import Sweeper, Swept, sweep
 from asynccommit.store import Info
 
 
@@ -38,34 +40,48 @@ def is_kept(run: UploadRun) -> bool:
     return run.options.cleanup_skipped or run.options.uploads.keep_magic
 
 
-async def clean_up(run: UploadRun) -> Outcome:
+async def clean_up(run: UploadRun) -> tuple[Outcome, Swept]:
     """Abort the uploads that this job's tasks have left, and delete its files.
 
     Raises ``StoreError`` if they cannot be deleted.
     """
     with run.timed("job_stage_cleanup"):
-        await sweep(run, among_open=True)
         if is_kept(run):
-            return Outcome.DISABLED
-        return await delete_job(run)
+            return Outcome.DISABLED, await _sweep_only(run, among_open=True)
+        return await _end_job(run, Sweeper(run, among_open=True, swept=Swept()))
 
 
-async def delete_job(run: UploadRun) -> Outcome:
+async def _sweep_only(run: UploadRun, *, among_open: bool) -> Swept:
+    """Abort uploads of a job whose files stay; its tasks learn all the same that it has ended."""
+    with suppress(NotFoundError):
+        await remove_file(run.pending, run.layout.living)
+    return await sweep(run, among_open=among_open)
+
+
+async def _end_job(run: UploadRun, sweeper: Sweeper) -> tuple[Outcome, Swept]:
+    try:
+        return await _delete_job(run, sweeper), sweeper.swept
+    finally:
+        sweeper.warn()
+
+
+async def _delete_job(run: UploadRun, sweeper: Sweeper) -> Outcome:
     """Delete the files of all attempts of the job, as long as it is this one that has ended.
 
     The record's place is looked at before anything is deleted: a job that took the same id
-    afterwards, or another attempt whose commit has begun, keeps all that it has.
+    afterwards, or another attempt whose commit has begun, keeps all that it has. A file that names
+    uploads is deleted as it was listed, after these have ended.
     """
     found = False
     if await is_held(run):
         await _delete_scratch(run)
     for layout in await attempts_of(run):
         if layout.attempt == run.layout.attempt:
-            found |= await _delete_attempt(run)
+            found |= await _delete_attempt(run, sweeper)
             continue
         other = replace(run, layout=layout, commit_id="")
         if await _close_one(other):
-            found |= await _delete_attempt(other)
+            found |= await _delete_attempt(other, sweeper.of(other))
     await _remove_empty(run)
     await _remove_temporary(run)
     return Outcome.DELETED if found else Outcome.NOTHING
@@ -87,17 +103,19 @@ async def _remove_temporary(run: UploadRun) -> None:
         run.warn(f"an empty {run.layout.temporary} is left: {error}")
 
 
-async def _delete_attempt(run: UploadRun) -> bool:
+async def _delete_attempt(run: UploadRun, sweeper: Sweeper) -> bool:
     """Delete the files of an attempt: the record after all others, and the outcome after it."""
     found, held = False, await is_held(run)
     below = within(run.layout.aside_dir, [run.layout.attempt_dir])
     if run.commit_id and not (held and below):
         await drop_copies(run)
     if held:
-        # A task that committed meanwhile has looked for its intents, which the first round
-        # deletes, after it wrote its set: the second finds what it did not take back.
-        found = await _delete_most(run)
-        found |= await _delete_most(run)
+        # A task looks for the sign of a living job, and for its intents, after it wrote down what
+        # it has begun. The first round deletes them: the second finds what it did not take back.
+        found = await _delete_most(run, sweeper)
+        found |= await _delete_most(run, sweeper)
+        if not run.commit_id:
+            found |= await wait_for_late(run, sweeper, lambda: _delete_most(run, sweeper))
         found |= await _remove_record(run)
     if run.commit_id:
         await _delete_own(run)
@@ -110,7 +128,7 @@ async def _delete_own(run: UploadRun) -> None:
     if last and run.pending.traits.bulk_delete:
         await remove_files(run.pending, last)
     elif last:
-        await for_each(last, lambda info: _remove(run, info), workers=run.workers)
+        await for_each(last, lambda info: _remove_unchanged(run, info), workers=run.workers)
 
 
 def _is_own(run: UploadRun, info: Info) -> bool:
@@ -153,29 +171,21 @@ async def _remove_record(run: UploadRun) -> bool:
     return True
 
 
-async def _delete_most(run: UploadRun) -> bool:
+async def _delete_most(run: UploadRun, sweeper: Sweeper) -> bool:
     """Delete the files of an attempt but for those that say how its commit stands.
 
     The object that stands for the directory goes, too: once the record is gone, there is none. The
     record is looked at after what is deleted was listed.
     """
-    store, directory = run.pending, run.layout.attempt_dir
-    if store.traits.bulk_delete:
-        return await _delete_pages(run)
-    children = [i for i in await list_if_there(store, directory) if not _stays(run, i)]
-    if children and await is_held(run):
-        await for_each(children, lambda info: _remove(run, info), workers=run.workers)
-    return bool(children)
-
-
-async def _delete_pages(run: UploadRun) -> bool:
+    if not run.pending.traits.bulk_delete:
+        return await _delete_walked(run, sweeper)
     store, layout = run.pending, run.layout
     found, directories = False, list[Info]()
     async for page in tree_pages(store, layout.attempts_dir):
         inside = [i for i in page if within(i.path, [layout.attempt_dir]) and not _stays(run, i)]
         directories += [info for info in inside if info.is_dir and info.etag is None]
         files = [info for info in inside if not info.is_dir or info.etag is not None]
-        if files and not await is_held(run):
+        if files and not await _may_delete(run, sweeper, files):
             return found
         most = store.traits.bulk_delete
         batches = [files[at : at + most] for at in range(0, len(files), most)]
@@ -186,9 +196,35 @@ async def _delete_pages(run: UploadRun) -> bool:
     return found
 
 
-async def _remove(run: UploadRun, info: Info) -> None:
+async def _may_delete(run: UploadRun, sweeper: Sweeper, files: Sequence[Info]) -> bool:
+    """Abort what files name that were listed; return whether they are still this job's."""
+    if not await is_held(run):
+        return False
+    return not await sweeper.take(files) or await is_held(run)
+
+
+async def _delete_walked(run: UploadRun, sweeper: Sweeper) -> bool:
+    """See ``_delete_most``: where nothing is deleted by etag, and directories are of themselves."""
+    store = run.pending
+    try:
+        inside = [i async for i in walk(store, run.layout.attempt_dir) if not _stays(run, i)]
+    except NotFoundError:
+        return False
+    files = [info for info in inside if not info.is_dir]
+    if not inside or not await _may_delete(run, sweeper, files):
+        return bool(inside)
+    await for_each(files, lambda info: _remove_unchanged(run, info), workers=run.workers)
+    for info in sorted((i for i in inside if i.is_dir), key=lambda i: i.path, reverse=True):
+        with suppress(NotFoundError, ExistsError):  # something has come to it
+            await store.delete(info.path)
+    return True
+
+
+async def _remove_unchanged(run: UploadRun, info: Info) -> None:
+    """Delete a file that is as it was listed."""
     with suppress(NotFoundError):
-        await (remove_tree if info.is_dir else remove_file)(run.pending, info.path)
+        if (await run.pending.head(info.path)).etag == info.etag:
+            await run.pending.delete(info.path)
 
 
 async def _remove_empty(run: UploadRun) -> None:
@@ -224,18 +260,13 @@ async def clean_up_aborted(run: UploadRun) -> tuple[Outcome, Swept]:
 
     Raises ``StoreError`` if that cannot be done.
     """
-    swept = Swept()
-    attempts = await attempts_of(run)
-    if not attempts:
-        return Outcome.NOTHING, swept
-    if await begun_attempts(run):
-        return Outcome.KEPT, swept
-    if not await _close(run):
-        return Outcome.KEPT, swept
-    swept = await sweep(run, among_open=False)
+    if not await attempts_of(run):
+        return Outcome.NOTHING, Swept()
+    if await begun_attempts(run) or not await _close(run):
+        return Outcome.KEPT, Swept()
     if is_kept(run):
-        return Outcome.DISABLED, swept
-    outcome = await delete_job(run)
+        return Outcome.DISABLED, await _sweep_only(run, among_open=False)
+    outcome, swept = await _end_job(run, Sweeper(run, among_open=False, swept=Swept()))
     return await see_left(run, run.pending, run.layout.job_dir, outcome), swept
 
 

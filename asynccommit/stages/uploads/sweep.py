@@ -52,43 +52,95 @@ class Swept:
 
     Attributes:
         uploads: how many uploads it aborted.
+        names: which they are, up to a bound.
         unreadable: files that tell nothing of the uploads that they should name.
     """
 
     uploads: int = 0
+    names: set[Name] = field(default_factory=set)
     unreadable: list[ManifestError] = field(default_factory=list)
 
 
-async def sweep(run: UploadRun, *, among_open: bool) -> Swept:
-    """Abort the uploads that files of this job name, all its attempts.
+class Sweeper:
+    """Aborts the uploads that files of this job name, before anybody deletes those files.
 
     Args:
         run: the commit or abort under way.
-        among_open: list the open uploads first, and read nothing if there are none.
+        among_open: list the open uploads before, and read nothing if there are none.
+        swept: takes what is done.
+
+    Attributes:
+        since: when the job was set up, by the clock that dates its uploads; 0.0 if unknown.
     """
-    swept = Swept()
-    if not run.options.uploads.abort_pending:
-        return swept
-    still_open = await _open(run) if among_open else None
-    if still_open is not None and not still_open:
-        return swept
-    room = Room(_ROOM)
-    with run.timed("op_abort_uploads"):
 
-        async def read(info: Info) -> None:
-            async with room.of(info.size):
-                names = await _names_in(run, info, swept)
-            chosen = [name for name in names if still_open is None or name in still_open]
-            if chosen and await is_held(run):  # else the files are another's, who took its id
-                aborted = [await _abort(run, name) for name in chosen]
-                swept.uploads += sum(aborted)
-            run.step()
+    def __init__(self, run: UploadRun, *, among_open: bool, swept: Swept) -> None:
+        self.swept = swept
+        self.since = 0.0
+        self._run = run
+        self._among_open = among_open
+        self._room = Room(_ROOM)
 
-        window = min(run.workers, run.options.window)
-        await for_each(_left(run), read, workers=window)
-    for problem in swept.unreadable:
-        run.warn(f"uploads may be left that it names: {problem}")
-    return swept
+    def of(self, run: UploadRun) -> Sweeper:
+        """Return one for another attempt of the job, which adds to the same."""
+        return Sweeper(run, among_open=self._among_open, swept=self.swept)
+
+    async def take(self, infos: Iterable[Info]) -> bool:
+        """Abort what files name, as they were listed; return whether any was read.
+
+        A file is written after the uploads that it names were begun. So if none is open after the
+        listing, nothing that is listed names one that is.
+        """
+        run, naming = self._run, list[Info]()
+        for info in infos:
+            if info.path == run.layout.living and run.pending is run.store:
+                self.since = info.modified
+            if not info.is_dir and run.layout.left_at(info.path) is not None:
+                naming.append(info)
+        if not naming or not run.options.uploads.abort_pending:
+            return False
+        still_open = await _open(run) if self._among_open else None
+        if still_open is not None and not still_open:
+            return False
+        with run.timed("op_abort_uploads"):
+            window = min(run.workers, run.options.window)
+            await for_each(naming, lambda info: self._read(info, still_open), workers=window)
+        return True
+
+    async def _read(self, info: Info, still_open: set[Name] | None) -> None:
+        run, swept = self._run, self.swept
+        async with self._room.of(info.size):
+            names = await _names_in(run, info, swept)
+        chosen = [name for name in names if still_open is None or name in still_open]
+        if chosen and await is_held(run):  # else the files are another's, who took its id
+            aborted = [name for name in chosen if await abort_one(run, name)]
+            swept.uploads += len(aborted)
+            if len(swept.names) < _MANY:
+                swept.names.update(aborted)
+        run.step()
+
+    def warn(self) -> None:
+        """Warn of the files that could not be read."""
+        for problem in self.swept.unreadable:
+            self._run.warn(f"uploads may be left that it names: {problem}")
+
+
+async def sweep(run: UploadRun, *, among_open: bool) -> Swept:
+    """Abort the uploads that files of this job name, all its attempts; delete nothing.
+
+    Args:
+        run: the commit or abort under way.
+        among_open: list the open uploads before, and read nothing if there are none.
+    """
+    sweeper = Sweeper(run, among_open=among_open, swept=Swept())
+    if not run.options.uploads.abort_pending or (among_open and await _open(run) == set()):
+        return sweeper.swept
+    try:
+        async for page in _tree(run):
+            await sweeper.take(page)
+    except NotFoundError:
+        pass
+    sweeper.warn()
+    return sweeper.swept
 
 
 async def _open(run: UploadRun) -> set[Name] | None:
@@ -104,25 +156,15 @@ async def _open(run: UploadRun) -> set[Name] | None:
     return found
 
 
-async def _left(run: UploadRun) -> AsyncIterator[Info]:
-    """Yield the files of the job that name uploads."""
-    try:
-        async for page in _tree(run):
-            for info in page:
-                if not info.is_dir and run.layout.left_at(info.path):
-                    yield info
-    except NotFoundError:
-        return
-
-
 async def _tree(run: UploadRun) -> AsyncIterator[Iterable[Info]]:
     path = run.layout.job_dir
     if run.pending.traits.bulk_delete:
         async for page in tree_pages(run.pending, path):
             yield page
         return
-    async for info in walk(run.pending, path):
-        yield [info]
+    found = [info async for info in walk(run.pending, path)]
+    if found:
+        yield found
 
 
 async def _names_in(run: UploadRun, info: Info, swept: Swept) -> list[Name]:
@@ -167,9 +209,10 @@ def _intended(run: UploadRun, intent: UploadIntent, url: str) -> Iterator[Name]:
             raise ManifestError(url, f"{error.path} {error.detail}") from None
 
 
-async def _abort(run: UploadRun, name: Name) -> int:
+async def abort_one(run: UploadRun, name: Name) -> bool:
+    """Abort an upload; return whether it was open."""
     try:
         await run.store.abort_upload(*name)
     except NotFoundError:
-        return 0
-    return 1
+        return False
+    return True

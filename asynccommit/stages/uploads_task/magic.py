@@ -22,8 +22,9 @@ from asynccommit.formats.pending import (
 from asynccommit.parallel import for_each, is_there, remove_file, tree_pages
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task.intents import Failure, Intents
+from asynccommit.stages.uploads_task.living import Living
 from asynccommit.stages.uploads_task.pending import check_place, pending_commit
-from asynccommit.stages.uploads_task.undo import LAST_WORDS, abort_after
+from asynccommit.stages.uploads_task.undo import LAST_WORDS
 from asynccommit.store import Info, Kind
 from asynccommit.upload_writer import Slots, UploadWriter, abort_upload
 
@@ -48,6 +49,7 @@ class MagicFiles:
         self._base = base
         self._slots = slots
         self._intents = Intents(run, attempt_id)
+        self._living = Living(run, attempt_id)
         self._open: dict[str, UploadWriter | None] = {}
         self._closed: dict[str, str] = {}
         self._ended = False
@@ -56,6 +58,10 @@ class MagicFiles:
     def open_files(self) -> list[str]:
         """The names of files that are being written."""
         return [name for name, file in self._open.items() if file is None or file.is_open]
+
+    async def see_job(self) -> bool:
+        """Return whether there is a sign that the job has not ended. Raises ``NotFoundError``."""
+        return await self._living.look()
 
     async def open(self, name: str) -> UploadWriter:
         """Begin to write a file; one of this name that was closed before is replaced.
@@ -86,11 +92,13 @@ class MagicFiles:
         return file
 
     async def _begin(self, path: str, token: str) -> str:
+        await self._living.look()
         upload_id = await self._run.store.create_upload(path, token=token)
         try:
             await self._intents.record((path, upload_id))
+            await self._living.require()
         except BaseException as error:
-            await abort_after(self._run, error, [(path, upload_id)])
+            await self._living.give_up(error, [(path, upload_id)])
             raise
         return upload_id
 

@@ -18,9 +18,9 @@ from asynccommit.parallel import for_each
 from asynccommit.parts import Part
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task.intents import Intents
+from asynccommit.stages.uploads_task.living import Living
 from asynccommit.stages.uploads_task.local import LocalFile, read_part
 from asynccommit.stages.uploads_task.pending import pending_commit
-from asynccommit.stages.uploads_task.undo import abort_after
 from asynccommit.upload_writer import part_size_for, ranges
 
 
@@ -71,19 +71,33 @@ def to_send(run: UploadRun, files: Sequence[LocalFile]) -> list[Sending]:
     return list(chosen.values())
 
 
-async def send(run: UploadRun, attempt_id: str, files: Sequence[Sending]) -> list[PendingCommit]:
-    """Upload files; of those that were begun none is left if one fails. Raises ``StoreError``."""
+async def send(
+    run: UploadRun, attempt_id: str, files: Sequence[Sending], living: Living | None = None
+) -> list[PendingCommit]:
+    """Upload files; of those that were begun none is left if one fails.
+
+    Args:
+        run: the task's.
+        attempt_id: the attempt.
+        files: what to upload.
+        living: what has looked for the job's sign, if it was looked for before.
+
+    Raises ``StoreError``, ``NotFoundError`` if the job has ended.
+    """
+    living = living or Living(run, attempt_id)
     try:
+        await living.look()
         await for_each(files, partial(_begin, run), workers=run.workers)
         begun = [(each.path, each.upload_id) for each in files]
         if begun:
             await Intents(run, attempt_id).record(*begun)
+            await living.require()
         await for_each(
             _parts(files), partial(_send_part, run), workers=run.options.uploads.in_flight
         )
     except BaseException as error:
         uploads = [(each.path, each.upload_id) for each in files if each.upload_id]
-        await abort_after(run, error, uploads)
+        await living.give_up(error, uploads)
         raise
     return [_commit(run, attempt_id, each) for each in files]
 

@@ -35,8 +35,11 @@ async def abort_all(run: UploadRun, uploads: Iterable[tuple[str, str]]) -> list[
 
 async def abort_after(
     run: UploadRun, error: BaseException, uploads: Iterable[tuple[str, str]]
-) -> None:
-    """Abort uploads because of ``error``, also when cancelled; what fails is a note on it."""
+) -> bool:
+    """Abort uploads because of ``error``, also when cancelled; what fails is a note on it.
+
+    Returns whether all have ended.
+    """
     uploads = list(uploads)
     with anyio.move_on_after(LAST_WORDS, shield=True):
         failed = await abort_all(run, uploads)
@@ -45,3 +48,5 @@ async def abort_after(
         if failed:
             text = f"and {len(failed)} uploads could not be aborted, the first: {failed[0]}"
             error.add_note(text)
+        return not failed
+    return False

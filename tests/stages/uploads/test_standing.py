@@ -122,8 +122,9 @@ async def test_two_attempts_of_a_job() -> None:
     ids = [drivers[1].layout.ids(task) for task in range(2)]
     await drivers[1].setup_task(ids[0][1])  # before the other attempt is committed
     await drivers[0].commit_job([await _task(drivers[0], 0)])
-    await drivers[1].work(ids[0][1]).put("late-0", b"rows")
-    late = [await drivers[1].commit_task(*ids[0]), await _task(drivers[1], 1)]
+    elsewhere = open_committer(bucket, "magic", attempt=1)  # it has seen no sign of a living job
+    await elsewhere.work(ids[0][1]).put("late-0", b"rows")
+    late = [await elsewhere.commit_task(*ids[0]), await _task(elsewhere, 1)]
     before = keys(bucket)
     with pytest.raises(PreflightError, match="committed with other task attempts"):
         await drivers[1].commit_job(late)
