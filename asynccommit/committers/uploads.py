@@ -115,7 +115,7 @@ class UploadCommitter:
         refuse_unfit(store, self.pending)
 
     async def see_setup(self) -> None:
-        """See that another has set the job up, and add what tasks look for, or ``NotFoundError``."""
+        """See what another's setup has made, and add the sign. Raises ``NotFoundError``."""
         await self.pending.head(self.layout.job_dir)
         await self.pending.put(self.layout.living, b"")
 

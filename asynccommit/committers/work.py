@@ -11,6 +11,7 @@ from asynccommit.errors import ExistsError, NotFoundError, OptionError, Unsuppor
 from asynccommit.job import SUCCESS, TEMPORARY
 from asynccommit.names import is_unlisted
 from asynccommit.parallel import remove_file
+from asynccommit.stages.listed import is_odd, refuse_changed
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.writers import Chunk, LocalWriter, WholeWriter, Writer, make_parents
@@ -84,6 +85,8 @@ class StoreWork:
         else:
             await self._store.mkdir(path.rpartition("/")[0])
         await put_whole(self._store, path, bytes(data))
+        if is_odd(name):  # its manifest would name what the store has made of it
+            await refuse_changed(self._store, [path])
 
     async def open(self, name: str) -> Writer:
         """Begin to write a file; where there are no local files it is kept in memory."""

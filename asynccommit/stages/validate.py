@@ -5,6 +5,7 @@ from __future__ import annotations
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.parallel import for_each
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.listed import CHANGED, is_odd, unlisted
 from asynccommit.stages.plan import Plan
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import begun_at
@@ -64,20 +65,30 @@ async def _validate_sample(run: Run, plan: Plan, size: int) -> None:
     with run.timed("job_stage_optional_validate_output", len(chosen)):
         await for_each(chosen, ask, workers=run.workers)
         _raise(problems[:NAMED], more=len(problems[NAMED:]))
+        await _refuse_unlisted(run, [entry.dest for entry in chosen if is_odd(entry.dest)])
 
 
 async def _report(run: Run, plan: Plan, lost: set[int]) -> None:
     """Ask for each suspect by name, and raise if any is not as it should be."""
     problems: list[StoreError] = []
-    more = 0
+    more, suspects = 0, list[str]()
     async for entry in plan.loaded.spill.each():
         if fingerprint(plan.loaded.expected(entry)) not in lost:
             continue
+        suspects.append(entry.dest)
         if len(problems) >= NAMED:
             more += 1
         elif problem := await difference(run, entry):
             problems.append(problem)
     _raise(problems, more)
+    await _refuse_unlisted(run, suspects)
+
+
+async def _refuse_unlisted(run: Run, paths: list[str]) -> None:
+    """Raise ``PreconditionError`` for files of which the server has made other names."""
+    changed = await unlisted(run.store, paths)
+    named: list[StoreError] = [PreconditionError("validate", path, CHANGED) for path in changed]
+    _raise(named[:NAMED], more=len(named[NAMED:]))
 
 
 def _raise(problems: list[StoreError], more: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
 from asynccommit.parallel import for_each, pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
+from asynccommit.stages.listed import CHANGED, is_odd, unlisted
 from asynccommit.stages.sources import NAMED
 from asynccommit.stages.spill import Entry, Spill
 from asynccommit.stages.uploads.plan import UploadPlan
@@ -28,9 +29,11 @@ async def validate_uploads(run: UploadRun, plan: UploadPlan) -> None:
     total = len(plan.loaded.parents) if sample is None else min(sample, plan.made.count)
     with run.timed("job_stage_optional_validate_output", total):
         if sample is not None:
-            await _ask(run, await _choose(run, plan.made, sample))
+            chosen = await _choose(run, plan.made, sample)
+            await _ask(run, chosen, [entry.dest for entry in chosen if is_odd(entry.dest)])
         else:
-            await _ask(run, await _suspects(run, plan))
+            suspects = await _suspects(run, plan)
+            await _ask(run, suspects, [entry.dest for entry in suspects])
 
 
 async def _suspects(run: UploadRun, plan: UploadPlan) -> list[Entry]:
@@ -82,8 +85,8 @@ async def _choose(run: UploadRun, made: Spill, size: int) -> list[Entry]:
     return chosen
 
 
-async def _ask(run: UploadRun, entries: list[Entry]) -> None:
-    """Ask for files by name, and raise if one is not as it should be."""
+async def _ask(run: UploadRun, entries: list[Entry], listed: list[str]) -> None:
+    """Ask for files by name, and raise if one is not as it should be, or not ``listed``."""
     problems: list[StoreError] = []
 
     async def ask(entry: Entry) -> None:
@@ -92,6 +95,8 @@ async def _ask(run: UploadRun, entries: list[Entry]) -> None:
         run.step()
 
     await for_each(entries, ask, workers=run.workers)
+    if not problems and (changed := (await unlisted(run.store, listed))[:NAMED]):
+        problems = [PreconditionError("validate", path, CHANGED) for path in changed]
     if problems:
         problems.sort(key=lambda problem: problem.path)
         first = problems[0]
