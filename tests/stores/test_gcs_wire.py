@@ -203,6 +203,16 @@ def test_an_object_says_until_when_it_is_held(said: dict[str, Any], held: float)
         assert name in list_query("/t", 10, None, tree=True, hierarchical=False)
 
 
+def test_an_empty_object_may_leave_its_size_out() -> None:
+    """A server that says nothing of the size says by the checksum that there is no byte."""
+    said = {name: value for name, value in ITEM.items() if name != "size"}
+    empty = info_of("/t/f", json.dumps({**said, "crc32c": "AAAAAA=="}).encode())
+
+    assert (empty.kind, empty.size) == (Kind.FILE, 0)
+    with pytest.raises(ValueError, match="no object's"):
+        info_of("/t/f", json.dumps(said).encode())
+
+
 def test_an_object_without_checksum_has_its_generation_for_an_etag() -> None:
     """As one that is encrypted with a key of the caller's."""
     bare = {key: value for key, value in ITEM.items() if key != "crc32c"}
