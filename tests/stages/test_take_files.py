@@ -16,7 +16,7 @@ from asynccommit.sim.invariants import restored
 from tests.support.commits import DEST, JOB, At, Dies, Site, open_site
 
 FILES = {"a": "one", "day=1/b": "two"}
-_TRIES = 20
+_TRIES, _FILES = 10, 300
 
 
 @pytest.fixture
@@ -34,6 +34,19 @@ async def cut(site: Site, job_id: str = JOB) -> None:
         await site.job(Dies("put", "00/commit-outcome"), job_id=job_id).commit_job()
 
 
+def make_numbered(path: Path, directory: Path, text: str, number: int) -> bool:
+    """Make files in a directory until one has an inode number, and move that to ``path``."""
+    made = [directory / f"try{index}" for index in range(_FILES)]
+    for other in made:
+        other.write_text(text)
+        if other.stat().st_ino == number:
+            other.rename(path)
+            break
+    for other in made:
+        other.unlink(missing_ok=True)
+    return path.exists()
+
+
 async def cut_and_replace(site: Site, text: str) -> str:
     """Leave a commit behind one of whose files is a stranger's now, with the same inode number.
 
@@ -44,11 +57,11 @@ async def cut_and_replace(site: Site, text: str) -> str:
         await cut(site, f"job{index}")
         number = path.stat().st_ino
         path.unlink()
-        path.write_text(text)
-        if path.stat().st_ino == number:
+        job = site.job(job_id=f"job{index}")
+        directory = Path(job.layout.task_attempt_dir(job.layout.ids(0)[1]))  # whose inodes it has
+        if make_numbered(path, directory, text, number):
             return f"job{index}"
-        path.unlink()
-        await site.job(job_id=f"job{index}").rollback_job()
+        await job.rollback_job()
     pytest.skip("this filesystem does not use the number of a deleted file again at once")
 
 
