@@ -176,6 +176,55 @@ def restored(
     return _compare(_without(before, apart), _without(there, apart))
 
 
+def refused(before: Tree, tree: Tree, dest: str, apart: Collection[str] = ()) -> list[str]:
+    """A commit that was refused has changed nothing: the same paths, kinds, contents and etags.
+
+    Args:
+        before: what was there when it was asked for.
+        tree: what is there when it has been refused.
+        dest: the destination, whose ``_temporary`` holds the work of jobs and does not count.
+        apart: further directories that do not, as that of reports.
+    """
+    out = (f"{dest}/_temporary", *apart)
+    return _compare(_without(before, out), _without(tree, out))
+
+
+def rolled_back(
+    before: Tree,
+    tree: Tree,
+    left: Collection[str] = (),
+    foreign: Collection[str] = (),
+    apart: Collection[str] = (),
+    *,
+    late: bool = False,
+    words: bool = False,
+) -> list[str]:
+    """A rollback has left everything as it was before the job, but for what its report names.
+
+    Args:
+        before: what was there before the job.
+        tree: what is there after the rollback.
+        left: paths that its report says are not as they were; what is below them goes with them.
+        foreign: paths that others have written or deleted meanwhile.
+        apart: directories that do not count.
+        late: allow rubbish.
+        words: and words with it.
+    """
+    excused = [*left, *foreign]
+    above = {parent for path in excused for parent in _parents(path)} - before.keys()
+    there = {path: item for path, item in tree.items() if path not in above}
+    return restored(before, there, [*excused, *apart], late=late, words=words)
+
+
+def named_in_vain(before: Tree, tree: Tree, left: Collection[str]) -> list[str]:
+    """What a rollback names as not as it was before differs from that."""
+    return [
+        f"{path} is as it was before, and was said not to be"
+        for path in left
+        if not restored(_below(before, path), _below(tree, path))
+    ]
+
+
 # --- what they are made of --------------------------------------------------------------------
 
 
@@ -265,6 +314,10 @@ def _parents(path: str) -> Iterable[str]:
 
 def _without(tree: Tree, apart: Collection[str]) -> Tree:
     return {path: item for path, item in tree.items() if not within(path, apart)}
+
+
+def _below(tree: Tree, path: str) -> Tree:
+    return {other: item for other, item in tree.items() if within(other, (path,))}
 
 
 def _content(tree: Tree) -> dict[str, Item]:

@@ -40,6 +40,7 @@ class Loaded:
         directories: every directory that must exist, and their parents.
         parents: the directories that files go to.
         sources: the directories that files come from.
+        origins: fingerprints of the sources.
         dests: fingerprints of the destinations.
         outcome: fingerprints of (destination, size) or (destination, size, what lasts of the etag).
         tasks: committed task id -> task attempt id.
@@ -57,6 +58,7 @@ class Loaded:
         directory = options.spill_directory
         self.spill = Spill(directory)
         self.old = Spill(directory)
+        self.origins = Fingerprints(directory)
         self.dests = Fingerprints(directory)
         self.outcome = Fingerprints(directory)
         self.directories: set[str] = set()
@@ -98,6 +100,7 @@ class Loaded:
         lasting = [*map(self._lasting, etags)]
         self._tagged += len(etags) - lasting.count(None)
         self.longest = max([self.longest, *map(len, sources), *map(len, dests)])
+        self.origins.add(sources)
         self.dests.add(dests)
         self.outcome.add(map(_identity, dests, sizes, lasting))
         self.parents.update({dest.rpartition("/")[0] for dest in dests})
@@ -111,6 +114,7 @@ class Loaded:
     def __exit__(self, *_: object) -> None:
         self.spill.close()
         self.old.close()
+        self.origins.close()
         self.dests.close()
         self.outcome.close()
 

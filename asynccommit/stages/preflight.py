@@ -1,8 +1,8 @@
 """Job commit, second step: refuse now what would fail, or do harm, half-way through.
 
 Nothing under the destination has changed when this ends. What is checked, in this order: no two
-tasks want one destination; no file stands where a directory is needed, and no symbolic link;
-nothing is at a file's destination; the sources are there, where looking is cheap.
+tasks want one destination, and no file has two; no file stands where a directory is needed, and no
+symbolic link; nothing is at a file's destination; the sources are there, where looking is cheap.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from asynccommit.errors import (
 )
 from asynccommit.names import checksum_of, file_of
 from asynccommit.options import Mode
-from asynccommit.parallel import for_each, pages, whole_pages
+from asynccommit.parallel import for_each, whole_pages
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded
@@ -29,6 +29,7 @@ from asynccommit.stages.plan import Aside, Plan, ancestors, within
 from asynccommit.stages.run import Run
 from asynccommit.stages.sources import NAMED, check_sources, named
 from asynccommit.stages.spill import Entry
+from asynccommit.stages.unfit_sources import refuse_repeated, refuse_unfit_sources
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 
@@ -76,6 +77,7 @@ async def preflight(
     plan = Plan(loaded)
     with run.timed("op_prepare_dir_ancestors"):
         await _refuse_duplicates(run, loaded)
+        await refuse_repeated(loaded)
         await refuse_mode(run, mode, overwrite)
         plan.targets = find_targets(run, loaded, overwrite, mode)
         await look_before_listing(run, plan, looking=looking)
@@ -89,7 +91,7 @@ async def preflight(
         plan.missing = _missing(run, plan, survey)
         plan.make = plan.to_make(run.store.traits)
         if run.store.traits.links:
-            await _refuse_links(run, loaded, survey.volume)
+            await refuse_unfit_sources(run, loaded, survey.volume, adopt=adopt)
         await refuse_unmovable(run, plan)
         # What is moved aside is not to be missed for files that are not there.
         replaces = bool(plan.replaced) and not run.store.traits.fences
@@ -284,37 +286,6 @@ async def _was_moved(run: Run, entry: Entry) -> bool:
 def _remedy(paths: Sequence[str]) -> str:
     others = f" (as at {named(paths[1:])})" if paths[1:] else ""
     return f"{others}: move it, or set mapreduce.manifest.committer.delete.target.files"
-
-
-async def _refuse_links(run: Run, loaded: Loaded, volume: int) -> None:
-    """Refuse a source that is a link, or is behind one, and one that nobody may take out.
-
-    A task commit of ours, which its message vouches for, has refused links among the files. Where
-    there are no messages, the directories are read to the last.
-    """
-    top = run.layout.sources_dir
-    needed = ancestors(top, loaded.sources)
-    odd: set[str] = set()
-
-    async def look(path: str) -> None:
-        try:
-            async for page in pages(run.store, path):
-                odd.update([info.path for info in page if info.kind is Kind.OTHER])
-                for info in page:
-                    if info.is_dir and info.path in needed:
-                        refuse_unfit(info, volume, top)
-        except NotFoundError:
-            return  # the rename, or the check of the sources, names what is missing
-
-    above = {path.rpartition("/")[0] for path in needed} & (needed | {top})
-    unread = set() if loaded.vouched else loaded.sources
-    await for_each(sorted(above | unread), look, workers=run.workers)
-    if not odd:
-        return
-    links = odd & needed
-    links.update([entry.source async for entry in loaded.spill.each() if entry.source in odd])
-    if links:
-        raise PreconditionError("rename", min(links), "a link: files behind it are not ours")
 
 
 async def _with_dest(loaded: Loaded, prints: set[int]) -> AsyncIterator[Entry]:

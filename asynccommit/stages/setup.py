@@ -127,7 +127,7 @@ async def check_setup(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
     try:
         await refuse_mode(run, mode, overwrite)
     except (ExistsError, PreconditionError) as error:
-        text = f"{error}. Nothing was written"
+        text = f"{error}. {_unwritten(run)}"
         raise PreflightError(run.layout.job_id, "job_stage_setup", (error,), text) from error
     key = run.options.job_key
     if key is None:
@@ -136,7 +136,7 @@ async def check_setup(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
         text = (
             f"asynccommit.job.key is {key!r}, but mapreduce.fileoutputcommitter.marksuccessfuljobs "
             "is false, and a second run knows by the marker that the first is done: set only one. "
-            "Nothing was written"
+            f"{_unwritten(run)}"
         )
         raise PreflightError(run.layout.job_id, "job_stage_setup", (), text)
     try:
@@ -146,7 +146,14 @@ async def check_setup(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
     if marker is not None and marker.success and key in keys_of(marker):
         when = datetime.fromtimestamp(marker.timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
         text = (
-            f"what {key!r} stands for was done before (marker of job {marker.job_id}, {when}): "
-            "nothing was written. Give another asynccommit.job.key to do it again"
+            f"what {key!r} stands for was done before (marker of job {marker.job_id}, {when}). "
+            f"{_unwritten(run)}. Give another asynccommit.job.key to do it again"
         )
         raise CommittedError(run.layout.job_id, "job_stage_setup", (), text)
+
+
+def _unwritten(run: Run) -> str:
+    """Return that nothing was written, and what was done about other jobs before."""
+    if run.warnings:
+        return f"Nothing of this job was written; {'; '.join(run.warnings)}"
+    return "Nothing was written"

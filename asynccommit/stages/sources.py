@@ -34,7 +34,7 @@ async def check_sources(run: Run, loaded: Loaded) -> None:
     tree = run.store.traits.bulk_delete > 0
     places = _attempts(run, loaded.sources) if tree else loaded.sources
     with Fingerprints(directory) as found, Fingerprints(directory) as wanted:
-        await _add_sources(loaded, wanted, told)
+        await add_sources(loaded, wanted, told)
         await for_each(
             sorted(places),
             lambda path: gather(run, path, found, whole=whole, tree=tree, held=held),
@@ -42,7 +42,7 @@ async def check_sources(run: Run, loaded: Loaded) -> None:
         )
         lost = wanted.missing(found)
     if lost:
-        await _name_lost(loaded, lost, told)
+        await name_lost(loaded, lost, told)
     if held:
         kept = {info.path: info for info in held}
         async for entry in loaded.spill.each():
@@ -55,12 +55,14 @@ def _attempts(run: Run, sources: Iterable[str]) -> set[str]:
     return {"/".join(path.split("/")[:depth]) for path in sources}
 
 
-async def _add_sources(loaded: Loaded, wanted: Fingerprints, told: _Told) -> None:
+async def add_sources(loaded: Loaded, wanted: Fingerprints, told: _Told) -> None:
+    """Add what must be found at the sources to ``wanted``, as ``told`` says it."""
     async for entries in in_batches(loaded.spill.entries(), _BATCH):
         wanted.add([told(entry._replace(dest=entry.source)) for entry in entries])
 
 
-async def _name_lost(loaded: Loaded, lost: set[int], told: _Told) -> None:
+async def name_lost(loaded: Loaded, lost: set[int], told: _Told) -> None:
+    """Raise ``NotFoundError`` that names the sources which were not found as they should be."""
     problems = [
         entry.source
         async for entry in loaded.spill.each()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from asynccommit.errors import CommitError, ExistsError, NotFoundError, ValidationError
 from asynccommit.formats.manifest import decode_manifest
 from asynccommit.formats.success import COMMITTER, decode_success
-from asynccommit.stages.load import Loaded, load_manifests
+from asynccommit.stages.load import Loaded, digest, load_manifests
 from asynccommit.stages.plan import Plan
 from asynccommit.stages.validate import validate_output
 from tests.support.faults import Faults
@@ -130,8 +131,9 @@ async def test_0450_a_vanished_file_means_no_marker(tmp_path: Path) -> None:
     commit = await run_task(job, 0, NARROW)
     manifest = Path(job.layout.manifest(ids(0)[0]))
     manifest.write_bytes(manifest.read_bytes().replace(b'"z": 1', b'"z": 7'))
+    vouched = replace(commit, digest=digest(manifest.read_bytes()))  # then no source is looked at
     with pytest.raises(ValidationError, match="has 1 bytes, its manifest says 7"):
-        await job.commit_job(None)
+        await job.commit_job([vouched])
 
     assert commit.files == 3
     assert not (dest / "_SUCCESS").exists()

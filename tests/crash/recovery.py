@@ -19,7 +19,9 @@ from asynccommit.sim.invariants import (
     complete,
     exclusive,
     is_temporary,
+    named_in_vain,
     no_leftovers,
+    refused,
     restored,
     same,
     untouched,
@@ -227,6 +229,7 @@ class Hand:
         if back and self._is_unknown(tree):
             return self.job.committed(self.world.tree())
         problems = self._ended(back, begun, decided)
+        problems += self._told(report) if back else []
         return problems or await self._again(name, back)
 
     def _is_unknown(self, tree: Tree) -> bool:
@@ -243,6 +246,16 @@ class Hand:
         if decided == "rollback" and not back:
             return ["it was decided to roll back, and committed"]
         return self.job.undone(tree, made=not begun) if back else self.job.committed(tree)
+
+    def _told(self, report: Any) -> list[str]:
+        """Check what a rollback says that it has left; nobody else was here."""
+        left = [self._bare(path) for path in report.left]
+        problems = named_in_vain(self.job.before, self.world.tree(), left)
+        return problems or [f"{path} was left" for path in left]
+
+    def _bare(self, path: str) -> str:
+        """Return the path of the scenario for one on the store."""
+        return path.removeprefix(self.world.address("/").path.rstrip("/"))
 
     def _refused(self, before: Tree, decided: str) -> list[str]:
         """Check a rollback that was refused because the job is committed."""
@@ -268,7 +281,9 @@ class Hand:
         after = self.world.tree()
         if begun:
             return [f"{name} failed: {type(error).__name__}: {error}"]
-        problems = same(before, after, self.job.apart)
+        problems = refused(before, after, DEST, self.job.apart) + same(
+            before, after, self.job.apart
+        )
         if problems or not self.job.committed(after):
             return problems
         if f"{ATTEMPT_DIR}/manifests" in after or has_tasks(after):

@@ -18,8 +18,11 @@ from asynccommit.sim.invariants import (
     continuity,
     exclusive,
     marked,
+    named_in_vain,
     no_leftovers,
+    refused,
     restored,
+    rolled_back,
     same,
     success_of,
     tree_of,
@@ -300,3 +303,30 @@ def test_tree_of() -> None:
     }
     assert found["/t"] == Item()
     assert found["/t/a"] == Item(b"t/a", account.head("data", "t/a").etag)
+
+
+def test_refused() -> None:
+    """A refused commit may only have written where jobs work."""
+    work = {f"{JOB_DIR}/00/plan": Item(b"p")}
+    assert refused(tree(), tree() | work, DEST) == []
+    assert refused(tree(), tree(**{"new": Item(b"n")}), DEST) != []
+    assert refused(tree(), tree(**{"old": None}), DEST) != []
+    assert refused(tree(), tree(**{"old": Item(b"old", "9")}), DEST) != []
+
+
+def test_rolled_back() -> None:
+    """What a rollback leaves is named, or another's."""
+    stays = {f"{DEST}/day=2": Item(), f"{DEST}/day=2/b": Item(b"b", "9")}
+    assert rolled_back(tree(), tree()) == []
+    assert len(rolled_back(tree(), tree() | stays)) == 2
+    assert rolled_back(tree(), tree() | stays, left=[f"{DEST}/day=2/b"]) == []
+    assert rolled_back(tree(), tree() | stays, foreign=[f"{DEST}/day=2/b"]) == []
+    assert rolled_back(tree(), tree(**{"old": None})) != []
+    assert rolled_back(tree(), tree(**{"old": None}), foreign=[f"{DEST}/old"]) == []
+
+
+def test_named_in_vain() -> None:
+    """A rollback names nothing that is as it was."""
+    assert named_in_vain(tree(), tree(), [f"{DEST}/old"]) != []
+    assert named_in_vain(tree(), tree(**{"old": Item(b"new", "9")}), [f"{DEST}/old"]) == []
+    assert named_in_vain(tree(), tree(**{"old": None}), [f"{DEST}/old"]) == []

@@ -44,6 +44,19 @@ async def run_all(site: Site, **options: Any) -> None:
 # --- others' commits --------------------------------------------------------------------------
 
 
+async def test_a_refusal_tells_what_was_done_before(site: Site) -> None:
+    """A job that is refused once another's commit was undone does not say that nothing happened."""
+    site.place({"/table/old": "o"})
+    await cut_short(site)
+    job = site.job(on_unfinished=OnUnfinished.ROLLBACK)
+    with pytest.raises(PreflightError) as refused:
+        await job.setup_job(mode=Mode.FAIL)
+
+    assert "Nothing was written" not in str(refused.value)
+    assert f"job {OTHER}, which had been cut short, was settled first" in str(refused.value)
+    assert site.files() == {"old": "o"}
+
+
 async def test_an_unfinished_commit_is_refused(site: Site) -> None:
     """By default nothing is written where a commit was cut short; remedies are named."""
     await cut_short(site)
