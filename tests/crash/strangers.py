@@ -175,7 +175,8 @@ def _is_replaceable(story: Story, path: str) -> bool:
     scenario = story.scenario
     if scenario.mode is Mode.REPLACE_TABLE:
         return True
-    if scenario.options.get("delete_target_files") and path in story.files:
+    in_the_way = any(within(new, (path,)) for new in story.files)
+    if scenario.options.get("delete_target_files") and in_the_way:
         return True
     places = {name.rpartition("/")[0] for name in story.files}
     return scenario.mode is Mode.REPLACE_PARTITIONS and within(path, places)
