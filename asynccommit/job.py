@@ -153,6 +153,11 @@ class Layout:
         return f"{self.attempt_dir}/manifests"
 
     @property
+    def made_destination(self) -> str:
+        """There if Spark's setup of the job made the destination, so that an abort removes it."""
+        return f"{self.attempt_dir}/alive/made-destination"
+
+    @property
     def record(self) -> str:
         """There from the moment before the first change under the destination."""
         return f"{self.attempt_dir}/{RECORD}"

@@ -116,11 +116,14 @@ async def clean_up_aborted(run: Run) -> Outcome:
         return Outcome.KEPT
     if run.options.cleanup_skipped:
         return Outcome.DISABLED
+    made = await is_there(run.store, run.layout.made_destination)
     outcome = await _abort(run)
     nothing = run.store.traits.bulk_delete and outcome is Outcome.NOTHING
     if outcome is not Outcome.KEPT and not nothing:
         await _delete_bare_job_dir(run)
         await _delete_parents(run)
+        if made:
+            await remove_if_empty(run, run.layout.dest.path)
         return await see_left(run, run.store, run.layout.attempt_dir, outcome)
     return outcome
 

@@ -133,6 +133,17 @@ def test_python_dies_before_the_record(tmp_path: Path) -> None:
     assert other.exists()
 
 
+def test_abort_removes_the_table_of_a_killed_first_job(tmp_path: Path) -> None:
+    """What both processes left is no table once it is aborted: Spark's default mode writes it."""
+    table = tmp_path / "t"
+    run(tmp_path, 'at("job_stage_load_manifests", die)\nwrite("errorifexists")\n', DIE="99 java")
+    assert table.exists()
+    done = type_in(f"asynccommit abort '{table}'")
+
+    assert done.returncode == 0, done.stderr
+    assert not table.exists()
+
+
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_python_dies_and_the_jvm_has_it_rolled_back(tmp_path: Path, mode: str) -> None:
     """By option the JVM starts another Python, which puts the table back as it was."""

@@ -103,6 +103,19 @@ def test_aborts_what_had_not_begun(table: Path) -> None:
     assert files(table) == ["p=1/old.txt"]
 
 
+@pytest.mark.parametrize("made", [True, False])
+def test_removes_a_destination_that_the_job_has_made(tmp_path: Path, made: bool) -> None:
+    """An empty table that the job's setup has made goes with it; a user's own directory stays."""
+    job = tmp_path / "new" / "_temporary" / "job-1" / "00"
+    (job / "alive" / "made-destination" if made else job / "alive").mkdir(parents=True)
+    done, outcome = undo(request(tmp_path / "new", what="abort"))
+
+    assert done.returncode == 0, done.stderr
+    assert outcome == "its commit had not begun, and it was aborted"
+    assert (tmp_path / "new").exists() is not made
+    assert not (tmp_path / "new" / "_temporary").exists()
+
+
 def test_says_why_it_did_nothing(table: Path) -> None:
     """A failure is one line and an exit code, and no credential is repeated."""
     storage = {"account_key": "c2VjcmV0"}

@@ -8,7 +8,8 @@ import org.apache.hadoop.fs.Path;
  *
  * <p>{@code alive} is a directory that only job setup makes, so its absence tells a straggling task
  * attempt that the job has ended. Creating a file makes its missing parents, but never this one. Of
- * jobs whose tasks upload it is a file, which Python writes before any task runs.
+ * jobs whose tasks upload it is a file, which Python writes before any task runs. If the job has made
+ * its destination, {@code madeDest} in it tells whoever aborts the job.
  */
 final class Layout {
   /** As Spark's writer for Hive and Hive itself call the directories from which Hive moves on. */
@@ -22,6 +23,7 @@ final class Layout {
   final Path jobDir;
   final Path attemptDir;
   final Path alive;
+  final Path madeDest;
   final Path manifests;
   final Path tasks;
   final Path absolute;
@@ -46,6 +48,7 @@ final class Layout {
     this.attemptDir = attemptDir;
     temporary = new Path(dest, "_temporary");
     alive = new Path(attemptDir, hidden + "alive");
+    madeDest = new Path(alive, "made-destination");
     manifests = new Path(attemptDir, "manifests");
     tasks = new Path(attemptDir, "tasks");
     absolute = new Path(attemptDir, "absolute");

@@ -24,7 +24,12 @@ final class ManifestJob extends JobSide {
     conf.setBoolean(Keys.MADE_DESTINATION, madeDest);
     try {
       disk.mkdirs(layout.manifests);
-      disk.mkdirs(layout.alive);
+      if (!madeDest || disk.objects) { // where a parent is not there of itself
+        disk.mkdirs(layout.alive);
+      }
+      if (madeDest) {
+        disk.mkdirs(layout.madeDest);
+      }
       disk.settle(layout.attemptDir, madeDest ? layout.dest.getParent() : layout.dest);
       Driver.ask(request("check", overwrite, dynamic, conf));
     } catch (Driver.NoAnswer e) {
