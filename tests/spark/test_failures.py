@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from blockbuster import BlockBuster
 from pyspark.errors import PySparkException
-from pyspark.sql.functions import udf
+from pyspark.sql.functions import lit, udf
 
 from asynccommit.spark import bridge, last_report
 from asynccommit.spark.bridge import BRIDGE
@@ -51,6 +52,33 @@ def test_job_that_fails_for_good_leaves_nothing(frame: Any, table: Path, partiti
     writer = failing(frame, 99).write
     with pytest.raises(TASK_FAILURES, match="boom"):
         (writer.partitionBy("p") if partitioned else writer).parquet(str(table))
+
+    assert wait_until(lambda: not table.exists(), 20), sorted(table.rglob("*"))
+
+
+@pytest.mark.parametrize("name", ["_SUCCESS", "_temporary/x"])
+def test_task_that_leaves_a_name_of_the_protocol(frame: Any, table: Path, name: str) -> None:
+    """It fails as a task, and names the file; the job commit is not even tried."""
+    place = str(table)
+
+    def leave(value: int) -> int:
+        for task in Path(place).glob("_temporary/*/00/tasks/*"):
+            with suppress(FileNotFoundError):  # of another attempt, which has failed meanwhile
+                (task / name).parent.mkdir(exist_ok=True)
+                (task / name).write_text("x")
+        return value
+
+    with pytest.raises(TASK_FAILURES, match=f"{name.partition('/')[0]}.*belongs to the commit"):
+        frame.withColumn("id", udf(leave, "long", useArrow=False)("id")).write.parquet(place)
+
+    assert wait_until(lambda: not table.exists(), 20), sorted(table.rglob("*"))
+
+
+def test_partition_that_hadoop_does_not_list(frame: Any, table: Path) -> None:
+    """A partition whose directory looks like a checksum fails its task: it would be lost."""
+    odd = frame.withColumn(".k", lit("1.crc"))
+    with pytest.raises(TASK_FAILURES, match=r"\.k=1\.crc.*would not be committed"):
+        odd.write.partitionBy(".k").parquet(str(table))
 
     assert wait_until(lambda: not table.exists(), 20), sorted(table.rglob("*"))
 

@@ -1,6 +1,7 @@
 package org.asynccommit.spark;
 
 import java.util.regex.Pattern;
+import java.io.IOException;
 import org.apache.hadoop.fs.Path;
 
 /**
@@ -73,6 +74,29 @@ final class Layout {
       }
     }
     return false;
+  }
+
+  /** Refuses a path that no job commit could publish: the task that wrote it fails. */
+  void refuseReserved(Path path) throws IOException {
+    String name = path.toUri().getPath().substring(dest.toUri().getPath().length());
+    String[] parts = name.startsWith("/") ? name.substring(1).split("/") : name.split("/");
+    if ("_SUCCESS".equals(parts[0]) || "_temporary".equals(parts[0])) {
+      throw new IOException(
+          "asynccommit: the task left " + path + ", which belongs to the commit protocol: give it"
+              + " another name, or delete it");
+    }
+  }
+
+  /** Refuses a name that listings of Hadoop's local filesystem leave out, in any part of it. */
+  static void refuseUnlisted(String name) {
+    String[] parts = name.split("/");
+    for (int i = 0; i < parts.length; i++) {
+      if (parts[i].startsWith(".") && parts[i].endsWith(".crc")) {
+        throw new IllegalArgumentException(
+            "asynccommit: " + name + " would not be committed, for Hadoop takes " + parts[i]
+                + " for a checksum and does not list it: choose another name");
+      }
+    }
   }
 
   Path taskAttempt(String attemptId) {

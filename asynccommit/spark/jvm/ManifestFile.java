@@ -54,7 +54,7 @@ final class ManifestFile {
     }
   }
 
-  private void addObjects(List found, Path source) {
+  private void addObjects(List found, Path source) throws IOException {
     Set known = new HashSet();
     for (int i = 0; i < found.size(); i++) {
       GcsFiles file = (GcsFiles) found.get(i);
@@ -98,7 +98,8 @@ final class ManifestFile {
     }
   }
 
-  private void add(Path source, Path dest, long size, String etag) {
+  private void add(Path source, Path dest, long size, String etag) throws IOException {
+    layout.refuseReserved(dest);
     Map entry = new LinkedHashMap();
     entry.put("s", text(source));
     entry.put("d", text(dest));
@@ -110,7 +111,8 @@ final class ManifestFile {
     bytes += size;
   }
 
-  private void addDirectory(Path dest, FileStatus there, int level) {
+  private void addDirectory(Path dest, FileStatus there, int level) throws IOException {
+    layout.refuseReserved(dest);
     int code = there == null ? NOT_FOUND : there.isDirectory() ? IS_DIRECTORY : IS_FILE;
     Map entry = new LinkedHashMap();
     entry.put("d", text(dest));

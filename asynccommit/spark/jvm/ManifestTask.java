@@ -40,6 +40,9 @@ final class ManifestTask extends TaskSide {
   }
 
   String tempFile(TaskAttemptContext context, String directory, String name) {
+    if (disk.local) {
+      Layout.refuseUnlisted(directory == null ? name : directory + "/" + name);
+    }
     Path base = layout.taskAttempt(attemptId(context));
     if (directory == null) {
       return new Path(base, name).toString();
