@@ -163,6 +163,7 @@ class Traits:
         put_tokens: it remembers those of puts only.
         links: paths may be symbolic links, which lead elsewhere.
         probes: renames fail for reasons that listings do not show, and ``probe`` finds out.
+        pins: directories can be pinned, see ``asynccommit.pinning``.
         durable: what is acknowledged outlives a power cut; if not, ``sync`` sees to it.
         checksums: Hadoop keeps the checksum of a file beside it, and readers refuse a file that
             does not agree with it; listings leave checksums out.
@@ -198,6 +199,7 @@ class Traits:
     put_tokens: bool = False
     links: bool = False
     probes: bool = False
+    pins: bool = False
     durable: bool = True
     checksums: bool = False
     longest_path: int = 0

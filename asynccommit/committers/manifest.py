@@ -48,6 +48,7 @@ from asynccommit.stages.lease import say_stopped
 from asynccommit.stages.load import Loaded, load_manifests
 from asynccommit.stages.modes import is_replaced
 from asynccommit.stages.neighbours import look_after_record, look_before_record
+from asynccommit.stages.pinned import pinned
 from asynccommit.stages.plan import Plan
 from asynccommit.stages.preflight import preflight
 from asynccommit.stages.record import begin, refuse_other_attempts
@@ -136,7 +137,7 @@ class ManifestCommitter(TaskSide):
         """
         run = self._run(on_progress)
         try:
-            async with reporting(run):
+            async with reporting(run), pinned(run):
                 standing = await self._standing(run)
                 if standing is not None and not is_over(standing):
                     report = await self._resume(run, standing, tasks, overwrite)
@@ -252,7 +253,7 @@ class ManifestCommitter(TaskSide):
         Raises ``OwnedError`` if its owner lives, and what ``commit_job`` raises.
         """
         run = self._run(on_progress)
-        async with reporting(run):
+        async with reporting(run), pinned(run):
             standing = await self._standing(run)
             if standing is not None and not is_over(standing):
                 report = await self._resume(run, standing, force=force)
@@ -278,7 +279,7 @@ class ManifestCommitter(TaskSide):
 
     async def _roll_back(self, run: Run, *, force: bool = False) -> AbortReport:
         try:
-            async with commit_failures(run):
+            async with commit_failures(run), pinned(run):
                 standing = await self._standing(run)
                 if standing is not None:
                     with run.timed("job_stage_abort"):
@@ -297,7 +298,7 @@ class ManifestCommitter(TaskSide):
         Its files at their destinations are counted, one listing of each directory.
         """
         run = self._run()
-        async with commit_failures(run):
+        async with commit_failures(run), pinned(run):
             standing = await self._standing(run)
             return None if standing is None else await status(run, standing)
 
@@ -334,9 +335,8 @@ class ManifestCommitter(TaskSide):
         ``CommitError`` if the directory cannot be deleted.
         """
         run = self._run()
-        async with commit_failures(run):
+        async with commit_failures(run), pinned(run):
             with run.timed("job_stage_abort"):
-                await find_layout(run)
                 outcome = await clean_up_aborted(run)
                 if outcome is Outcome.KEPT:
                     kept = f"a commit has begun: {run.layout.job_dir} is kept. {finish(run)}"
@@ -357,12 +357,10 @@ class ManifestCommitter(TaskSide):
         has begun.
         """
         run = self._run()
-        async with commit_failures(run):
-            await find_layout(run)
+        async with commit_failures(run), pinned(run):
             return (await clean_up(run)).value
 
     async def _standing(self, run: Run) -> Standing | None:
-        await find_layout(run)
         try:
             standing = await look(run.store, run.layout)
             if standing is None:

@@ -63,6 +63,10 @@ async def clean(run: Run) -> bool:
     stage = run.stage
     try:
         return await clean_up(run) is not Outcome.DISABLED
+    except LeaseLostError:
+        run.stage = stage
+        run.warn(f"{run.layout.job_dir} is left to the process that has taken its clean-up over")
+        return False
     except StoreError as error:
         if ignored is False:
             raise

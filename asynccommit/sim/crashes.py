@@ -58,6 +58,20 @@ class Stop:
     after: bool = False
 
 
+class LoopClock:
+    """The time of the running loop, for threads that do its work too."""
+
+    def __init__(self) -> None:
+        self._time: Callable[[], float] | None = None
+
+    def __call__(self) -> float:
+        """Return the time now; in a thread, that of the loop which has asked last."""
+        with suppress(RuntimeError):  # there is none in a thread
+            self._time = asyncio.get_running_loop().time
+        assert self._time is not None, "no loop has asked yet"
+        return self._time()
+
+
 class Process:
     """One program that sends requests, until it dies.
 
@@ -79,6 +93,7 @@ class Process:
         self.moments: list[int] = []
         self.dead = False
         self.hooks: dict[int, Callable[[], Awaitable[object]]] = {}
+        self._time = LoopClock()
         self._wake: asyncio.Event | None = None
         self._asleep = 0.0
 
@@ -96,7 +111,7 @@ class Process:
 
         So what goes on in it here, timers of background tasks, comes to no conclusions meanwhile.
         """
-        return self._asleep if self.is_stopped else asyncio.get_running_loop().time()
+        return self._asleep if self.is_stopped else self._time()
 
     def kill(self) -> None:
         """Let it die now."""

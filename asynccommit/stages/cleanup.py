@@ -7,6 +7,7 @@ takes for a job attempt.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
@@ -22,6 +23,7 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
+from asynccommit.grant import granting, unchecked
 from asynccommit.job import ENDED, RECORD
 from asynccommit.parallel import (
     for_each,
@@ -32,10 +34,12 @@ from asynccommit.parallel import (
     remove_tree,
     walk,
 )
+from asynccommit.stages.lease import haste
 from asynccommit.stages.phantoms import first_below
 from asynccommit.stages.run import Run
 from asynccommit.stages.shared import delete_own, own_tasks, remove_shared, take_own
 from asynccommit.stages.standing import epoch_of, look
+from asynccommit.stages.state import is_set_up_again
 from asynccommit.stages.unfenced import close_record, delete_attempt
 from asynccommit.store import Store
 
@@ -77,6 +81,8 @@ async def _delete_job_dir(run: Run) -> None:
     except NotFoundError:
         return
     except ExistsError:
+        if run.store.traits.fences and await is_set_up_again(run):
+            return
         try:
             await _delete_attempts(run)
         except PreconditionError:
@@ -111,13 +117,14 @@ async def clean_up_aborted(run: Run) -> Outcome:
 
     Raises ``StoreError`` if the job attempt's directory cannot be deleted.
     """
+    check = haste(run)
     await restore_begun(run)
     if await begun_attempts(run):
         return Outcome.KEPT
     if run.options.cleanup_skipped:
         return Outcome.DISABLED
     made = await is_there(run.store, run.layout.made_destination)
-    outcome = await _abort(run)
+    outcome = await _abort(run, check)
     nothing = run.store.traits.bulk_delete and outcome is Outcome.NOTHING
     if outcome is not Outcome.KEPT and not nothing:
         await _delete_bare_job_dir(run)
@@ -142,7 +149,7 @@ async def see_left(run: Run, store: Store, path: str, outcome: Outcome) -> Outco
     return Outcome.LEFT
 
 
-async def _abort(run: Run) -> Outcome:
+async def _abort(run: Run, check: Callable[[], None] | None = None) -> Outcome:
     """Delete what a job attempt has, unless a commit of it has begun; no other attempt counts."""
     if run.store.traits.bulk_delete:
         return await _delete_unfenced(run)
@@ -153,7 +160,8 @@ async def _abort(run: Run) -> Outcome:
             return Outcome.NOTHING
         await run.store.mkdir(place)  # to be renamed: who begins to commit now learns of it
     if run.store.traits.fences:
-        place = await _set_aside(run, "aborted")
+        with granting(check=check):
+            place = await _set_aside(run, "aborted")
     if place != run.layout.attempt_dir and await _has_record(run, place):
         await _put_back(run, place)
         return Outcome.KEPT
@@ -244,7 +252,13 @@ async def _has_record(run: Run, attempt_dir: str) -> bool:
 async def _delete_ended_attempt(run: Run, how: str) -> Outcome:
     await delete_own(run)  # as long as the record is there
     if run.store.traits.fences:
-        return await _delete_attempt(run, await _set_aside(run, how))
+        lease = run.lease
+        if lease is not None:
+            await lease.end()
+        place = await _set_aside(run, how)
+        if lease is not None:
+            lease.free()  # nobody begins below the name that the directory has now
+        return await _delete_attempt(run, place)
     if not run.store.traits.bulk_delete:
         return await _delete_attempt(run, run.layout.attempt_dir)
     return Outcome.DELETED if await delete_attempt(run) else Outcome.NOTHING
@@ -261,7 +275,8 @@ async def _set_aside(run: Run, what: str) -> str:
         await run.store.delete_tree(place)
         await run.store.rename(source, place)
     if run.commit_id and not await _is_of_commit(run, place):
-        await _put_back(run, place)  # of a later job with this id
+        with unchecked():
+            await _put_back(run, place)  # of a later job with this id
         raise PreconditionError("delete_tree", source, "is of another commit by now")
     return place
 

@@ -7,12 +7,14 @@ looks for another's claim whenever it says that it lives.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 import anyio
 
+from asynccommit.commands import job_command
 from asynccommit.errors import (
     CommitError,
     ExistsError,
@@ -28,6 +30,7 @@ from asynccommit.formats.commit_owner import (
     encode_decision,
     encode_stop,
 )
+from asynccommit.grant import granting
 from asynccommit.parallel import is_there, list_if_there
 from asynccommit.stages.failing import finish, reason
 from asynccommit.stages.run import Run
@@ -65,7 +68,8 @@ class Lease:
     """Held by ``run`` from before its claim is written; ends the work if it is lost.
 
     Made before the claim, so that nobody in this process takes the owner for one that is not at
-    work; entered when the claim is there. Whoever makes one enters it or calls ``forget``.
+    work; entered when the claim is there. Whoever makes one enters it or calls ``forget``. Until
+    then every request of this task that changes something looks at it when it is sent.
 
     Args:
         run: the owner to be, which says so in ``epoch`` and ``owner_id``.
@@ -86,11 +90,16 @@ class Lease:
         self._task: asyncio.Task[object] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._beats = 0
+        self._closing = False
+        self._over = False
         _under_way.add(run.owner_id)
         run.lease = self
+        self._granting = granting(check=self.check)
+        self._granting.__enter__()
 
     def forget(self) -> None:
         """Give up a claim that was not written."""
+        self._granting.__exit__(None, None, None)
         _under_way.discard(self._run.owner_id)
         self._run.lease = None
 
@@ -113,9 +122,22 @@ class Lease:
                 self._task.uncancel()
         if self._cancelled and isinstance(error, Exception | asyncio.CancelledError):
             raise self._lost() from error
+        if isinstance(error, StoreError) and self._is_late():
+            raise self._lost() from error  # what it found is another's doing
+
+    def close(self) -> None:
+        """Let no work be cancelled from now on: only the clean-up is left.
+
+        Requests go on looking at the lease, until ``free``.
+        """
+        self._closing = True
+
+    def free(self) -> None:
+        """Let requests look at the lease no more."""
+        self._over = True
 
     async def end(self) -> None:
-        """Say no more that this owner lives, and look at its clock no more."""
+        """Say no more that this owner lives."""
         self._run.lease = None
         beating, self._beating = self._beating, None
         if beating is not None:
@@ -124,10 +146,15 @@ class Lease:
 
     def check(self) -> None:
         """Raise ``LeaseLostError`` unless the commit is still this owner's to go on with."""
+        if self._run.host.clock() <= self._until and not self._why:
+            return  # told in a fraction of a microsecond, for it is asked before every rename
+        if not self._over and self._is_late():
+            raise self._lost()
+
+    def _is_late(self) -> bool:
         if self._run.host.clock() > self._until:
             self._why = self._why or _SILENT
-        if self._why:
-            raise self._lost()
+        return bool(self._why)
 
     def _lost(self) -> LeaseLostError:
         return lease_lost(self._run, self._why)
@@ -144,9 +171,10 @@ class Lease:
                     saying = asyncio.create_task(self._say())
                 if self._run.host.clock() > self._until:
                     self._why = _SILENT
-            assert self._task is not None
-            self._cancelled = True
-            self._task.cancel()
+            if not self._closing:
+                assert self._task is not None
+                self._cancelled = True
+                self._task.cancel()
         finally:
             if saying is not None:
                 saying.cancel()
@@ -157,7 +185,7 @@ class Lease:
         run, now = self._run, self._run.host.clock()
         self._beats += 1
         beat = encode_beat(run.epoch, run.owner_id, int(run.host.now() * 1000))
-        with suppress(StoreError):
+        with suppress(StoreError, LeaseLostError):
             await run.store.put(run.layout.alive(run.epoch, self._beats), beat, overwrite=False)
             if await _is_taken(run):
                 self._why = _TAKEN
@@ -165,6 +193,25 @@ class Lease:
                     await take_back_word(run, run.layout.alive(run.epoch, self._beats))
             else:
                 self._until = now + MARGIN * self._seconds
+
+
+def haste(run: Run) -> Callable[[], None]:
+    """Return what raises ``CommitError`` once this process has stood still since now.
+
+    What it has looked at may be gone by then, and the job of this id another.
+    """
+    until = run.host.clock() + MARGIN * lease_of(run)
+
+    def check() -> None:
+        if run.host.clock() > until:
+            text = (
+                "this process stood still in the middle of the abort, and the job may be another "
+                "by now. Nothing was deleted: look at it, and abort it again: "
+                f"{job_command('status', run.layout)}"
+            )
+            raise CommitError(run.layout.job_id, run.stage, (), text)
+
+    return check
 
 
 def lease_lost(run: Run, why: str = _TAKEN) -> LeaseLostError:
@@ -218,12 +265,15 @@ async def close_place(run: Run, outcome: Outcome) -> None:
             await run.store.rename(run.epoch_dir, run.layout.closed(run.epoch))
         except NotFoundError:
             raise lease_lost(run) from None
+        if run.lease is not None:
+            run.lease.close()
     else:
         now = int(run.host.now() * 1000)
         decision = Decision(outcome, run.epoch, run.owner_id, now, run.commit_id)
         await write_held(run, run.layout.closed(run.epoch), encode_decision(decision))
-    if run.lease is not None:
-        await run.lease.end()
+        if run.lease is not None:
+            run.lease.free()
+            await run.lease.end()
 
 
 async def write_held(run: Run, path: str, data: bytes) -> Info:
@@ -254,7 +304,8 @@ async def say_stopped(run: Run, error: BaseException | None = None) -> None:
     text = "" if error is None else reason(_cause(error))
     stage = error.stage if isinstance(error, CommitError) else run.stage
     stop = Stop(run.epoch, run.owner_id, int(run.host.now() * 1000), stage, text, run.renamed)
-    with anyio.move_on_after(_LAST_WORDS, shield=True), suppress(StoreError):
+    silent = suppress(StoreError, LeaseLostError)
+    with anyio.move_on_after(_LAST_WORDS, shield=True), silent:
         path = run.layout.stopped(run.epoch)
         await run.store.put(path, encode_stop(stop), overwrite=False)
         if not run.store.traits.fences:

@@ -53,8 +53,14 @@ class Held(Protocol):
     def check(self) -> None:
         """Raise ``LeaseLostError`` unless the commit is this owner's to go on with."""
 
+    def close(self) -> None:
+        """Let no work be cancelled from now on: only the clean-up is left."""
+
+    def free(self) -> None:
+        """Let requests look at it no more."""
+
     async def end(self) -> None:
-        """Give it up: what comes now needs it no more."""
+        """Say no more that it is held."""
 
 
 class Phase(Enum):

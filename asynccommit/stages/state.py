@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
 from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Outcome, decode_decision
@@ -93,6 +94,21 @@ async def has_work(run: Run) -> bool:
     async for page in tree_pages(run.store, run.layout.tasks_dir):
         if any(not info.is_dir for info in page):
             return True
+    return False
+
+
+async def is_set_up_again(run: Run) -> bool:
+    """Whether the next job with this id may be at work here already.
+
+    Tasks that come late make their own directories again, and only setup makes the one that tells
+    that they are committed.
+    """
+    for info in await list_if_there(run.store, run.layout.job_dir):
+        name = info.path.rpartition("/")[2]
+        if info.is_dir and name.isascii() and name.isdigit():
+            layout = replace(run.layout, attempt=int(name))
+            if await is_there(run.store, layout.setup_dirs[0]):
+                return True
     return False
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from asynccommit.errors import DeniedError, RejectedError
+from asynccommit.grant import check_grant
 from asynccommit.host import Host
 from asynccommit.stores.adls_errors import Judge, Request, explain
 from asynccommit.stores.adls_wire import VERSION, Query, encode, query
 from asynccommit.stores.azure_options import AzureSettings
-from asynccommit.stores.http import Response, Transport, TransportError
+from asynccommit.stores.http import READS, Response, Transport, TransportError
 from asynccommit.stores.tokens import Flight, TokenError
 
 SMALL = 1 << 16  # most bytes of an answer that carries no data
@@ -117,6 +118,8 @@ class Client:
         credential.authorize(verb, path, query, headers, len(body))
         tail = query.text + self._suffix if query.text else self.tail[1:]
         url = f"{self.place.origin}{path}?{tail}" if tail else self.place.origin + path
+        if verb not in READS:
+            check_grant()
         answer = await self._send(verb, url, headers, body, limit=limit)
         if answer.status == 401 and await credential.refused(headers):
             raise TokenError("the token was refused and has been renewed", again=True)

@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from math import inf
@@ -219,13 +219,20 @@ def delete(path: str) -> None:
         drop_sidecar(path)
 
 
-def delete_tree(path: str) -> None:
-    """Answer ``Store.delete_tree``; links are removed, not followed."""
+def delete_tree(path: str, check: Callable[[], object] | None = None) -> None:
+    """Answer ``Store.delete_tree``; links are removed, not followed.
+
+    Args:
+        path: what to delete.
+        check: called once a directory is open and before anything in it is deleted.
+    """
     if path == "/":
         raise RejectedError("delete_tree", path, "the root is not deleted")
     if S_ISDIR(os.lstat(path).st_mode):
-        trees.delete(path)
+        trees.delete(path, check)
     else:
+        if check is not None:
+            check()
         os.unlink(path)
         drop_sidecar(path)
 

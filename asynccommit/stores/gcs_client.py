@@ -7,12 +7,13 @@ from typing import NoReturn
 from urllib.parse import quote
 
 from asynccommit.errors import StoreError
+from asynccommit.grant import check_grant
 from asynccommit.host import Host
 from asynccommit.redact import short
 from asynccommit.stores.gcs_errors import Answer, Judge, Request, explain, says_no_bucket
 from asynccommit.stores.gcs_options import GcsSettings
 from asynccommit.stores.gcs_wire import PLAIN, encode, json_of
-from asynccommit.stores.http import Response, Transport, TransportError
+from asynccommit.stores.http import READS, Response, Transport, TransportError
 from asynccommit.stores.tokens import Flight, TokenError
 
 SMALL = 1 << 16  # most bytes of an answer that carries no data
@@ -143,6 +144,8 @@ class Client:
             headers = {**self._headers, **headers}
         credential.authorize(headers)
         tail = f"?{query}{self.tail}" if query else self._alone
+        if verb not in READS:
+            check_grant()
         answer = await self._send(verb, f"{self._origin}{path}{tail}", headers, body, limit=limit)
         if answer.status == 401 and await credential.refused(headers):
             raise TokenError("the token was refused and has been renewed", again=True)

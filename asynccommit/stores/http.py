@@ -40,6 +40,9 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Library -> the extras of this package that install it."""
 
+READS = frozenset({"GET", "HEAD"})
+"""The verbs that change nothing."""
+
 # What both libraries send byte for byte. The rest they quote or resolve each in its own way.
 _PATH = r"(?:/(?!(?:\.|%2[eE]){1,2}(?:[/?]|\Z))[\w.~!$&'()*+,;=:@%-]*)+"
 _URL = re.compile(

@@ -6,18 +6,22 @@ import asyncio
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeVar
 
 from asynccommit.errors import StoreError
+from asynccommit.grant import Grant, granted
 from asynccommit.store import Info, Move, Page, Renamed, Traits
 from asynccommit.stores import files, moves, probes
 from asynccommit.stores.lanes import Lanes
+from asynccommit.stores.pins import LocalPins, Reach, can_pin, pins_of
 from asynccommit.urls import Address
 
 T = TypeVar("T")
 _Names = list[str]  # in the class, the name "list" is the method
 
+_WRITES = frozenset({"put", "delete", "delete_tree", "copy", "mkdir"})
 _LISTINGS = 8  # long listings under way whose names are kept
 _LONGEST = os.pathconf("/", "PC_PATH_MAX") - 1  # bytes; the system counts the NUL at the end
 _WHILE = 0.05  # seconds from which on files are not renamed together any more
@@ -49,6 +53,7 @@ class LocalStore:
         bulk_rename=16,
         links=True,
         probes=True,
+        pins=can_pin(),
         durable=False,
         checksums=True,
         longest_path=_LONGEST,
@@ -95,6 +100,10 @@ class LocalStore:
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         await _ask(self._slow, "copy", files.copy, source, dest, overwrite)
 
+    async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> LocalPins:
+        call = self._quick.submit(LocalPins, places, families)
+        return await _answer(self._quick, "pin", call, places[0])
+
     async def rename(
         self,
         source: str,
@@ -104,10 +113,12 @@ class LocalStore:
         etag: str | None = None,
         token: str | None = None,
     ) -> None:
-        await _ask(self._quick, "rename", moves.rename, source, dest, replace)
+        grant = granted()
+        call = self._quick.submit(_rename, grant, source, dest, replace)
+        await _answer(self._quick, "rename", call, source)
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
-        call = self._quick.submit(_rename_many, pairs)
+        call = self._quick.submit(_rename_many, granted(), pairs)
         return await _answer(self._quick, "rename_many", call, pairs[0][0])
 
     async def probe(self, path: str, place: str) -> None:
@@ -134,7 +145,12 @@ class LocalStore:
 
 async def _ask(lanes: Lanes, op: str, function: Callable[..., T], path: str, *args: Any) -> T:
     """Await one call, with what the system says against it as our error."""
-    return await _answer(lanes, op, lanes.submit(function, path, *args), path)
+    grant = granted()
+    if grant is None:
+        call = lanes.submit(function, path, *args)
+    else:
+        call = lanes.submit(_under, grant, op, function, path, *args)
+    return await _answer(lanes, op, call, path)
 
 
 async def _answer(lanes: Lanes, op: str, call: asyncio.Future[T], path: str) -> T:
@@ -147,15 +163,79 @@ async def _answer(lanes: Lanes, op: str, call: asyncio.Future[T], path: str) -> 
         raise files.translate(op, path, error) from error
 
 
-def _rename_many(pairs: Sequence[Move]) -> Renamed:
+def _under(grant: Grant, op: str, function: Callable[..., Any], path: str, *args: Any) -> Any:
+    """Make one call as its grant allows, where its path leads under that. Runs in a thread."""
+    pins = pins_of(grant)
+    check = grant.check if op in _WRITES else None
+    if op == "delete_tree":
+        args, check = (check,), None
+    if pins is None:
+        if check is not None:
+            check()
+        return function(path, *args)
+    makes = op == "mkdir" and pins.makes(path)
+    real = path if makes else pins.inside(path) if op == "list" else pins.real(path)
+    if op == "copy":
+        args = (pins.real(args[0]), *args[1:])
+    if check is not None:
+        check()
+    try:
+        answer = function(real, *args)
+    except StoreError as error:
+        raise type(error)(error.op, path, pins.shown(error.detail)) from error
+    except OSError as error:
+        if error.filename2 is not None:
+            error.filename2 = pins.shown(os.fsdecode(error.filename2))
+        raise
+    if makes:
+        pins.came(path)
+    return answer if real is path else _named(answer, real, path)
+
+
+def _named(answer: Any, real: str, path: str) -> Any:
+    """Return an answer about ``real`` as one about ``path``."""
+    if isinstance(answer, Info):
+        return answer._replace(path=path)
+    if isinstance(answer, tuple) and isinstance(answer[0], Page):
+        page, cut = answer[0], len(real)
+        entries = tuple(info._replace(path=path + info.path[cut:]) for info in page.entries)
+        stale = tuple(path + name[cut:] for name in page.stale)
+        return replace(page, entries=entries, stale=stale), *answer[1:]
+    return answer
+
+
+def _rename(grant: Grant | None, source: str, dest: str, replace: bool) -> None:
+    if grant is None:
+        moves.rename(source, dest, replace)
+        return
+    pins = pins_of(grant)
+    with Reach(pins, grant.check) as reach:
+        moves.rename(source, dest, replace, reach)
+    if pins is not None:
+        pins.went(source)
+        pins.came(dest)
+
+
+def _rename_many(grant: Grant | None, pairs: Sequence[Move]) -> Renamed:
+    if grant is None:
+        return _rename_each(pairs, None)
+    with Reach(pins_of(grant), grant.check) as reach:
+        return _rename_each(pairs, reach)
+
+
+def _rename_each(pairs: Sequence[Move], reach: Reach | None) -> Renamed:
     end = perf_counter() + _WHILE
     for done, (source, dest) in enumerate(pairs):
         if done and perf_counter() > end:  # none of these renames is quick: they go one by one
             return done, None
         try:
-            moves.rename(source, dest, False)
+            moves.rename(source, dest, False, reach)
         except StoreError as error:
             return done, error
         except (OSError, ValueError) as error:
             return done, files.translate("rename", source, error)
+        except Exception:
+            if done:  # those are counted; what comes next is told so too
+                return done, None
+            raise
     return len(pairs), None

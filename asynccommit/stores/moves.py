@@ -16,18 +16,22 @@ from stat import S_ISDIR
 
 from asynccommit.errors import PreconditionError, RejectedError
 from asynccommit.stores.hidden import drop_sidecar, empty_of_hidden
+from asynccommit.stores.pins import AT_CWD, Reach, path_from
 
 
-def rename(source: str, dest: str, replace: bool) -> None:
+def rename(source: str, dest: str, replace: bool, reach: Reach | None = None) -> None:
     """Answer ``Store.rename``.
 
     Args:
         source: what to move.
         dest: where to.
         replace: whether something may be there; its checksum goes with it.
+        reach: says where the two are, and whether the rename may be made.
     """
     try:
-        if replace:
+        if reach is not None:
+            _move_from(reach, source, dest, replace)
+        elif replace:
             _move_over(source, dest)
         else:
             move_new(source, dest)
@@ -37,6 +41,21 @@ def rename(source: str, dest: str, replace: bool) -> None:
         raise
     if replace:
         drop_sidecar(dest)
+
+
+def _move_from(reach: Reach, source: str, dest: str, replace: bool) -> None:
+    named, place, here, there = reach.move(source, dest)
+    try:
+        if replace:
+            _move_over(path_from(here, named), path_from(there, place))
+        else:
+            move_new(named, place, here, there)
+    except OSError as error:
+        if error.filename2 is not None:
+            error.filename2 = dest
+        raise
+    except PreconditionError as error:
+        raise PreconditionError("rename", source, error.detail) from error
 
 
 def _move_over(source: str, dest: str) -> None:
@@ -62,13 +81,14 @@ def _lstat(path: str) -> os.stat_result | None:
         return None
 
 
-def move_by_link(source: str, dest: str) -> None:
+def move_by_link(source: str, dest: str, here: int = AT_CWD, there: int = AT_CWD) -> None:
     """Move without replacing where the kernel or the filesystem has no such rename.
 
     A hard link never replaces, so files are safe against others; between the two calls the file
     has both names. Directories, and files where there are no links, are checked and then moved:
     an empty directory or a file made between the two is replaced.
     """
+    source, dest = path_from(here, source), path_from(there, dest)
     if not S_ISDIR(os.lstat(source).st_mode) and _link(source, dest):
         try:
             os.unlink(source)
@@ -93,7 +113,7 @@ def _link(source: str, dest: str) -> bool:
     return True
 
 
-def _kernel_rename() -> Callable[[str, str], None] | None:
+def _kernel_rename() -> Callable[..., None] | None:
     """Return a move by ``renameat2(RENAME_NOREPLACE)``, or nothing where libc lacks it."""
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
@@ -103,22 +123,22 @@ def _kernel_rename() -> Callable[[str, str], None] | None:
     renameat2.argtypes = [number, path, number, path, ctypes.c_uint]
     coding, errors = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
-    def move(source: str, dest: str) -> None:
+    def move(source: str, dest: str, here: int = AT_CWD, there: int = AT_CWD) -> None:
         if "\0" in source or "\0" in dest:  # C would stop there and name another file
             raise ValueError("embedded null byte")
-        here, there = source.encode(coding, errors), dest.encode(coding, errors)
-        if not renameat2(_AT_FDCWD, here, _AT_FDCWD, there, _NO_REPLACE):
+        named, place = source.encode(coding, errors), dest.encode(coding, errors)
+        if not renameat2(here, named, there, place, _NO_REPLACE):
             return
         code = ctypes.get_errno()
         if code not in _NO_RENAMEAT2:
             raise OSError(code, os.strerror(code), source, None, dest)
-        move_by_link(source, dest)
+        move_by_link(source, dest, here, there)
 
     return move
 
 
-_AT_FDCWD, _NO_REPLACE = -100, 1
+_NO_REPLACE = 1
 _NO_RENAMEAT2 = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
-move_new: Callable[[str, str], None] = _kernel_rename() or move_by_link
-"""Move ``source`` to ``dest``, where nothing may be."""
+move_new: Callable[..., None] = _kernel_rename() or move_by_link
+"""Move ``source`` to ``dest``, where nothing may be; both may be given from a descriptor."""

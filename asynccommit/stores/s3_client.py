@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import NoReturn
 
 from asynccommit.errors import OptionError, StoreError
+from asynccommit.grant import check_grant
 from asynccommit.host import Host
-from asynccommit.stores.http import Response, Transport, TransportError
+from asynccommit.stores.http import READS, Response, Transport, TransportError
 from asynccommit.stores.s3_endpoint import Place, at_endpoint, is_region
 from asynccommit.stores.s3_errors import Answer, Judge, Request, region_of, says_expired
 from asynccommit.stores.s3_errors import explain as explain_answer
@@ -216,6 +217,8 @@ class Client:
         if keys is not None:
             self._signer.sign(keys, verb, path, query, headers, body, now)
         url = f"{self._origin}{path}?{query}" if query else f"{self._origin}{path}"
+        if verb not in READS:
+            check_grant()
         answer = await self._send(verb, url, headers, body, limit=limit)
         if keys is not None and says_expired(answer) and await credential.refused(keys):
             raise TokenError("the session had ended and has been renewed", again=True)

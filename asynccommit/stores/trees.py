@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import suppress
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -43,8 +44,11 @@ class _Walk:
         self.fd = fd
 
 
-def delete(path: str) -> None:
+def delete(path: str, check: Callable[[], object] | None = None) -> None:
     """Delete the directory ``path``; what others delete at the same time is fine.
+
+    ``check`` is called once the directory is open: what raises then keeps another one from being
+    deleted that has taken its name meanwhile.
 
     Raises ``OSError``; its code is ``EBUSY``, which may be tried again, if others put something
     else in the place of a directory.
@@ -52,6 +56,8 @@ def delete(path: str) -> None:
     try:
         walk = _Walk(path)
         try:
+            if check is not None:
+                check()
             _empty(walk)
         finally:
             os.close(walk.fd)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from asynccommit.errors import StoreError
+from asynccommit.grant import Pins, check_grant
 from asynccommit.multipart import PartPage, UploadPage
 from asynccommit.parts import Part
+from asynccommit.pinning import PinningStore
 from asynccommit.store import Info, Move, Page, Renamed, Store, Traits
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -247,18 +249,27 @@ class Wrapped:
         """See ``Store.sync``."""
         await self._call(Op("sync", (path,), True, True))
 
+    async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> Pins:
+        """See ``PinningStore.pin``; no policy sees it, for nothing is asked of a service."""
+        return await cast(PinningStore, self.store).pin(places, families)
+
     async def aclose(self) -> None:
         """See ``Store.aclose``."""
         await self.store.aclose()
 
 
 def _sender(store: Store) -> Call:
-    """Return the innermost call: the store's own method, looked up once."""
+    """Return the innermost call: the store's own method, looked up once.
+
+    Whatever has made a request wait is behind it here, so here its grant is looked at.
+    """
     table: dict[str, Callable[..., Awaitable[Any]]]
     table = {name: getattr(store, name) for name in (*_READS, *_WRITES)}
     table |= {name: getattr(store, name) for name in _SOME if hasattr(store, name)}
 
     def send(op: Op) -> Awaitable[Any]:
+        if op.writes:
+            check_grant()
         return table[op.name](*op.args, **op.options)
 
     return send

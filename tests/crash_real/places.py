@@ -278,10 +278,13 @@ def _walk(root: Node) -> list[tuple[str, str]]:
     return found
 
 
-async def _commit_tasks(place: Place, written: Mapping[int, Mapping[str, bytes]]) -> None:
-    async with open_committer(place.url, JOB, storage_options=place.storage) as committer:
-        await committer.setup_job()
-        job = Job(committer)
+async def _commit_tasks(
+    place: Place, written: Mapping[int, Mapping[str, bytes]], committer: str | None
+) -> None:
+    opened = open_committer(place.url, JOB, storage_options=place.storage, committer=committer)
+    async with opened as made:
+        await made.setup_job()
+        job = Job(made)
 
         async def run(task: int) -> None:
             async with job.task(task) as running:
@@ -291,10 +294,12 @@ async def _commit_tasks(place: Place, written: Mapping[int, Mapping[str, bytes]]
         await asyncio.gather(*map(run, written))
 
 
-def prepare(place: Place, tasks: int = 40, files: int = 25) -> dict[int, dict[str, bytes]]:
+def prepare(
+    place: Place, tasks: int = 40, files: int = 25, *, committer: str | None = None
+) -> dict[int, dict[str, bytes]]:
     """Fill the table, commit the tasks of a job, save all that; return what the tasks wrote."""
     place.fill(OLD)
     written = new_files(tasks, files)
-    asyncio.run(_commit_tasks(place, written))
+    asyncio.run(_commit_tasks(place, written, committer))
     place.save()
     return written

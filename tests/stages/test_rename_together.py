@@ -78,13 +78,13 @@ def broken(monkeypatch: pytest.MonkeyPatch, name: str, code: int, *, after: bool
     """Let the system say ``code`` when the file of that name is renamed, once."""
     rename, left = moves.rename, [name]
 
-    def fails(source: str, dest: str, replace: bool) -> None:
+    def fails(source: str, *rest: Any) -> None:
         if source.endswith(tuple(left)):
             left.clear()
             if after:
-                rename(source, dest, replace)
+                rename(source, *rest)
             raise OSError(code, os.strerror(code), source)
-        rename(source, dest, replace)
+        rename(source, *rest)
 
     monkeypatch.setattr(moves, "rename", fails)
 

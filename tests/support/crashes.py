@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
-from asynccommit.sim.crashes import Mortal, MortalStore, Process
+from asynccommit.sim.crashes import LoopClock, Mortal, MortalStore, Process
 from asynccommit.sim.faults import Climate, Weather
 from asynccommit.sim.invariants import Item, Tree, marked, tree_of
 from asynccommit.sim.store import Account, Node
@@ -202,6 +202,7 @@ class LocalWorld:
         self.telling = True
         self.seed = seed
         self._store = LocalStore()
+        self._clock = LoopClock()
 
     def store(self, process: Process) -> Store:
         """See ``World.store``; threads are common to all."""
@@ -216,8 +217,8 @@ class LocalWorld:
         return Address("file", "", f"{self.root}{path}" if path != "/" else str(self.root))
 
     def time(self) -> float:
-        """See ``World.time``."""
-        return asyncio.get_running_loop().time()
+        """See ``World.time``; threads of the store ask too."""
+        return self._clock()
 
     def place(self, path: str, text: str) -> None:
         """See ``World.place``."""
