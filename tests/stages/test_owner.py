@@ -557,7 +557,7 @@ async def test_a_stop_of_an_earlier_owner_says_nothing_of_this_one(site: Site) -
 
 async def test_the_record_says_what_began(site: Site) -> None:
     """Who resumes takes those options of the record that change what the commit comes to."""
-    await dead(site, mark_success=False, job_key="nightly")
+    await dead(site, mark_success=False)
     report = await site.job(mark_success=True, job_key="other").resume_job()
 
     assert report.success is None
