@@ -16,7 +16,7 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
-from asynccommit.parallel import for_each, list_all, remove_directory
+from asynccommit.parallel import for_each, list_all, list_if_there, remove_directory
 from asynccommit.stages.checksums import restore_checksum
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.lease import require_place
@@ -46,8 +46,28 @@ async def fence(run: Run, plan: Plan, undone: Undone) -> None:
         return
     for source in run.layout.fenced(plan.loaded.tasks):
         run.check_lease()
+        place = run.epoch_dir + source[len(run.layout.sources_dir) :]
         with suppress(NotFoundError, ExistsError):  # gone before; or made again by a straggler
-            await run.store.rename(source, run.epoch_dir + source[len(run.layout.sources_dir) :])
+            await run.store.rename(source, place)
+        if run.layout.shared and run.store.traits.pins:
+            await _take_out(run, place)
+
+
+async def _take_out(run: Run, place: str) -> None:
+    """Move what is in a task's directory to another one in the same place.
+
+    An earlier owner may have the directory open, see ``asynccommit.pinning``: it is looked in for
+    the rename that comes late, wherever it was moved. Repeatable.
+    """
+    opened = f"{run.epoch_dir}/opened"
+    left = f"{opened}/{place.rpartition('/')[2]}"
+    await run.store.mkdir(opened)
+    with suppress(NotFoundError, ExistsError):  # done before, if not to its end
+        await run.store.rename(place, left)
+    for child in await list_if_there(run.store, left):
+        run.check_lease()
+        await run.store.mkdir(place)
+        await run.store.rename(child.path, place + child.path[len(left) :])
 
 
 async def roll_back(run: Run, plan: Plan) -> Undone:

@@ -204,6 +204,12 @@ class Lost:
         """Raise ``LeaseLostError``."""
         raise LeaseLostError("job", "stage", (), "gone")
 
+    def close(self) -> None:
+        """Nothing is left to close."""
+
+    def free(self) -> None:
+        """Nothing is left to free."""
+
     async def end(self) -> None:
         """Nothing is left to end."""
 
