@@ -158,11 +158,24 @@ async def _note_lost(run: Run, before: Before, old: tuple[str, str | None], undo
         there = True
         if path == run.layout.success or before.identity(info.kind, info.etag) == etag:
             return  # another job's marker has its place; or listings leave it out
-    if await before.is_aside(path):
-        place = aside_path(run.layout, run.place, path)
+    place = aside_path(run.layout, run.place, path)
+    if await before.is_aside(path) and await _holds_files(run, place):
         raise PreconditionError("rename", path, f"is not what it was before: that is at {place}")
     did = "replaced" if there else "deleted or moved"
     undone.leave(path, f"is not what it was before: another has {did} it")
+
+
+async def _holds_files(run: Run, place: str) -> bool:
+    """Return whether ``place`` is a file or has files below it.
+
+    The files of a directory that could not come back as a whole were moved one by one.
+    """
+    if not (await run.store.head(place)).is_dir:
+        return True
+    async for info in walk(run.store, place):
+        if not info.is_dir:
+            return True
+    return False
 
 
 async def _look_for_empty(run: Run, path: str, undone: Undone) -> None:

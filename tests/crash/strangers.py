@@ -19,6 +19,7 @@ from asynccommit.errors import CommitError, StoreError
 from asynccommit.options import Mode
 from asynccommit.sim.crashes import Process
 from asynccommit.sim.invariants import Item, Tree, complete, exclusive, within
+from asynccommit.stages.plan import above
 from asynccommit.store import Store
 from tests.crash.chaos import FOREVER, Story, _act, begin, finish, first_driver
 from tests.crash.draws import LEASE, draw_climate
@@ -148,7 +149,12 @@ def judge(story: Story, stranger: Stranger, tree: Tree) -> list[str]:
     if not story.said:
         committed = bool(mine) and all(path in tree for path in mine)
     kept = {p: had[p] for p in (story.scenario.kept if committed else had) if p in had}
-    kept = {path: Item(item.data) for path, item in kept.items() if path not in stranger.last}
+    taken = {parent for path in stranger.last for parent in (path, *above(path))}
+    kept = {
+        path: Item(item.data)
+        for path, item in kept.items()
+        if path not in taken and not within(path, stranger.last)
+    }
     problems = complete(tree, kept) + _lost(story, stranger, tree, committed)
     known = {*kept, *stranger.last}
     if committed:

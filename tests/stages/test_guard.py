@@ -250,3 +250,25 @@ async def test_a_directory_whose_files_are_partly_there_again(site: Site) -> Non
         "d/b": "2",
         "d/s": "a file",
     }
+
+
+@pytest.mark.parametrize("skip", range(2))
+async def test_a_file_in_the_place_of_a_replaced_directory(site: Site, skip: int) -> None:
+    """What a directory held whose place a stranger's file has taken is kept, and the job ends."""
+    site.place({"/table/d/h/a": "1", "/table/d/h/s/b": "2"})
+    at = Dies("rename", "/table/d/h", skip=skip)
+    mode = Mode.REPLACE_PARTITIONS
+    await site.cut({"d/h/new": "n"}, at, job_id=OTHER, process=DIED, mode=mode)
+    site.alive[DIED] = False
+    if free := "/table/d/h" not in site.tree():
+        site.place({"/table/d/h": "a stranger's"})
+    report = await undo_other(site)
+    kept = {path.rpartition("/in/")[2]: text for path, text in site.tree("/table/d").items()}
+
+    assert report.rolled_back
+    assert site.left() == []
+    if free:
+        assert site.files()["d/h"] == "a stranger's"
+        assert (kept["d/h/a"], kept["d/h/s/b"]) == ("1", "2")
+    else:
+        assert site.files() == {"d/h/a": "1", "d/h/s/b": "2"}
