@@ -353,18 +353,15 @@ class BulkStore(Store, Protocol):
     async def list_tree(self, path: str, token: str | None = None) -> Page:
         """Return one page of everything below ``path``; nothing is an empty page.
 
-        Files, and the objects that stand for a directory, which have an etag too; then the
-        directories that are there of themselves, which have none.
+        Files, and objects that stand for a directory, both with etags; then real directories.
         """
         ...
 
     async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
         """Delete up to ``Traits.bulk_delete`` entries, each only while it has its etag, if any.
 
-        A directory without an etag is deleted if it is empty.
-
-        Returns what became of each, ``None`` for deleted. Of a single entry, an error that may
-        pass is raised and not returned, so that it is sent again like any other request.
+        A directory without an etag is deleted if it is empty. Returns what became of each, ``None``
+        for deleted; a single entry's error that may pass is raised, so that it is sent again.
         """
         ...
 
@@ -381,13 +378,23 @@ class ProbingStore(Store, Protocol):
         ...
 
 
+class DirectoryStore(Store, Protocol):
+    """A store whose directories are there of themselves: ``Traits.directories``."""
+
+    async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
+        """Make ``path``, and its missing parents; of all who ask for it at once one succeeds.
+
+        Raises ``ExistsError`` if it is there, ``PreconditionError`` if a parent is a file.
+        """
+        ...
+
+
 class BatchStore(Store, Protocol):
     """A store that renames so quickly that asking for each file alone would take longer."""
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
-        """Rename some ``Traits.bulk_rename`` files, each as ``rename`` does that replaces nothing.
+        """Rename up to ``Traits.bulk_rename`` files in order, each as ``rename`` does by default.
 
-        One after the other, up to the first that fails or until it has taken a while; returns how
-        many were renamed, and the error of the next one, if there is one.
+        Return how many were renamed before one failed or it took long, and that one's error.
         """
         ...

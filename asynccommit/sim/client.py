@@ -155,6 +155,13 @@ class SimStore(Sender):
         ask = partial(self._account.create, self._fs, path[1:], directory=True)
         await self._ask(Asked("mkdir", path, writes=True), "mkdir", path, ask)
 
+    async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
+        """See ``DirectoryStore.mkdir_new``."""
+        asked = Asked("mkdir_new", path, writes=True, new=True)
+        make = partial(self._account.create, self._fs, path[1:], directory=True)
+        ask = partial(make, conditions=IF_ABSENT, token=token)
+        await self._ask(asked, "mkdir", path, ask)
+
     async def sync(self, path: str) -> None:
         """See ``Store.sync``: there is nothing to do."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
-from asynccommit.errors import PreconditionError, RejectedError
+from asynccommit.errors import ExistsError, PreconditionError, RejectedError
 from asynccommit.host import Host, this_host
 from asynccommit.store import Info, Page, Traits
 from asynccommit.stores.adls_client import Client
@@ -173,6 +173,15 @@ class AdlsStore:
             kind = info.kind.value
         if kind != "directory":
             raise PreconditionError("mkdir", path, f"a {kind} is there")
+
+    async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
+        request, client = Request("mkdir_new", path, writes=True, new=True), self._client
+        if path == "/":
+            raise ExistsError("mkdir_new", path, "the root is there")
+        url = client.container + client.encode(request, path)
+        marked = {"x-ms-client-transaction-id": token} if token is not None else {}
+        answer = await client.ask(request, "PUT", url, _DIRECTORY, {"if-none-match": "*", **marked})
+        client.need(request, answer, 201)
 
     async def sync(self, path: str) -> None:
         """Nothing is left to do: the service answers when what it was given lasts."""

@@ -200,6 +200,19 @@ def mkdir(path: str) -> None:
                 raise
 
 
+def mkdir_new(path: str) -> None:
+    """Answer ``DirectoryStore.mkdir_new``: one system call makes the directory or refuses."""
+    parent = path.rpartition("/")[0]
+    for left in range(_RACES, -1, -1):
+        mkdir(parent or "/")
+        try:
+            os.mkdir(path)
+            return
+        except FileNotFoundError:  # somebody has removed the parent
+            if not left:
+                raise
+
+
 def _was_removed(error: OSError) -> bool:
     """Whether a directory that was there is the reason why another could not be made."""
     if isinstance(error, FileExistsError):

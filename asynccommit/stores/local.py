@@ -127,6 +127,9 @@ class LocalStore:
     async def mkdir(self, path: str) -> None:
         await _ask(self._quick, "mkdir", files.mkdir, path)
 
+    async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
+        await _ask(self._quick, "mkdir_new", files.mkdir_new, path)
+
     async def sync(self, path: str) -> None:
         await _ask(self._slow, "sync", files.sync, path)
 

@@ -140,7 +140,11 @@ class Recover:
         """See ``Policy.around``."""
         traits, completes = self._traits, self._traits.multipart is not None
         etags, contents = traits.etag_survives_rename, traits.content_etags
-        marks = {"rename": traits.tokens, "put": traits.tokens or traits.put_tokens}
+        marks = {
+            "rename": traits.tokens,
+            "put": traits.tokens or traits.put_tokens,
+            "mkdir_new": traits.tokens,
+        }
         if not (marks["put"] or etags or contents or completes):
             return call
 
@@ -191,7 +195,7 @@ class Recover:
             info, verdict = await case.look(error)
             if verdict is Verdict.DONE:
                 self.recovered[case.op.name] += 1
-                return None if case.op.name == "rename" else info
+                return None if case.op.name in ("rename", "mkdir_new") else info
             most = self._attempts if case.lost else 2
             may = verdict is Verdict.AGAIN and spent < most and isinstance(error, TO_SETTLE)
             if not (may and await self._backoff.wait(error, sent, start)):
@@ -260,7 +264,7 @@ class _Case(Case):
             return Seen.NOTHING
         if self._token is not None and info.token == self._token:
             # A write that is there in part, under its token, must not pass for a whole one.
-            whole = self._is_rename or info.size == len(self.op.args[1])
+            whole = self.op.name != "put" or info.size == len(self.op.args[1])
             return Seen.MINE if whole else Seen.UNMARKED
         etag = self._lasting(self._etag) and self._etag
         if etag is not None and info.etag == etag:

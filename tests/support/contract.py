@@ -24,7 +24,7 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.parallel import list_all, remove_tree, tree_pages, walk
-from asynccommit.store import BatchStore, BulkStore, Info, Kind, Store
+from asynccommit.store import BatchStore, BulkStore, DirectoryStore, Info, Kind, Store
 
 Rule = Callable[[Store, str], Awaitable[None]]
 RULES: list[Rule] = []
@@ -428,6 +428,36 @@ async def mkdir_of_many_at_once_succeeds(store: Store, root: str) -> None:
     """Any number of callers may make the same directory and its parents at the same time."""
     await asyncio.gather(*(store.mkdir(f"{root}/a/b/c{number % 4}") for number in range(32)))
     assert await names_in(store, f"{root}/a/b") == ["c0", "c1", "c2", "c3"]
+
+
+# --- mkdir_new -------------------------------------------------------------------------------
+
+
+@rule
+async def mkdir_new_makes_a_directory_once(store: Store, root: str) -> None:
+    """Of many callers at once one makes the directory; the others are told that it is there."""
+    if not store.traits.directories:
+        return
+    maker = cast(DirectoryStore, store)
+    made = (maker.mkdir_new(f"{root}/a/b/new") for _ in range(16))
+    answers = await asyncio.gather(*made, return_exceptions=True)
+    assert answers.count(None) == 1
+    assert {type(answer) for answer in answers if answer is not None} == {ExistsError}
+    assert (await store.head(f"{root}/a/b/new")).is_dir
+
+
+@rule
+async def mkdir_new_refuses_a_file(store: Store, root: str) -> None:
+    """A file at the path stays, and so does one above it."""
+    if not store.traits.directories:
+        return
+    maker = cast(DirectoryStore, store)
+    await store.put(f"{root}/f", b"")
+    with pytest.raises(ExistsError):
+        await maker.mkdir_new(f"{root}/f")
+    with pytest.raises(PreconditionError):
+        await maker.mkdir_new(f"{root}/f/d")
+    assert (await store.head(f"{root}/f")).kind is Kind.FILE
 
 
 # --- copy ------------------------------------------------------------------------------------
