@@ -150,10 +150,11 @@ async def open_job(
         pending=pending,
         host=host,
     )
-    async with opened as made:
+    async with opened as made, AsyncExitStack() as living:
         job = Job(made)
         try:
             await made.setup_job(mode=meant)
+            await living.enter_async_context(made.living())
             yield job
             job.end()
         except BaseException as error:

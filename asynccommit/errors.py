@@ -23,7 +23,7 @@ AsyncCommitError
     PreflightError            refused before anything under the destination changed
     ValidationError           files were moved, but what is there is not what was committed
     CommitUnknownError        it cannot be told whether a change happened: nothing was cleaned
-    OwnedError                another process is committing the job: nothing was done
+    OwnedError                another process runs or commits the job: nothing was done
     LeaseLostError            another process may have taken the commit over: nothing more was done
     UnfinishedError           commits of other jobs were cut short here: .jobs names them
     CommittedError            the job is committed: it cannot be rolled back, and is not run again
@@ -191,7 +191,7 @@ class CommitUnknownError(CommitError):
 
 
 class OwnedError(CommitError):
-    """A process that lives, as far as can be told, is committing the job; nothing was done."""
+    """A process that lives, as far as can be told, runs or commits the job; nothing was done."""
 
 
 class LeaseLostError(CommitError):

@@ -21,6 +21,7 @@ _NUMBER = r"(?:0|[1-9][0-9]{0,19})"
 # Process, start in ticks since the boot, boot, namespace of process numbers.
 _PROCESS = re.compile(rf"([1-9][0-9]{{0,6}})\.({_NUMBER})\.([0-9a-f-]{{36}}\.{_NUMBER})", re.ASCII)
 _ENDED = ("Z", "X", "x")
+_ABOVE = 32  # processes above one another that are looked at
 
 
 def _cannot_tell(process: str) -> bool | None:
@@ -106,6 +107,28 @@ def _own(number: int) -> str:
     name = f"{number}.{start}.{boot}.{space}"
     # Where /proc shows another namespace, the numbers in it are not those that are known here.
     return name if known == number and _PROCESS.fullmatch(name) else ""
+
+
+def process_above(program: str) -> str:
+    """Name the nearest process above this one that runs ``program``; empty if there is none."""
+    known = _PROCESS.fullmatch(_own(os.getpid()))
+    number = os.getpid()
+    try:
+        for _ in range(_ABOVE):
+            found, above, start = _parent(str(number))
+            if known is not None and found == program:
+                return f"{number}.{start}.{known[3]}"
+            number = above
+    except (OSError, ValueError):
+        pass
+    return ""
+
+
+def _parent(process: str) -> tuple[str, int, int]:
+    """Return the program, the parent's number and the start of a process."""
+    name, _, rest = _read(f"{process}/stat").partition(" (")[2].rpartition(") ")
+    fields = rest.split()
+    return name, int(fields[1]), int(fields[19])
 
 
 def _is_running(process: str) -> bool | None:

@@ -5,6 +5,7 @@ Layout (Hadoop 3.4.1 and later)::
     <dest>/_temporary/<job id>/<NN>/tasks/<task attempt id>/     what a task attempt writes
     <dest>/_temporary/<job id>/<NN>/manifests/<task id>-manifest.json
     <dest>/_temporary/<job id>/<NN>/absolute/<task attempt id>/  ours: files for elsewhere
+    <dest>/_temporary/<job id>/<NN>/job-owner.json               ours: whose job it is, and alive
     <dest>/_temporary/<job id>/<NN>/commit-plan-<id>-00000.json  ours: what the commit will do
     <dest>/_temporary/<job id>/<NN>/commit-record.json           ours: the commit has begun
     <dest>/_temporary/<job id>/<NN>/commit-epoch-<NNNNNN>/       ours: where its owner works
@@ -33,6 +34,8 @@ OWNER = "commit-owner-"
 STOPPED = "commit-stopped-"
 ALIVE = "commit-alive-"
 PLAN = "commit-plan-"
+JOB_OWNER = "job-owner.json"
+JOB_ENDED = "job-ended.json"
 ENDED = ("committed", "aborted", "rolledback")
 MANIFEST_SUFFIX = "-manifest.json"
 
@@ -156,6 +159,20 @@ class Layout:
     def made_destination(self) -> str:
         """There if Spark's setup of the job made the destination, so that an abort removes it."""
         return f"{self.attempt_dir}/alive/made-destination"
+
+    @property
+    def job_owner(self) -> str:
+        """Whose job it is: written once by its setup, and again as long as its driver lives."""
+        return f"{self.attempt_dir}/{JOB_OWNER}"
+
+    @property
+    def job_ended(self) -> str:
+        """The owner's file once its driver has given the job up and left it."""
+        return f"{self.attempt_dir}/{JOB_ENDED}"
+
+    def claim(self, attempt_id: str) -> str:
+        """Where a task attempt is claimed, on a store in which no directory can be."""
+        return f"{self.attempt_dir}/claims/{check_name('the task attempt id', attempt_id)}"
 
     @property
     def record(self) -> str:

@@ -108,19 +108,27 @@ class AbortReport:
 class State(StrEnum):
     """How far a job is.
 
-    ``RUNNING``: its commit has not begun. ``COMMITTING``: it is under way, or at least its owner
+    Of a job whose commit has not begun: ``RUNNING``: its driver lives. ``DEAD``: its driver has
+    ended or died, or has given no sign of life for longer than its lease. ``UNKNOWN``: nothing
+    tells whether it lives. Of all others: ``COMMITTING``: it is under way, or at least its owner
     may live. ``STOPPED``: its owner has ended or died. ``EXPIRED``: its owner has given no sign of
     life for longer than its lease. ``ROLLING_BACK``: it is decided that it is undone.
     ``COMMITTED``: it is decided, and only the clean-up is left. ``ENDED``: what is left is rubbish.
     """
 
     RUNNING = "running"
+    DEAD = "dead"
+    UNKNOWN = "unknown"
     COMMITTING = "committing"
     STOPPED = "stopped"
     EXPIRED = "expired"
     ROLLING_BACK = "rolling back"
     COMMITTED = "committed"
     ENDED = "ended"
+
+
+NOT_BEGUN = (State.RUNNING, State.DEAD, State.UNKNOWN)
+"""The states of a job whose commit has not begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +145,11 @@ class JobStatus:
         done: how many of them are at their destinations; ``None`` if they were not counted.
         tasks: how many tasks have committed.
         epoch: how many have owned the commit.
-        owner: who does now: ``user@host, process``.
+        owner: who does now, or who runs the job: ``user@host, process``.
         seen_ms: the owner's last sign of life, milliseconds since the epoch.
         lease: seconds after which another may continue.
         error: why the owner stopped, ``""`` if it did not say.
+        why: what a state says that comes of signs of life: dead, unknown, running.
         key: the user's name for the job.
         alive: whether the owner lives; ``None`` if that cannot be told.
     """
@@ -160,6 +169,12 @@ class JobStatus:
     error: str = ""
     key: str | None = None
     alive: bool | None = None
+    why: str = ""
+
+    @property
+    def begun(self) -> bool:
+        """Whether its commit has begun."""
+        return self.state not in NOT_BEGUN
 
     @property
     def unfinished(self) -> bool:

@@ -247,10 +247,26 @@ def abort_job(
     storage_options: StorageOptions = None,
     committer: str | None = None,
     reason: str = "",
+    force: bool = False,
 ) -> AbortReport:
-    """Delete what a job left, unless its commit has begun. Raises ``CommitError``."""
+    """Delete what a job left, unless its commit has begun.
+
+    Args:
+        url: the destination.
+        job_id: the job.
+        attempt: the job attempt number.
+        options: ``Options``, or configuration keys under Hadoop's names.
+        storage_options: credentials and the like for the store, under fsspec's names.
+        committer: its name, see ``open_job``.
+        reason: for the report.
+        force: though the job may be alive; its program fails then, at its next step at the latest.
+
+    Raises:
+        OwnedError: another process runs the job, or may; nothing was done.
+        CommitError: it cannot be deleted.
+    """
     place = url, job_id, attempt, options, storage_options, committer
-    return _ask(lambda opened: opened.abort_job(reason), *place)
+    return _ask(lambda opened: opened.abort_job(reason, careful=not force), *place)
 
 
 def _ask(

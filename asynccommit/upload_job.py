@@ -9,6 +9,8 @@ destination::
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/tasks/<task attempt id>/intents/N.json    ours
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/alive                                     ours
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/aside-<commit>/...                        ours
+    <dest>/__magic_job-<uuid>/job-<uuid>/NN/tasks/<task attempt id>/claim             ours
+    <dest>/__magic_job-<uuid>/job-<uuid>/NN/job-owner.json                            ours
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/commit-{record,plan-...,start-...,outcome-...}.json
 
 Staging: the sets are in a directory of any store, the rest too but for what is moved aside::
@@ -17,6 +19,7 @@ Staging: the sets are in a directory of any store, the rest too but for what is 
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_temporary/<task attempt id>   not committed
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_intents/<task attempt id>-N.json
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_alive
+    <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_job-owner.json
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_commit-{record,plan-...,...}.json
     <dest>/_temporary/job-<uuid>/aside-<commit>/...
 """
@@ -30,7 +33,16 @@ from typing import Self
 
 from asynccommit.formats import pending, pending_set
 from asynccommit.formats.magic_paths import ANY_MAGIC, BASE, MAGIC
-from asynccommit.job import OUTCOME, PLAN, RECORD, TEMPORARY, Layout, check_name
+from asynccommit.job import (
+    JOB_ENDED,
+    JOB_OWNER,
+    OUTCOME,
+    PLAN,
+    RECORD,
+    TEMPORARY,
+    Layout,
+    check_name,
+)
 from asynccommit.urls import Address
 
 INTENTS = "intents"
@@ -79,6 +91,11 @@ class UploadLayout(Layout, ABC):
     def sets_dir(self) -> str:
         """Where committed tasks leave their pending sets."""
         return self.attempt_dir
+
+    @property
+    def setup_dirs(self) -> tuple[str, ...]:
+        """See ``Layout.setup_dirs``."""
+        return (self.sets_dir,)
 
     @property
     def start(self) -> str:
@@ -176,6 +193,10 @@ class MagicLayout(UploadLayout):
         """Where a commit keeps what is overwritten."""
         return f"{self.attempt_dir}/{self._aside_name}"
 
+    def claim(self, attempt_id: str) -> str:
+        """See ``Layout.claim``: it goes when the attempt's directory does."""
+        return f"{self.task_attempt_dir(attempt_id)}/claim"
+
     def task_base(self, attempt_id: str) -> str:
         """Where a task attempt writes: the tree below is that of the destination."""
         return f"{self.task_attempt_dir(attempt_id)}/{BASE}"
@@ -235,6 +256,16 @@ class StagingLayout(UploadLayout):
     def attempt_dir(self) -> str:
         """Everything of this job attempt, but what is moved aside."""
         return f"{self.job_dir}/staging-uploads/{TEMPORARY}/{self.attempt}"
+
+    @property
+    def job_owner(self) -> str:
+        """See ``Layout.job_owner``."""
+        return f"{self.attempt_dir}/_{JOB_OWNER}"
+
+    @property
+    def job_ended(self) -> str:
+        """See ``Layout.job_ended``."""
+        return f"{self.attempt_dir}/_{JOB_ENDED}"
 
     @property
     def record(self) -> str:

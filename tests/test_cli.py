@@ -262,7 +262,7 @@ def test_abort_deletes_the_job(command: Command, tmp_path: Path) -> None:
     """An abort leaves nothing of the job, and may be repeated."""
     prepare(tmp_path)
 
-    assert command.json("abort", tmp_path)["job_id"] == JOB
+    assert command.json("abort", tmp_path, "--force")["job_id"] == JOB
     assert left(tmp_path) == []
     assert command("abort", tmp_path, "--job-id", JOB) == 0
     assert "nothing to clean up" in command.out
@@ -275,7 +275,7 @@ def test_abort_leaves_other_jobs(command: Command, tmp_path: Path) -> None:
     prepare(tmp_path, job_id="b")
 
     assert command("abort", tmp_path) == Exit.USAGE
-    assert command("abort", tmp_path, "--job-id", "a") == 0
+    assert command("abort", tmp_path, "--job-id", "a", "--force") == 0
     assert command("commit", tmp_path, "--tasks", "2") == 0
 
 

@@ -73,8 +73,10 @@ def _what_is_left(layout: Layout, storage: StorageOptions) -> str:
     if found.status is None:
         return status
     resume = job_command("resume", layout)
+    if not found.status.begun:
+        commit = job_command("commit", layout, "--tasks", str(found.status.tasks))
+        return f"nothing was changed. To go on: {found.resume.command or commit}"
     said = {
-        State.RUNNING: f"nothing was changed. To go on: {found.resume.command}",
         State.ROLLING_BACK: f"the rollback can be finished: {found.abort.command}",
         State.COMMITTED: f"the job is committed, and what is left to do is done by: {resume}",
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from types import MappingProxyType
 from typing import Protocol
@@ -18,10 +19,12 @@ from asynccommit.committers.refused import is_classic, refuse
 from asynccommit.committers.work import Work
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.formats.pending import EtagForm
+from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import CLASSIC, Mode, Options, OptionWarning
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.run import OnProgress
+from asynccommit.stages.signs import SignsOfLife
 from asynccommit.store import Store, Traits
 from asynccommit.upload_options import Conflict, UploadOptions
 
@@ -54,6 +57,9 @@ class Committer(Protocol):
 
     driver_lives: Callable[[], bool] | None
     set_up: bool
+    gives_signs: bool
+    host: Host
+    signs: SignsOfLife | None
 
     @property
     def store(self) -> Store:
@@ -122,7 +128,15 @@ class Committer(Protocol):
         """Return what ``commit_job`` would do."""
         ...
 
-    async def abort_job(self, reason: str = "") -> AbortReport:
+    async def take_job(self) -> None:
+        """Write whose a job is whose directories another part of this driver has made."""
+        ...
+
+    def living(self) -> AbstractAsyncContextManager[None]:
+        """Give signs of life while the block runs, for a job that was set up here."""
+        ...
+
+    async def abort_job(self, reason: str = "", *, careful: bool = ...) -> AbortReport:
         """Delete what the job left, unless a commit has begun."""
         ...
 

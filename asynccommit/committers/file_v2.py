@@ -105,9 +105,9 @@ class FileV2Committer(FileV1Committer):
         _refuse_replacing(mode, overwrite)
         return _counted(await super().plan_job(tasks), tasks or ())
 
-    async def abort_job(self, reason: str = "") -> AbortReport:
+    async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
         """Delete what tasks have not committed; what they have stays. Raises ``CommitError``."""
-        report = await super().abort_job(reason)
+        report = await super().abort_job(reason, careful=careful)
         text = "files of tasks that had committed are published already, and stay"
         return replace(report, warnings=(*report.warnings, text))
 

@@ -14,7 +14,6 @@ from typing import Self, cast
 import anyio
 
 from asynccommit.committers.opening import Opening
-from asynccommit.committers.tasks import refuse_existing
 from asynccommit.committers.uploads import UploadCommitter
 from asynccommit.committers.work import check_relative
 from asynccommit.errors import NotFoundError, OptionError, StoreError, UnsupportedError
@@ -22,6 +21,7 @@ from asynccommit.formats.pending import PendingCommit
 from asynccommit.job import TaskCommit
 from asynccommit.multipart import MultipartStore
 from asynccommit.parallel import is_there, remove_tree
+from asynccommit.stages.claims import claim_task
 from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task.give_up import give_up, uploads_of
@@ -81,9 +81,13 @@ class MagicCommitter(UploadCommitter):
             with run.timed("task_stage_setup"):
                 if not await files.see_job():
                     await self.store.head(self.layout.sets_dir)  # of a job that has not ended
-                await refuse_existing(run, self.layout.task_attempt_dir(attempt_id), "task attempt")
-                if not self.options.uploads.in_memory:
-                    await self.store.mkdir(path)
+                await claim_task(
+                    self.store,
+                    self.layout.task_attempt_dir(attempt_id),
+                    self.layout.claim(attempt_id),
+                    self.host.new_id(),
+                    base=None if self.options.uploads.in_memory else path,
+                )
         self._attempts[attempt_id] = files
         return path
 

@@ -22,7 +22,7 @@ from asynccommit.committers.steps import (
     rolled_back_first,
     undo_half_way,
 )
-from asynccommit.committers.tasks import TaskSide, is_missing, refuse_existing
+from asynccommit.committers.tasks import TaskSide
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -34,6 +34,7 @@ from asynccommit.file_job import recorded
 from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, OnFailure
 from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.stages.claims import look_first
 from asynccommit.stages.cleanup import (
     Outcome,
     begun_attempts,
@@ -57,7 +58,7 @@ from asynccommit.stages.run import OnProgress, Phase, Run
 from asynccommit.stages.settle import Settled, settle
 from asynccommit.stages.setup import Other, check_setup, others_to_settle, refuse_repeating
 from asynccommit.stages.standing import Standing, is_over, look
-from asynccommit.stages.state import has_work, is_committed, is_own
+from asynccommit.stages.state import has_work, is_committed
 from asynccommit.stages.unfinished import find_statuses
 from asynccommit.stages.whose import find_layout, refuse_taken
 
@@ -97,12 +98,8 @@ class ManifestCommitter(TaskSide):
         async with commit_failures(run):
             with run.timed("job_stage_setup"):
                 await refuse_taken(run)
-                if await is_own(run, self.layout):
-                    await refuse_existing(run, self.layout.attempt_dir, "job attempt")
-                self.set_up = True
-                self._made_destination = await is_missing(run, self.layout.dest.path)
-                for path in self.layout.setup_dirs:
-                    await self.store.mkdir(path)
+                self._made_destination = await look_first(run, self.store)
+                await self._claim(run, self.store)
 
     async def commit_job(
         self,
@@ -172,6 +169,7 @@ class ManifestCommitter(TaskSide):
             await look_before_record(run, plan)
             made = self._made_destination
             async with await begin(run, plan, mode, made_destination=made):
+                await self._ended()
                 await self._withdraw_if_others(run, plan, mode)
                 settled = await settle(run, plan, adopt=True) if adopt else Settled(run, plan)
                 await change(run, plan, settled)
@@ -290,7 +288,7 @@ class ManifestCommitter(TaskSide):
         except BaseException as error:
             await say_stopped(run, error)
             raise
-        return await self.abort_job("rolled back")
+        return await self.abort_job("rolled back", careful=not force)
 
     async def job_status(self) -> JobStatus | None:
         """Return what is known of this job attempt, ``None`` if its commit has not begun.
@@ -328,21 +326,28 @@ class ManifestCommitter(TaskSide):
                 await plan.take_sample()
         return job_report(run, plan)
 
-    async def abort_job(self, reason: str = "") -> AbortReport:
+    async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
         """Delete this job's directory, unless a commit has begun: then everything is kept.
 
-        Nothing there is fine: aborting twice, or after a success, changes nothing. Raises
-        ``CommitError`` if the directory cannot be deleted.
+        Nothing there is fine: aborting twice, or after a success, changes nothing.
+
+        Args:
+            reason: for the report.
+            careful: it is not the job's driver that asks.
+
+        Raises ``OwnedError`` if the job may be alive then; ``CommitError`` if that fails.
         """
         run = self._run()
         async with commit_failures(run), pinned(run):
             with run.timed("job_stage_abort"):
+                await self._before_abort(run, self.store, careful=careful)
                 outcome = await clean_up_aborted(run)
                 if outcome is Outcome.KEPT:
                     kept = f"a commit has begun: {run.layout.job_dir} is kept. {finish(run)}"
                     return AbortReport(self.layout.job_id, outcome.value, kept)
                 if self._made_destination and outcome is not Outcome.DISABLED:
                     await remove_if_empty(run, self.layout.dest.path)
+            await self._ended()
             report = None
             if not await has_report(run):
                 error = CommitError(self.layout.job_id, "job_stage_abort", (), reason or "aborted")

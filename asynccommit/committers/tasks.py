@@ -6,27 +6,29 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import ClassVar, Self
 
+from asynccommit.committers.living import Living
 from asynccommit.committers.opening import Opening
 from asynccommit.committers.work import StoreWork, Work
-from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, UnsupportedError
+from asynccommit.errors import NotFoundError, UnsupportedError
 from asynccommit.file_job import refuse_number
 from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import Options
-from asynccommit.parallel import is_there, remove_tree
+from asynccommit.parallel import is_there, remove_file, remove_tree
+from asynccommit.stages.claims import claim_task
 from asynccommit.stages.cleanup import remove_if_empty
 from asynccommit.stages.failing import commit_failures
 from asynccommit.stages.run import OnProgress, Run
 from asynccommit.stages.save import remove_own_manifest, save_manifest
 from asynccommit.stages.scan import scan_task_attempt
 from asynccommit.stages.uncommittable import refuse_uncommittable
-from asynccommit.store import Kind, Store
+from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.stats import Count
 from asynccommit.wrappers.traffic import Traffic
 
 
-class TaskSide:
+class TaskSide(Living):
     """Commits the tasks of one job attempt.
 
     Args:
@@ -40,7 +42,6 @@ class TaskSide:
 
     Attributes:
         layout_type: of the job that ``opened`` makes.
-        set_up: the job's directories may be there, and are this committer's to abort.
         driver_lives: whether the process that runs the job's tasks is there, where that is
             another one; without it no commit begins.
 
@@ -80,7 +81,6 @@ class TaskSide:
         self._traffic = traffic
         self._open_store = open_store
         self.driver_lives: Callable[[], bool] | None = None
-        self.set_up = False
         self._made_destination = False
 
     @classmethod
@@ -105,6 +105,10 @@ class TaskSide:
         """Look for what another's setup of the job has made. Raises ``NotFoundError``."""
         await self.store.head(self.layout.committed_dir)
 
+    async def take_job(self) -> None:
+        """See ``Committer.take_job``. Raises ``ExistsError`` if it is another driver's."""
+        await self._take(self._run(), self.store)
+
     async def setup_task(self, attempt_id: str) -> str:
         """Make the directory of a task attempt and return its path.
 
@@ -115,8 +119,8 @@ class TaskSide:
         async with commit_failures(run):
             with run.timed("task_stage_setup"):
                 await self.see_setup()  # the job has not ended
-                await refuse_existing(run, path, "task attempt")
-                await self.store.mkdir(path)
+                claim = self.layout.claim(attempt_id)
+                await claim_task(self.store, path, claim, self.host.new_id(), base=path)
         return path
 
     def work(self, attempt_id: str) -> Work:
@@ -154,6 +158,9 @@ class TaskSide:
                 await remove_own_manifest(run, task_id, attempt_id)
                 for parent in (layout.tasks_dir, layout.absolute_dir):
                     await _delete_if_there(run, f"{parent}/{attempt_id}")
+                if not run.store.traits.directories:
+                    with suppress(NotFoundError):
+                        await remove_file(run.store, layout.claim(attempt_id))
                 if not await is_there(run.store, layout.committed_dir):
                     for path in (layout.tasks_dir, layout.attempt_dir, layout.job_dir):
                         await remove_if_empty(run, path)
@@ -171,26 +178,6 @@ class TaskSide:
             counted=self._counted,
             traffic=self._traffic,
         )
-
-
-async def refuse_existing(run: Run, path: str, what: str) -> None:
-    """Raise ``ExistsError`` if something is at ``path``."""
-    if await is_there(run.store, path):
-        raise ExistsError("mkdir", path, f"this {what} is there already: give another id")
-
-
-async def is_missing(run: Run, path: str) -> bool:
-    """Whether nothing is at ``path``. Raises ``PreconditionError`` for a file.
-
-    Where files and directories of one name can be side by side, nothing else would refuse it.
-    """
-    try:
-        info = await run.store.head(path)
-    except NotFoundError:
-        return True
-    if info.kind is Kind.FILE:
-        raise PreconditionError("mkdir", path, "a file is there, no directory")
-    return False
 
 
 async def _delete_if_there(run: Run, path: str) -> None:

@@ -10,7 +10,6 @@ from asynccommit.committers.steps import job_report as report_of
 from asynccommit.errors import (
     CommitError,
     CommittedError,
-    ExistsError,
     LeaseLostError,
     ManifestError,
     NotFoundError,
@@ -312,13 +311,6 @@ def refuse_unfit(store: Store, pending: Store) -> None:
             "record and the completion of uploads need: two commits of one job could begin at "
             "once, and files be replaced that nobody has seen"
         )
-
-
-async def refuse_existing_attempt(run: UploadRun) -> None:
-    """Refuse a job attempt that is there already. Raises ``ExistsError``."""
-    if await is_there(run.pending, run.layout.attempt_dir):
-        text = "this job attempt is there already: give another id"
-        raise ExistsError("mkdir", run.layout.attempt_dir, text)
 
 
 async def check_destination(run: UploadRun, mode: Mode, overwrite: Sequence[str]) -> None:

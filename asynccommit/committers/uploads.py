@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from asynccommit.committers.living import Living
 from asynccommit.committers.steps import (
     report_ended,
     reporting,
     rolled_back_first,
     undo_half_way,
 )
-from asynccommit.committers.tasks import is_missing
 from asynccommit.committers.upload_steps import (
     abort,
     carry_out,
@@ -26,7 +26,6 @@ from asynccommit.committers.upload_steps import (
     clean,
     is_over,
     job_report,
-    refuse_existing_attempt,
     refuse_unfit,
     resume,
     roll_back,
@@ -43,6 +42,7 @@ from asynccommit.job import TaskCommit
 from asynccommit.multipart import MultipartStore
 from asynccommit.options import Mode, OnFailure, Options
 from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.stages.claims import look_first
 from asynccommit.stages.failing import commit_failures, say_undone
 from asynccommit.stages.modes import is_replaced
 from asynccommit.stages.reports import has_report, report_on
@@ -55,7 +55,7 @@ from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.preflight import preflight
 from asynccommit.stages.uploads.record import begin
 from asynccommit.stages.uploads.run import UploadRun, at_work
-from asynccommit.stages.uploads.standing import begun_attempts, is_committed, look
+from asynccommit.stages.uploads.standing import attempts_of, begun_attempts, is_committed, look
 from asynccommit.stages.uploads.start import refuse_leftovers, refuse_other_attempts
 from asynccommit.store import Store
 from asynccommit.upload_job import UploadLayout
@@ -64,7 +64,7 @@ from asynccommit.wrappers.stats import Count
 from asynccommit.wrappers.traffic import Traffic
 
 
-class UploadCommitter:
+class UploadCommitter(Living):
     """Commits one job attempt under one destination.
 
     Args:
@@ -78,13 +78,10 @@ class UploadCommitter:
         pending: where the pending sets are, if that is another store.
 
     Attributes:
-        set_up: the job's directories may be there, and are this committer's to abort.
-        driver_lives: whether the process that runs the job's tasks is there, where that is
-            another one; without it no commit begins.
+        driver_lives: see ``TaskSide``.
 
     Raises:
-        UnsupportedError: the store has no multipart uploads, or that of the pending sets no writes
-            that never replace.
+        UnsupportedError: a store lacks multipart uploads, or writes that never replace.
     """
 
     layout: UploadLayout
@@ -110,7 +107,6 @@ class UploadCommitter:
         self._traffic = traffic
         self._open_store = open_store
         self.driver_lives: Callable[[], bool] | None = None
-        self.set_up = False
         self._made_destination = False
         refuse_unfit(store, self.pending)
 
@@ -118,6 +114,10 @@ class UploadCommitter:
         """See what another's setup has made, and add the sign. Raises ``NotFoundError``."""
         await self.pending.head(self.layout.job_dir)
         await self.pending.put(self.layout.living, b"")
+
+    async def take_job(self) -> None:
+        """See ``Committer.take_job``. Raises ``ExistsError`` if it is another driver's."""
+        await self._take(self._run(), self.pending)
 
     async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
         """Refuse now what could not be committed later; nothing of this job is made.
@@ -139,18 +139,15 @@ class UploadCommitter:
     async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
         """Make the directory of this job attempt.
 
-        ``set_up`` is true from when it may be there and is this committer's to abort. Raises
-        ``CommitError`` if the destination is a file, or the job attempt is there already, and
-        what ``check_job`` raises.
+        Raises ``CommitError`` if the destination is a file, or the job attempt is there already,
+        and what ``check_job`` raises.
         """
         await self.check_job(mode=mode)
         run = self._run()
         async with commit_failures(run):
             with run.timed("job_stage_setup"):
-                await refuse_existing_attempt(run)
-                self.set_up = True
-                self._made_destination = await is_missing(run, self.layout.dest.path)
-                await self.pending.mkdir(self.layout.sets_dir)
+                self._made_destination = await look_first(run, self.pending)
+                await self._claim(run, self.pending)
                 await self.pending.put(self.layout.living, b"")
 
     async def commit_job(
@@ -240,6 +237,7 @@ class UploadCommitter:
                 await refuse_leftovers(run, plan, known=self.set_up or adopt)
             await preflight(run, plan, overwrite, adopt=adopt)
             record = await begin(run, plan, made_destination=self._made_destination)
+            await self._ended()
             await carry_out(run, plan, record)
             return job_report(run, plan)
 
@@ -296,13 +294,13 @@ class UploadCommitter:
         """Undo a commit that has begun: exactly what it completed, and what that overwrote.
 
         A job whose commit has not begun is aborted; one that was rolled back stays so. ``force``
-        is of no meaning here.
+        is of meaning for the former only: though it may be alive.
 
-        Raises ``CommittedError`` if it is committed, ``CommitError``.
+        Raises ``OwnedError``, ``CommittedError`` if it is committed, ``CommitError``.
         """
-        return await self._roll_back(self._run(on_progress))
+        return await self._roll_back(self._run(on_progress), force=force)
 
-    async def _roll_back(self, run: UploadRun) -> AbortReport:
+    async def _roll_back(self, run: UploadRun, *, force: bool = False) -> AbortReport:
         async with commit_failures(run):
             standing = await look(run)
             if standing is not None:
@@ -311,7 +309,7 @@ class UploadCommitter:
             if await is_committed(run):
                 text = "it is committed, and cannot be rolled back"
                 raise CommittedError(self.layout.job_id, "job_stage_abort", (), text)
-        return await self.abort_job("rolled back")
+        return await self.abort_job("rolled back", careful=not force)
 
     async def seek(self) -> None:
         """Act for this job where it is, whichever committer's or user's. Raises ``CommitError``."""
@@ -334,7 +332,7 @@ class UploadCommitter:
         """Return what is known of every job that can be seen from here; nothing is counted."""
         run = self._run()
         async with commit_failures(run):
-            return [found.status for found in await find_attempts(run)]
+            return [found.status for found in await find_attempts(run, lives=True)]
 
     async def plan_job(
         self,
@@ -352,21 +350,23 @@ class UploadCommitter:
                 await plan.take_sample()
                 return job_report(run, plan)
 
-    async def abort_job(self, reason: str = "") -> AbortReport:
+    async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
         """Abort this job's uploads and delete its files, unless a commit has begun: then all stay.
 
-        Nothing there is fine: aborting twice, or after a success, changes nothing. Raises
-        ``CommitError`` if that cannot be done.
+        Nothing there is fine: aborting twice, or after a success, changes nothing.
+
+        See ``ManifestCommitter.abort_job``; with ``careful`` no attempt of the job may be alive.
         """
         run = self._run()
         async with commit_failures(run):
-            return await abort(run, reason, made_destination=self._made_destination)
+            others = await attempts_of(run) if careful else []  # all of them are deleted
+            await self._before_abort(run, self.pending, others, careful=careful)
+            report = await abort(run, reason, made_destination=self._made_destination)
+            await self._ended()
+            return report
 
     async def cleanup(self) -> str:
-        """Abort this job's uploads and delete its files whatever its state; say what was done.
-
-        Raises ``CommitError`` if that fails.
-        """
+        """Abort this job's uploads and delete its files, whatever its state: see ``abort_job``."""
         run = self._run()
         async with commit_failures(run):
             if await look(run) is None:

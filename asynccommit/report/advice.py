@@ -31,12 +31,11 @@ def on_resume(status: JobStatus, layout: Layout, moved: int = 0, files: int = 0)
     if isinstance(layout, UploadLayout):
         return _on_resume_uploads(status, layout, moved, files)
     resume = job_command("resume", layout)
-    if status.state is State.RUNNING and moved:
+    if not status.begun and moved:
         does = f"adopts it: {moved:,} of {count_of(files, 'file')} are not where tasks left them"
         return Advice(does, job_command("resume", layout, "--adopt"))
-    if status.state is State.RUNNING:
-        does = "nothing: its commit has not begun. If its program has died, commit or abort it"
-        return Advice(does, job_command("commit", layout, "--tasks", str(status.tasks)))
+    if not status.begun:
+        return _on_resume_early(status, layout)
     if status.state is State.COMMITTING:
         does = "refused while its owner lives; takeover does it all the same"
         return Advice(does, job_command("takeover", layout))
@@ -54,11 +53,11 @@ def on_abort(status: JobStatus, layout: Layout, moved: int = 0) -> Advice:
     if isinstance(layout, UploadLayout):
         return _on_abort_uploads(status, layout, moved)
     rollback = job_command("abort", layout, "--rollback")
-    if status.state is State.RUNNING:
+    if not status.begun:
         does = f"deletes what {count_of(status.tasks, 'committed task')} and others wrote"
         if moved:
             does += f"; {count_of(moved, 'file')} that another commit moved would stay"
-        return Advice(does, job_command("abort", layout))
+        return _on_abort_early(status, layout, does)
     if status.state is State.COMMITTING:
         return Advice("keeps everything; with --rollback refused while its owner lives", rollback)
     if status.state is State.ROLLING_BACK:
@@ -70,6 +69,27 @@ def on_abort(status: JobStatus, layout: Layout, moved: int = 0) -> Advice:
     return Advice(does, rollback)
 
 
+def _on_resume_early(status: JobStatus, layout: Layout) -> Advice:
+    """Return what a resume would do to a job whose commit has not begun: nothing."""
+    if status.state is State.RUNNING:
+        return Advice("nothing: its driver lives, and its commit has not begun")
+    commit = job_command("commit", layout, "--tasks", str(status.tasks))
+    if status.state is State.DEAD:
+        return Advice("nothing: its commit has not begun. Commit or abort it", commit)
+    does = "nothing: its commit has not begun. If its program has died, commit or abort it"
+    return Advice(does, commit)
+
+
+def _on_abort_early(status: JobStatus, layout: Layout, does: str) -> Advice:
+    """Return what an abort would do to a job whose commit has not begun."""
+    if status.state is State.RUNNING:
+        return Advice(f"refused while its driver lives; with --force it {does}")
+    if status.state is State.DEAD:
+        return Advice(does, job_command("abort", layout))
+    forced = job_command("abort", layout, "--force")
+    return Advice(f"refused while its program may live; with --force it {does}", forced)
+
+
 def _rest(status: JobStatus) -> str:
     if status.done is None:
         return f"what is left of {count_of(status.files, 'file')}"
@@ -79,12 +99,11 @@ def _rest(status: JobStatus) -> str:
 def _on_resume_uploads(status: JobStatus, layout: Layout, ended: int, files: int) -> Advice:
     """Return what a resume would do to uploads: it is nobody's alone, and refused to nobody."""
     resume = job_command("resume", layout)
-    if status.state is State.RUNNING and ended:
+    if not status.begun and ended:
         does = f"adopts it: {ended:,} of {count_of(files, 'upload')} have ended"
         return Advice(does, job_command("resume", layout, "--adopt"))
-    if status.state is State.RUNNING:
-        does = "nothing: its commit has not begun. If its program has died, commit or abort it"
-        return Advice(does, job_command("commit", layout, "--tasks", str(status.tasks)))
+    if not status.begun:
+        return _on_resume_early(status, layout)
     if status.state is State.ROLLING_BACK:
         return Advice("finishes the rollback", resume)
     if status.state is State.COMMITTED:
@@ -101,11 +120,11 @@ def _on_resume_uploads(status: JobStatus, layout: Layout, ended: int, files: int
 
 def _on_abort_uploads(status: JobStatus, layout: Layout, ended: int) -> Advice:
     rollback = job_command("abort", layout, "--rollback")
-    if status.state is State.RUNNING:
+    if not status.begun:
         does = f"aborts the uploads of {count_of(status.tasks, 'committed task')} and others"
         if ended:
             does += f"; what became of {count_of(ended, 'upload')} that ended would stay"
-        return Advice(does, job_command("abort", layout))
+        return _on_abort_early(status, layout, does)
     if status.state is State.ENDED and not status.epoch:
         return Advice("deletes what is left of it", job_command("abort", layout))
     if status.state in (State.COMMITTED, State.ENDED):

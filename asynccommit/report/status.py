@@ -30,8 +30,10 @@ from asynccommit.report.jobs import (
 )
 from asynccommit.report.plain import count_of
 from asynccommit.report.upload_status import look_at_uploads
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobStatus
 from asynccommit.stages.entries import decode_entries
+from asynccommit.stages.life import status_without_commit
+from asynccommit.stages.run import Run
 from asynccommit.store import Store
 from asynccommit.upload_job import UploadLayout
 from asynccommit.urls import Address
@@ -231,8 +233,8 @@ async def _look(store: Store, job: FoundJob) -> tuple[JobStatus | None, tuple[in
     status = await ManifestCommitter(store, layout, Options(), this_host()).job_status()
     if status is not None or job.begun:
         return status, (0, 0)
-    status = JobStatus(layout.job_id, layout.attempt, State.RUNNING, tasks=job.manifests)
-    return status, await _moved(store, job)
+    run = Run(store=store, layout=layout, options=Options(), host=this_host())
+    return await status_without_commit(run, store, job.manifests), await _moved(store, job)
 
 
 async def _moved(store: Store, job: FoundJob) -> tuple[int, int]:

@@ -181,6 +181,8 @@ def _next_steps(job: JobView) -> Iterator[RenderableType]:
     yield Text()
     yield Padding(safe(f"job {job.name}", "bold"), (0, 0, 0, 2))
     why = job.problem or (job.status.error if job.status is not None else "")
+    if job.status is not None and job.status.why:
+        yield Padding(safe(f"{job.status.state:<8}{job.status.why}"), (0, 0, 0, 4))
     if why:
         yield Padding(safe(f"why     {why}", "red"), (0, 0, 0, 4))
     for name, advice in (("resume", job.resume), ("abort", job.abort)):

@@ -10,6 +10,7 @@ from asynccommit.multipart import MultipartStore
 from asynccommit.options import Options
 from asynccommit.report.jobs import FoundJob
 from asynccommit.results import JobStatus, State
+from asynccommit.stages.life import status_without_commit
 from asynccommit.stages.uploads.load import load_sets
 from asynccommit.stages.uploads.open import missing_uploads
 from asynccommit.stages.uploads.pending import Loaded
@@ -32,15 +33,16 @@ async def look_at_uploads(
     """
     layout = job.layout
     assert isinstance(layout, UploadLayout)
-    known = JobStatus(layout.job_id, layout.attempt, State.RUNNING, tasks=job.manifests)
     if job.ended:
-        return replace(known, state=State.ENDED, epoch=0 if job.closed else 1), (0, 0)
+        over = JobStatus(layout.job_id, layout.attempt, State.ENDED, tasks=job.manifests)
+        return replace(over, epoch=0 if job.closed else 1), (0, 0)
     if job.begun:
         committer = UploadCommitter(store, layout, Options(), this_host(), pending=pending)
         return await committer.job_status(), (0, 0)
+    run = run_of(store, layout, pending)
+    known = await status_without_commit(run, run.pending, job.manifests)
     if not job.manifests:
         return known, (0, 0)
-    run = run_of(store, layout, pending)
     with Loaded(run.options) as loaded:
         await load_sets(run, loaded, None)
         ended = await missing_uploads(run, loaded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import logging
 import os
@@ -11,7 +12,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -21,12 +22,20 @@ import orjson
 from asynccommit.api import open_committer
 from asynccommit.committers import Committer, mode_of
 from asynccommit.engine import submit
-from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, UnsupportedError
+from asynccommit.errors import (
+    AsyncCommitError,
+    ExistsError,
+    NotFoundError,
+    OptionError,
+    OwnedError,
+    UnsupportedError,
+)
 from asynccommit.host import Host, this_host
 from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, Options, bare
 from asynccommit.report.progress import console_progress
 from asynccommit.results import JobReport
+from asynccommit.spark import living
 from asynccommit.stages.run import OnProgress
 from asynccommit.urls import Address, decode_uri
 
@@ -58,6 +67,10 @@ def commit(request: Mapping[str, Any]) -> JobReport:
         return submit(_commit(request, tasks, mode, overwrite, on_progress or shown))
 
 
+class JobTakenError(OwnedError):
+    """Another process has set up this very job: what is there is that one's."""
+
+
 async def _commit(
     request: Mapping[str, Any],
     tasks: Sequence[TaskCommit],
@@ -67,13 +80,17 @@ async def _commit(
 ) -> JobReport:
     async with _committer(request) as committer:
         committer.driver_lives = is_jvm_alive
-        return await committer.commit_job(
-            tasks,
-            mode=mode,
-            overwrite=overwrite,
-            on_progress=tell,
-            made_destination=request.get("madeDestination"),
-        )
+        committer.signs = living.signs_of(_key(request))
+        try:
+            return await committer.commit_job(
+                tasks,
+                mode=mode,
+                overwrite=overwrite,
+                on_progress=tell,
+                made_destination=request.get("madeDestination"),
+            )
+        finally:
+            await living.end(_key(request))
 
 
 def is_jvm_alive() -> bool:
@@ -91,6 +108,15 @@ def is_jvm_alive() -> bool:
     return True
 
 
+def is_session_alive() -> bool:
+    """Whether the session that this process drives has not been stopped; true if it drives none."""
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None and SparkContext._active_spark_context is None:
+        return False
+    return is_jvm_alive()
+
+
 def check(request: Mapping[str, Any]) -> None:
     """See before any task runs that the job may run, and that Python reaches what Spark set up.
 
@@ -102,7 +128,8 @@ def check(request: Mapping[str, Any]) -> None:
 
 
 async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str]) -> None:
-    async with _committer(request) as committer:
+    async with AsyncExitStack() as stack:
+        committer = await stack.enter_async_context(_committer(request))
         try:
             await committer.see_setup()
         except NotFoundError as error:
@@ -110,7 +137,28 @@ async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str
                 f"{error.path} was just made by Spark and Python does not find it: do both use "
                 "the same account?"
             ) from error
-        await committer.check_job(mode=mode, overwrite=overwrite)
+        await _take(committer, mode, overwrite)
+        if committer.signs is not None:
+            living.begin(_key(request), committer.signs, stack.pop_all(), is_session_alive)
+
+
+async def _take(committer: Committer, mode: Mode, overwrite: Sequence[str]) -> None:
+    """Check a job and write whose it is, at once.
+
+    Raises ``JobTakenError`` if another has, whatever the check says: then the JVM, which has made
+    the same directories as that one, must not delete them.
+    """
+    taken, refused = await asyncio.gather(
+        committer.take_job(),
+        committer.check_job(mode=mode, overwrite=overwrite),
+        return_exceptions=True,
+    )
+    if isinstance(taken, ExistsError):
+        job_id = committer.layout.job_id
+        raise JobTakenError(job_id, "job_stage_setup", (taken,)) from taken
+    for error in (refused, taken):
+        if error is not None:
+            raise error
 
 
 def abort(request: Mapping[str, Any]) -> None:
@@ -119,10 +167,15 @@ def abort(request: Mapping[str, Any]) -> None:
 
 
 async def _abort(request: Mapping[str, Any]) -> None:
+    await living.end(_key(request))
     async with _committer(request) as committer:
         report = await committer.abort_job("aborted by Spark")
     for warning in report.warnings:
         log.warning("job %s: %s", report.job_id, warning)
+
+
+def _key(request: Mapping[str, Any]) -> str:
+    return f"{request['dest']} {request['jobId']} {request['attempt']}"
 
 
 def _committer(request: Mapping[str, Any]) -> AbstractAsyncContextManager[Committer]:
@@ -232,7 +285,7 @@ class Bridge:
             if at_once := {"check": self._check, "abort": self._abort}.get(what.get("what")):
                 at_once(what)
                 return orjson.dumps({"ok": True}).decode()
-            reply, mine = self._reply_for(f"{what['dest']} {what['jobId']} {what['attempt']}")
+            reply, mine = self._reply_for(_key(what))
         except Exception as error:
             return _failure(error)
         if mine:

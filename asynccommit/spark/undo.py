@@ -41,7 +41,7 @@ def undo(request: Mapping[str, Any]) -> str:
     }
     try:
         rolling = request["what"] == "rollback"
-        undone = sync.rollback_job(**job) if rolling else sync.abort_job(**job)
+        undone = sync.rollback_job(**job) if rolling else sync.abort_job(**job, force=True)
     except CommittedError:
         sync.resume_job(**job)
         return "it was committed, and what was left of it is done"

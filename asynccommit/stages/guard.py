@@ -16,7 +16,7 @@ from asynccommit.commands import job_command
 from asynccommit.errors import PreconditionError
 from asynccommit.job import Layout
 from asynccommit.options import Mode
-from asynccommit.results import JobStatus, State
+from asynccommit.results import NOT_BEGUN, JobStatus, State
 from asynccommit.stages.plan import Aside, Plan, above, outermost, within
 from asynccommit.stages.run import Run
 from asynccommit.store import Kind
@@ -125,7 +125,7 @@ def refuse_within(
 
     Raises ``PreconditionError`` that names the job.
     """
-    over = {State.ENDED, State.RUNNING} | (set() if decided else {State.COMMITTED})
+    over = {State.ENDED, *NOT_BEGUN} | (set() if decided else {State.COMMITTED})
     for other in others:
         if other.status.state in over:
             continue

@@ -45,6 +45,7 @@ from asynccommit.stages.standing import (
 )
 from asynccommit.stages.swap import merge
 from asynccommit.stages.unfenced import is_closed, take_back_word
+from asynccommit.store import Store
 
 _TRIES = 5
 _SLACK = 2.0
@@ -100,19 +101,24 @@ async def is_expired(run: Run, layout: Layout, standing: Standing) -> bool:
     """Whether the lease is over by the store's own time, which a new file tells."""
     if not is_silent(run.host, standing):
         return False
-    probe = f"{layout.attempt_dir}/commit-clock-{run.host.new_id()}"
     try:
-        await run.store.put(probe, b"", overwrite=False)
-        now = (await run.store.head(probe)).modified
+        now = await time_of(run.store, f"{layout.attempt_dir}/commit-clock-{run.host.new_id()}")
         since = await look(run.store, layout)  # the owner may have said so meanwhile
     except NotFoundError:
         return False
-    finally:
-        with suppress(StoreError):
-            await remove_file(run.store, probe)
     if since is None or since.epoch != standing.epoch:
         return False
     return now - since.seen > since.claim.lease + _SLACK
+
+
+async def time_of(store: Store, probe: str) -> float:
+    """Return a store's own time, told by a file written for it. Raises ``StoreError``."""
+    try:
+        await store.put(probe, b"", overwrite=False)
+        return (await store.head(probe)).modified
+    finally:
+        with suppress(StoreError):
+            await remove_file(store, probe)
 
 
 async def _why_free(run: Run, standing: Standing, force: bool) -> str:

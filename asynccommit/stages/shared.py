@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
-from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.errors import ExistsError, NotFoundError, OptionError, PreconditionError
 from asynccommit.file_job import FileLayout, is_number, job_of_task
 from asynccommit.job import TEMPORARY, Layout
 from asynccommit.parallel import (
@@ -30,6 +31,7 @@ async def find_jobs(store: Store, dest: Address) -> dict[FileLayout, int]:
     Raises ``StoreError``.
     """
     found: dict[FileLayout, int] = {}
+    names = await _own_names(store, dest)
     for place in await _attempts(store, Layout(dest, "any")):
         number = int(_name(place))
         for path in [place, f"{place}/{TEMPORARY}"]:
@@ -37,9 +39,24 @@ async def find_jobs(store: Store, dest: Address) -> dict[FileLayout, int]:
                 job_id = job_of_task(_name(info.path)) if info.is_dir else None
                 if job_id is not None:
                     layout = FileLayout(dest, job_id, number)
+                    layout = replace(layout, job_id=names.get(layout.run_id, job_id))
                     found.setdefault(layout, 0)
                     found[layout] += path == place
     return found
+
+
+async def _own_names(store: Store, dest: Address) -> dict[str, str]:
+    """Return the ids of jobs that have a directory of their own, by what their tasks begin with.
+
+    Only of a job of ours is the id another than that of its tasks.
+    """
+    names: dict[str, str] = {}
+    for info in await list_if_there(store, Layout(dest, "any").temporary):
+        with suppress(OptionError):  # no name of ours
+            if info.is_dir and not is_number(_name(info.path)):
+                layout = FileLayout(dest, _name(info.path))
+                names[layout.run_id] = layout.job_id
+    return names
 
 
 async def own_tasks(run: Run, *, until: int | None = None) -> list[Info]:

@@ -20,6 +20,7 @@ from asynccommit.parallel import for_each, is_there, list_if_there
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.cleanup import restore_begun
 from asynccommit.stages.guard import OtherCommit, resolve_places
+from asynccommit.stages.life import status_without_commit
 from asynccommit.stages.owner import describe, is_alive, is_expired, is_silent
 from asynccommit.stages.run import Run
 from asynccommit.stages.standing import Standing, is_over, look
@@ -144,7 +145,7 @@ async def find_statuses(run: Run) -> list[JobStatus]:
         if standing is None and await _is_rubbish(run, layout):
             return
         if standing is None:
-            found.append(await _running(run, layout))
+            found.append(await _not_begun(run, layout))
         else:
             found.append(await status_of(run, layout, standing))
 
@@ -161,10 +162,10 @@ def _unreadable(layout: Layout, error: Exception) -> JobStatus:
     return JobStatus(layout.job_id, layout.attempt, State.STOPPED, error=str(error), alive=False)
 
 
-async def _running(run: Run, layout: Layout) -> JobStatus:
+async def _not_begun(run: Run, layout: Layout) -> JobStatus:
     listing = await list_if_there(run.store, layout.manifests_dir)
     tasks = sum(info.path.endswith(MANIFEST_SUFFIX) for info in listing)
-    return JobStatus(layout.job_id, layout.attempt, State.RUNNING, tasks=tasks)
+    return await status_without_commit(replace(run, layout=layout), run.store, tasks)
 
 
 async def status_of(

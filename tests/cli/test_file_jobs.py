@@ -94,7 +94,7 @@ def test_one_of_two_jobs(command: Command, tmp_path: Path) -> None:
     name = ("--job-id", JOB)
     assert command("commit", tmp_path, *V1, "--trust-manifests", *name) == 0
     assert visible(tmp_path) == DONE
-    assert command("abort", tmp_path, *V1) == 0
+    assert command("abort", tmp_path, *V1, "--force") == 0
     assert visible(tmp_path) == DONE
     assert left(tmp_path) == []
 

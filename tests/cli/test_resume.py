@@ -199,7 +199,7 @@ def test_rollback_of_what_has_not_begun_is_an_abort(command: Command, tmp_path: 
     """Before the record an abort is all there is to do."""
     prepare(tmp_path)
 
-    assert command.json("abort", tmp_path, "--rollback")["rolled_back"] is False
+    assert command.json("abort", tmp_path, "--rollback", "--force")["rolled_back"] is False
     assert left(tmp_path) == []
 
 

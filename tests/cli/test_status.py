@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from asynccommit.cli import main
-from asynccommit.cli.output import Output
+from asynccommit.cli.output import Exit, Output
 from asynccommit.emulators.adls import EmulatorThread
 from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.job import Layout
@@ -118,11 +118,52 @@ def test_a_running_job(command: Command, tmp_path: Path) -> None:
     job = only_job(command, tmp_path)
 
     assert (job["state"], job["tasks"], job["done"]) == ("running", 2, None)
+    assert job["owner"] == "alice@driver-0"
     assert isinstance(job["age"], float)
     assert job["age"] > 3500
-    resume = job["resume"]
+    resume, abort = job["resume"], job["abort"]
     assert isinstance(resume, dict)
+    assert isinstance(abort, dict)
+    assert (resume["command"], abort["command"]) == ("", "")
+
+
+def test_a_dead_job(command: Command, tmp_path: Path) -> None:
+    """A job whose driver is silent for longer than its lease is dead, and may be aborted."""
+    attempt = prepare(tmp_path)
+    hour_ago = time.time() - 3600
+    os.utime(attempt / "job-owner.json", (hour_ago, hour_ago))
+
+    job = only_job(command, tmp_path)
+
+    assert job["state"] == "dead"
+    assert "its lease is 300 s" in str(job["why"])
+    resume, abort = job["resume"], job["abort"]
+    assert isinstance(resume, dict)
+    assert isinstance(abort, dict)
     assert resume["command"].endswith(f"--job-id {JOB} --tasks 2")
+    assert main(shlex.split(abort["command"])[1:]) == 0
+    assert left(tmp_path) == []
+
+
+def test_a_job_without_signs_of_life(command: Command, tmp_path: Path) -> None:
+    """Of a job of Hadoop's nobody knows whether it lives; what is as old as a day does not."""
+    attempt = prepare(tmp_path)
+    (attempt / "job-owner.json").unlink()
+
+    job = only_job(command, tmp_path)
+
+    assert job["state"] == "unknown"
+    abort = job["abort"]
+    assert isinstance(abort, dict)
+    assert command("abort", tmp_path) == Exit.REFUSED
+    assert abort["command"] in command.err
+    assert left(tmp_path) != []
+    days_ago = time.time() - 2 * 86_400
+    for path in (attempt, *attempt.rglob("*")):
+        os.utime(path, (days_ago, days_ago))
+    assert only_job(command, tmp_path)["state"] == "dead"
+    assert command("abort", tmp_path) == 0
+    assert left(tmp_path) == []
 
 
 def test_a_commit_of_hadoops_that_is_half_done(command: Command, tmp_path: Path) -> None:
@@ -204,7 +245,7 @@ def test_a_job_on_an_account(command: Command, adls_emulator_thread: EmulatorThr
     found = command.json("status", place.url, *place.arguments)
 
     (job,) = found["jobs"]
-    assert (job["state"], job["tasks"]) == ("running", 2)
+    assert (job["state"], job["tasks"]) == ("unknown", 2)
     assert job["abort"]["command"].startswith(f"asynccommit abort {place.url} ")
 
 
@@ -222,7 +263,8 @@ def test_every_state_is_told() -> None:
 def test_commands_hold_nothing_hostile(tmp_path: Path, command: Command) -> None:
     """What cannot be seen is written as bash reads it, so that it can be copied."""
     name = "a\x1b[31m\n"
-    prepare(tmp_path / name)
+    attempt = prepare(tmp_path / name)
+    (attempt / "job-owner.json").unlink()
 
     assert command("status", tmp_path / name) == 0
     assert "\x1b" not in command.out

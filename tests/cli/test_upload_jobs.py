@@ -161,7 +161,7 @@ def test_job_that_has_not_begun(bench: Bench, committer: str) -> None:
     bench.leave(committer=committer)
 
     job = only(bench.json("status"))
-    assert (job["job_id"], job["state"], job["committer"]) == (JOB, "running", committer)
+    assert (job["job_id"], job["state"], job["committer"]) == (JOB, "unknown", committer)
     assert (job["tasks"], job["files"], job["bytes"]) == (2, 3, 15)
     assert job["age"] is not None
 
@@ -246,7 +246,7 @@ def test_of_several_jobs_the_one_that_has_begun_is_resumed(
     bench.leave(OTHER)
     bench.cut(s3_proxy_thread)
     assert [job["job_id"] for job in bench.json("status")["jobs"]] == [JOB, OTHER]
-    assert only(bench.json("status", "--job-id", OTHER))["state"] == "running"
+    assert only(bench.json("status", "--job-id", OTHER))["state"] == "unknown"
 
     assert bench.json("abort")["code"] == 2
     assert bench.json("resume")["job_id"] == JOB
@@ -338,7 +338,7 @@ def test_damaged_files_are_problems_of_their_job(bench: Bench) -> None:
     first, second = bench.json("status")["jobs"]
 
     assert "commit-record.json" in first["problem"]
-    assert second["state"] == "running"
+    assert second["state"] == "unknown"
     assert bench.json("inspect")["code"] == 3
 
 

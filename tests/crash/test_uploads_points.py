@@ -83,7 +83,7 @@ async def act(job: Job, world: World, name: str, who: Driver) -> Any:
     """Resume the job, roll it back, abort it, or commit it again with the same messages."""
     acts: dict[str, Callable[[], Awaitable[Any]]] = {
         "resume": who.job.resume_job,
-        "rollback": who.job.rollback_job,
+        "rollback": lambda: who.job.rollback_job(force=True),  # its driver is known to be dead
         "abort": who.job.abort_job,
         "commit": lambda: commit(job.scenario, who, job.tasks),
     }

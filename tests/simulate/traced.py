@@ -112,7 +112,7 @@ PLACES = [f"day={day}/hour={hour}" for day in range(4) for hour in range(3)]
 LATER = "/part-1[0-9]$"
 DENIED = {
     "adls": (
-        Fault("before", "rename", LATER, code="AuthorizationFailure", skip=9, times=1),
+        Fault("before", "rename", LATER, code="AuthorizationFailure", skip=4, times=1),
         Fault("before", "rename", "^/table/day=3$", code="AuthorizationFailure", times=1),
     ),
     "gcs": (

@@ -41,6 +41,10 @@ def abort(
     rollback: Annotated[
         bool, typer.Option("--rollback", help="Undo a commit that has begun.")
     ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Though the job, or the owner of its commit, may be alive."),
+    ] = False,
     outside: Outside = False,
     committer: CommitterName = None,
     option: Option = None,
@@ -51,8 +55,9 @@ def abort(
 ) -> None:
     """Abort a job: delete what it left, unless its commit has begun.
 
-    With --rollback a commit that has begun is undone: what it moved is taken back, what it moved
-    aside is put back. Refused while the process that began it may live, and once it is committed.
+    Refused while the job may be alive. With --rollback a commit that has begun is undone: what it
+    moved is taken back, what it moved aside is put back. Refused while the process that began it
+    may live, and once it is committed.
     """
     output = Output(json, quiet, debug)
     with handled(output):
@@ -62,10 +67,10 @@ def abort(
         meant = Meant("abort", dest, job_id, attempt, words, options, committer)
         job = find(meant, output, storage, lambda job: job.begun or not rollback)
         if rollback:  # of what seems not to have begun, too: it may be committed and half deleted
-            roll_back(job, options, storage, output)
+            roll_back(job, options, storage, output, force=force)
             return
         with stoppable(job.layout, storage):
-            report = submit(_abort(job, options, storage))
+            report = submit(_abort(job, options, storage, force=force))
         for warning in report.warnings:
             output.warn(warning)
         _say(report, output)
@@ -108,6 +113,8 @@ async def _roll_back(
             return await committer.rollback_job(force=force, on_progress=on_progress)
 
 
-async def _abort(job: FoundJob, options: Options, storage: StorageOptions) -> AbortReport:
+async def _abort(
+    job: FoundJob, options: Options, storage: StorageOptions, *, force: bool
+) -> AbortReport:
     async with open_layout(job.layout, options, storage) as committer:
-        return await committer.abort_job("asynccommit abort")
+        return await committer.abort_job("asynccommit abort", careful=not force)

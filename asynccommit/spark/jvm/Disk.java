@@ -50,6 +50,17 @@ final class Disk {
     throw last != null ? last : new IOException("cannot make the directory " + path);
   }
 
+  /**
+   * Makes a directory that must not be there, and its parents. Only a local disk is asked that in one
+   * request: Hadoop's interface has none, and the ids that Spark gives its attempts are used once.
+   */
+  void mkdirNew(Path path) throws IOException {
+    mkdirs(local ? path.getParent() : path);
+    if (local) {
+      LocalFiles.mkdirNew(path);
+    }
+  }
+
   /** Waits a while, longer from time to time; an interrupted thread does not wait. */
   void pause(int time) {
     try {

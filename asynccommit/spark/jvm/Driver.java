@@ -16,6 +16,13 @@ final class Driver {
     }
   }
 
+  /** Another process has set up this very job, so what is there is not this job's to delete. */
+  static final class Taken extends QueryExecutionException {
+    Taken(String message) {
+      super(message, null);
+    }
+  }
+
   /** Asks Python for something. Throws QueryExecutionException with its words if it says no. */
   static void ask(Map request) throws IOException, NoAnswer, QueryExecutionException {
     Callback callback = Callback.ofPython();
@@ -28,7 +35,11 @@ final class Driver {
     String text = callback.ask(mapper.writeValueAsString(request));
     Map reply = (Map) mapper.readValue(text, Map.class);
     if (!Boolean.TRUE.equals(reply.get("ok"))) {
-      throw refusal(String.valueOf(reply.get("error")));
+      String said = String.valueOf(reply.get("error"));
+      if ("JobTakenError".equals(reply.get("kind"))) {
+        throw new Taken(said);
+      }
+      throw refusal(said);
     }
   }
 

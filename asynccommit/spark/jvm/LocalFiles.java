@@ -4,6 +4,7 @@ import java.io.File;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.OpenOption;
@@ -66,6 +67,15 @@ final class LocalFiles {
     Files.move(from, to, StandardCopyOption.ATOMIC_MOVE);
     Files.deleteIfExists(to.resolveSibling("." + to.getFileName() + ".crc")); // it was another's
     sync(to.getParent());
+  }
+
+  /** Makes a directory. Throws if anything is there. */
+  static void mkdirNew(org.apache.hadoop.fs.Path path) throws IOException {
+    try {
+      Files.createDirectory(of(path));
+    } catch (FileAlreadyExistsException e) {
+      throw new IOException("this task attempt is there already: " + path, e);
+    }
   }
 
   /** Has the entries of a directory outlive a power cut, where the system can do that. */

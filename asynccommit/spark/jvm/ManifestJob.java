@@ -32,6 +32,8 @@ final class ManifestJob extends JobSide {
       }
       disk.settle(layout.attemptDir, madeDest ? layout.dest.getParent() : layout.dest);
       Driver.ask(request("check", overwrite, dynamic, conf));
+    } catch (Driver.Taken e) {
+      throw e;
     } catch (Driver.NoAnswer e) {
       throw refused(
           Driver.refusal(

@@ -74,7 +74,7 @@ final class ManifestTask extends TaskSide {
       TaskContext.get().addTaskCompletionListener(new AtEnd(context));
     }
     if (!disk.objects) {
-      disk.mkdirs(layout.taskAttempt(attemptId(context)));
+      disk.mkdirNew(layout.taskAttempt(attemptId(context)));
     }
     requireLiveJob(context);
   }

@@ -48,6 +48,8 @@ final class UploadJob extends JobSide {
   void setup(Set overwrite, boolean dynamic, Configuration conf) throws Exception {
     try {
       Driver.ask(request("check", overwrite, dynamic, conf));
+    } catch (Driver.Taken e) {
+      throw e;
     } catch (Driver.NoAnswer e) {
       throw refused(
           Driver.refusal(

@@ -23,6 +23,7 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
+from asynccommit.host import process_above
 from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, Options
 from asynccommit.parallel import is_there, remove_directory, remove_tree
@@ -91,6 +92,9 @@ async def set_up(job: SourceJob) -> SourceJob:
     jobs were cut short there.
     """
     async with opened(job) as committer:
+        # This process ends before the tasks run, and none of ours lives as long as the job does.
+        committer.gives_signs = False
+        committer.host = replace(committer.host, process=process_above("java"))
         made = not await is_there(committer.store, committer.layout.dest.path)
         try:
             await committer.setup_job(mode=job.mode)

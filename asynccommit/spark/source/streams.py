@@ -26,7 +26,7 @@ from asynccommit.formats.sink_log import SinkFile, sink_uri
 from asynccommit.host import this_host
 from asynccommit.job import TaskCommit
 from asynccommit.options import Options
-from asynccommit.results import JobStatus, State
+from asynccommit.results import JobStatus
 from asynccommit.spark.source import jobs
 from asynccommit.spark.source.jobs import SourceJob
 from asynccommit.spark.source.options import SourceOptions
@@ -131,7 +131,7 @@ async def sweep(job: SourceJob, options: SourceOptions, *, running: bool = False
 
 
 async def _end(job: SourceJob, status: JobStatus, *, running: bool) -> None:
-    if status.state is State.RUNNING:
+    if not status.begun:
         await jobs.abort(job, running=running)
         return
     async with jobs.opened(job) as committer:

@@ -31,6 +31,7 @@ from asynccommit.job import TEMPORARY
 from asynccommit.parallel import for_each, is_there, list_all
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.guard import OtherCommit, resolve_places
+from asynccommit.stages.life import status_without_commit
 from asynccommit.stages.phantoms import is_phantom
 from asynccommit.stages.uploads.load import find_sets
 from asynccommit.stages.uploads.run import UploadRun, read_if_there
@@ -62,7 +63,7 @@ class Found:
 
 
 async def find_attempts(
-    run: UploadRun, *, own: bool = True, destinations: Sequence[str] = ()
+    run: UploadRun, *, own: bool = True, destinations: Sequence[str] = (), lives: bool = False
 ) -> list[Found]:
     """Return every job attempt that can be seen from here.
 
@@ -70,12 +71,14 @@ async def find_attempts(
         run: the job whose destination is meant.
         own: include the attempts of this job.
         destinations: decoded paths of further destinations whose jobs count.
+        lives: tell of those whose commit has not begun whether they are alive; they all count as
+            unknown without, which saves two requests for each.
     """
     found: list[Found] = []
 
     async def ask(job: UploadLayout) -> None:
         for layout in await attempts_in(store_of(run, job), job):
-            one = await _see(run, layout)
+            one = await _see(run, layout, lives=lives)
             found.extend([] if one is None else [one])
 
     jobs = [job for job in await _jobs(run) if own or not _is_own(run, job)]
@@ -203,7 +206,7 @@ def name_of(info: Info) -> str:
     return info.path.rpartition("/")[2]
 
 
-async def _see(run: UploadRun, layout: UploadLayout) -> Found | None:
+async def _see(run: UploadRun, layout: UploadLayout, *, lives: bool) -> Found | None:
     """Return what is known of a job attempt; ``None`` if it is not known to write here."""
     other = replace(run, layout=layout, pending=store_of(run, layout))
     if isinstance(layout, StagingLayout):
@@ -212,7 +215,7 @@ async def _see(run: UploadRun, layout: UploadLayout) -> Found | None:
         if not _is_beside(layout) and (record is None or not _is_here(layout, record)):
             return None
         other.layout = named_by(layout, record)
-    return await _status(other)
+    return await _status(other, lives=lives)
 
 
 def record_of(layout: UploadLayout, data: bytes | None) -> UploadRecord | None:
@@ -236,7 +239,7 @@ def _is_here(layout: UploadLayout, record: UploadRecord) -> bool:
     return there.partition("://")[2] == layout.dest.encode().partition("://")[2]
 
 
-async def _status(run: UploadRun) -> Found | None:
+async def _status(run: UploadRun, *, lives: bool) -> Found | None:
     """Return how far a job attempt is; ``None`` if nothing is there."""
     named = run.layout.job_id, run.layout.attempt
     try:
@@ -253,4 +256,6 @@ async def _status(run: UploadRun) -> Found | None:
         return None  # it has just ended, or nothing but its prefix is shown
     if not sets and await is_phantom(run.pending, run.layout.attempt_dir):
         return None
-    return Found(run.layout, JobStatus(*named, State.RUNNING, tasks=sets))
+    if not lives:
+        return Found(run.layout, JobStatus(*named, State.UNKNOWN, tasks=sets))
+    return Found(run.layout, await status_without_commit(run, run.pending, sets))
