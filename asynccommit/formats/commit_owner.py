@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from asynccommit.errors import ManifestError
 from asynccommit.formats.commit_record import Owner
 from asynccommit.formats.fields import MAX_TIME, Fields, dump_object, kind_of, load_object
+from asynccommit.formats.job_owner import JOB_OWNER
 
 CLAIM = "asynccommit.CommitOwner/1"
 ALIVE = "asynccommit.CommitAlive/1"
@@ -125,6 +127,15 @@ def encode_beat(epoch: int, owner_id: str, beat_ms: int) -> bytes:
     """Return the JSON of a sign of life, which is read by people alone."""
     value = {"type": ALIVE, "epoch": epoch, "owner": owner_id, "beat": beat_ms}
     return dump_object(value, "commit-alive.json")
+
+
+def is_stand_in(data: bytes) -> bool:
+    """Whether a file in the place of a stop is a sign of life that was renamed on a full disk."""
+    try:
+        fields = load_object(data, "commit-stopped.json")
+    except ManifestError:
+        return False
+    return fields.get("type") in (ALIVE, JOB_OWNER)
 
 
 def encode_stop(stop: Stop) -> bytes:

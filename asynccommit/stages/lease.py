@@ -297,19 +297,67 @@ async def write_held(run: Run, path: str, data: bytes) -> Info:
 async def say_stopped(run: Run, error: BaseException | None = None) -> None:
     """Say that this owner has ended, so that nobody has to wait for its lease.
 
-    Without an error it says that all is done, though the job's directory is still there.
+    Without an error it says that all is done, though the job's directory is still there. Where it
+    cannot be said, ``error`` tells what that means for whoever goes on.
     """
     if not run.epoch or isinstance(error, LeaseLostError):
         return
     text = "" if error is None else reason(_cause(error))
     stage = error.stage if isinstance(error, CommitError) else run.stage
     stop = Stop(run.epoch, run.owner_id, int(run.host.now() * 1000), stage, text, run.renamed)
-    silent = suppress(StoreError, LeaseLostError)
-    with anyio.move_on_after(_LAST_WORDS, shield=True), silent:
-        path = run.layout.stopped(run.epoch)
-        await run.store.put(path, encode_stop(stop), overwrite=False)
-        if not run.store.traits.fences:
-            await take_back_word(run, path)
+    why = "the store did not answer in time"
+    with anyio.move_on_after(_LAST_WORDS, shield=True):
+        try:
+            why = await _write_stop(run, encode_stop(stop))
+        except LeaseLostError:  # the commit is another's by now
+            return
+    if why and error is not None:
+        _say_unsaid(run, error, why)
+
+
+async def _write_stop(run: Run, data: bytes) -> str:
+    """Write that this owner has stopped; return why that failed, an empty text if it did not.
+
+    On a full disk a small file of this owner's is renamed, which needs no room.
+    """
+    path = run.layout.stopped(run.epoch)
+    try:
+        await run.store.put(path, data, overwrite=False)
+    except ExistsError:
+        return ""  # said before
+    except StoreError as error:
+        if not await _rename_to_stop(run, path):
+            return str(error)
+    if not run.store.traits.fences:
+        await take_back_word(run, path)
+    return ""
+
+
+async def _rename_to_stop(run: Run, path: str) -> bool:
+    """Let a sign of life say that its owner has stopped; return whether there was one."""
+    layout = run.layout
+    signs = layout.alive(run.epoch, 0).rpartition("-")[0] + "-"
+    with suppress(StoreError):
+        found = [info.path for info in await list_if_there(run.store, layout.attempt_dir)]
+        beats = [path for path in found if path.startswith(signs)]
+        for spare in (layout.job_owner, layout.job_ended, *beats):
+            if spare in found:
+                await run.store.rename(spare, path)
+                return True
+    return False
+
+
+def _say_unsaid(run: Run, error: BaseException, why: str) -> None:
+    """Let an error tell that others will take this owner for one that is at work."""
+    text = (
+        f"It could not be written that this process has stopped ({why}): while it lives, others "
+        f"are refused until its lease of {lease_of(run):,.0f} s is over. Nothing is at work any "
+        f"more, so it is safe to go on before: {job_command('takeover', run.layout)}"
+    )
+    if isinstance(error, CommitError) and error.summary:
+        error.summary = f"{error.summary}. {text}"
+    else:
+        error.add_note(text)
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -17,6 +17,7 @@ from asynccommit.formats.commit_owner import (
     decode_claim,
     decode_decision,
     decode_stop,
+    is_stand_in,
 )
 from asynccommit.formats.commit_record import (
     MAX_RECORD_BYTES,
@@ -187,8 +188,11 @@ def _directories(found: Mapping[str, Info]) -> list[str]:
 async def _stop(store: Store, layout: Layout, claim: Claim) -> Stop | None:
     """Return what the owner said when it stopped; that it said something is what counts."""
     path = layout.stopped(claim.epoch)
+    data = await store.get(path, MAX_OWNER_BYTES)
+    if is_stand_in(data):
+        return Stop(claim.epoch, claim.owner.id, 0, "", "the reason could not be written")
     try:
-        stop = decode_stop(await store.get(path, MAX_OWNER_BYTES), layout.url(path))
+        stop = decode_stop(data, layout.url(path))
     except ManifestError as error:
         return Stop(claim.epoch, claim.owner.id, 0, "", str(error))
     return stop if stop.owner_id == claim.owner.id else None

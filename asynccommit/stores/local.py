@@ -21,7 +21,7 @@ from asynccommit.urls import Address
 T = TypeVar("T")
 _Names = list[str]  # in the class, the name "list" is the method
 
-_WRITES = frozenset({"put", "delete", "delete_tree", "copy", "mkdir"})
+_WRITES = frozenset({"put", "delete", "delete_tree", "copy", "mkdir", "mkdir_new"})
 _LISTINGS = 8  # long listings under way whose names are kept
 _LONGEST = os.pathconf("/", "PC_PATH_MAX") - 1  # bytes; the system counts the NUL at the end
 _WHILE = 0.05  # seconds from which on files are not renamed together any more

@@ -1,8 +1,9 @@
-"""The command with a pause: ``python driver.py FOLDER NUMBER [--nobody] VERB ...``.
+"""The command with a pause: ``python driver.py FOLDER NUMBER [--nobody] [--stay] VERB ...``.
 
 Before the rename of that number which readers can see it writes ``FOLDER/paused`` and waits for
 ``FOLDER/go``; with 0 before the commit record. With ``--nobody`` it gives up its rights first,
-once all is imported.
+once all is imported. With ``--stay`` the process lives on after the command, until it is given a
+line.
 """
 
 from __future__ import annotations
@@ -71,5 +72,11 @@ if __name__ == "__main__":
         rest = rest[1:]
         with redirect_stdout(io.StringIO()):
             become_nobody()
+    stays = "--stay" in rest
     pause_at(Path(place), int(at))
-    sys.exit(main(rest))
+    code = main([word for word in rest if word != "--stay"])
+    if stays:
+        sys.stderr.write("the command has ended\n")
+        sys.stderr.flush()
+        sys.stdin.readline()
+    sys.exit(code)

@@ -77,7 +77,12 @@ def paused(
     one = ("-o", "mapreduce.manifest.committer.io.threads=1")
     line = [sys.executable, str(DRIVER), str(folder), str(number), *map(str, words), *one]
     with subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+        line,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
     ) as child:
         try:
             wait_until(lambda: (folder / "paused").exists() or child.poll() is not None)

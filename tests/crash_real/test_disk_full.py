@@ -84,6 +84,24 @@ def test_disk_full_in_mid_commit(tmp_path: Path, disk: Path, ending: str) -> Non
 
 
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
+def test_disk_full_and_the_driver_lives(tmp_path: Path, disk: Path, ending: str) -> None:
+    """A driver that goes on to live after its commit has failed keeps nobody from finishing it."""
+    place = LocalPlace(disk)
+    written = prepare(place, tasks=4, files=10)
+    words = ("commit", place.url, "--job-id", JOB, "--trust-manifests", "--stay")
+    with paused(tmp_path / "signs", 12, words) as child:
+        assert child.stderr is not None
+        with full(disk):
+            go_on(tmp_path / "signs")
+            said = list(iter(child.stderr.readline, "the command has ended\n"))
+            assert "no space left" in "".join(said)
+        assert child.poll() is None
+        finish(place, ending, written)
+        assert child.poll() is None
+        child.communicate("\n", timeout=60)
+
+
+@pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_quota_used_up_in_mid_commit(tmp_path: Path, ending: str) -> None:
     """The same when only this process may write no more."""
     place = LocalPlace(tmp_path)
