@@ -35,7 +35,7 @@ from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, Options, bare
 from asynccommit.report.progress import console_progress
 from asynccommit.results import JobReport
-from asynccommit.spark import living
+from asynccommit.spark import leftovers, living
 from asynccommit.stages.run import OnProgress
 from asynccommit.urls import Address, decode_uri
 
@@ -174,6 +174,19 @@ async def _abort(request: Mapping[str, Any]) -> None:
         log.warning("job %s: %s", report.job_id, warning)
 
 
+def clear(request: Mapping[str, Any]) -> None:
+    """Remove a destination that only dead jobs have made. Raises ``AsyncCommitError``."""
+    submit(_clear(request))
+
+
+async def _clear(request: Mapping[str, Any]) -> None:
+    async with _committer(request) as committer:
+        await leftovers.clear(
+            committer,
+            lambda job: _committer({**request, "jobId": job.job_id, "attempt": job.attempt}),
+        )
+
+
 def _key(request: Mapping[str, Any]) -> str:
     return f"{request['dest']} {request['jobId']} {request['attempt']}"
 
@@ -282,7 +295,8 @@ class Bridge:
         """
         try:
             what = orjson.loads(request)
-            if at_once := {"check": self._check, "abort": self._abort}.get(what.get("what")):
+            kinds = {"check": self._check, "abort": self._abort, "clear": clear}
+            if at_once := kinds.get(what.get("what")):
                 at_once(what)
                 return orjson.dumps({"ok": True}).decode()
             reply, mine = self._reply_for(_key(what))

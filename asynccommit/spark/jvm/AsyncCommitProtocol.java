@@ -39,6 +39,7 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
   private Boolean ours = null; // decided in the driver, goes to the tasks with this object
   private transient TaskSide taskSide;
   private transient JobSide jobSide;
+  private transient boolean alone; // no job had anything there when this was made
   private transient Set overwrite;
   private transient List delegated; // what Spark wants deleted: a filesystem and a path each
 
@@ -47,6 +48,8 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
     this.jobId = jobId;
     this.path = path;
     this.dynamic = dynamicPartitionOverwrite;
+    // Only the driver makes one, and before Spark asks what is there.
+    this.alone = path != null && Leftovers.clear(path, jobId);
   }
 
   /** Called on both sides, from setupJob and setupTask of the superclass. */
@@ -82,7 +85,7 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
         jobSide =
             taskSide instanceof UploadTask
                 ? (JobSide) new UploadJob((UploadTask) taskSide, fs, conf)
-                : (JobSide) new ManifestJob(taskSide.layout, fs, conf);
+                : (JobSide) new ManifestJob(taskSide.layout, fs, conf, alone);
         jobSide.setup(overwritten(), dynamic, conf);
       }
     } catch (IOException e) {
@@ -235,8 +238,8 @@ public class AsyncCommitProtocol extends SQLHadoopMapReduceCommitProtocol {
     }
     String scheme = fs == null ? null : fs.getUri().getScheme();
     SQLConf conf = SQLConf.get();
-    String known = conf.getConfString(Keys.SCHEMES, "file");
-    boolean supported = scheme != null && ("," + known + ",").contains("," + scheme + ",");
+    String known = Keys.schemes(conf);
+    boolean supported = Keys.isSupported(conf, scheme);
     if (!supported && "refuse".equals(conf.getConfString(Keys.UNSUPPORTED, "delegate"))) {
       throw Driver.refusal(
           "asynccommit: there is no store for " + path + " (only for " + known + "): set "

@@ -4,6 +4,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.internal.SQLConf;
 
 /** The names that the Java and the Python side agree on, and the options that a user has set. */
 final class Keys {
@@ -52,6 +53,16 @@ final class Keys {
   static boolean rollsBack(Configuration conf) {
     String policy = conf.get("spark." + ON_FAILURE, conf.get(ON_FAILURE, "keep"));
     return "rollback".equalsIgnoreCase(policy.trim());
+  }
+
+  /** Returns the schemes that Python commits, with commas between. */
+  static String schemes(SQLConf conf) {
+    return conf.getConfString(SCHEMES, "file");
+  }
+
+  /** Whether Python commits what is written to a scheme. */
+  static boolean isSupported(SQLConf conf, String scheme) {
+    return scheme != null && ("," + schemes(conf) + ",").contains("," + scheme + ",");
   }
 
   /** Returns the user's name for what a job does, null if there is none. */

@@ -12,12 +12,16 @@ import org.slf4j.LoggerFactory;
 final class ManifestJob extends JobSide {
   private static final Logger LOG = LoggerFactory.getLogger(ManifestJob.class);
 
-  ManifestJob(Layout layout, FileSystem fs, Configuration conf) {
+  private final boolean alone;
+
+  /** @param alone no job had anything there a moment ago, so none has this one's id */
+  ManifestJob(Layout layout, FileSystem fs, Configuration conf, boolean alone) {
     super(layout, fs, fs, conf);
+    this.alone = alone;
   }
 
   void setup(Set overwrite, boolean dynamic, Configuration conf) throws Exception {
-    if (disk.exists(layout.attemptDir)) {
+    if (!alone && disk.exists(layout.attemptDir)) {
       throw new IOException("it has begun already, in " + layout.attemptDir);
     }
     madeDest = !disk.exists(layout.dest);

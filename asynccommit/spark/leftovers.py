@@ -1,0 +1,49 @@
+"""A table that is there only because the driver of its first job was killed.
+
+Spark refuses in its default mode to write where a directory is, and looks before a commit protocol
+is asked anything. What such a job has left is cleared away when the next one is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from asynccommit.commands import command
+from asynccommit.committers import Committer
+from asynccommit.errors import UnfinishedError
+from asynccommit.parallel import is_there
+from asynccommit.results import JobStatus, State
+
+Opened = AbstractAsyncContextManager[Committer]
+
+
+async def clear(committer: Committer, open_job: Callable[[JobStatus], Opened]) -> None:
+    """Abort the jobs under a destination that one of them has made, if all of them are dead.
+
+    Their abort removes the destination if nothing else is in it.
+
+    Args:
+        committer: of any job there.
+        open_job: opens that of another.
+
+    Raises ``UnfinishedError`` if a job is there that is neither dead nor running, and
+    ``CommitError``.
+    """
+    jobs = await committer.job_statuses()
+    layout = committer.layout
+    alive = [job for job in jobs if job.state is not State.DEAD]
+    if alive:
+        if any(job.state is State.RUNNING for job in alive):
+            return
+        said = f"job {alive[0].job_id} is {alive[0].state}: {command('status', layout.dest)}"
+        raise UnfinishedError(layout.job_id, "job_stage_setup", (), said)
+    makers: list[JobStatus] = []
+    others: list[JobStatus] = []
+    for job in jobs:
+        async with open_job(job) as one:
+            made = await is_there(one.store, one.layout.made_destination)
+        (makers if made else others).append(job)
+    for job in [*others, *makers] if makers else []:
+        async with open_job(job) as one:
+            await one.abort_job("its driver had died", careful=True)
