@@ -7,11 +7,15 @@ process; a forked child knows nothing of it.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import threading
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from importlib import import_module
 
+from asynccommit.engine import submit
 from asynccommit.stages.signs import SignsOfLife
 
 
@@ -22,6 +26,7 @@ class _Holding:
 
 
 _jobs: dict[str, _Holding] = {}
+_ended_by = 0
 
 
 def begin(key: str, signs: SignsOfLife, opened: AsyncExitStack, lives: Callable[[], bool]) -> None:
@@ -33,6 +38,7 @@ def begin(key: str, signs: SignsOfLife, opened: AsyncExitStack, lives: Callable[
         opened: holds the store, and is closed afterwards.
         lives: whether the session lives; asked in a thread before each sign.
     """
+    _end_all_at_exit()
     _jobs[key] = _Holding(signs, asyncio.create_task(_hold(signs, opened, lives)))
 
 
@@ -48,6 +54,27 @@ async def end(key: str) -> None:
     if holding is not None:
         holding.task.cancel()
         await asyncio.wait([holding.task])
+
+
+def _end_all_at_exit() -> None:
+    """Close what is open while the pools of threads, which stores use, still take work."""
+    global _ended_by
+    if _ended_by == os.getpid():
+        return
+    _ended_by = os.getpid()
+    import_module("concurrent.futures.thread")  # the last to register is the first to run
+    register = getattr(threading, "_register_atexit", atexit.register)
+    register(_end_all, _ended_by)
+
+
+def _end_all(process: int) -> None:
+    if process == os.getpid() and _jobs:
+        submit(_end_each())
+
+
+async def _end_each() -> None:
+    for key in list(_jobs):
+        await end(key)
 
 
 async def _hold(signs: SignsOfLife, opened: AsyncExitStack, lives: Callable[[], bool]) -> None:

@@ -313,3 +313,16 @@ async def test_a_check_needs_credentials_that_work(adls_emulator: AdlsEmulator) 
     assert not reply["ok"]
     assert "AuthenticationFailed" in reply["error"]
     assert wrong not in reply["error"]
+
+
+def test_a_job_that_another_process_has_set_up_is_told_apart(tmp_path: Path) -> None:
+    """The JVM must not delete directories that another has made at the same moment."""
+    (tmp_path / "_temporary/job-1/00/manifests").mkdir(parents=True)
+    owner = tmp_path / "_temporary/job-1/00/job-owner.json"
+    first = json.loads(Bridge().apply(request(tmp_path, what="check")))
+    said = owner.read_bytes()
+    second = json.loads(Bridge().apply(request(tmp_path, what="check")))
+
+    assert first["ok"]
+    assert (second["ok"], second["kind"]) == (False, "JobTakenError")
+    assert owner.read_bytes() == said
