@@ -39,6 +39,7 @@ Storage = Annotated[
         help="An option of the store, under fsspec's name; secrets are better in the environment.",
     ),
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 Outside = Annotated[
     bool, typer.Option("--outside", help="Its plan may change places outside of the destination.")
 ]

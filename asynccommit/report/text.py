@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.report.files import Completion, Inspection, Rename
+from asynccommit.report.going import Going
 from asynccommit.report.plain import count_of, plain, show_bytes, show_seconds
 from asynccommit.report.progress import OUTERMOST, stage_name
 from asynccommit.report.status import JobView, Situation
@@ -120,6 +121,22 @@ def abort_report(report: AbortReport) -> RenderableType:
 
 def _not_as_before(left: Sequence[str]) -> str:
     return f"; {count_of(len(left), 'place')} NOT as before" if left else ""
+
+
+def what_would_go(going: Going, name: str) -> RenderableType:
+    """Return what a verb would do to a job of this name."""
+    status = None if going.view is None else going.view.status
+    state = "" if status is None else f" ({status.state})"
+    why = "" if status is None or not status.why else f": {status.why}"
+    parts: list[RenderableType] = [safe(f"job {name}{state}{why}", "bold")]
+    parts.append(safe(f"  {'would be refused' if going.refused else 'would do'}: {going.does}"))
+    for place in going.places[:ROWS]:
+        counted = f"{count_of(place.files, 'file')}, {show_bytes(place.bytes)}"
+        parts.append(safe(f"  {place.path}  {counted}"))
+    if len(going.places) > ROWS:
+        parts.append(Text(f"  and {len(going.places) - ROWS} more"))
+    parts.append(Text("nothing was changed"))
+    return Group(*parts)
 
 
 def situation(found: Situation) -> RenderableType:

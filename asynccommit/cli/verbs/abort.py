@@ -11,6 +11,7 @@ from asynccommit.cli.arguments import (
     Attempt,
     CommitterName,
     Debug,
+    DryRun,
     JobId,
     Json,
     Option,
@@ -27,9 +28,10 @@ from asynccommit.cli.output import Exit, Output, handled
 from asynccommit.cli.signals import stoppable
 from asynccommit.engine import submit
 from asynccommit.options import Options
+from asynccommit.report.going import what_goes
 from asynccommit.report.jobs import FoundJob, open_layout
 from asynccommit.report.progress import console_progress
-from asynccommit.report.text import abort_report
+from asynccommit.report.text import abort_report, what_would_go
 from asynccommit.results import AbortReport
 from asynccommit.stages.run import OnProgress
 
@@ -45,6 +47,7 @@ def abort(
         bool,
         typer.Option("--force", help="Though the job, or the owner of its commit, may be alive."),
     ] = False,
+    dry_run: DryRun = False,
     outside: Outside = False,
     committer: CommitterName = None,
     option: Option = None,
@@ -66,6 +69,9 @@ def abort(
         words = ("--rollback",) * rollback
         meant = Meant("abort", dest, job_id, attempt, words, options, committer)
         job = find(meant, output, storage, lambda job: job.begun or not rollback)
+        if dry_run:
+            tell_what_goes(job, storage, output, rollback=rollback, force=force)
+            return
         if rollback:  # of what seems not to have begun, too: it may be committed and half deleted
             roll_back(job, options, storage, output, force=force)
             return
@@ -74,6 +80,16 @@ def abort(
         for warning in report.warnings:
             output.warn(warning)
         _say(report, output)
+
+
+def tell_what_goes(
+    job: FoundJob, storage: StorageOptions, output: Output, *, rollback: bool, force: bool
+) -> None:
+    """Say what would be done; ends as the verb would, if that is refused."""
+    going = submit(what_goes(job, storage, rollback=rollback, force=force))
+    output.result(going.to_json(), what_would_go(going, job.name))
+    if going.refused:
+        raise typer.Exit(int(Exit.REFUSED))
 
 
 def roll_back(

@@ -11,6 +11,7 @@ from asynccommit.api import StorageOptions
 from asynccommit.cli.arguments import (
     Attempt,
     Debug,
+    DryRun,
     JobId,
     Json,
     Option,
@@ -25,14 +26,15 @@ from asynccommit.cli.arguments import (
 from asynccommit.cli.finding import Meant, explained, find
 from asynccommit.cli.output import Output, handled
 from asynccommit.cli.signals import stoppable
-from asynccommit.cli.verbs.abort import roll_back
+from asynccommit.cli.verbs.abort import roll_back, tell_what_goes
 from asynccommit.commands import job_command
 from asynccommit.engine import submit
 from asynccommit.errors import PreflightError
 from asynccommit.options import Options
+from asynccommit.report.going import what_is_left
 from asynccommit.report.jobs import FoundJob, open_layout
 from asynccommit.report.progress import console_progress
-from asynccommit.report.text import job_report
+from asynccommit.report.text import job_report, what_would_go
 from asynccommit.results import JobReport
 from asynccommit.stages.run import OnProgress
 
@@ -73,6 +75,7 @@ def takeover(
     rollback: Annotated[
         bool, typer.Option("--rollback", help="Undo the commit; otherwise finish it.")
     ] = False,
+    dry_run: DryRun = False,
     outside: Outside = False,
     option: Option = None,
     storage_option: Storage = None,
@@ -90,7 +93,11 @@ def takeover(
         dest, storage = destination(url), pairs("-s", storage_option)
         meant = Meant("takeover", dest, job_id, attempt, ("--rollback",) * rollback, options)
         job = find(meant, output, storage, lambda job: job.begun)
-        if rollback:
+        if dry_run and rollback:
+            tell_what_goes(job, storage, output, rollback=True, force=True)
+        elif dry_run:
+            tell_resume(job, storage, output)
+        elif rollback:
             refuse_not_begun(job)
             roll_back(job, options, storage, output, force=True)
         else:
@@ -118,6 +125,13 @@ def go_on(job: FoundJob, call: Call) -> None:
     for warning in report.warnings:
         call.output.warn(warning)
     call.output.result(report.to_json(), job_report(report))
+
+
+def tell_resume(job: FoundJob, storage: StorageOptions, output: Output) -> None:
+    """Say what going on with the commit would do."""
+    refuse_not_begun(job)
+    going = submit(what_is_left(job, storage))
+    output.result(going.to_json(), what_would_go(going, job.name))
 
 
 def refuse_not_begun(job: FoundJob) -> None:
