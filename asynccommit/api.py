@@ -94,6 +94,7 @@ class Job:
         with self._running.noted() as note:
             async with run_task(self.committer, task, attempt) as running:
                 note(running)
+                self._running.check_job()  # it may have ended while the task was set up
                 yield running
             if running.commit is not None:
                 self.accept(running.commit)

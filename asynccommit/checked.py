@@ -55,7 +55,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Something else that is said of a value. See ``PATH``, ``URL``, ``HIDDEN``."""
+    """Something else that is said of a value. See ``PATH``, ``URL``, ``HIDDEN``, ``BUFFER``."""
 
     name: str
 
@@ -66,6 +66,9 @@ URL = _Mark("URL")
 """The same of an argument that is a URL: what is neither is a ``UrlError``."""
 HIDDEN = _Mark("HIDDEN")
 """Credentials may be in the value: no message shows it."""
+
+BUFFER = _Mark("BUFFER")
+"""Any object that has bytes to read; a number and a list have none, though ``bytes`` takes them."""
 
 Url = Annotated[str | os.PathLike[str], URL]
 """A URL or an absolute path, as text or as a path object."""
@@ -227,6 +230,8 @@ def _fit(hint: Any, value: Any, marks: Sequence[object] = ()) -> Any:
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return _fit(parts[0], value, (*parts[1:], *marks))
+    if BUFFER in marks:
+        return _buffer(value)
     if _is_union(hint):
         return _one_of(parts, value, marks)
     if hint in (Any, object) or isinstance(hint, TypeVar):
@@ -346,6 +351,14 @@ def _inside(found: _N, marks: Sequence[object], expected: str) -> _N:
 
 def _bounds(marks: Sequence[object]) -> Within | None:
     return next((mark for mark in marks if isinstance(mark, Within)), None)
+
+
+def _buffer(value: Any) -> Any:
+    try:
+        memoryview(value).release()
+    except TypeError:
+        raise _Unfit("bytes") from None
+    return value
 
 
 def _text(value: Any, marks: Sequence[object]) -> str:

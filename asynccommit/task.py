@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from asynccommit.checked import checked
 from asynccommit.committers import Committer
 from asynccommit.committers.work import Work
 from asynccommit.errors import OptionError
@@ -16,6 +17,7 @@ from asynccommit.writers import Chunk, Writer
 
 _LAST_WORDS = 60.0
 """Seconds that the abort of a cancelled job or task may take."""
+_COMMITTING = "is being committed"
 
 
 class Task:
@@ -32,11 +34,13 @@ class Task:
         self.commit: TaskCommit | None = None
         self._work = work
         self._files: dict[str, Writer] = {}
+        self._awaited: list[str] = []
         self._over = ""
 
     def __repr__(self) -> str:
         return f"Task({self.attempt_id!r})"
 
+    @checked
     def path(self, name: str) -> str:
         """Return the local path to write ``name`` to, its directory made.
 
@@ -53,11 +57,16 @@ class Task:
         self.check_running()
         return self._work.path(name)
 
+    @checked
     async def put(self, name: str, data: Chunk) -> None:
-        """Write one file. Raises ``OptionError`` as ``path`` does, and ``StoreError``."""
-        self.check_running()
-        await self._work.put(name, data)
+        """Write one file. Raises ``OptionError`` as ``path`` does, and ``StoreError``.
 
+        A task commits only once this has returned.
+        """
+        with self._running(name):
+            await self._work.put(name, data)
+
+    @checked
     async def open(self, name: str) -> Writer:
         """Begin to write a file by and by: ``async with await task.open(name) as file``.
 
@@ -66,12 +75,22 @@ class Task:
         in parts, so that little of it is in memory; see ``fs.s3a.multipart.size``. Raises what
         ``put`` does, and ``OptionError`` if the file is open already.
         """
-        self.check_running()
         self._files = {each: file for each, file in self._files.items() if file.is_open}
-        if name in self._files:
-            raise OptionError(f"{name!r} is being written already: close it first")
-        file = self._files[name] = await self._work.open(name)
+        with self._running(name):
+            if name in self._files:
+                raise OptionError(f"{name!r} is being written already: close it first")
+            file = self._files[name] = await self._work.open(name)
         return file
+
+    @contextmanager
+    def _running(self, name: str) -> Iterator[None]:
+        """Note in the block that the call that writes or opens ``name`` has not returned."""
+        self.check_running()
+        self._awaited.append(name)
+        try:
+            yield
+        finally:
+            self._awaited.remove(name)
 
     def check_running(self) -> None:
         """Raise ``OptionError`` if the task or its job has ended: nothing of it would be seen."""
@@ -82,15 +101,20 @@ class Task:
             )
 
     def end(self, how: str) -> None:
-        """Take no more files from now on; ``how`` says why, and the first reason stays."""
-        self._over = self._over or how
+        """Take no more files from now on; ``how`` says why, and the first outcome stays."""
+        if self._over in ("", _COMMITTING):
+            self._over = how
 
     def check_closed(self) -> None:
-        """Raise ``OptionError`` if a file is open: half of it would be committed."""
-        names = sorted(name for name, file in self._files.items() if file.is_open)
+        """Raise ``OptionError`` if a file is open: half of it, or nothing, would be committed."""
+        unclosed = {name for name, file in self._files.items() if file.is_open}
+        names = sorted(unclosed.union(self._awaited))
         if names:
             shown = ", ".join(names[:5])
-            raise OptionError(f"files are still open, close or abort them in the task: {shown}")
+            raise OptionError(
+                f"files are still open, close or abort them in the task's block, and await each "
+                f"call there: {shown}"
+            )
 
     async def abort_files(self) -> None:
         """Abort the files that are open. Raises ``StoreError``."""
@@ -153,8 +177,9 @@ async def run_task(committer: Committer, task: int, attempt: int) -> AsyncIterat
         yield running
         running.check_running()
         running.check_closed()
-        running.end("is committed")
+        running.end(_COMMITTING)
         running.commit = await committer.commit_task(task_id, attempt_id)
+        running.end("is committed")
     except BaseException as error:
         running.end("was aborted")
         await abort_after(error, running.abort_files())

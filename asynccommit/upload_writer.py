@@ -118,14 +118,14 @@ class UploadWriter(FileWriter):
         An upload that cannot be closed is aborted. Closing twice is fine. Raises what ``write``
         does.
         """
-        if not self.is_open:
+        if not self.takes_more:
             return
-        try:
-            await self._finish()
-        except BaseException as error:
-            await abort_after(error, self)
-            raise
-        self.is_open = False
+        with self.closing():
+            try:
+                await self._finish()
+            except BaseException as error:
+                await abort_after(error, self)
+                raise
 
     async def abort(self) -> None:
         """Abort the upload; one that is closed or aborted stays as it is. Raises ``StoreError``."""

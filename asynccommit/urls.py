@@ -22,7 +22,7 @@ _QUOTED = rf'\x01-\x20"#%<>?\[\\\]^`{{|}}\x7f-\x9f{_SPACES}'
 _TO_ENCODE = re.compile(f"[{_QUOTED}]")
 # Two names of one store: manifests have the one that Hadoop knows.
 _SAME = {"gcs": "gs"}
-_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})|%2[Ff]|%00")
 _BARE = re.compile(f"[{_QUOTED.replace('%', '')}]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*")
@@ -278,7 +278,7 @@ def _escape(found: re.Match[str]) -> str:
 def _refuse_no_text(text: str) -> None:
     if not text:
         raise UrlError("an empty text is no path")
-    if found := _NO_TEXT.search(text):
+    if found := NO_TEXT.search(text):
         raise UrlError(f"{_show(text)} holds {found[0]!r}, which no path can hold")
 
 

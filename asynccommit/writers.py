@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from types import TracebackType
-from typing import IO, Protocol, Self, TypeAlias
+from typing import IO, Annotated, Protocol, Self, TypeAlias
 
 import anyio
 
+from asynccommit.checked import BUFFER
 from asynccommit.errors import (
     NotFoundError,
     OptionError,
@@ -26,7 +27,7 @@ _GATHERED = 1 << 20
 _LAST_WORDS = 30.0
 """Seconds that the abort of a cancelled file may take."""
 
-Chunk: TypeAlias = bytes | bytearray | memoryview
+Chunk: TypeAlias = Annotated[bytes | bytearray | memoryview, BUFFER]
 
 
 class Writer(Protocol):
@@ -57,10 +58,15 @@ class Writer(Protocol):
 
 
 class FileWriter(ABC):
-    """What all writers share: the context that closes the file, or aborts it on an exception."""
+    """What all writers share: the context that closes the file, or aborts it on an exception.
+
+    Attributes:
+        is_open: the file has been neither closed nor aborted; true while it is being closed.
+    """
 
     def __init__(self) -> None:
         self.is_open = True
+        self._closing = False
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -84,9 +90,23 @@ class FileWriter(ABC):
             return
         await abort_after(error, self)
 
+    @property
+    def takes_more(self) -> bool:
+        """Whether the file is open, and nobody is closing it."""
+        return self.is_open and not self._closing
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """Refuse what is written during the block; the file is closed when that is left."""
+        self._closing = True
+        try:
+            yield
+        finally:
+            self.is_open = False
+
     def check_open(self, path: str) -> None:
-        """Raise ``OptionError`` if the file has been closed or aborted."""
-        if not self.is_open:
+        """Raise ``OptionError`` if the file has been closed or aborted, or is being closed."""
+        if not self.takes_more:
             raise OptionError(f"{path} has been closed: nothing can be written to it any more")
 
 
@@ -111,10 +131,10 @@ class WholeWriter(FileWriter):
 
     async def aclose(self) -> None:
         """Write the file. Raises ``StoreError``."""
-        if self.is_open:
-            self.is_open = False
-            data, self._buffer = self._buffer.getvalue(), BytesIO()
-            await self._save(data)
+        if self.takes_more:
+            with self.closing():
+                data, self._buffer = self._buffer.getvalue(), BytesIO()
+                await self._save(data)
 
     async def abort(self) -> None:
         """Forget the file; nothing was written."""
@@ -148,18 +168,18 @@ class LocalWriter(FileWriter):
 
     async def aclose(self) -> None:
         """Write what is left; if that fails the file is deleted. Raises ``RejectedError``."""
-        if not self.is_open:
+        if not self.takes_more:
             return
-        self.is_open = False
-        try:
-            await self._flush(close=True)
-        except BaseException:  # half of it must not be taken for a file of the task
-            await _to_its_end(self._remove)
-            raise
+        with self.closing():
+            try:
+                await self._flush(close=True)
+            except BaseException:  # half of it must not be taken for a file of the task
+                await _to_its_end(self._remove)
+                raise
 
     async def abort(self) -> None:
-        """Delete the file."""
-        if self.is_open:
+        """Delete the file, unless it is being closed."""
+        if self.takes_more:
             self.is_open = False
             await _to_its_end(self._remove)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from array import array
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -438,3 +439,107 @@ async def test_the_directory_of_a_task(bucket: Bucket, tmp_path: Path) -> None:
             place = parse_url(task.directory)
             async with open_place(place, storage) as store:
                 assert (await store.head(place.path)).is_dir
+
+
+# --- calls that have not returned when the task's block is left ----------------------------------
+
+
+@pytest.mark.parametrize("committer", ["manifest", "magic", "directory", "file_v1"])
+@pytest.mark.parametrize("call", ["put", "close"])
+async def test_a_call_that_nobody_awaits(
+    bucket: Bucket, tmp_path: Path, committer: str, call: str
+) -> None:
+    """A task does not commit while a file is still being put or closed: it would miss that file."""
+    local = committer in ("manifest", "file_v1")
+    url, given = (tmp_path / "t", {}) if local else (URL, settings(bucket, tmp_path))
+    async with open_job(url, committer=committer, **given) as job:
+        with pytest.raises(OptionError, match=r"await each call there: part-1$"):
+            async with job.task(0) as task:
+                await task.put("part-0", b"x")
+                if call == "put":
+                    late = asyncio.ensure_future(task.put("part-1", b"y"))
+                else:
+                    file = await task.open("part-1")
+                    await file.write(b"y")
+                    late = asyncio.ensure_future(file.aclose())
+                await asyncio.sleep(0)
+                assert not late.done()
+        await asyncio.wait([late])
+        late.exception()
+        async with job.task(0, 1) as again:
+            await again.put("part-1", b"z")
+
+    seen = visible(tmp_path / "t") if local else contents(bucket)
+    assert [str(name).startswith("part-1") for name in seen] == [True]
+
+
+async def test_a_file_that_is_being_closed(tmp_path: Path) -> None:
+    """While a file is being closed nothing more is taken for it, and nothing is lost."""
+    async with open_job(tmp_path / "t") as job, job.task(0) as task:
+        file = await task.open("part-0")
+        await file.write(b"x")
+        closing = asyncio.ensure_future(file.aclose())
+        await asyncio.sleep(0)
+        with pytest.raises(OptionError, match="has been closed"):
+            await file.write(b"y")
+        with pytest.raises(OptionError, match="being written already"):
+            await task.open("part-0")
+        await closing
+
+    assert visible(tmp_path / "t") == {"part-0": "x"}
+
+
+async def test_a_task_whose_commit_fails(tmp_path: Path) -> None:
+    """A task that could not be committed does not say that it is."""
+    async with open_job(tmp_path / "t") as job:
+        with pytest.raises(CommitError, match="_SUCCESS"):
+            async with job.task(0) as task:
+                await asyncio.to_thread(Path(task.directory, "_SUCCESS").write_bytes, b"")
+        with pytest.raises(OptionError, match="was aborted"):
+            await task.put("part-1", b"x")
+
+
+async def test_a_task_that_is_set_up_while_its_job_ends(tmp_path: Path) -> None:
+    """A task whose job ends before it could begin takes no files."""
+    async with open_job(tmp_path / "t") as job:
+        async with job.task(0) as task:
+            await task.put("part-0", b"x")
+        block = job.task(1)
+        begins = asyncio.ensure_future(anext(block.gen))
+        await asyncio.sleep(0)
+        job.end()
+        with pytest.raises(OptionError, match="has ended"):
+            await begins
+
+
+@pytest.mark.parametrize("name", [5, None, b"x", [], Path("x"), "\0", "a/\ud800"], ids=repr)
+async def test_what_is_no_name(tmp_path: Path, name: Any) -> None:
+    """A name that is no text, or that no path can hold, is refused by the argument's name."""
+    async with open_job(tmp_path / "t") as job, job.task(0) as task:
+        with pytest.raises(OptionError, match=r"name is|no path can hold"):
+            task.path(name)
+        with pytest.raises(OptionError, match=r"name is|no path can hold"):
+            await task.put(name, b"x")
+        with pytest.raises(OptionError, match=r"name is|no path can hold"):
+            await task.open(name)
+
+
+@pytest.mark.parametrize("data", [5, True, [], {}, [104, 105], "text", None], ids=repr)
+@pytest.mark.parametrize("committer", ["manifest", "magic"])
+async def test_what_is_no_data(bucket: Bucket, tmp_path: Path, committer: str, data: Any) -> None:
+    """What has no bytes is refused: of a number ``bytes`` would make that many zeros."""
+    url, given = (
+        (tmp_path / "t", {}) if committer == "manifest" else (URL, settings(bucket, tmp_path))
+    )
+    async with open_job(url, committer=committer, **given) as job, job.task(0) as task:
+        with pytest.raises(OptionError, match=r"data is .*: expected bytes"):
+            await task.put("part-0", data)
+
+
+async def test_buffers(tmp_path: Path) -> None:
+    """All that has bytes to read is written as they are."""
+    async with open_job(tmp_path / "t") as job, job.task(0) as task:
+        await task.put("array", array("H", [0x6968]))  # type: ignore[arg-type]
+        await task.put("bytearray", bytearray(b"x"))
+
+    assert visible(tmp_path / "t") == {"array": "hi", "bytearray": "x"}

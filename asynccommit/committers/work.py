@@ -13,7 +13,7 @@ from asynccommit.names import is_unlisted
 from asynccommit.parallel import remove_file
 from asynccommit.stages.listed import is_odd, refuse_changed
 from asynccommit.store import Store
-from asynccommit.urls import Address
+from asynccommit.urls import NO_TEXT, Address
 from asynccommit.writers import Chunk, LocalWriter, WholeWriter, Writer, make_parents
 
 _TRIES = 5
@@ -127,5 +127,7 @@ def check_relative(name: str) -> None:
     parts = name.split("/")
     if not name or any(part in ("", ".", "..") for part in parts):
         raise OptionError(f"{name!r} is not a relative path below the destination")
+    if found := NO_TEXT.search(name):
+        raise OptionError(f"{name!r} holds {found[0]!r}, which no path can hold")
     if parts[0] in (TEMPORARY, SUCCESS):
         raise OptionError(f"{name!r} is a name of the commit protocol")
