@@ -7,6 +7,7 @@ the JVM's task side has the same.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -94,7 +95,8 @@ async def set_up(job: SourceJob) -> SourceJob:
     async with opened(job) as committer:
         # This process ends before the tasks run, and none of ours lives as long as the job does.
         committer.gives_signs = False
-        committer.host = replace(committer.host, process=process_above("java"))
+        process = await asyncio.to_thread(process_above, "java")
+        committer.host = replace(committer.host, process=process)
         made = not await is_there(committer.store, committer.layout.dest.path)
         try:
             await committer.setup_job(mode=job.mode)
