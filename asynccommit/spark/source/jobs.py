@@ -100,7 +100,8 @@ async def set_up(job: SourceJob) -> SourceJob:
         made = not await is_there(committer.store, committer.layout.dest.path)
         try:
             await committer.setup_job(mode=job.mode)
-            await committer.pending.mkdir(alive_path(committer))
+            if not await is_there(committer.pending, alive_path(committer)):  # the setup's own
+                await committer.pending.mkdir(alive_path(committer))
         except Exception as error:
             if committer.set_up:
                 await abort_after(error, committer.abort_job(f"{type(error).__name__}: {error}"))
