@@ -29,6 +29,7 @@ from asynccommit.upload_options import (
     UPLOAD_KEYS,
     UploadOptions,
 )
+from asynccommit.urls import NO_TEXT
 
 MANIFEST = "mapreduce.manifest.committer."
 CLASSIC = "mapreduce.fileoutputcommitter."
@@ -78,6 +79,7 @@ WORKERS = Within(1, 4096)
 ATTEMPTS = Within(1, 1000)
 RATE = Within(0.01, 1_000_000, "requests a second")
 LEASE = Within(1, 86_400, "seconds")
+_LONGEST_KEY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ class Options:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        _check_key(self.job_key)
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, str | float]) -> Options:
@@ -180,6 +183,13 @@ class Options:
             elif name.startswith(FAMILIES) and name not in UPLOAD_KEYS:
                 warnings.warn(f"{name} is not an option of this committer", OptionWarning, 3)
         return replace(cls(), uploads=UploadOptions.of(told), **found)
+
+
+def _check_key(key: str | None) -> None:
+    """Raise ``OptionError`` for a job key that a marker could not give back as it is."""
+    if key is not None and (len(key) > _LONGEST_KEY or NO_TEXT.search(key)):
+        text = f"at most {_LONGEST_KEY:,} characters of Unicode, without NUL"
+        raise OptionError(f"Options.job_key is {show(key)}: expected {text}")
 
 
 def _texts(conf: Mapping[Any, Any]) -> dict[str, str]:

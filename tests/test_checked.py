@@ -177,6 +177,8 @@ def test_what_is_plainly_meant_is_taken(
         ({"mark_success": "false"}, ["Options.mark_success", "'false'", "True or False"]),
         ({"uploads": {}}, ["Options.uploads", "a dict", "UploadOptions"]),
         ({"job_key": 7}, ["Options.job_key", "7", "text"]),
+        ({"job_key": "a\ud800"}, ["Options.job_key", "\\ud800", "Unicode"]),
+        ({"job_key": "k" * 10_001}, ["Options.job_key", "kkk...", "at most 10,000 characters"]),
         ({"workers": 10**5000}, ["Options.workers", "too large"]),
     ],
 )

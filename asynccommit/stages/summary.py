@@ -45,6 +45,9 @@ def summarise(
 ) -> SuccessData:
     """Return the marker or report of this job as things stand.
 
+    Prose is redacted: a stack trace has the errors of libraries in it, which may have the URLs of
+    requests. What programs read, as the job's key, is kept as it is.
+
     Args:
         run: the commit or abort under way.
         stage: the stage that ends, or failed.
@@ -54,15 +57,15 @@ def summarise(
     """
     diagnostics = {"principal": run.host.user, "stage": stage, **run.diagnostics, **(extra or {})}
     if error is not None:
-        diagnostics["exception"] = f"{type(error).__name__}: {error}"
-        diagnostics["stacktrace"] = "".join(traceback.format_exception(error))
+        diagnostics["exception"] = redact(f"{type(error).__name__}: {error}")
+        diagnostics["stacktrace"] = redact("".join(traceback.format_exception(error)))
     if run.commit_id:
         diagnostics |= {COMMIT: run.commit_id, EPOCH: str(run.epoch), TASKS: run.manifests}
     if run.options.job_key is not None:
         diagnostics[JOB_KEY] = run.options.job_key
     if run.warnings:
-        diagnostics["warnings"] = "\n".join(run.warnings)
-    diagnostics = {name: _written(text) for name, text in diagnostics.items()}
+        diagnostics["warnings"] = redact("\n".join(run.warnings))
+    diagnostics = {name: _escaped(text) for name, text in diagnostics.items()}
     return SuccessData(
         timestamp_ms=int(run.host.now() * 1000),
         success=error is None,
@@ -76,13 +79,9 @@ def summarise(
     )
 
 
-def _written(text: str) -> str:
-    """Return ``text`` without credentials, as whose parameters they are known, for JSON.
-
-    Names that are no Unicode are shown as escapes. A stack trace has the errors of libraries in it,
-    which may have the URLs of requests.
-    """
-    return redact(text).encode("utf-8", "backslashreplace").decode()
+def _escaped(text: str) -> str:
+    """Return ``text`` for JSON, with names that are no Unicode shown as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 _OPERATIONS = {

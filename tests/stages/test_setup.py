@@ -283,6 +283,20 @@ async def test_a_key_that_is_done(site: Site) -> None:
     assert site.tree() == before
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["load sig=2024-01-01", "password: monthly", "bearer abcdefghijklmnop", "s3://u:p@b/x", "é\n"],
+)
+async def test_a_key_that_reads_like_a_credential(site: Site, key: str) -> None:
+    """A key is kept as it is, whatever it reads like, so that a rerun is recognised."""
+    await run_all(site, job_id="first", job_key=key)
+    with pytest.raises(CommittedError, match="stands for was done"):
+        await site.job(job_key=key).setup_job()
+    await run_all(site, job_id="second", job_key="other", delete_target_files=True)
+    with pytest.raises(CommittedError, match="stands for was done"):
+        await site.job(job_key=key).setup_job()
+
+
 async def test_a_key_that_others_have_written_after(site: Site) -> None:
     """A rerun is recognised also when other work was committed to the table since."""
     await run_all(site, job_id="first", job_key="monday")
