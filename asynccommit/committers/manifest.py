@@ -228,6 +228,7 @@ class ManifestCommitter(TaskSide):
             return
         undo = self._run()
         undo.options = replace(undo.options, outside=True)  # who asked for the commit named it
+        undo.withdrawn = run.withdrawn
         await undo_half_way(
             run, error, lambda: self._roll_back(undo), partial(say_undone, run, error)
         )

@@ -14,6 +14,7 @@ from asynccommit.results import AbortReport, JobReport, JobStatus, State
 from asynccommit.stages.cleanup import begun_attempts, clean_up_rolled_back, remove_if_empty
 from asynccommit.stages.lease import close_place, lease_lost
 from asynccommit.stages.load import Loaded
+from asynccommit.stages.neighbours import look_before_going_on
 from asynccommit.stages.outcome import decide, find_decision
 from asynccommit.stages.owner import take_over
 from asynccommit.stages.plan import within
@@ -62,7 +63,10 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
         with Loaded(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, standing.record, loaded)
             if decision is None:
-                await change(run, plan, await settle(run, plan))
+                settled = await settle(run, plan)
+                if not settled:
+                    await look_before_going_on(run, plan, standing.record)
+                await change(run, plan, settled)
             else:
                 await plan.take_sample()
             await conclude(run, plan)

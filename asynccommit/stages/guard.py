@@ -31,6 +31,8 @@ class OtherCommit(NamedTuple):
     places: list[str]
 
 
+TARGETS = "targets"
+"""The option of a record that names the directories whose content the commit replaces."""
 _MAX_PLACES = 1_000
 
 

@@ -8,15 +8,21 @@ the directories were listed: then they are listed again.
 
 from __future__ import annotations
 
-from asynccommit.errors import PreconditionError
+from contextlib import suppress
+
+from asynccommit.errors import NotFoundError, PreconditionError
+from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.options import Mode
+from asynccommit.parallel import walk
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.guard import (
+    TARGETS,
     displaced,
     one_a_directory,
     refuse_others,
     refuse_within,
     related,
+    resolve_places,
 )
 from asynccommit.stages.modes import list_replaced
 from asynccommit.stages.plan import Plan
@@ -65,6 +71,28 @@ async def look_after_record(run: Run, plan: Plan, mode: Mode) -> None:
     refuse_others(run, plan, found.commits, mode)
     if plan.undecided - found.undecided:
         await _refuse_torn(run, plan)
+
+
+async def look_before_going_on(run: Run, plan: Plan, record: CommitRecord) -> None:
+    """Do for an owner that died before its first change what ``look_after_record`` does.
+
+    Its plan may be older than what other jobs have committed since. Raises ``PreconditionError``.
+    """
+    targets = record.options.get(TARGETS)
+    if not targets or await _has_moved_aside(run):
+        return
+    plan.targets = resolve_places(run.layout, str(targets))
+    found = await find_neighbours(run, related(run.layout, plan.targets))
+    refuse_within(plan.targets, found.commits)
+    await _refuse_torn(run, plan)
+
+
+async def _has_moved_aside(run: Run) -> bool:
+    with suppress(NotFoundError):
+        async for info in walk(run.store, f"{run.epoch_dir}/aside"):
+            if not info.is_dir:
+                return True
+    return False
 
 
 async def _refuse_torn(run: Run, plan: Plan) -> None:

@@ -38,7 +38,7 @@ from asynccommit.parallel import is_there, list_if_there, remove_files
 from asynccommit.stages.cleanup import Outcome, begun_attempts, clean_up_aborted
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.durable import make_durable
-from asynccommit.stages.guard import places_of
+from asynccommit.stages.guard import TARGETS, places_of, places_text
 from asynccommit.stages.lease import Lease, lease_of
 from asynccommit.stages.owner import owner_of, set_aside_blank, take_manifests
 from asynccommit.stages.plan import (
@@ -244,6 +244,7 @@ def _record(
             **{name: getattr(options, name) for name in KEPT},
             "vouched": loaded.vouched,
             "places": places_of(run, plan),
+            **({TARGETS: places_text(run, plan.targets)} if plan.targets else {}),
             **({RECORDED: run.layout.kind} if run.layout.shared else {}),
             **({PLAN_VERSION: saved.version} if run.store.traits.content_etags else {}),
         },

@@ -136,7 +136,7 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
     async def restore(aside: Aside) -> None:
         run.check_lease()
         place = aside_path(run.layout, run.place, aside.path)
-        if not run.store.traits.fences:
+        if not (run.store.traits.fences or run.withdrawn):
             await _take_version(run, aside, place)
         try:
             await _bring_back(run, place, aside, keep)
@@ -162,7 +162,8 @@ async def _take_version(run: Run, aside: Aside, place: str) -> None:
     """Move aside what was not yet, so that it comes back as another version.
 
     A move of the present one, which an earlier owner has sent, could still come late. What cannot
-    be moved at all, nobody moves late either.
+    be moved at all, nobody moves late either. A commit that is withdrawn has sent none, and the job
+    for which it gave way may be about to replace just this version.
     """
     with suppress(NotFoundError, PreconditionError, ExistsError, *REFUSED):
         await run.store.rename(aside.path, place, etag=aside.etag)

@@ -194,7 +194,8 @@ def _displaced(story: Story, stranger: Stranger, tree: Tree) -> list[str]:
     for path, item in tree.items():
         if item.data is None or not within(path, (_DISPLACED,)):
             continue
-        place = DEST + path.partition("/in/")[2].join(("/", ""))
+        kind, _, name = path[len(_DISPLACED) + 1 :].partition("/")[2].partition("/")
+        place = f"{DEST}/{name}" if kind == "in" else f"/{name}"
         taken = [p for p in stranger.last if within(p, (place,)) or within(place, (p,))]
         if not taken:
             problems.append(f"{path} is kept though nobody has taken its place")

@@ -272,3 +272,43 @@ async def test_a_file_in_the_place_of_a_replaced_directory(site: Site, skip: int
         assert (kept["d/h/a"], kept["d/h/s/b"]) == ("1", "2")
     else:
         assert site.files() == {"d/h/a": "1", "d/h/s/b": "2"}
+
+
+# --- an owner that died before its first change -----------------------------------------------
+
+
+async def overtaken(site: Site) -> None:
+    """Leave a commit that has only its record, and let another job commit to the same place."""
+    site.place({"/table/day=1/old": "o"})
+    await site.ready({"day=1/mine": "m"}, process=DIED)
+    other = await ready(site, {"day=1/theirs": "t"}, job_id=OTHER)
+    with suppress(BaseException):
+        at = Dies("put", "commit-record.json", after=True)
+        await site.job(at, process=DIED).commit_job(mode=Mode.REPLACE_PARTITIONS)
+    site.alive[DIED] = False
+    await other.commit_job()
+
+
+async def test_a_plan_that_is_older_than_a_commit_is_not_followed(site: Site) -> None:
+    """A commit that has only its record is not resumed over what another job committed since."""
+    await overtaken(site)
+    with pytest.raises(CommitError, match=r"another job committed it.*or undo it"):
+        await site.job(process=LIVES).resume_job()
+    report = await site.job(process=LIVES).rollback_job()
+
+    assert report.rolled_back
+    assert site.files() == {"day=1/old": "o", "day=1/theirs": "t"}
+
+
+async def test_a_commit_that_has_changed_something_is_resumed(site: Site) -> None:
+    """What another job appends after the first change stays beside what the resumed job wrote."""
+    site.place({"/table/day=1/old": "o"})
+    other = await ready(site, {"day=1/theirs": "t"}, job_id=OTHER)
+    await site.cut(
+        {"day=1/mine": "m"}, Dies("put", "outcome"), process=DIED, mode=Mode.REPLACE_PARTITIONS
+    )
+    site.alive[DIED] = False
+    await other.commit_job()
+    await site.job(process=LIVES).resume_job()
+
+    assert site.files() == {"day=1/mine": "m", "day=1/theirs": "t"}
