@@ -17,7 +17,7 @@ from asynccommit.stages.load import Loaded
 from asynccommit.stages.neighbours import look_before_going_on
 from asynccommit.stages.outcome import decide, find_decision
 from asynccommit.stages.owner import take_over
-from asynccommit.stages.plan import within
+from asynccommit.stages.plan import Plan, within
 from asynccommit.stages.plan_file import load_plan
 from asynccommit.stages.record import recorded_options, refuse_other_attempts
 from asynccommit.stages.rollback import roll_back
@@ -63,14 +63,18 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
         with Loaded(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, standing.record, loaded)
             if decision is None:
-                settled = await settle(run, plan)
-                if not settled:
-                    await look_before_going_on(run, plan, standing.record)
-                await change(run, plan, settled)
+                await _go_on(run, plan, standing.record)
             else:
                 await plan.take_sample()
             await conclude(run, plan)
             return job_report(run, plan)
+
+
+async def _go_on(run: Run, plan: Plan, record: CommitRecord) -> None:
+    settled = await settle(run, plan)
+    if not settled:
+        await look_before_going_on(run, plan, record)
+    await change(run, plan, settled)
 
 
 async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) -> AbortReport:

@@ -156,7 +156,7 @@ def judge(story: Story, stranger: Stranger, tree: Tree) -> list[str]:
         if path not in taken and not within(path, stranger.last)
     }
     problems = complete(tree, kept) + _lost(story, stranger, tree, committed)
-    known = {*kept, *stranger.last}
+    known = {*kept, *stranger.last, *taken}
     if committed:
         problems += complete(tree, mine)
         known |= {*story.files}
