@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -32,7 +31,7 @@ from asynccommit.errors import (
     UrlError,
     ValidationError,
 )
-from tests.cli.support import TASKS, Command, cut_short, prepare
+from tests.cli.support import TASKS, Command, cut_short, failing_disk, prepare
 from tests.support.jobs import JOB, left, visible, write
 
 HOSTILE = "day=\x1b[31m[red]\u202e\n"
@@ -235,12 +234,8 @@ def test_commit_older_layout(command: Command, tmp_path: Path) -> None:
 def test_commit_half_way_fails_with_one(command: Command, tmp_path: Path) -> None:
     """A commit that fails half-way ends with 1 and says what is left."""
     attempt = prepare(tmp_path)
-    manifest = next(iter((attempt / "manifests").iterdir()))
-    said = json.loads(manifest.read_bytes())
-    said["files"][0]["z"] = 12345
-    manifest.write_text(json.dumps(said))
-
-    error = command.json("commit", tmp_path, "--tasks", "2")
+    with failing_disk("part-0"):
+        error = command.json("commit", tmp_path, "--tasks", "2")
 
     assert (error["code"], error["error"]) == (Exit.FAILED, "failed")
     assert str(attempt) in error["message"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from asynccommit.cli import main
 from asynccommit.errors import CommitError, DeniedError
 from asynccommit.options import Mode
+from asynccommit.stores import moves
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import JOB, committer, run_task
 
@@ -44,6 +47,21 @@ def prepare(
         return job.layout.attempt_dir
 
     return Path(asyncio.run(run()))
+
+
+@contextmanager
+def failing_disk(name: str) -> Iterator[None]:
+    """Let the disk refuse to rename a file to a path that ends in ``name``."""
+    move = moves.move_new
+
+    def fail(source: str, dest: str, *descriptors: int) -> None:
+        if dest.endswith(name):
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), source)
+        move(source, dest, *descriptors)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moves, "move_new", fail)
+        yield
 
 
 def cut_short(dest: Path, at: str = "day=2/part-0", **how: Any) -> Path:

@@ -20,7 +20,7 @@ from asynccommit.sim.gcs.model import BucketOptions
 from asynccommit.stores.gcs import GcsStore
 from asynccommit.urls import Address
 from asynccommit.wrappers.base import Wrapped
-from tests.cli.support import TASKS, Command, cut, cut_short, let_live, prepare
+from tests.cli.support import TASKS, Command, cut, cut_short, failing_disk, let_live, prepare
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import HOST, JOB, committer, ids, left, run_task, visible, write
 
@@ -306,9 +306,8 @@ def test_a_failed_commit_names_commands_that_work(
     dest = tmp_path / name
     named = [f"file:{dest}", "--job-id", JOB]
     prepare(dest)
-    next(dest.glob("_temporary/*/00/tasks/*/day=2/part-0")).unlink()
-
-    assert command("commit", dest, "--tasks", "2") == Exit.FAILED
+    with failing_disk("day=2/part-0"):
+        assert command("commit", dest, "--tasks", "2") == Exit.FAILED
     assert typed(command.err, "resume")[: len(named) + 1] == ["resume", *named]
     assert main(typed(command.err, "abort")) == 0
     assert visible(dest) == {}
