@@ -1,7 +1,7 @@
 package org.asynccommit.spark;
 
-import java.util.regex.Pattern;
 import java.io.IOException;
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.Path;
 
 /**
@@ -30,18 +30,24 @@ final class Layout {
   final Path absolute;
   final Path record;
 
+  /** Whether tasks upload: then the directories of the magic committer are reserved, too. */
+  private final boolean uploads;
+
   /** @param dest the destination, qualified by its filesystem */
   Layout(Path dest, String jobId, int attempt) {
-    this(dest, jobId, attempt, new Path(new Path(dest, "_temporary"), jobId), "");
+    this(dest, jobId, attempt, new Path(new Path(dest, "_temporary"), jobId));
   }
 
-  private Layout(Path dest, String jobId, int attempt, Path jobDir, String hidden) {
+  private Layout(Path dest, String jobId, int attempt, Path jobDir) {
     this(
-        dest, jobId, attempt, jobDir, new Path(jobDir, (attempt < 10 ? "0" : "") + attempt), hidden);
+        dest, jobId, attempt, jobDir, new Path(jobDir, (attempt < 10 ? "0" : "") + attempt), "",
+        false);
   }
 
   private Layout(
-      Path dest, String jobId, int attempt, Path jobDir, Path attemptDir, String hidden) {
+      Path dest, String jobId, int attempt, Path jobDir, Path attemptDir, String hidden,
+      boolean uploads) {
+    this.uploads = uploads;
     this.jobId = jobId;
     this.attempt = attempt;
     this.dest = dest;
@@ -63,7 +69,7 @@ final class Layout {
    * @param hidden what stands before names that are no sets
    */
   static Layout ofUploads(Path dest, String jobId, int attempt, Path sets, String hidden) {
-    return new Layout(dest, jobId, attempt, sets, sets, hidden);
+    return new Layout(dest, jobId, attempt, sets, sets, hidden, true);
   }
 
   /** Whether Hive will move what is written there to the table, and delete the directory. */
@@ -76,15 +82,28 @@ final class Layout {
     return false;
   }
 
-  /** Refuses a path that no job commit could publish: the task that wrote it fails. */
+  /** Refuses a path that no job commit could publish: the task that wrote the file fails. */
   void refuseReserved(Path path) throws IOException {
-    String name = path.toUri().getPath().substring(dest.toUri().getPath().length());
-    String[] parts = name.startsWith("/") ? name.substring(1).split("/") : name.split("/");
-    if ("_SUCCESS".equals(parts[0]) || "_temporary".equals(parts[0])) {
+    String top = dest.toUri().getPath();
+    top = top.endsWith("/") ? top : top + "/";
+    String name = path.toUri().getPath();
+    if (!name.startsWith(top) || isReserved(name.substring(top.length()).split("/"))) {
       throw new IOException(
-          "asynccommit: the task left " + path + ", which belongs to the commit protocol: give it"
-              + " another name, or delete it");
+          "asynccommit: the task cannot publish " + path + ", which belongs to the commit protocol:"
+              + " give the file another name, or delete it");
     }
+  }
+
+  private boolean isReserved(String[] parts) {
+    if ("_SUCCESS".equals(parts[0]) || "_temporary".equals(parts[0])) {
+      return true;
+    }
+    for (int i = 0; uploads && i < parts.length; i++) {
+      if (parts[i].startsWith("__magic")) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Refuses a name that listings of Hadoop's local filesystem leave out, in any part of it. */

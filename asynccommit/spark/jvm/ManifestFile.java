@@ -71,7 +71,8 @@ final class ManifestFile {
     }
   }
 
-  private static Path below(Path directory, String name) {
+  /** Returns what is at {@code name}, which may have any characters, below a directory. */
+  static Path below(Path directory, String name) {
     URI uri = directory.toUri();
     return new Path(uri.getScheme(), uri.getAuthority(), uri.getPath() + "/" + name);
   }

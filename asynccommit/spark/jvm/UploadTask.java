@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.lang.reflect.InvocationTargetException;
+import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -17,8 +18,10 @@ import java.util.concurrent.ExecutionException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.BBUploadHandle;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.LocatedFileStatus;
 import org.apache.hadoop.fs.MultipartUploader;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.JobStatus;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
@@ -42,17 +45,23 @@ final class UploadTask extends TaskSide {
 
   final PathOutputCommitter hadoop;
   private final Path set;
+
+  /** Whether tasks write to the store; else they stage their files on a local disk. */
+  private final boolean magic;
+
   private final Disk disk;
   private final Configuration conf;
   private final Set partitions = new LinkedHashSet();
   private Map message = null;
   private JobContext job = null;
 
-  private UploadTask(Layout layout, PathOutputCommitter hadoop, Path set, Configuration conf)
+  private UploadTask(
+      Layout layout, PathOutputCommitter hadoop, Path set, boolean magic, Configuration conf)
       throws IOException {
     super(layout);
     this.hadoop = hadoop;
     this.set = set;
+    this.magic = magic;
     this.disk = new Disk(set.getFileSystem(conf), conf);
     this.conf = conf;
   }
@@ -77,7 +86,7 @@ final class UploadTask extends TaskSide {
             : (Path) ask(hadoop, "getCommittedTaskPath", TaskAttemptContext.class, own);
     String uuid = String.valueOf(ask(hadoop, "getUUID", null, null));
     Layout layout = Layout.ofUploads(dest, uuid, attempt, set.getParent(), magic ? "" : "_");
-    return new UploadTask(layout, hadoop, set, conf);
+    return new UploadTask(layout, hadoop, set, magic, conf);
   }
 
   /** Returns the name of one of Hadoop's committers for S3. Throws for any other. */
@@ -104,6 +113,9 @@ final class UploadTask extends TaskSide {
   }
 
   String tempFile(TaskAttemptContext context, String directory, String name) {
+    if (!magic) {
+      Layout.refuseUnlisted(directory == null ? name : directory + "/" + name);
+    }
     try {
       Path base = hadoop.getWorkPath();
       if (directory == null) {
@@ -150,6 +162,9 @@ final class UploadTask extends TaskSide {
   }
 
   public void commitTask(TaskAttemptContext context) throws IOException {
+    if (!magic) {
+      refuseStaged();
+    }
     hadoop.commitTask(context);
     byte[] data = disk.read(set);
     if (data == null) {
@@ -160,6 +175,7 @@ final class UploadTask extends TaskSide {
       giveUp(commits, data);
       requireLiveJob(context);
     }
+    refuseUploaded(commits, data);
     message = new LinkedHashMap();
     message.put("taskId", taskId(context));
     message.put("attemptId", attemptId(context));
@@ -179,6 +195,39 @@ final class UploadTask extends TaskSide {
     hadoop.abortTask(context);
   }
 
+  /** Refuses staged files that could not be published: Hadoop would leave some of them out. */
+  private void refuseStaged() throws IOException {
+    Path work = hadoop.getWorkPath();
+    int start = work.toUri().getPath().length() + 1;
+    RemoteIterator files = work.getFileSystem(conf).listFiles(work, true);
+    while (files.hasNext()) {
+      String path = ((LocatedFileStatus) files.next()).getPath().toUri().getPath();
+      layout.refuseReserved(ManifestFile.below(layout.dest, path.substring(start)));
+    }
+  }
+
+  /** Refuses a set with an upload that could not be published, and aborts all its uploads. */
+  private void refuseUploaded(List commits, byte[] data) throws IOException {
+    try {
+      for (int i = 0; i < commits.size(); i++) {
+        layout.refuseReserved(finalPath((Map) commits.get(i)));
+      }
+    } catch (IOException e) {
+      try {
+        giveUp(commits, data);
+      } catch (Exception left) {
+        e.addSuppressed(left);
+      }
+      throw e;
+    }
+  }
+
+  /** Returns where the file of an upload appears. */
+  private Path finalPath(Map commit) {
+    URI uri = layout.dest.toUri();
+    return new Path(uri.getScheme(), uri.getAuthority(), "/" + commit.get("destinationKey"));
+  }
+
   private void requireLiveJob(TaskAttemptContext context) throws IOException {
     if (!disk.exists(layout.alive)) {
       throw new IOException("job " + layout.jobId + " has ended before " + attemptId(context));
@@ -186,8 +235,8 @@ final class UploadTask extends TaskSide {
   }
 
   /**
-   * Aborts the uploads of a set that was written when the job had ended, and deletes it. One that
-   * cannot be aborted keeps the set there, which names it.
+   * Aborts the uploads of a set that no job commit may take, and deletes it. One that cannot be
+   * aborted keeps the set there, which names it.
    */
   private void giveUp(List commits, byte[] data) throws IOException {
     FileSystem fs = layout.dest.getFileSystem(conf);
@@ -196,11 +245,8 @@ final class UploadTask extends TaskSide {
     try {
       for (int i = 0; i < commits.size(); i++) {
         Map commit = (Map) commits.get(i);
-        byte[] id = String.valueOf(commit.get("upload_id")).getBytes(StandardCharsets.UTF_8);
-        Path file =
-            new Path(
-                fs.getUri().getScheme(), fs.getUri().getAuthority(),
-                "/" + commit.get("destination_key"));
+        byte[] id = String.valueOf(commit.get("uploadId")).getBytes(StandardCharsets.UTF_8);
+        Path file = finalPath(commit);
         try {
           uploader.abort(BBUploadHandle.from(ByteBuffer.wrap(id)), file).get();
         } catch (ExecutionException e) {
