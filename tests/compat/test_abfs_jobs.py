@@ -12,7 +12,7 @@ import pytest
 from asynccommit import sync
 from asynccommit.api import open_committer
 from asynccommit.emulators.adls import EmulatorThread
-from asynccommit.errors import CommitError
+from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.formats.success import decode_success
 from asynccommit.job import TaskCommit
@@ -256,10 +256,12 @@ def test_commit_job_refuses_a_file_that_changed(
 
 
 def test_abort_job_of_hadoop_tasks(abfs: Abfs, emulator: EmulatorThread) -> None:
-    """Our abort deletes the directory of its own job, and Hadoop can still commit the other."""
+    """Told to, our abort deletes the directory of its job, and Hadoop can commit the other."""
     abfs.job_of(DEST, "another-job").run([{"part-other": b"1"}])
     abfs.job_of(DEST, JOB).run(TASKS)
-    sync.abort_job(abfs.url(DEST), JOB, storage_options=storage_options(emulator))
+    with pytest.raises(OwnedError, match="--force"):
+        sync.abort_job(abfs.url(DEST), JOB, storage_options=storage_options(emulator))
+    sync.abort_job(abfs.url(DEST), JOB, storage_options=storage_options(emulator), force=True)
     left = {name.split("/")[2] for name in tree(abfs, emulator) if "/_temporary/" in name}
     abfs.job_of(DEST, "another-job", VALIDATE).commit()
 

@@ -10,7 +10,7 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.api import open_committer
-from asynccommit.errors import CommitError
+from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.formats.success import decode_success
 from asynccommit.job import TaskCommit
@@ -213,10 +213,12 @@ def test_commit_job_by_hadoop_of_a_file_that_changed(gcs: Gcs) -> None:
 
 @both
 def test_abort_job_of_hadoop_tasks(gcs: Gcs) -> None:
-    """Our abort deletes the directory of its own job, and Hadoop can still commit the other."""
+    """Told to, our abort deletes the directory of its job, and Hadoop can commit the other."""
     gcs.job_of(DEST, "another-job").run([{"part-other": b"1"}])
     gcs.job_of(DEST, JOB).run(TASKS)
-    sync.abort_job(gcs.url(DEST), JOB, storage_options=storage_options(gcs.emulator))
+    with pytest.raises(OwnedError, match="--force"):
+        sync.abort_job(gcs.url(DEST), JOB, storage_options=storage_options(gcs.emulator))
+    sync.abort_job(gcs.url(DEST), JOB, storage_options=storage_options(gcs.emulator), force=True)
     left = {name.split("/")[2] for name in gcs.bucket.tree(DEST) if "/_temporary/" in name}
     gcs.job_of(DEST, "another-job", VALIDATE).commit()
 

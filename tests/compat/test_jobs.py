@@ -10,6 +10,7 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.api import open_committer
+from asynccommit.errors import OwnedError
 from asynccommit.job import TaskCommit
 from asynccommit.urls import Address
 from tests.support.hadoop import Committer, Hadoop, read_tree, write_tree
@@ -244,11 +245,13 @@ def test_commit_job_summary_loads_in_hadoop(hadoop: Hadoop, dest: Path, tmp_path
 
 
 def test_abort_job_of_hadoop_tasks_leaves_other_jobs(hadoop: Hadoop, dest: Path) -> None:
-    """Our abort deletes the directory of its own job, and Hadoop can still commit the other."""
+    """Told to, our abort deletes the directory of its job, and Hadoop can commit the other."""
     other = "another-job"
     hadoop.job(dest, other).run([{"part-other": b"1"}])
     hadoop.job(dest, JOB).run(TASKS)
-    sync.abort_job(dest, JOB)
+    with pytest.raises(OwnedError, match="--force"):
+        sync.abort_job(dest, JOB)
+    sync.abort_job(dest, JOB, force=True)
     assert not (dest / "_temporary" / JOB).exists()
     hadoop.job(dest, other, conf=VALIDATE).commit()
 
