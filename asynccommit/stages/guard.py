@@ -96,8 +96,9 @@ def related(layout: Layout, paths: Iterable[str]) -> list[str]:
     These are all directories above the destination up to the root of the container or filesystem,
     and those between the destination and the paths. Without paths there is no such destination.
     """
-    found = {parent for path in paths for parent in above(path)}
-    return sorted((found | {"/"}) - {layout.dest.path, layout.root}) if found else []
+    wanted = set(paths)
+    found = {parent for path in wanted for parent in above(path)}
+    return sorted((found | {"/"}) - {layout.dest.path, layout.root}) if wanted else []
 
 
 def refuse_others(run: Run, plan: Plan, others: Iterable[OtherCommit], mode: Mode) -> None:

@@ -30,6 +30,8 @@ from asynccommit.store import Info
 _DECIDED = (State.COMMITTED, State.ENDED)
 _UNREADABLE = (ManifestError, PreconditionError, RejectedError)
 """What a record is answered with that is damaged, a directory, or too large."""
+_PASSED_OVER = (DeniedError, PreconditionError, RejectedError)
+"""What the listing of another destination's jobs is answered with if it cannot be had."""
 
 
 async def find_jobs(run: Run, *, looking: bool = True) -> list[Layout]:
@@ -87,8 +89,8 @@ async def find_neighbours(
 
     Args:
         run: the commit under way.
-        destinations: decoded paths of further destinations whose jobs count. One that may not be
-            listed is passed over.
+        destinations: decoded paths of further destinations whose jobs count. What may not be
+            listed or read there is passed over, and so is a ``_temporary`` that is no directory.
         looking: judge by this machine's clock whether an owner is silent. Without it, the store's
             clock decides, for which a file is written beside the record.
     """
@@ -103,16 +105,19 @@ async def find_neighbours(
         if not (other is None and await _is_rubbish(run, layout)):
             undecided.add(layout.attempt_dir)
 
-    jobs = await find_jobs(run, looking=looking)
-    others = [job for job in jobs if job.job_id != run.layout.job_id]
-
     async def find(path: str) -> None:
         elsewhere = replace(run, layout=Layout(run.layout.dest.at(path), run.layout.job_id))
-        with suppress(DeniedError):
-            others.extend(await find_jobs(elsewhere, looking=looking))
+        with suppress(*_PASSED_OVER):
+            await for_each(await find_jobs(elsewhere, looking=looking), glance, workers=run.workers)
 
-    await for_each(destinations, find, workers=run.workers)
+    async def glance(layout: Layout) -> None:
+        with suppress(DeniedError):
+            await ask(layout)
+
+    jobs = await find_jobs(run, looking=looking)
+    others = [job for job in jobs if job.job_id != run.layout.job_id]
     await for_each(others, ask, workers=run.workers)
+    await for_each(destinations, find, workers=run.workers)
     found.sort(key=lambda other: (other.status.started_ms, other.status.job_id))
     undecided -= {one.layout.attempt_dir for one in found if one.status.state in _DECIDED}
     return Neighbours(found, frozenset(undecided))
@@ -126,7 +131,10 @@ async def _other(run: Run, layout: Layout, *, looking: bool) -> OtherCommit | No
         return OtherCommit(_unreadable(layout, error), layout, resolve_places(layout, ""))
     if standing is None:
         return None
-    silent = None if looking else await is_expired(run, layout, standing)
+    silent = None
+    if not looking:
+        with suppress(DeniedError):  # no file may be made there: this machine's clock decides
+            silent = await is_expired(run, layout, standing)
     status = await status_of(run, layout, standing, silent=silent)
     places = str(standing.record.options.get("places") or "")
     return OtherCommit(status, layout, resolve_places(layout, places))

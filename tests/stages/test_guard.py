@@ -19,7 +19,7 @@ from asynccommit.store import Kind
 from asynccommit.urls import Address
 from asynccommit.wrappers.base import Call, Op
 from tests.support.commits import OTHER, At, Dies, Site, paths_of
-from tests.support.faults import Faults
+from tests.support.faults import Fault, Faults
 
 NEW = {"n.csv": "mine"}
 THEIRS = {"n.csv": "theirs"}
@@ -182,6 +182,56 @@ async def test_a_directory_above_that_may_not_be_listed(site: Site) -> None:
     assert site.files() == {"n.csv": "mine"}
 
 
+async def test_a_job_of_the_root(site: Site) -> None:
+    """A table is not replaced while a job of the whole filesystem or container is unfinished in it.
+
+    Nothing is between such a table and the root on the model.
+    """
+    site.place({"/table/day=1/old": "o"})
+    await cut_elsewhere(site, "/", {"table/day=1/n": "theirs"})
+    mine = await ready(site, NEW)
+    with pytest.raises(PreflightError, match=f"{OTHER} writes there"):
+        await mine.commit_job(mode=Mode.REPLACE_TABLE)
+    await elsewhere(site, "/", job_id=OTHER, process=LIVES).resume_job()
+
+    assert site.files() == {"day=1/n": "theirs", "day=1/old": "o"}
+
+
+@pytest.mark.parametrize("denied", ["", "/j", "/j/00"])
+async def test_a_job_above_that_may_not_be_read(site: Site, denied: str) -> None:
+    """Nor because it may not look into a job that is there."""
+    site.place({"/table/n.csv": "old", "/_temporary/j/00/commit-record.json": "{}"})
+    denies = Denies(site.path(f"/_temporary{denied}"))
+    mine = await ready(site, NEW, denies, delete_target_files=True)
+    await mine.commit_job()
+
+    assert site.files() == {"n.csv": "mine"}
+
+
+async def test_a_job_above_that_may_not_be_written_to(site: Site) -> None:
+    """Nor because it may not ask the store for the time beside a commit whose owner is silent."""
+    site.place({"/table/n.csv": "old"})
+    await cut_elsewhere(site, "/", {"beside/n": "theirs"})
+    del site.alive[DIED]
+    site.skew = 1e9
+    denies = Faults(Fault("put", DeniedError, "commit-clock"))
+    mine = await ready(site, NEW, denies, delete_target_files=True)
+    await mine.commit_job()
+
+    assert [op for op in denies.seen if "commit-clock" in op.path]
+    assert site.files() == {"n.csv": "mine"}
+
+
+@pytest.mark.parametrize("above", ["/_temporary", "/table/day=1/_temporary"])
+async def test_a_file_of_the_name_of_the_jobs_directory(site: Site, above: str) -> None:
+    """Nor because a file or a link is where jobs with another destination would be."""
+    site.place({"/table/day=1/n.csv": "old", above: "no directory"})
+    mine = await ready(site, {"day=1/n.csv": "mine"}, delete_target_files=True)
+    await mine.commit_job()
+
+    assert site.files()["day=1/n.csv"] == "mine"
+
+
 async def test_appending_looks_nowhere_else(site: Site) -> None:
     """A job that displaces nothing asks for no other job's commit."""
     seen = Faults()
@@ -198,6 +248,8 @@ def test_where_jobs_with_another_destination_are() -> None:
     """All directories above count, and those between the destination and what is displaced."""
     layout = Layout(Address("file", "", "/a/t"), "job")
     assert related(layout, ["/a/t/day=1/f"]) == ["/", "/a", "/a/t/day=1"]
+    assert related(layout, ["/a/t"]) == ["/", "/a"]
+    assert related(Layout(Address("abfs", "c@a", "/t"), "job"), ["/t"]) == ["/"]
     assert related(layout, []) == []
 
 

@@ -81,14 +81,18 @@ async def find_attempts(
             one = await _see(run, layout, lives=lives)
             found.extend([] if one is None else [one])
 
-    jobs = [job for job in await _jobs(run) if own or not _is_own(run, job)]
+    async def glance(job: UploadLayout) -> None:
+        with suppress(DeniedError):
+            await ask(job)
 
     async def find(path: str) -> None:
         with suppress(DeniedError):
-            jobs.extend(await jobs_below(run.store, run.layout.dest.at(path)))
+            there = await jobs_below(run.store, run.layout.dest.at(path))
+            await for_each(there, glance, workers=run.workers)
 
-    await for_each(destinations, find, workers=run.workers)
+    jobs = [job for job in await _jobs(run) if own or not _is_own(run, job)]
     await for_each(jobs, ask, workers=run.workers)
+    await for_each(destinations, find, workers=run.workers)
     return sorted(found, key=_order)
 
 
@@ -113,8 +117,8 @@ async def find_others(run: UploadRun, destinations: Sequence[str] = ()) -> list[
 
     Args:
         run: the commit under way.
-        destinations: decoded paths of further destinations whose jobs count. One that may not be
-            listed is passed over.
+        destinations: decoded paths of further destinations whose jobs count. What may not be
+            listed or read there is passed over.
     """
     found = await find_attempts(run, own=False, destinations=destinations)
     return [

@@ -117,6 +117,17 @@ async def test_a_user_whose_directory_is_closed() -> None:
     assert await seen(committer(world, MAGIC, denied, job_id="mine")) == [(JOB, "partitioned")]
 
 
+async def test_a_job_of_another_destination_that_is_closed() -> None:
+    """A job of the table above whose files may not be listed is passed over too."""
+    world = World.new()
+    await cut_short(world, MAGIC)
+    denied = Faults(Fault("list", DeniedError, MAGIC.layout(OTHER).job_dir))
+    for faults, count in ((Faults(), 1), (denied, 0)):
+        run = committer(world, MAGIC, faults)._run()
+        run.layout = replace(run.layout, dest=run.layout.dest.child("p=1"))
+        assert len(await find_others(run, [ROOT])) == count
+
+
 @pytest.mark.parametrize("scenario", [MAGIC, ELSEWHERE, HERE], ids=str)
 async def test_the_own_job(scenario: Scenario) -> None:
     """It is none of the others, and one of those that are found."""
