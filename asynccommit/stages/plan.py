@@ -154,13 +154,13 @@ def aside_path(layout: Layout, epoch: int, path: str) -> str:
     return layout.beside(f"{layout.epoch_dir(epoch)}/aside", path)
 
 
-def displaced_path(layout: Layout, commit_id: str, path: str) -> str:
+def displaced_path(layout: Layout, commit_id: str, path: str, base: str = DISPLACED) -> str:
     """Return where a rollback keeps what was at ``path``, if something else is there by now.
 
     Outside of ``_temporary``, since other committers delete all of that.
     """
     number = f"{layout.job_id}-{layout.attempt:02d}-{commit_id[:12]}"
-    return layout.beside(f"{layout.root}/{DISPLACED}/{number}", path)
+    return layout.beside(f"{layout.root}/{base}/{number}", path)
 
 
 def undone_path(layout: Layout, epoch: int, path: str) -> str:

@@ -21,6 +21,7 @@ from asynccommit.stages.checksums import restore_checksum
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import (
+    DISPLACED,
     Aside,
     Plan,
     aside_path,
@@ -146,7 +147,7 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
             error.add_note(f"what belongs at {aside.path} is at {place}")
             undone.refused.append(error)
             return
-        except ExistsError:
+        except (ExistsError, PreconditionError):
             await _keep(run, undone, place, aside.path)
             return
         except NotFoundError:
@@ -194,9 +195,20 @@ async def _keep(run: Run, undone: Undone, place: str, path: str) -> None:
     Without this, neither a resume nor a rollback could end the commit before somebody had removed
     what took the place, and every later job would be refused.
     """
-    kept = displaced_path(run.layout, run.commit_id, path)
+    kept = displaced_path(run.layout, run.commit_id, path, await _displaced(run))
     await make_all(run, [kept.rpartition("/")[0]] if run.store.traits.directories else [])
     await run.store.rename(place, kept)
-    why = f"was written by somebody else meanwhile and stays; what it was is at {kept}"
+    why = (
+        "could not be put back: another has changed it, or has put something in its place or in "
+        f"that of a directory above it. What it was is at {kept}"
+    )
     undone.left.pop(path, None)  # this says more than that another's file is there
     undone.leave(path, why)
+
+
+async def _displaced(run: Run) -> str:
+    """Return the name of the directory for such files; others may have the usual one."""
+    with suppress(NotFoundError):
+        if not (await run.store.head(f"{run.layout.root}/{DISPLACED}")).is_dir:
+            return f"{DISPLACED}-{run.commit_id[:12]}"
+    return DISPLACED

@@ -20,7 +20,7 @@ from asynccommit.errors import (
 from asynccommit.parallel import for_each, list_all, pages, walk
 from asynccommit.stages.before import Before
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
-from asynccommit.stages.plan import Aside, Plan, aside_path
+from asynccommit.stages.plan import Aside, Plan, above, aside_path
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import begun_at, source_print, sources_there
 from asynccommit.stages.sources import NAMED, gather
@@ -152,6 +152,8 @@ async def _look_for_old(run: Run, plan: Plan, before: Before, undone: Undone) ->
 async def _note_lost(run: Run, before: Before, old: tuple[str, str | None], undone: Undone) -> None:
     """Note what no listing shows as it was, once it was asked for by its name."""
     path, etag = old
+    if any(parent in undone.left for parent in above(path)):
+        return  # it is kept with the directory that it was in
     there = False
     with suppress(NotFoundError):
         info = await run.store.head(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 
@@ -11,6 +12,7 @@ from asynccommit.errors import CommitError, CommittedError, DeniedError, OwnedEr
 from asynccommit.options import Mode
 from asynccommit.results import State
 from tests.support.commits import DEST, OTHER, At, Dies, Site, paths_of
+from tests.support.crashes import LocalWorld
 from tests.support.faults import Fault, Faults
 
 FILES = {
@@ -220,6 +222,44 @@ async def test_another_jobs_work_stays(site: Site) -> None:
     await other.commit_job()
 
     assert site.files() == {"theirs": "t"}
+
+
+@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_PARTITIONS])
+async def test_a_file_in_the_place_of_a_directory_above(site: Site, mode: Mode) -> None:
+    """A rollback also ends if what it is to put back has no directory to go to."""
+    site.place({"/table/p/day=1/n.csv": "old"})
+    at = Dies("put", "outcome")
+    await site.cut({"p/day=1/n.csv": "theirs"}, at, mode=mode, delete_target_files=True)
+    gone = [f"/table/p{name}" for name in ("/day=1/n.csv", "/day=1", "")]
+    await site.intrude({"/table/p": "a stranger's"}, *gone)
+    report = await site.job().rollback_job()
+    (kept,) = [path for path in site.tree() if path.endswith("/n.csv")]
+    (warning,) = report.warnings
+
+    assert site.tree()[kept] == "old"
+    assert site.path(kept).startswith(warning.rpartition(" is at ")[2])
+    assert site.files()["p"] == "a stranger's"
+    assert site.left() == []
+
+
+@pytest.mark.parametrize("link", [False, True])
+async def test_something_has_the_name_of_what_is_displaced(site: Site, link: bool) -> None:
+    """Where a file or a link is called like the directory for such files, another is made."""
+    site.place({"/table/n.csv": "old", "/beside/": ""})
+    await site.cut({"n.csv": "theirs"}, Dies("put", "outcome"), delete_target_files=True)
+    await site.intrude({"/table/n.csv": "a stranger's"}, "/table/n.csv")
+    if not link:
+        site.place({"/table/_displaced": "a file"})
+    elif isinstance(site.world, LocalWorld):
+        os.symlink(site.path("/beside"), site.path("/table/_displaced"))
+    report = await site.job().rollback_job()
+    (kept,) = [path for path in site.tree() if path.endswith("/in/n.csv")]
+
+    assert report.rolled_back
+    assert site.path(kept) in report.warnings[0]
+    assert site.tree()[kept] == "old"
+    assert kept.startswith("/table/_displaced")
+    assert site.left() == []
 
 
 # --- again, and late --------------------------------------------------------------------------
