@@ -223,7 +223,7 @@ def open_transport(settings: HttpSettings, *, prefer: str | None = None) -> Tran
         OptionError: ``prefer`` names none of ``TRANSPORTS``, or a setting is wrong.
         UnsupportedError: the library is not installed, or does not work in a forked process.
     """
-    if prefer is not None and prefer not in TRANSPORTS:
+    if prefer not in (None, *TRANSPORTS):  # what is given may be unhashable
         raise OptionError(f"no transport {prefer!r}; there is {', '.join(TRANSPORTS)}")
     for name in TRANSPORTS if prefer is None else (prefer,):
         try:

@@ -47,9 +47,12 @@ def count(told: Mapping[str, Any], name: str, most: int = (1 << 31) - 1) -> int 
     """
     if name not in told:
         return None
+    value = told[name]
     try:
-        found = int(told[name])
+        found = int(value)
     except (TypeError, ValueError, OverflowError):
+        found = 0
+    if isinstance(value, bool) or (isinstance(value, float) and value != found):
         found = 0
     if not 0 < found <= most:
         raise OptionError(f"{name} is {_show(told[name])}: say a whole number from 1 to {most:,}")

@@ -327,6 +327,8 @@ def test_an_unknown_library_is_a_wrong_option() -> None:
     """The error names those that there are."""
     with pytest.raises(OptionError, match="aiohttp"):
         open_transport(HttpSettings(), prefer="curl")
+    with pytest.raises(OptionError, match="no transport"):
+        open_transport(HttpSettings(), prefer=["aiohttp"])  # type: ignore[arg-type]
 
 
 def test_no_library_is_imported_before_a_transport_is_opened() -> None:

@@ -34,7 +34,9 @@ def test_what_is_no_flag_is_named(value: Any) -> None:
         flag({"name": value}, "name")
 
 
-@pytest.mark.parametrize("value", [0, -1, "many", [3], "1.5", float("inf"), 1 << 31, "9" * 400])
+@pytest.mark.parametrize(
+    "value", [0, -1, "many", [3], "1.5", 1.5, True, float("inf"), 1 << 31, "9" * 400]
+)
 def test_what_is_no_count_is_named(value: Any) -> None:
     """A number of something begins with one, and ends somewhere."""
     with pytest.raises(OptionError, match=r"name is .*: say a whole number") as caught:
