@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
+from asynccommit.grant import check_grant
 from asynccommit.sim.answers import Asked
 from asynccommit.sim.client import SimStore
 from asynccommit.sim.refusals import Refusal
@@ -212,6 +213,8 @@ class MortalSender(Sender):
         when = await self._process.before(writes, f"{op} {path}" if writes else "")
         if when is not None:
             self._die(when, apply)
+        if writes:
+            check_grant()  # as the clients of real services do, just before they send
         effect = Once(apply)
         try:
             return await super()._ask(asked, op, path, effect)

@@ -17,7 +17,7 @@ from asynccommit.formats.commit_owner import (
 )
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.lease import require_place
-from asynccommit.stages.owner import set_aside_blank
+from asynccommit.stages.owner import set_aside
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.standing import is_blank, read_decision, read_if_there
 from asynccommit.stages.unfenced import find_end, take_back_word
@@ -31,10 +31,15 @@ async def find_decision(run: Run) -> Decision | None:
     data = await read_if_there(run.store, path, MAX_OWNER_BYTES)
     if data is None:
         return None if run.store.traits.fences else await find_end(run)
-    if not is_blank(data):
-        return read_decision(data, run.layout, run.commit_id)
-    await set_aside_blank(run, path)  # of a power cut: nobody has acted upon it
-    return None
+    decision = _read(run, data)
+    if decision is None:  # nobody has acted upon it
+        await set_aside(run, path, lambda data: _read(run, data) is None)
+    return decision
+
+
+def _read(run: Run, data: bytes) -> Decision | None:
+    """Return a decision, ``None`` for what a power cut or another commit has left."""
+    return None if is_blank(data) else read_decision(data, run.layout, run.commit_id)
 
 
 async def decide(run: Run, outcome: Outcome) -> None:

@@ -8,6 +8,7 @@ whatever that one still moves there fails for want of a directory.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 from asynccommit.commands import job_command
@@ -39,7 +40,6 @@ from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.standing import (
     Standing,
     epoch_of,
-    is_blank,
     look,
     read_if_there,
 )
@@ -52,14 +52,19 @@ _SLACK = 2.0
 """Seconds by which times of a store may be rounded."""
 
 
-async def set_aside_blank(run: Run, path: str) -> None:
-    """Move a file without content away, so that it can be written; anything else is put back.
+async def set_aside(run: Run, path: str, is_void: Callable[[bytes], bool]) -> None:
+    """Move a file away that means nothing, so that it can be written; anything else is put back.
+
+    Args:
+        run: the commit under way.
+        path: the file.
+        is_void: says of the content whether it means nothing.
 
     Raises ``ExistsError`` for anything else.
     """
-    place = f"{run.layout.epoch_dir(run.epoch or 1)}/blank-{run.host.new_id()}"
+    place = f"{run.layout.epoch_dir(run.epoch or 1)}/void-{run.host.new_id()}"
     await run.store.rename(path, place)
-    if not is_blank(await run.store.get(place, MAX_RECORD_BYTES)):
+    if not is_void(await run.store.get(place, MAX_RECORD_BYTES)):
         await run.store.rename(place, path)
         raise ExistsError("put", path, "is there already")
 

@@ -40,7 +40,7 @@ from asynccommit.stages.directories import make_all
 from asynccommit.stages.durable import make_durable
 from asynccommit.stages.guard import TARGETS, places_of, places_text
 from asynccommit.stages.lease import Lease, lease_of
-from asynccommit.stages.owner import owner_of, set_aside_blank, take_manifests
+from asynccommit.stages.owner import owner_of, set_aside, take_manifests
 from asynccommit.stages.plan import (
     Plan,
     ancestors,
@@ -294,7 +294,7 @@ async def _put(run: Run, data: bytes) -> Info:
         if not run.store.traits.fences:
             await _make_way(run)
         elif is_blank(await run.store.get(path, MAX_RECORD_BYTES)):
-            await set_aside_blank(run, path)
+            await set_aside(run, path, is_blank)
         else:
             raise
     return await run.store.put(path, data, overwrite=False)

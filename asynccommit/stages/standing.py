@@ -198,13 +198,14 @@ async def _stop(store: Store, layout: Layout, claim: Claim) -> Stop | None:
     return stop if stop.owner_id == claim.owner.id else None
 
 
-def read_decision(data: bytes, layout: Layout, commit_id: str) -> Decision:
-    """Read the outcome of a commit. Raises ``ManifestError``, also if it is another's."""
-    url = layout.url(layout.outcome)
-    decision = decode_decision(data, url)
-    if decision.commit != commit_id:
-        raise ManifestError(url, "is of another commit: remove it, if you know how this one ended")
-    return decision
+def read_decision(data: bytes, layout: Layout, commit_id: str) -> Decision | None:
+    """Return the outcome of a commit, ``None`` if the file is of another commit.
+
+    A driver of an earlier run of the job id may have sent it, and says nothing of this commit.
+    Raises ``ManifestError`` for anything else.
+    """
+    decision = decode_decision(data, layout.url(layout.outcome))
+    return decision if decision.commit == commit_id else None
 
 
 async def read_if_there(store: Store, path: str, limit: int) -> bytes | None:

@@ -65,9 +65,9 @@ class Rival:
         """Commit the job as its scenario says."""
         return await who.job.commit_job(self.tasks, mode=self.scenario.mode)
 
-    async def run_tasks(self, world: ModelWorld) -> None:
-        """Set the job up, and run its tasks, up to their commits."""
-        who = self.driver(world, "setup")
+    async def run_tasks(self, world: ModelWorld, name: str = "setup") -> None:
+        """Set the job up, and run its tasks, up to their commits, in a process of this name."""
+        who = self.driver(world, name)
         await who.job.setup_job()
         for number, files in enumerate(self.scenario.tasks):
             task_id, attempt_id = who.job.layout.ids(number)

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from asynccommit.sim.loop import run_virtual
-from tests.crash import rivals, strangers
+from tests.crash import reruns, rivals, strangers
 from tests.crash.worlds import KINDS
 
 SEEDS = int(os.environ.get("ASYNCCOMMIT_CRASH_SEEDS", "200"))
@@ -30,5 +30,15 @@ def test_rivals_seem_to_run_one_after_the_other(first: int) -> None:
     """Two jobs that overwrite and replace each other's files end as in one of both orders."""
     seeds = range(first, min(first + GROUP, SEEDS))
     found = [run_virtual(rivals.violations(n, KINDS[n % len(KINDS)])) for n in seeds]
+
+    assert [text for texts in found for text in texts] == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_an_id_that_is_used_again_while_a_driver_sleeps(first: int) -> None:
+    """What it changes late is never seen, and keeps the next run from neither end."""
+    seeds = range(first, min(first + GROUP, SEEDS))
+    found = [run_virtual(reruns.violations(n, KINDS[n % len(KINDS)])) for n in seeds]
 
     assert [text for texts in found for text in texts] == []

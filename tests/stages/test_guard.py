@@ -30,7 +30,7 @@ LIVES, DIED = "2.two", "1.one"
 
 async def cut(site: Site, files: Mapping[str, str], **options: Any) -> None:
     """Leave a commit whose process dies when all of its files are in place."""
-    await site.cut(files, Dies("put", "outcome"), job_id=OTHER, process=DIED, **options)
+    await site.cut(files, Dies("put", "commit-outcome"), job_id=OTHER, process=DIED, **options)
     site.alive[DIED] = False
 
 
@@ -65,7 +65,7 @@ class Denies:
 
 async def cut_elsewhere(site: Site, dest: str, files: Mapping[str, str]) -> None:
     """Leave a commit to ``dest`` as a process leaves it that dies before it is decided."""
-    at = Dies("put", "outcome")
+    at = Dies("put", "commit-outcome")
     job = elsewhere(site, dest, at, job_id=OTHER, process=DIED)
     await job.setup_job()
     await site.task(job, 0, files)
@@ -114,7 +114,7 @@ async def test_of_two_that_overwrite_one_file_not_both_go_on(site: Site) -> None
     """A commit that began while this one planned is seen once this one's record is there."""
     site.place({"/table/n.csv": "old"})
     await site.ready(THEIRS, job_id=OTHER)
-    other = site.job(Dies("put", "outcome"), job_id=OTHER, delete_target_files=True)
+    other = site.job(Dies("put", "commit-outcome"), job_id=OTHER, delete_target_files=True)
 
     async def meanwhile() -> None:
         with suppress(BaseException):
@@ -357,7 +357,10 @@ async def test_a_commit_that_has_changed_something_is_resumed(site: Site) -> Non
     site.place({"/table/day=1/old": "o"})
     other = await ready(site, {"day=1/theirs": "t"}, job_id=OTHER)
     await site.cut(
-        {"day=1/mine": "m"}, Dies("put", "outcome"), process=DIED, mode=Mode.REPLACE_PARTITIONS
+        {"day=1/mine": "m"},
+        Dies("put", "commit-outcome"),
+        process=DIED,
+        mode=Mode.REPLACE_PARTITIONS,
     )
     site.alive[DIED] = False
     await other.commit_job()

@@ -9,7 +9,7 @@ import pytest
 from asynccommit.errors import ExistsError, PreconditionError, UnsupportedError
 from asynccommit.job import Layout
 from asynccommit.options import Mode, Options
-from asynccommit.results import JobStatus, State
+from asynccommit.results import NOT_BEGUN, JobStatus, State
 from asynccommit.sim.client import SimStore
 from asynccommit.sim.store import Account
 from asynccommit.stages.guard import OtherCommit, places_of, refuse_others, resolve_places
@@ -274,7 +274,7 @@ async def test_which_commits_are_in_the_way(site: Site, state: State) -> None:
     loaded = Loaded(run.options, run.store.traits)
     plan = Plan(loaded, targets=[site.path("/table/day=1")])
     others = [other(site, state, '["day=1"]')]
-    if state in (State.COMMITTED, State.ENDED, State.RUNNING):
+    if state in (State.COMMITTED, State.ENDED, *NOT_BEGUN):
         refuse_others(run, plan, others, Mode.APPEND)
     else:
         with pytest.raises(PreconditionError):

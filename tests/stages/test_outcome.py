@@ -16,7 +16,7 @@ from asynccommit.errors import (
     ManifestError,
     OutcomeUnknownError,
 )
-from asynccommit.formats.commit_owner import Outcome
+from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
 from asynccommit.options import OnFailure
 from asynccommit.stages.outcome import decide, find_decision
 from asynccommit.stages.run import Phase, Run
@@ -337,3 +337,17 @@ async def test_others_are_not_touched_by_a_rollback(site: Site) -> None:
 
     assert site.files() == {"theirs": "t"}
     assert DEST in site.tree()
+
+
+@pytest.mark.parametrize("act", ["resume_job", "rollback_job"])
+async def test_an_outcome_of_an_earlier_run_of_the_job_says_nothing(site: Site, act: str) -> None:
+    """A late decision of another commit is set aside, and the job comes to its end."""
+    await site.cut({"a": "1"}, Dies("put", "commit-outcome"))
+    site.alive["1.one"] = False
+    job = site.job(process="2.two")
+    said = Decision(Outcome.COMMITTED, 1, "of an earlier run", 1, "0" * 64)
+    await site.intrude({site.bare(job.layout.outcome): encode_decision(said).decode()})
+    await getattr(job, act)()
+
+    assert site.files() == ({"a": "1"} if act == "resume_job" else {})
+    assert site.left() == []
