@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
-from asynccommit.parallel import for_each, is_there, list_all, walk
+from asynccommit.parallel import for_each, is_there, walk
 from asynccommit.stages.directories import make_all, move_one_aside
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
@@ -123,21 +123,20 @@ async def _to_place(run: Run, info: Info, place: str) -> None:
 async def _put_back(run: Run, path: str, known: set[int]) -> None:
     """Put back what is not to be replaced: hidden names, and what others have written since."""
     base = aside_path(run.layout, run.place, path)
-    try:
-        children = await list_all(run.store, base)
-    except NotFoundError:
+    if not await is_there(run.store, base):
         return
-    for child in children:
-        if stays(child.path.rpartition("/")[2]):
-            await _put_back_hidden(run, child, path + child.path[len(base) :])
+    hidden: list[Info] = []
     async for info in walk(run.store, base):
         name = info.path[len(base) :]
-        if info.is_dir:
-            continue
-        if any(stays(part) for part in name.split("/")[1:]):
-            await _put_back_hidden(run, info, path + name)
-        elif fingerprint((path + name, info.size, info.etag)) not in known:
+        *above, last = (stays(part) for part in name.split("/")[1:])
+        if any(above):
+            continue  # comes with the directory, empty ones too: a job may be at work in it
+        if last:
+            hidden.append(info)
+        elif not info.is_dir and fingerprint((path + name, info.size, info.etag)) not in known:
             await _to_place(run, info, path + name)
+    for info in hidden:
+        await _put_back_hidden(run, info, path + info.path[len(base) :])
 
 
 async def _put_back_hidden(run: Run, info: Info, place: str) -> None:
@@ -145,6 +144,10 @@ async def _put_back_hidden(run: Run, info: Info, place: str) -> None:
         await _to_place(run, info, place)
     except ExistsError:
         if info.is_dir:
-            await merge(run, info.path, place)
+            await merge(run, info.path, place, keep=_give_way)
         else:
-            run.warn(f"{place} was replaced by a file that a task wrote")
+            await _give_way(run, info.path, place)
+
+
+async def _give_way(run: Run, _: str, place: str) -> None:
+    run.warn(f"{place} was replaced by a file that a task wrote")

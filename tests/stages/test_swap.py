@@ -308,3 +308,28 @@ async def test_a_failure_half_way_counts_what_readers_see(site: Site) -> None:
     again = site.job(Faults(Fault("rename", DeniedError, "/new/in/day=2 ")), workers=1)
     with pytest.raises(CommitError, match=r"; at least 2 files are at their destinations"):
         await again.resume_job()
+
+
+async def test_a_task_writes_into_a_hidden_directory_that_is_there(site: Site) -> None:
+    """Its file takes the place of the one there, as beside the data, and the rest stays."""
+    site.place({"/table/day=1/_h/n": "theirs", "/table/day=1/_h/kept": "k"})
+    job = await site.ready({"day=1/new": "n", "day=1/_h/n": "mine"})
+    report = await job.commit_job(mode=Mode.REPLACE_PARTITIONS)
+
+    assert site.files() == {"day=1/new": "n", "day=1/_h/n": "mine", "day=1/_h/kept": "k"}
+    assert [site.path("/table/day=1/_h/n") in text for text in report.warnings] == [True]
+
+
+async def test_a_job_begins_deep_in_what_is_replaced(site: Site) -> None:
+    """Its directories come back as they were, empty ones too."""
+    site.place({"/table/a/b/old": "o"})
+    theirs = ["/table/a/b/_temporary/job/00/manifests", "/table/a/b/_temporary/job/00/tasks"]
+
+    async def begin() -> None:
+        await site.intrude({f"{path}/": "" for path in theirs})
+
+    job = await site.ready({"a/new": "n"}, At("rename", "aside/in/a", begin))
+    await job.commit_job(mode=Mode.REPLACE_TABLE)
+
+    assert [path for path in theirs if path not in site.tree()] == []
+    assert site.files() == {"a/new": "n"}
