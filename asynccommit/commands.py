@@ -6,7 +6,7 @@ import shlex
 
 from asynccommit.file_job import FileLayout
 from asynccommit.job import TEMPORARY, Layout
-from asynccommit.upload_job import StagingLayout
+from asynccommit.upload_job import StagingLayout, UploadLayout
 from asynccommit.upload_options import NAME, STAGING_PATH
 from asynccommit.urls import Address
 
@@ -31,6 +31,16 @@ def job_command(verb: str, layout: Layout, *flags: str) -> str:
     if isinstance(layout, FileLayout) and verb in _BEFORE_RECORDS and "--rollback" not in flags:
         named += ["--committer", "file_v1"]
     return command(verb, layout.dest, *named, *flags, *_options(layout))
+
+
+def by_hand(layout: Layout) -> str:
+    """Return how a person ends a commit whose record or plan cannot be read: no command can."""
+    if isinstance(layout, UploadLayout):
+        return f"restore that file, or delete {layout.attempt_dir}: open uploads stay open then"
+    return (
+        f"restore that file; or put back what is in {layout.attempt_dir}/commit-epoch-*/aside, if "
+        f"anything is, and delete {layout.attempt_dir}"
+    )
 
 
 def _options(layout: Layout) -> list[str]:

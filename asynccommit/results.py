@@ -183,6 +183,11 @@ class JobStatus:
             self.state in (State.ROLLING_BACK, State.COMMITTED) and self.alive is False
         )
 
+    @property
+    def unreadable(self) -> bool:
+        """Whether its commit has begun, and its record cannot be read: ``error`` says why."""
+        return self.state is State.STOPPED and self.epoch == 0
+
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return asdict(self)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from asynccommit.commands import job_command
+from asynccommit.commands import by_hand, job_command
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
     CommittedError,
     CommitUnknownError,
+    ManifestError,
     NotFoundError,
     OutcomeUnknownError,
     PreconditionError,
@@ -68,11 +69,7 @@ def _explained(run: Run, error: Exception) -> CommitError:
         text = f"{DECIDING}: {why}. {finish(run)}"
         return CommitUnknownError(job_id, stage, (error,), text)
     if run.phase is Phase.BEGUN:
-        text = (
-            f"{why}. A commit of this job has begun, and what it has changed so far stays as it "
-            f"is; all that is needed to go on is in {run.layout.attempt_dir}. {finish(run)}"
-        )
-        return CommitError(job_id, stage, (error,), text)
+        return CommitError(job_id, stage, (error,), _begun(run, why, error))
     if run.phase is Phase.PLANNING:
         text = (
             f"{why}. Nothing under {run.layout.dest} was changed, and what the tasks wrote stays "
@@ -110,6 +107,15 @@ def noting_commit(run: Run) -> Iterator[None]:
         if said and not isinstance(error, CommitError):
             error.add_note(f"job {run.layout.job_id}: {said}. {finish(run)}")
         raise
+
+
+def _begun(run: Run, why: str, error: Exception) -> str:
+    text = (
+        f"{why}. A commit of this job has begun, and what it has changed so far stays as it is; all "
+        f"that is needed to go on is in {run.layout.attempt_dir}. "
+    )
+    damaged = isinstance(error, ManifestError)
+    return text + (f"To end it, {by_hand(run.layout)}" if damaged else finish(run))
 
 
 def reason(error: BaseException) -> str:

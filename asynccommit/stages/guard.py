@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
-from asynccommit.commands import job_command
+from asynccommit.commands import by_hand, job_command
 from asynccommit.errors import PreconditionError
 from asynccommit.job import Layout
 from asynccommit.options import Mode
@@ -143,6 +143,8 @@ def refuse_within(
 def _refusal(other: OtherCommit) -> str:
     status, layout = other.status, other.layout
     text = f"job {status.job_id} writes there, and its commit to {layout.dest} is not finished"
+    if status.unreadable:
+        return f"{text}, and cannot be: {status.error}. To end it, {by_hand(layout)}"
     forward, back = "resume", "abort"
     if status.state is State.COMMITTING:
         text += f". Wait for {status.owner}; if that process is known to be dead, end the commit"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from asynccommit.commands import command, job_command
+from asynccommit.commands import by_hand, command, job_command
 from asynccommit.errors import (
     CommittedError,
     ExistsError,
@@ -108,6 +108,8 @@ def _count(found: Sequence[object]) -> str:
 
 
 def _remedies(layout: Layout, status: JobStatus) -> list[str]:
+    if status.unreadable:
+        return [f"  job {status.job_id}: {status.error}", f"    to end it, {by_hand(layout)}"]
     began = datetime.fromtimestamp(status.started_ms / 1000, UTC).isoformat(timespec="seconds")
     lines = [
         f"  job {status.job_id} ({status.state}), begun {began} by {status.owner or 'unknown'}"

@@ -367,3 +367,27 @@ async def test_a_commit_that_has_changed_something_is_resumed(site: Site) -> Non
     await site.job(process=LIVES).resume_job()
 
     assert site.files() == {"day=1/mine": "m", "day=1/theirs": "t"}
+
+
+# --- what no command can end ------------------------------------------------------------------
+
+
+async def test_a_damaged_record_is_ended_by_hand(site: Site) -> None:
+    """Errors name no command that cannot work, and what they name instead ends the job."""
+    site.place({"/table/day=1/old": "o"})
+    mine = await ready(site, {"day=1/n": "mine"})
+    await cut(site, {"day=1/t": "theirs"}, mode=Mode.REPLACE_PARTITIONS)
+    other = site.job(job_id=OTHER, process=LIVES)
+    record = site.bare(other.layout.record)
+    await site.intrude({record: "damaged"}, record)
+    with pytest.raises(PreflightError, match=r"cannot be: .*put back what is in") as refused:
+        await mine.commit_job(mode=Mode.REPLACE_PARTITIONS)
+    with pytest.raises(CommitError, match="To end it, restore that file") as failed:
+        await other.resume_job()
+    assert "asynccommit" not in f"{refused.value} {failed.value}".replace("asynccommit.Commit", "")
+    aside = next(path for path in site.tree() if path.endswith("/aside/in/day=1/old"))
+    assert site.tree()[aside] == "o"
+    await other.store.delete_tree(other.layout.attempt_dir)
+    await mine.commit_job(mode=Mode.REPLACE_PARTITIONS)
+
+    assert site.files() == {"day=1/n": "mine"}
