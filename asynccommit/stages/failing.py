@@ -111,8 +111,8 @@ def noting_commit(run: Run) -> Iterator[None]:
 
 def _begun(run: Run, why: str, error: Exception) -> str:
     text = (
-        f"{why}. A commit of this job has begun, and what it has changed so far stays as it is; all "
-        f"that is needed to go on is in {run.layout.attempt_dir}. "
+        f"{why}. A commit of this job has begun, and what it has changed so far stays as it is; "
+        f"all that is needed to go on is in {run.layout.attempt_dir}. "
     )
     damaged = isinstance(error, ManifestError)
     return text + (f"To end it, {by_hand(run.layout)}" if damaged else finish(run))
