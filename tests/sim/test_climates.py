@@ -14,6 +14,7 @@ SHARES = {
     "lossy": {"cut": 0.05},
     "throttled": {"before": 0.1},
     "storm": {"cut": 0.05, "after": 0.02, "late": 0.01, "before": 0.01},
+    "late": {"late": 0.1},
 }
 
 

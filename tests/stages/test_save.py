@@ -68,6 +68,7 @@ async def test_an_acted_rename_is_not_done_again(tmp_path: Path) -> None:
     faults = Faults(Fault("rename", OutcomeUnknownError, "-manifest.json", after=True, times=1))
     job = committer(tmp_path / "out", faults)
     await job.setup_job()
+    faults.seen.clear()
     await run_task(job, 0, {"f": "x"})
 
     assert faults.count("put") == 1
