@@ -125,8 +125,7 @@ async def clean_up_aborted(run: Run) -> Outcome:
         return Outcome.DISABLED
     made = await is_there(run.store, run.layout.made_destination)
     outcome = await _abort(run, check)
-    nothing = run.store.traits.bulk_delete and outcome is Outcome.NOTHING
-    if outcome is not Outcome.KEPT and not nothing:
+    if outcome is not Outcome.KEPT:
         await _delete_bare_job_dir(run)
         await _delete_parents(run)
         if made:

@@ -55,8 +55,10 @@ async def test_on_a_local_disk(tmp_path: Path) -> None:
 
     assert ops.seen == [
         *("mkdir _spark_metadata", f"sync {tmp_path.name}"),
-        *("put .0.0.tmp", "sync .0.0.tmp", "rename .0.0.tmp", "sync _spark_metadata"),
-        *("put .1.1.tmp", "sync .1.1.tmp", "rename .1.1.tmp", "sync _spark_metadata"),
+        *("put .0.0.tmp", "sync .0.0.tmp", "rename .0.0.tmp", "delete .0.crc"),
+        "sync _spark_metadata",
+        *("put .1.1.tmp", "sync .1.1.tmp", "rename .1.1.tmp", "delete .1.crc"),
+        "sync _spark_metadata",
     ]
     assert list(log_files(tmp_path)) == ["0", "1"]
 

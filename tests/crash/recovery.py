@@ -205,9 +205,11 @@ class Hand:
         A fresh process does it unless one is given, and has ended afterwards.
         """
         actor = who or self.driver()
+        # What a clean-up has left that was cut short gives no signs of life any more.
+        unknown = not has_begun(self.world.tree())
         acts: dict[str, Callable[[], Awaitable[Any]]] = {
             "resume": actor.job.resume_job,
-            "rollback": actor.job.rollback_job,
+            "rollback": lambda: actor.job.rollback_job(force=unknown),
             "commit": lambda: commit(self.job.scenario, actor, self.job.tasks),
         }
         try:
@@ -290,7 +292,7 @@ class Hand:
             await self.act("commit")
             return self.job.committed(self.world.tree())
         await self.act("rollback")
-        return self.job.undone(self.world.tree(), made=True)
+        return self.job.undone(self.world.tree(), made=True, late=self.world.words)
 
     async def _again(self, name: str, back: bool) -> list[str]:
         """Check that a second time changes nothing, whatever it answers."""

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from asynccommit import CommitError, OptionError, TaskCommit, stores, sync
 from asynccommit.api import job_statuses, open_committer, resume_job, rollback_job
 from asynccommit.committers import Committer
-from asynccommit.results import State
+from asynccommit.results import NOT_BEGUN
 from asynccommit.sim.s3.model import Bucket
 from tests.cli.support import Command
 from tests.committers.test_robustness import older
@@ -151,7 +151,7 @@ async def interfere(table: Table, one: Live, other: Live, verb: str) -> None:
 
 async def act(table: Table, one: Live, verb: str) -> None:
     """Abort, roll back, resume or look at a job."""
-    found = {(job.job_id, job.state is State.RUNNING) for job in await statuses(table, one)}
+    found = {(job.job_id, job.state in NOT_BEGUN) for job in await statuses(table, one)}
     if verb == "abort":
         async with one.opened() as job:
             assert bool((await job.abort_job()).kept) is one.cut
@@ -267,10 +267,10 @@ def test_commands_name_the_job_that_is_there(
     asyncio.run(_begin(tmp_path))
     shown = command.json("status", tmp_path)["jobs"]
     assert [job["job_id"] for job in shown] == ["manifest_n7"]
-    assert command("abort", tmp_path, "--job-id", "n7") == 0
+    assert command("abort", tmp_path, "--job-id", "n7", "--force") == 0
     assert "was left alone" in command.err
     assert sync.job_statuses(tmp_path)[0].job_id == "manifest_n7"
-    assert command("abort", tmp_path, "--job-id", "manifest_n7") == 0
+    assert command("abort", tmp_path, "--job-id", "manifest_n7", "--force") == 0
     assert list(tmp_path.iterdir()) == []
 
 
