@@ -28,7 +28,7 @@ from tests.crash_real.processes import committing, run, started
 MODES = (Mode.APPEND, Mode.REPLACE_PARTITIONS)
 ATTEMPT = f"_temporary/{JOB}/00"
 RESUME = ("resume",)
-ROLLBACK = ("abort", "--rollback")
+ROLLBACK = ("abort", "--rollback", "--force")  # this process, which set the job up, lives
 
 
 @dataclass
