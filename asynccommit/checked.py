@@ -80,7 +80,7 @@ class _Unfit(Exception):  # noqa: N818 - never leaves this module
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What is known of one field or argument.
+    """The name, type and rules of one field or argument.
 
     Attributes:
         name: what messages call it.

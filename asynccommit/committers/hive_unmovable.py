@@ -1,4 +1,4 @@
-"""What a Hive job replaces must be movable: seen before the first rename."""
+"""Refuse, before the first rename, to replace what a Hive job could not move."""
 
 from __future__ import annotations
 

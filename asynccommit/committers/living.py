@@ -1,4 +1,4 @@
-"""What a committer knows of the driver of its job: whether it lives, and whether it is this one."""
+"""Tell whether the driver of a job lives, and whether it is this process."""
 
 from __future__ import annotations
 

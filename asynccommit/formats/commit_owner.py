@@ -130,7 +130,7 @@ def encode_beat(epoch: int, owner_id: str, beat_ms: int) -> bytes:
 
 
 def is_stand_in(data: bytes) -> bool:
-    """Whether a file in the place of a stop is a sign of life that was renamed on a full disk."""
+    """Return whether a stop file is a sign of life that was renamed on a full disk."""
     try:
         fields = load_object(data, "commit-stopped.json")
     except ManifestError:

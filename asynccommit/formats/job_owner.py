@@ -1,4 +1,4 @@
-"""Whose a job is: the file that its setup writes, and that its driver writes again while it lives.
+"""The owner file of a job: its set-up writes it, and its driver renews it while it lives.
 
 JSON with ``type``, ``owner`` (id, host, user, process), ``lease`` (seconds), and ``started`` and
 ``seen`` in milliseconds since the epoch of 1970; readers ignore fields that they do not know.
