@@ -15,6 +15,7 @@ from asynccommit.errors import (
     ExistsError,
     NotFoundError,
     PreconditionError,
+    StoreError,
 )
 from asynccommit.parallel import for_each, list_all, list_if_there, remove_directory
 from asynccommit.stages.checksums import restore_checksum
@@ -137,8 +138,9 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
     async def restore(aside: Aside) -> None:
         run.check_lease()
         place = aside_path(run.layout, run.place, aside.path)
+        half: StoreError | None = None
         if not (run.store.traits.fences or run.withdrawn):
-            await _take_version(run, aside, place)
+            half = await _take_version(run, aside, place)
         try:
             await _bring_back(run, place, aside, keep)
             await restore_checksum(run, aside, place)
@@ -148,7 +150,10 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
             undone.refused.append(error)
             return
         except (ExistsError, PreconditionError):
-            await _keep(run, undone, place, aside.path)
+            if half is None:
+                await _keep(run, undone, place, aside.path)
+            else:  # a move in two steps: it is copied, and may not be deleted from where it belongs
+                undone.refused.append(half)
             return
         except NotFoundError:
             await require_place(run)
@@ -159,15 +164,19 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
     return restore
 
 
-async def _take_version(run: Run, aside: Aside, place: str) -> None:
-    """Move aside what was not yet, so that it comes back as another version.
+async def _take_version(run: Run, aside: Aside, place: str) -> StoreError | None:
+    """Move aside what was not yet, so that it comes back as another version; return a refusal.
 
     A move of the present one, which an earlier owner has sent, could still come late. What cannot
     be moved at all, nobody moves late either. A commit that is withdrawn has sent none, and the job
     for which it gave way may be about to replace just this version.
     """
-    with suppress(NotFoundError, PreconditionError, ExistsError, *REFUSED):
-        await run.store.rename(aside.path, place, etag=aside.etag)
+    try:
+        with suppress(NotFoundError, PreconditionError, ExistsError):
+            await run.store.rename(aside.path, place, etag=aside.etag)
+    except REFUSED as error:
+        return error
+    return None
 
 
 async def _bring_back(run: Run, place: str, aside: Aside, keep: Keep) -> None:

@@ -82,7 +82,7 @@ class GcsWorld:
     def tree(self) -> dict[str, Item]:
         """See ``World.tree``; what something is below of is a directory."""
         found = tree_of(self.service, BUCKET)
-        objects = self.service.storage_layout(BUCKET).objects
+        objects = self.service.held(BUCKET).objects
         for path, item in found.items():
             if item.data is not None:
                 version = f"{objects[path[1:]].generation}-{item.etag}"

@@ -131,6 +131,10 @@ class Buckets:
         self._permit("storage.objects.list", name, "bucket")
         return self._bucket(name)
 
+    def held(self, name: str) -> Bucket:
+        """Return a bucket as it is, for checks: no permission is needed."""
+        return self._bucket(name)
+
     def patch_bucket(
         self,
         name: str,

@@ -14,7 +14,7 @@ def tree_of(service: Service, bucket: str) -> dict[str, Item]:
     An item's etag is the object's CRC32C in hexadecimal: what survives a move. An object whose
     name ends in a slash is a directory, as are folders; a file of the same name hides it.
     """
-    held = service.storage_layout(bucket)
+    held = service.held(bucket)
     found = {f"/{name[:-1]}": _DIRECTORY for name in held.folder_names.below("")}
     files: dict[str, Item] = {}
     for name in held.names.below(""):
@@ -27,7 +27,7 @@ def tree_of(service: Service, bucket: str) -> dict[str, Item]:
 
 def item_of(service: Service, bucket: str, path: str) -> Item | None:
     """Return what is at one path, ``None`` if nothing is."""
-    held: Bucket = service.storage_layout(bucket)
+    held: Bucket = service.held(bucket)
     name = path[1:]
     there = held.objects.get(name)
     if there is not None:
