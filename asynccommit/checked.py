@@ -24,6 +24,7 @@ from functools import lru_cache, wraps
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
 
 from asynccommit.errors import AsyncCommitError, OptionError, UrlError
+from asynccommit.redact import redact
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -164,10 +165,10 @@ def _checked(place: _Place, value: object, name: str) -> object:
 
 
 def show(value: object) -> str:
-    """Return a value for a message, cut; of what may hold others only its type."""
+    """Return a value for a message, redacted and cut; of what may hold others only its type."""
     if isinstance(value, _PLAIN):
         try:
-            text = repr(value)
+            text = redact(repr(value))
         except Exception:  # a number of thousands of digits has no text
             return f"a {type(value).__name__} that is too large"
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

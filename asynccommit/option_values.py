@@ -48,7 +48,7 @@ def boolean(key: str, value: str) -> bool:
     """Read ``true`` or ``false``, in any case."""
     text = value.strip().lower()
     if text not in ("true", "false"):
-        raise OptionError(f"{key} is {value!r}: say true or false")
+        raise OptionError(f"{key} is {show(value)}: say true or false")
     return text == "true"
 
 
@@ -57,21 +57,21 @@ def integer(key: str, value: str) -> int:
     try:
         return int(value.strip())
     except ValueError:
-        raise OptionError(f"{key} is {value!r}: say a whole number") from None
+        raise OptionError(f"{key} is {show(value)}: say a whole number") from None
 
 
 def count(key: str, value: str) -> int:
     """Read a whole number from 1."""
     number = integer(key, value)
     if number < 1:
-        raise OptionError(f"{key} is {value!r}: say a number of at least 1")
+        raise OptionError(f"{key} is {show(value)}: say a number of at least 1")
     return number
 
 
 def version(key: str, value: str) -> int:
     """Read a version of FileOutputCommitter: 1 or 2."""
     if value.strip() not in ("1", "2"):
-        raise OptionError(f"{key} is {value!r}: there are the versions 1 and 2 only")
+        raise OptionError(f"{key} is {show(value)}: there are the versions 1 and 2 only")
     return int(value)
 
 
@@ -92,7 +92,7 @@ def size(key: str, value: str) -> int:
     found = _SIZE.fullmatch(value.strip())
     number = 0 if found is None else int(found[1]) << (10 * _UNITS.index(found[2].lower()))
     if not 1 <= number < 1 << 63:
-        raise OptionError(f"{key} is {value!r}: say a size as 64M")
+        raise OptionError(f"{key} is {show(value)}: say a size as 64M")
     return number
 
 
@@ -101,9 +101,11 @@ def rate(key: str, value: str) -> float | None:
     try:
         number = float(value)
     except ValueError:
-        raise OptionError(f"{key} is {value!r}: say requests a second, or 0 for no limit") from None
+        raise OptionError(
+            f"{key} is {show(value)}: say requests a second, or 0 for no limit"
+        ) from None
     if not 0 <= number < math.inf:
-        raise OptionError(f"{key} is {value!r}: say requests a second, or 0 for no limit")
+        raise OptionError(f"{key} is {show(value)}: say requests a second, or 0 for no limit")
     return number or None
 
 
@@ -119,7 +121,7 @@ def lease(key: str, value: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 1 <= seconds <= 86_400:
-        raise OptionError(f"{key} is {value!r}: say seconds, from 1 to 86400")
+        raise OptionError(f"{key} is {show(value)}: say seconds, from 1 to 86400")
     return seconds
 
 
@@ -131,6 +133,6 @@ def one_of(kind: type[Enum]) -> Reader:
             return kind(value.strip().lower())
         except ValueError:
             known = ", ".join(choice.value for choice in kind)
-            raise OptionError(f"{key} is {value!r}: say one of {known}") from None
+            raise OptionError(f"{key} is {show(value)}: say one of {known}") from None
 
     return read

@@ -2,15 +2,17 @@
 
 A secret is looked for in the text as it reads once every escape in it is undone, however often it
 was escaped: percent-escapes of either case, those of JSON and XML, ``+`` or white space for either,
-and both alphabets of base64. What is found is replaced where it stands. Parameters and headers that
-hold credentials are known by their names, too, whoever they are of.
+and both alphabets of base64. Six characters of it in a row are enough, as others may have cut it;
+so are six of its base64, which headers hold. What is found is replaced where it stands. Parameters,
+headers and elements that hold credentials are known by their names, too, whoever they are of.
 
-Redact first and cut then: a secret that is cut in two is not found any more.
+Redact first and cut then: of a secret that is cut, up to five characters may be left.
 """
 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import chain
@@ -20,6 +22,7 @@ HIDDEN = "***"
 _MOST = 100_000  # characters that are looked at
 _LEVELS = 6  # how often a text may have been escaped
 _LEAST = 4  # characters of the beginning of a secret at the end of a text
+_PART = 6  # characters of a secret anywhere
 _ESCAPE = re.compile(
     r"%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[/\\\"'nrt]"
     r"|&#[0-9]{1,7};|&#[xX][0-9a-fA-F]{1,6};|&(?:amp|lt|gt|quot|apos);"
@@ -35,16 +38,23 @@ _NAMES = (
     "|account_key|sharedaccesskey|sharedaccesssignature|access_token|refresh_token|id_token"
     "|client_secret|client_assertion|aws_secret_access_key|secret_access_key|secret_key"
     "|aws_session_token|session_token|sas_token|private_key|password"
+    "|secretaccesskey|sessiontoken|signatureprovided"
 )
+# What comes right after a slash is the column of a partition, no parameter.
 _NAMED = re.compile(
-    rf"(?<![a-z0-9])(?:{_NAMES})[\"']?\s*[=:]\s*[\"']?([^\s&\"'<>,;]+)", re.IGNORECASE
+    rf"(?<![a-z0-9/])(?:{_NAMES})[\"']?\s*[=:]\s*[\"']?([^\s&\"'<>,;]+)"
+    r"|[?&;](?:token|sas|secret|pwd|key)=([^\s&\"'<>,;]+)",
+    re.IGNORECASE,
+)
+_ELEMENT = re.compile(
+    rf"<(?:[a-z0-9._-]+:)?(?:{_NAMES})(?:\s[^<>]*)?>\s*(?:<!\[cdata\[)?\s*([^<>\]]+)", re.IGNORECASE
 )
 _HEADER = re.compile(
     r"(?<![a-z0-9])(?:proxy-)?authorization[\"']?\s*[=:]\s*[\"']?"
     r"((?:[a-z0-9-]+ +)?[^\s\"'<>,]+)"
     r"|(?<![a-z0-9])bearer\s+([a-z0-9._~+/=-]{16,})"
     r"|(?<![a-z0-9])sharedkey(?:lite)?\s+([a-z0-9]+:[a-z0-9+/=]+)"
-    r"|://([^/\s:@]+:[^/\s@]+)@",
+    r"|://([^/\s:@]*:[^/\s@]+)@",
     re.IGNORECASE,
 )
 
@@ -62,7 +72,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for plain, places in _readings(text):
         alike = plain.translate(_ALIKE)
         found = chain(
-            _named(plain), *(_exact(alike, secret) for secret in known), _cut(alike, known)
+            _named(plain), *(_shared(alike, secret) for secret in known), _cut(alike, known)
         )
         spans += [(places[start], places[end]) for start, end in found if start < end]
     return _without(text, spans)
@@ -89,18 +99,30 @@ def _without(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def _named(plain: str) -> Iterable[tuple[int, int]]:
-    """Yield where the values of parameters and headers are that hold credentials."""
-    for pattern in (_NAMED, _HEADER):
+    """Yield where the values of parameters, elements and headers are that hold credentials."""
+    for pattern in (_NAMED, _ELEMENT, _HEADER):
         for found in pattern.finditer(plain):
             if found.lastindex is not None:
                 yield found.span(found.lastindex)
 
 
-def _exact(alike: str, secret: str) -> Iterable[tuple[int, int]]:
-    at = alike.find(secret)
-    while at >= 0:
-        yield at, at + len(secret)
-        at = alike.find(secret, at + 1)
+def _shared(alike: str, secret: str) -> Iterable[tuple[int, int]]:
+    """Yield where the text has a part of a secret, or all of a secret that is shorter than one."""
+    size, parts = _parts(secret)
+    start = end = 0
+    for at in range(len(alike) - size + 1):
+        if alike[at : at + size] in parts:
+            if at > end:
+                yield start, end
+                start = at
+            end = at + size
+    yield start, end
+
+
+@lru_cache(maxsize=64)
+def _parts(secret: str) -> tuple[int, frozenset[str]]:
+    size = min(_PART, len(secret))
+    return size, frozenset(secret[at : at + size] for at in range(len(secret) - size + 1))
 
 
 def _cut(alike: str, secrets: Iterable[str]) -> Iterable[tuple[int, int]]:
@@ -121,14 +143,29 @@ def _cut(alike: str, secrets: Iterable[str]) -> Iterable[tuple[int, int]]:
 
 @lru_cache(maxsize=64)
 def _canonical(secret: str) -> tuple[str, ...]:
-    """Return a secret with its escapes undone, and what is alike made equal.
+    """Return a secret with its escapes undone, what is alike made equal, and its base64.
 
-    There are two if it is not ASCII: a percent-escape stands for a byte.
+    There are more if it is not ASCII: a percent-escape stands for a byte.
     """
     *_, (last, _) = _readings(secret)
     plain = (last.strip() or secret).translate(_ALIKE)
     octets = plain.encode("utf-8", "replace").decode("latin-1").translate(_ALIKE)
-    return (plain,) if octets == plain else (plain, octets)
+    encoded = chain(_base64(secret), _base64(last.strip()))
+    return tuple(dict.fromkeys((plain, octets, *encoded)))
+
+
+def _base64(secret: str) -> Iterable[str]:
+    """Yield what of the base64 of any text does not change that has a secret in it.
+
+    That depends on where in the text it is: three bytes are four characters.
+    """
+    octets = secret.encode("utf-8", "replace")
+    for before in range(3):
+        size = before + len(octets)
+        encoded = b64encode(bytes(before) + octets).decode()
+        found = encoded[(0, 2, 3)[before] : size * 8 // 6]
+        if len(found) >= _PART:
+            yield found
 
 
 def _readings(text: str) -> Iterable[tuple[str, list[int] | range]]:

@@ -33,11 +33,12 @@ from asynccommit import (
     rollback_job,
     sync,
 )
-from asynccommit.checked import Within, bounds_of, checked
+from asynccommit.checked import Within, bounds_of, checked, show
 from asynccommit.committers.am_window import MarkerSettings
 from asynccommit.committers.hive_table import Reading
 from asynccommit.committers.sink_log import SinkLog, SinkLogSettings
 from asynccommit.emulators import config, gcs_config
+from asynccommit.option_values import boolean
 from asynccommit.simulate.setup import Setup
 from asynccommit.sink import open_sink_log
 from asynccommit.spark.source.options import SourceOptions
@@ -188,6 +189,16 @@ def test_what_a_refusal_says(given: dict[str, Any], parts: list[str]) -> None:
         Options(**given)
 
     assert all(part in str(refused.value) for part in parts), str(refused.value)
+
+
+def test_credentials_in_a_value_are_not_in_the_refusal() -> None:
+    """A value of another option may hold some, as a URL does."""
+    text = show("https://a/b?sv=1&sig=" + "a2V5" * 30)
+
+    assert text == "'https://a/b?sv=1&sig=***'"
+    with pytest.raises(OptionError, match=r"is 'https://a/b\?sig=\*\*\*': say") as caught:
+        boolean("a.key", "https://a/b?sig=a2V5IG9m")
+    assert "a2V5" not in str(caught.value)
 
 
 def test_a_value_that_is_never_shown_is_not_in_the_refusal() -> None:

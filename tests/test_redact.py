@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus, unquote
 
@@ -66,6 +67,12 @@ def decoded(text: str) -> str:
     return text.replace(" ", "+").replace("-", "+").replace("_", "/")
 
 
+def decode_base64(text: str, at: int) -> str:
+    """Return what a part of a text says as base64 from a place on."""
+    standard = text[at:].replace("-", "+").replace("_", "/")
+    return base64.b64decode(standard[: len(standard) // 4 * 4]).decode("latin-1")
+
+
 def leaks(secret: str, text: str, least: int = 6) -> list[str]:
     """Return the parts of a secret that a text shows."""
     shown, plain = decoded(text), decoded(secret)
@@ -101,6 +108,45 @@ def test_a_secret_that_others_have_cut(
     text = "it was sent " + written[: int(len(written) * kept)]
 
     assert not leaks(secret, redact(text, [secret])), text
+
+
+@given(
+    secret=secrets,
+    encode=st.sampled_from(ENCODINGS),
+    kept=st.floats(0, 1),
+    mark=st.sampled_from(["...", " (truncated) more", "\u2026</Message>", "[cut]", "%", "&amp;"]),
+    end=st.booleans(),
+)
+@example("AbCd+dEf/GhI0", str, 0.6, "... (truncated) more", False)
+def test_a_secret_that_others_have_cut_in_the_middle_of_a_text(
+    secret: str, encode: Callable[[str], str], kept: float, mark: str, end: bool
+) -> None:
+    """The service may go on after its cut, and show the end of what it has cut."""
+    written = encode(secret)
+    at = int(len(written) * kept)
+    text = f"it was sent {written[:at]}{mark} {written[at + 3 :] if end else 'and more'}"
+
+    # Of what is cut in two a part of an escape may be left over, which decodes to nothing.
+    assert not leaks(secret, redact(text, [secret]), least=8), text
+
+
+@given(
+    secret=secrets, before=st.text(ALPHABET, max_size=9), url=st.booleans(), padded=st.booleans()
+)
+@example("hunter2-hunter2", "user:", False, True)
+def test_the_base64_of_a_secret_never_shows(
+    secret: str, before: str, url: bool, padded: bool
+) -> None:
+    """Alone or behind something else, as in a header for a user and a password."""
+    encode = base64.urlsafe_b64encode if url else base64.b64encode
+    written = encode(f"{before}{secret}".encode()).decode()
+    alone = encode(secret.encode()).decode()
+    told = redact(f"sent {written if padded else written.rstrip('=')} and more", [secret])
+    shown = re.findall(r"[A-Za-z0-9+/_-]+", told)
+
+    assert "and more" in told
+    assert alone not in told
+    assert all(secret[:8] not in decode_base64(part, at) for part in shown for at in range(4))
 
 
 def test_a_text_that_is_too_long_is_cut_without_showing() -> None:
@@ -140,6 +186,13 @@ def test_a_parameter_s_value_never_shows(
         ('{"access_token":"ya29-xyz","expires_in":5}', "ya29-xyz"),
         ("client_secret=abc~DEF123&grant_type=x", "abc~DEF123"),
         ("proxy http://user:hunter22@proxy:3128 said no", "hunter22"),
+        ("<SecretAccessKey>wJalrXUtn</SecretAccessKey>", "wJalrXUtn"),
+        ('<sts:SessionToken x="1">\n FwoGZXIvYXdz\n</sts:SessionToken>', "FwoGZXIvYXdz"),
+        ("<Signature><![CDATA[deadbeef01]]></Signature>", "deadbeef01"),
+        ("&lt;SignatureProvided&gt;deadbeef01&lt;/SignatureProvided&gt;", "deadbeef01"),
+        ("cut: <AccountKey>YWJjZA", "YWJjZA"),
+        ('{"SecretAccessKey" : "wJalrXUtn"}', "wJalrXUtn"),
+        ("https://host/?v=1;token=abcdef", "abcdef"),
         ("<AWSAccessKeyId>x</AWSAccessKeyId> X-Amz-Security-Token=FwoGZXIvYXdz", "FwoGZXIvYXdz"),
     ],
 )
@@ -155,6 +208,8 @@ def test_what_is_known_by_its_name(text: str, secret: str) -> None:
         "404 BlobNotFound: the specified blob does not exist",
         "the bearer of bad news: signature mismatch, design=1 and assign: x",
         "/table/day=1%2F2/part-0.parquet",
+        "/table/password=a/sig=b/key=1/token=2/part-0.parquet?keys=1",
+        "<Code>NoSuchKey</Code><Key>secret/signature</Key><Signature/>",
         "100% of 5 & more; C:\\users\\new &c.",
         "",
     ],

@@ -31,8 +31,9 @@ from asynccommit.errors import (
     UnsupportedError,
     UrlError,
 )
+from asynccommit.redact import redact
 from asynccommit.report.jobs import NothingThereError, SeveralJobsError
-from asynccommit.report.plain import conceal, plain
+from asynccommit.report.plain import plain
 from asynccommit.report.text import safe, to_text
 
 _WIDE = 4000  # columns where no terminal says how many: lines are for grep, not for the eye
@@ -150,15 +151,15 @@ def _message(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; asynccommit inspect shows how far it came"
     if isinstance(error, AsyncCommitError | Stopped):
-        return conceal(str(error))
-    return conceal(f"unexpected {type(error).__name__}: {error} (--debug shows where)")
+        return redact(str(error))
+    return redact(f"unexpected {type(error).__name__}: {error} (--debug shows where)")
 
 
 def _details(error: BaseException) -> dict[str, Any]:
     if isinstance(error, UnfinishedError):
         return {"job_id": error.job_id, "stage": error.stage, "jobs": list(error.jobs)}
     if isinstance(error, CommitError):
-        failures = [conceal(f"{type(cause).__name__}: {cause}") for cause in error.failures]
+        failures = [redact(f"{type(cause).__name__}: {cause}") for cause in error.failures]
         return {"job_id": error.job_id, "stage": error.stage, "failures": failures}
     if isinstance(error, SeveralJobsError):
         layouts = [job.layout for job in error.jobs]

@@ -14,7 +14,8 @@ from asynccommit.commands import quoted
 from asynccommit.committers.am_refusals import who
 from asynccommit.committers.am_staging import StagedJob, Staging, State
 from asynccommit.formats.am_markers import FAIL, STARTED, SUCCESS, Action
-from asynccommit.report.plain import conceal, show_seconds
+from asynccommit.redact import redact
+from asynccommit.report.plain import show_seconds
 from asynccommit.report.text import ROWS, safe
 
 _DOES = {
@@ -31,7 +32,7 @@ def staging_json(found: Staging, now: float) -> dict[str, Any]:
     return {
         "place": str(found.place),
         "jobs": [_job_json(job, now) for job in found.jobs],
-        "warnings": [conceal(warning) for warning in found.warnings],
+        "warnings": [redact(warning) for warning in found.warnings],
     }
 
 
@@ -93,7 +94,7 @@ def _known(job: StagedJob) -> Iterator[str]:
 
 
 def _to_do(job: StagedJob) -> Iterator[Step]:
-    output = conceal(job.conf.output)
+    output = redact(job.conf.output)
     if output and job.state in (State.OPEN, State.EXPIRED, State.FAILED):
         verb = "hdfs dfs -ls -R" if _is_hadoops(output) else "asynccommit status"
         says = "part of its output may be published: see what is there before it is run again"
@@ -137,7 +138,7 @@ def _details(job: StagedJob) -> Iterator[RenderableType]:
     yield Text()
     name = f" {job.conf.name}" if job.conf.name else ""
     yield Padding(safe(f"job {job.job_id}{name}", "bold"), (0, 0, 0, 2))
-    facts = [("output", conceal(job.conf.output)), ("next", would_do(job))]
+    facts = [("output", redact(job.conf.output)), ("next", would_do(job))]
     facts += [("problem", problem) for problem in job.problems]
     for key, value in facts:
         if value:
@@ -168,10 +169,10 @@ def _job_json(job: StagedJob, now: float) -> dict[str, Any]:
         "attempts": job.attempts,
         "modified": job.modified,
         "name": job.conf.name,
-        "output": conceal(job.conf.output),
+        "output": redact(job.conf.output),
         "committer": job.conf.committer,
         "repeatable": job.conf.repeatable,
         "would": [str(action) for action in job.would],
         "advice": [step._asdict() for step in next_steps(job)],
-        "problems": [conceal(problem) for problem in job.problems],
+        "problems": [redact(problem) for problem in job.problems],
     }

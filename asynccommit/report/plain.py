@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import re
 
+from asynccommit.redact import redact
+
 # Control characters, what turns the direction of writing, and what cannot be encoded.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_QUERY = re.compile(
-    r"(?i)([?&;](?:sig|signature|token|access_token|sas|secret|password|pwd|key|accountkey"
-    r"|x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential))=)[^&;\s'\"]+"
-)
-_USER_INFO = re.compile(r"(://[^/@:\s'\"]*:)[^/@\s'\"]+(?=@)")
 
 
 def plain(text: str) -> str:
     """Return ``text`` so that it says on a terminal what it holds, and does nothing else.
 
-    Control characters come out as Python writes them (``\\x1b``), secrets in URLs as ``***``.
+    Control characters come out as Python writes them (``\\x1b``), credentials as ``***``.
     """
-    return _UNSAFE.sub(_escape, conceal(text))
-
-
-def conceal(text: str) -> str:
-    """Return ``text`` without the passwords and signatures that URLs in it may carry."""
-    return _USER_INFO.sub(r"\1***", _QUERY.sub(r"\1***", text))
+    return _UNSAFE.sub(_escape, redact(text))
 
 
 def show_bytes(number: int) -> str:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from asynccommit.checked import show
 from asynccommit.errors import OptionError
 from asynccommit.options import OptionWarning
 
@@ -35,7 +36,7 @@ def flag(told: Mapping[str, Any], name: str) -> bool | None:
         return None
     found = WORDS.get(str(told[name]).strip().lower())
     if found is None:
-        raise OptionError(f"{name} is {_show(told[name])}: say true or false")
+        raise OptionError(f"{name} is {show(told[name])}: say true or false")
     return found
 
 
@@ -55,7 +56,7 @@ def count(told: Mapping[str, Any], name: str, most: int = (1 << 31) - 1) -> int 
     if isinstance(value, bool) or (isinstance(value, float) and value != found):
         found = 0
     if not 0 < found <= most:
-        raise OptionError(f"{name} is {_show(told[name])}: say a whole number from 1 to {most:,}")
+        raise OptionError(f"{name} is {show(told[name])}: say a whole number from 1 to {most:,}")
     return found
 
 
@@ -75,7 +76,7 @@ def number(told: Mapping[str, Any], name: str, what: str) -> float | None:
         found = 0.0
     if not 0.0 < found < LONGEST:
         text = f"say {what}, above 0 and below {LONGEST:,.0f}"
-        raise OptionError(f"{name} is {_show(told[name])}: {text}")
+        raise OptionError(f"{name} is {show(told[name])}: {text}")
     return found
 
 
@@ -86,10 +87,6 @@ def at_most(key: str, found: T, most: T) -> T:
     """
     if found <= most:
         return found
-    text = f"{key} is {_show(found)}, which is taken for {most:,}, the most that is possible"
+    text = f"{key} is {show(found)}, which is taken for {most:,}, the most that is possible"
     warnings.warn(text, OptionWarning, stacklevel=3)
     return most
-
-
-def _show(value: object) -> str:
-    return repr(value)[:100]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 import traceback
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
@@ -42,6 +43,8 @@ WRITTEN: dict[str, Callable[[str], str]] = {
     ),
     "twice": lambda secret: quote(quote(secret, safe=""), safe=""),
     "with spaces": lambda secret: secret.replace("+", " "),
+    "cut by others": lambda secret: f"{secret[:20]}[cut]",
+    "in base64": lambda secret: b64encode(secret.encode()).decode(),
 }
 PADS = [0, *range(250, 305, 9), *range(350, 405, 9)]
 

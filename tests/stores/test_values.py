@@ -51,6 +51,13 @@ def test_what_is_no_number_is_named(value: Any) -> None:
         number({"name": value}, "name", "a number of seconds")
 
 
+def test_credentials_in_a_value_are_not_shown() -> None:
+    """A connection string given for a number, say."""
+    for read in (flag, count):
+        with pytest.raises(OptionError, match=r"name is 'AccountName=a;AccountKey=\*\*\*': say"):
+            read({"name": "AccountName=a;AccountKey=" + "YWJj" * 40}, "name")
+
+
 @given(st.integers(1, 10**6 - 1))
 def test_numbers_are_read_as_text_too(value: int) -> None:
     """Whatever the command line made of them."""
