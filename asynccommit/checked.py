@@ -15,6 +15,7 @@ import math
 import numbers
 import operator
 import os
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 _PLAIN = (str, bool, int, float, Enum, os.PathLike, type(None))
 _SHOWN = 100
+NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+"""Characters that no path or name can have: NUL and halves of surrogate pairs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from asynccommit import option_values as values
-from asynccommit.checked import PATH, Within, check_fields, show
+from asynccommit.checked import NO_TEXT, PATH, Within, check_fields, show
 from asynccommit.errors import OptionError
-from asynccommit.formats.manifest import MAX_MANIFEST_BYTES
 from asynccommit.option_values import OURS as OURS
 from asynccommit.option_values import OptionWarning as OptionWarning
 from asynccommit.option_values import within_bounds
@@ -29,13 +28,14 @@ from asynccommit.upload_options import (
     UPLOAD_KEYS,
     UploadOptions,
 )
-from asynccommit.urls import NO_TEXT
 
 MANIFEST = "mapreduce.manifest.committer."
 CLASSIC = "mapreduce.fileoutputcommitter."
 AZURE_RATE = "fs.azure.io.rate.limit"
 FAMILIES = (MANIFEST, CLASSIC, OURS, S3A, NETFLIX)
 """How keys begin that are this package's to know."""
+MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+"""The most that a reader of a manifest asks the store for, unless told otherwise."""
 
 
 class Mode(StrEnum):

@@ -1,25 +1,16 @@
-"""Doing many things at once: one concurrency helper with three undo roles, and tree walks.
-
-``for_each`` is N workers over one shared iterator: a fraction of a microsecond an item, where a
-task an item costs some 70. Its callbacks descend from ``Tasks`` of Netflix's s3committer and
-Hadoop's ``TaskPool``: the item that failed, the items never tried, the items already done.
-"""
+"""Walk, list and remove trees of a store."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import (
-    AsyncIterable,
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
-    Iterator,
-    Sized,
 )
 from contextlib import suppress
-from typing import Generic, TypeVar, cast
+from typing import cast
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -30,167 +21,6 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.store import BulkStore, Info, Kind, Page, Store
-
-T = TypeVar("T")
-U = TypeVar("U")
-Work = Callable[[T], Awaitable[object]]
-OnFailure = Callable[[T, BaseException], Awaitable[object]]
-
-_BREATH = 256  # items after which a worker lets the loop turn, even if no work ever waited
-_NOTES = 5  # further errors that are named on the one that is raised
-
-
-async def for_each(
-    items: Iterable[T] | AsyncIterable[T],
-    work: Work[T],
-    *,
-    workers: int,
-    on_failure: OnFailure[T] | None = None,
-    on_abort: Work[T] | None = None,
-    on_revert: Work[T] | None = None,
-) -> None:
-    """Await ``work(item)`` for every item, at most ``workers`` at a time.
-
-    The first failure stops new items; those under way are let finish. Then each item that failed
-    goes to ``on_failure`` with its error, each never tried to ``on_abort``, each done to
-    ``on_revert``; an error in one of these does not keep the others from running.
-
-    Args:
-        items: read lazily; an error that it raises counts as a failure.
-        work: what to do with one item.
-        workers: how many items may be under way, at least 1.
-        on_failure: undo what a failed item left behind.
-        on_abort: told of the items that were never tried.
-        on_revert: undo a done item; done items are remembered only if this is given.
-
-    Raises:
-        Exception: the first error, the others as notes on it; never an ``ExceptionGroup``.
-        asyncio.CancelledError: once all workers have ended; then nothing is undone.
-    """
-    if workers < 1:
-        raise ValueError(f"workers must be at least 1, not {workers}")
-    run = _Run(items, work, remember=on_revert is not None)
-    await run.spread(workers)
-    if not run.errors:
-        return
-    if on_failure is not None:
-        await run.undo(run.failed, lambda pair: on_failure(*pair), workers)
-    if on_abort is not None:
-        await run.undo(run.untried, on_abort, workers)
-        await run.undo(run.rest, on_abort, workers)
-    if on_revert is not None:
-        await run.undo(run.done, on_revert, workers)
-    raise _first_of(run.errors)
-
-
-class _Run(Generic[T]):
-    """What the workers of one ``for_each`` share."""
-
-    def __init__(
-        self, items: Iterable[T] | AsyncIterable[T], work: Work[T], *, remember: bool = False
-    ) -> None:
-        self.errors: list[BaseException] = []
-        self.failed: list[tuple[T, BaseException]] = []
-        self.untried: list[T] = []
-        self.done: list[T] = []
-        self.rest: Iterator[T] | _InTurn[T]
-        self.rest = _InTurn(items) if isinstance(items, AsyncIterable) else iter(items)
-        self._at_most = len(items) if isinstance(items, Sized) else None
-        self._work = work
-        self._remember = remember
-
-    async def spread(self, workers: int) -> None:
-        if self._at_most is not None:
-            workers = min(workers, self._at_most)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
-                group.create_task(self._worker())
-
-    async def _worker(self) -> None:
-        try:
-            if isinstance(self.rest, _InTurn):
-                await self._drain_async(self.rest)
-            else:
-                await self._drain(self.rest)
-        except Exception as error:  # of the iterator: those of the work are kept in _do
-            self.errors.append(error)
-
-    async def _drain(self, items: Iterator[T]) -> None:
-        if self.errors:
-            return
-        for count, item in enumerate(items, 1):
-            await self._do(item)
-            if count % _BREATH == 0:
-                await asyncio.sleep(0)
-            if self.errors:
-                return
-
-    async def _drain_async(self, items: _InTurn[T]) -> None:
-        async for item in items:
-            if self.errors:
-                self.untried.append(item)
-                return
-            await self._do(item)
-            if self.errors:
-                return
-
-    async def _do(self, item: T) -> None:
-        try:
-            await self._work(item)
-        except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
-                raise
-            # A cancellation that nobody asked of this worker came out of the work itself. A task
-            # group would take it for a quiet end, and the item would be lost.
-            self.errors.append(error)
-            self.failed.append((item, error))
-        else:
-            if self._remember:
-                self.done.append(item)
-
-    async def undo(
-        self, items: Iterable[U] | AsyncIterable[U], work: Work[U], workers: int
-    ) -> None:
-        """Await ``work`` for every item, whatever fails on the way; keep the errors."""
-
-        async def attempt(item: U) -> None:
-            try:
-                await work(item)
-            except Exception as error:
-                self.errors.append(error)
-
-        run = _Run(items, attempt)
-        await run.spread(workers)
-        self.errors.extend(run.errors)
-
-
-class _InTurn(Generic[T]):
-    """An async iterator that several tasks may ask at once; a generator forbids that."""
-
-    def __init__(self, items: AsyncIterable[T]) -> None:
-        self._items = aiter(items)
-        self._lock = asyncio.Lock()
-
-    def __aiter__(self) -> _InTurn[T]:
-        return self
-
-    async def __anext__(self) -> T:
-        async with self._lock:
-            return await anext(self._items)
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def _first_of(errors: list[BaseException]) -> BaseException:
-    first, *others = errors
-    for other in others[:_NOTES]:
-        first.add_note(f"also: {type(other).__name__}: {other}")
-    if len(others) > _NOTES:
-        first.add_note(f"and {len(others) - _NOTES} more errors")
-    return first
 
 
 def pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:

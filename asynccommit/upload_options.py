@@ -15,7 +15,6 @@ from typing import Annotated, Any
 from asynccommit import option_values as values
 from asynccommit.checked import PATH, Within, check_fields
 from asynccommit.errors import OptionError
-from asynccommit.formats.pending import EtagForm
 
 S3A = "fs.s3a.committer."
 NETFLIX = "s3.multipart.committer."
@@ -27,6 +26,17 @@ PART_SIZE = "fs.s3a.multipart.size"
 IN_FLIGHT = "fs.s3a.fast.upload.active.blocks"
 DEFAULT_FS = "fs.defaultFS"
 SPARK_UUID = "spark.sql.sources.writeJobUUID"
+
+
+class EtagForm(StrEnum):
+    """How the parts are written: each release of Hadoop reads one form and no other.
+
+    ``STRINGS`` is for Hadoop up to 3.4.1, ``OBJECTS`` for 3.4.2 and later, which completes with
+    every kind of checksum but CRC64NVME, and without that where it is given.
+    """
+
+    STRINGS = "strings"
+    OBJECTS = "objects"
 
 
 class Conflict(StrEnum):

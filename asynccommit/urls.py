@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
+from asynccommit.checked import NO_TEXT
 from asynccommit.errors import UrlError
 from asynccommit.redact import redact
 
@@ -22,7 +23,6 @@ _QUOTED = rf'\x01-\x20"#%<>?\[\\\]^`{{|}}\x7f-\x9f{_SPACES}'
 _TO_ENCODE = re.compile(f"[{_QUOTED}]")
 # Two names of one store: manifests have the one that Hadoop knows.
 _SAME = {"gcs": "gs"}
-NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})|%2[Ff]|%00")
 _BARE = re.compile(f"[{_QUOTED.replace('%', '')}]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import OptionError
-from asynccommit.formats.pending import EtagForm
 from asynccommit.options import Options, OptionWarning
 from asynccommit.upload_options import (
     DEAD_UPLOAD_KEYS,
@@ -17,6 +16,7 @@ from asynccommit.upload_options import (
     S3A,
     UPLOAD_KEYS,
     Conflict,
+    EtagForm,
     UploadOptions,
 )
 

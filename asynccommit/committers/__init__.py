@@ -18,7 +18,6 @@ from asynccommit.committers.opening import Opening
 from asynccommit.committers.refused import is_classic, refuse
 from asynccommit.committers.work import Work
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.formats.pending import EtagForm
 from asynccommit.host import Host
 from asynccommit.job import Layout, TaskCommit
 from asynccommit.options import CLASSIC, Mode, Options, OptionWarning
@@ -26,7 +25,7 @@ from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stages.run import OnProgress
 from asynccommit.stages.signs import SignsOfLife
 from asynccommit.store import Store, Traits
-from asynccommit.upload_options import Conflict, UploadOptions
+from asynccommit.upload_options import Conflict, EtagForm, UploadOptions
 
 COMMITTERS: Mapping[str, str] = MappingProxyType(
     {

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from asynccommit.committers.am_place import Place, is_silent
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ManifestError, NotFoundError, StoreError
 from asynccommit.formats.am_jobs import (
     JOB_XML,
@@ -25,7 +26,7 @@ from asynccommit.formats.am_jobs import (
 )
 from asynccommit.formats.am_markers import Action, Markers, Standing, start_up
 from asynccommit.host import Host
-from asynccommit.parallel import for_each, list_all
+from asynccommit.parallel import list_all
 from asynccommit.store import Info, Store
 from asynccommit.urls import Address
 

@@ -17,8 +17,9 @@ from typing import Protocol, TypeVar
 from asynccommit.checked import checked
 from asynccommit.committers.hive_table import Duplicates, Found, Reading, look
 from asynccommit.committers.unchanged import delete_unchanged, is_changed
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
-from asynccommit.parallel import for_each, remove_directory
+from asynccommit.parallel import remove_directory
 from asynccommit.store import Info, Store
 
 __all__ = ["Dedup", "Found", "Reading", "change", "dedup"]

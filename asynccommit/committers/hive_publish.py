@@ -27,6 +27,7 @@ from asynccommit.checked import checked
 from asynccommit.committers.hive_merge import Dedup, change
 from asynccommit.committers.hive_table import Reading, look
 from asynccommit.committers.hive_unmovable import refuse_unmovable
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     ManifestError,
@@ -42,7 +43,7 @@ from asynccommit.formats.hive_names import (
     task_temporary_path,
     temporary_path,
 )
-from asynccommit.parallel import for_each, is_there, list_if_there, remove_tree, walk
+from asynccommit.parallel import is_there, list_if_there, remove_tree, walk
 from asynccommit.store import Info, Kind, Store
 
 _MOST_COPIES = 999_999  # that a name has digits for

@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 
 from asynccommit.checked import Within, check_fields, checked
 from asynccommit.committers.hive_empty import MOST, Format, empty_file
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ManifestError, NotFoundError, RejectedError
 from asynccommit.formats.hive_names import (
     Attempt,
@@ -23,7 +24,7 @@ from asynccommit.formats.hive_names import (
     parse_name,
     winner_of,
 )
-from asynccommit.parallel import for_each, pages
+from asynccommit.parallel import pages
 from asynccommit.store import Info, Kind, Store
 
 _MOST_BUCKETS = 1_000_000

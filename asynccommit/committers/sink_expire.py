@@ -7,10 +7,11 @@ from typing import cast
 
 from asynccommit.committers.sink_listing import Listing
 from asynccommit.committers.sink_settings import SinkLogSettings
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, StoreError, UrlError
 from asynccommit.formats.sink_batches import expired_below
 from asynccommit.formats.sink_log import FOLDER, SinkFile
-from asynccommit.parallel import for_each, remove_file
+from asynccommit.parallel import remove_file
 from asynccommit.store import BulkStore, Info, Store
 from asynccommit.urls import Address, Under
 

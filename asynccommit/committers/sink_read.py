@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from asynccommit.committers.sink_listing import corrupt, look, place, see
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, RejectedError, SinkLogCorruptError, UrlError
 from asynccommit.formats.sink_log import FOLDER, SinkFile, Wrote, decode_batch
-from asynccommit.parallel import for_each
 from asynccommit.store import Info, Store
 from asynccommit.urls import Address, Under
 

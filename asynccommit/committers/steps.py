@@ -21,7 +21,7 @@ from asynccommit.results import AbortReport, JobReport
 from asynccommit.stages.carry import carry
 from asynccommit.stages.cleanup import Outcome, clean_up
 from asynccommit.stages.directories import make_directories, move_aside, remove_emptied
-from asynccommit.stages.failing import job_commit_error, noting_commit
+from asynccommit.stages.failing import job_commit_error, named, noting_commit
 from asynccommit.stages.lease import close_place, say_stopped
 from asynccommit.stages.outcome import decide
 from asynccommit.stages.plan import SAMPLE, Plan
@@ -29,7 +29,6 @@ from asynccommit.stages.rename import rename_files
 from asynccommit.stages.reports import keep_manifests, report_on
 from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import Settled
-from asynccommit.stages.sources import named
 from asynccommit.stages.summary import write_success
 from asynccommit.stages.validate import validate_output
 

@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from asynccommit.committers.unchanged import delete_unchanged
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.formats.stocator import SUCCESS, TEMPORARY, attempt_of, is_attempt, united
-from asynccommit.parallel import for_each, is_there, tree_pages, walk
+from asynccommit.parallel import is_there, tree_pages, walk
 from asynccommit.store import Info, Kind, Store
 
 

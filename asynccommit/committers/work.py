@@ -7,13 +7,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
+from asynccommit.checked import NO_TEXT
 from asynccommit.errors import ExistsError, NotFoundError, OptionError, UnsupportedError
 from asynccommit.job import SUCCESS, TEMPORARY
 from asynccommit.names import is_unlisted
 from asynccommit.parallel import remove_file
 from asynccommit.stages.listed import is_odd, refuse_changed
 from asynccommit.store import Store
-from asynccommit.urls import NO_TEXT, Address
+from asynccommit.urls import Address
 from asynccommit.writers import Chunk, LocalWriter, WholeWriter, Writer, make_parents
 
 _TRIES = 5

@@ -21,8 +21,6 @@ from asynccommit.formats.statistics import Statistics
 TYPE = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1"
 VERSION = 1
 SUFFIX = "-manifest.json"
-MAX_MANIFEST_BYTES = 64 * 1024 * 1024
-"""The most that a reader should ask the store for."""
 
 
 class FileEntry(NamedTuple):

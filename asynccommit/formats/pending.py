@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
 from asynccommit.errors import ManifestError, UrlError
@@ -29,6 +28,7 @@ from asynccommit.formats.fields import (
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.tables import are_words
 from asynccommit.parts import Part
+from asynccommit.upload_options import EtagForm
 from asynccommit.urls import decode_uri
 
 VERSION = 2
@@ -45,17 +45,6 @@ _TOKEN = re.compile(r"[0-9A-Za-z-]{1,64}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-
-class EtagForm(StrEnum):
-    """How the parts are written: each release of Hadoop reads one form and no other.
-
-    ``STRINGS`` is for Hadoop up to 3.4.1, ``OBJECTS`` for 3.4.2 and later, which completes with
-    every kind of checksum but CRC64NVME, and without that where it is given.
-    """
-
-    STRINGS = "strings"
-    OBJECTS = "objects"
 
 
 @dataclass(frozen=True, slots=True)

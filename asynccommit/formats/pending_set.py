@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from asynccommit.formats.fields import Fields, check_size, dump_object, load_object
 from asynccommit.formats.pending import (
-    EtagForm,
     PendingCommit,
     check_uri,
     check_version,
@@ -20,6 +19,7 @@ from asynccommit.formats.pending import (
     commit_to_json,
 )
 from asynccommit.formats.statistics import Statistics
+from asynccommit.upload_options import EtagForm
 
 VERSION = 3
 SUFFIX = ".pendingset"

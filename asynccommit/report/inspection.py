@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from asynccommit.api import StorageOptions
 from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
@@ -13,17 +14,11 @@ from asynccommit.errors import (
     NotFoundError,
     PreconditionError,
 )
-from asynccommit.formats.manifest import (
-    MAX_MANIFEST_BYTES,
-    SUFFIX,
-    TaskManifest,
-    decode_manifest,
-)
+from asynccommit.formats.manifest import SUFFIX, TaskManifest, decode_manifest
 from asynccommit.host import this_host
 from asynccommit.job import SUCCESS, TEMPORARY, Layout
 from asynccommit.multipart import MultipartStore
-from asynccommit.options import Options
-from asynccommit.parallel import for_each
+from asynccommit.options import MAX_MANIFEST_BYTES, Options
 from asynccommit.report.files import (
     SHOWN,
     Inspection,

@@ -9,13 +9,14 @@ from typing import Any, cast
 from asynccommit.api import StorageOptions
 from asynccommit.commands import job_command
 from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.concurrency import for_each
 from asynccommit.errors import AsyncCommitError, CommitError, NotFoundError
-from asynccommit.formats.manifest import MAX_MANIFEST_BYTES, SUFFIX, decode_manifest
+from asynccommit.formats.manifest import SUFFIX, decode_manifest
 from asynccommit.host import this_host
 from asynccommit.job import Layout
 from asynccommit.multipart import MultipartStore
-from asynccommit.options import Options
-from asynccommit.parallel import for_each, walk
+from asynccommit.options import MAX_MANIFEST_BYTES, Options
+from asynccommit.parallel import walk
 from asynccommit.report.advice import Advice, on_abort, on_resume
 from asynccommit.report.files import moment
 from asynccommit.report.jobs import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from asynccommit.committers.uploads import UploadCommitter
+from asynccommit.concurrency import for_each
 from asynccommit.errors import AsyncCommitError, CommitError, DeniedError
 from asynccommit.formats.pending_set import MAX_PENDING_SET_BYTES, decode_pending_set
 from asynccommit.host import this_host
 from asynccommit.multipart import MultipartStore
 from asynccommit.options import Options
-from asynccommit.parallel import for_each
 from asynccommit.report.files import SHOWN, Completion, Inspection
 from asynccommit.report.jobs import FoundJob, children
 from asynccommit.report.plain import count_of

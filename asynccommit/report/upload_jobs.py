@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     DeniedError,
     ManifestError,
@@ -24,7 +25,7 @@ from asynccommit.formats.pending_set import MAX_PENDING_SET_BYTES, decode_pendin
 from asynccommit.formats.upload_record import MAX_INTENT_BYTES, decode_upload_intent
 from asynccommit.job import RECORD
 from asynccommit.multipart import MultipartStore
-from asynccommit.parallel import for_each, pages, tree_pages
+from asynccommit.parallel import pages, tree_pages
 from asynccommit.store import Info
 from asynccommit.upload_job import INTENTS
 from asynccommit.urls import Address

@@ -11,11 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from asynccommit.commands import STAGING
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, OptionError, PreconditionError
 from asynccommit.formats.magic_paths import MAGIC
 from asynccommit.formats.upload_record import MAX_RECORD_BYTES
 from asynccommit.job import OUTCOME, TEMPORARY
-from asynccommit.parallel import for_each, list_all
+from asynccommit.parallel import list_all
 from asynccommit.stages.phantoms import is_phantom
 from asynccommit.stages.uploads.others import (
     attempts_in,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from asynccommit.commands import quoted
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, RejectedError, UnsupportedError
 from asynccommit.multipart import MultipartStore, Upload
-from asynccommit.parallel import for_each
 from asynccommit.report.upload_jobs import UploadJob, find_upload_jobs
 from asynccommit.urls import Address
 

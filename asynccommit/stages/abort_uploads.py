@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, RejectedError, StoreError
 from asynccommit.multipart import MultipartStore, Upload
-from asynccommit.parallel import for_each
 
 _ROUNDS = 3
 _LEFT = "it is still there: a part came meanwhile; abort it again"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from asynccommit.parallel import for_each, is_there
+from asynccommit.concurrency import for_each
+from asynccommit.parallel import is_there
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.plan import Aside, Plan, above, aside_path
 from asynccommit.stages.run import Run

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import xor
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ExistsError, NotFoundError, RejectedError
-from asynccommit.parallel import for_each, list_if_there
+from asynccommit.parallel import list_if_there
 from asynccommit.stages.fingerprints import fingerprint
 from asynccommit.stages.plan import Plan, above, leaves
 from asynccommit.stages.run import Run

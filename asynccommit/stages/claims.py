@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -17,7 +18,7 @@ from asynccommit.errors import (
     PreconditionError,
 )
 from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, encode_job_owner
-from asynccommit.parallel import for_each, is_there
+from asynccommit.parallel import is_there
 from asynccommit.stages.run import Run
 from asynccommit.stages.state import is_own
 from asynccommit.store import DirectoryStore, Kind, Store

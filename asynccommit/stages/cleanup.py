@@ -14,6 +14,7 @@ from enum import Enum
 from hashlib import sha256
 
 from asynccommit.commands import job_command
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     ManifestError,
@@ -26,7 +27,6 @@ from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.grant import granting, unchecked
 from asynccommit.job import ENDED, RECORD
 from asynccommit.parallel import (
-    for_each,
     is_there,
     list_all,
     list_if_there,

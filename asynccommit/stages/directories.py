@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -12,7 +13,7 @@ from asynccommit.errors import (
     PreconditionError,
     StoreError,
 )
-from asynccommit.parallel import for_each, is_there, remove_directory
+from asynccommit.parallel import is_there, remove_directory
 from asynccommit.stages.checksums import checksum_aside
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import (

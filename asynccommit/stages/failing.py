@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from asynccommit.commands import by_hand, job_command
@@ -20,8 +20,9 @@ from asynccommit.errors import (
 )
 from asynccommit.results import AbortReport
 from asynccommit.stages.run import Phase, Run
-from asynccommit.stages.sources import named
 
+NAMED = 20
+"""How many conflicts an error names; it says how many more there are."""
 COMMITTED = "the job is committed, do not run it again"
 """What every error says that comes after the decision."""
 DECIDING = (
@@ -151,3 +152,9 @@ def finish(run: Run) -> str:
     if run.phase in (Phase.DECIDING, Phase.COMMITTED):
         return finishing
     return f"{finishing} - or undo it: {job_command('abort', run.layout, '--rollback')}"
+
+
+def named(problems: Sequence[str]) -> str:
+    """Return the first of ``problems`` as one text, and how many more there are."""
+    more = len(problems) - NAMED
+    return ", ".join(problems[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, PreconditionError
-from asynccommit.parallel import for_each, pages
+from asynccommit.parallel import pages
 from asynccommit.store import Store
 
 CHANGED = (

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ManifestError, NotFoundError, UrlError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.job import MANIFEST_SUFFIX, Layout, TaskCommit
 from asynccommit.options import Options
-from asynccommit.parallel import for_each, list_all, tree_pages
+from asynccommit.parallel import list_all, tree_pages
 from asynccommit.stages.entries import decode_entries, refuse_long_name
 from asynccommit.stages.fingerprints import Fingerprints
 from asynccommit.stages.held import refuse_held

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.file_job import job_of_task
 from asynccommit.job import TEMPORARY, TaskCommit
-from asynccommit.parallel import for_each, is_there, list_all
+from asynccommit.parallel import is_there, list_all
 from asynccommit.stages.fingerprints import fingerprint
 from asynccommit.stages.load import Loaded, by_task, warn_of_no_file
 from asynccommit.stages.run import Run

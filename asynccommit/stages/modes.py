@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -18,7 +19,7 @@ from asynccommit.errors import (
 )
 from asynccommit.job import TEMPORARY, Layout
 from asynccommit.options import Mode
-from asynccommit.parallel import for_each, list_if_there, tree_pages, walk
+from asynccommit.parallel import list_if_there, tree_pages, walk
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded
 from asynccommit.stages.movable import refuse_fixed

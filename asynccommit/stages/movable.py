@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import cast
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import DeniedError, NotFoundError, RejectedError
-from asynccommit.parallel import for_each, walk
+from asynccommit.parallel import walk
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.plan import Aside, Plan, aside_path, undone_path
 from asynccommit.stages.run import Run

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -18,7 +19,8 @@ from asynccommit.errors import (
 )
 from asynccommit.names import checksum_of, file_of
 from asynccommit.options import Mode
-from asynccommit.parallel import for_each, whole_pages
+from asynccommit.parallel import whole_pages
+from asynccommit.stages.failing import NAMED, named
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded
@@ -27,7 +29,7 @@ from asynccommit.stages.movable import refuse_unfit, refuse_unmovable
 from asynccommit.stages.neighbours import look_before_listing
 from asynccommit.stages.plan import Aside, Plan, ancestors, within
 from asynccommit.stages.run import Run
-from asynccommit.stages.sources import NAMED, check_sources, named
+from asynccommit.stages.sources import check_sources
 from asynccommit.stages.spill import Entry
 from asynccommit.stages.unfit_sources import refuse_repeated, refuse_unfit_sources
 from asynccommit.stages.whole import with_etags

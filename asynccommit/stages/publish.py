@@ -5,7 +5,7 @@ Nothing of this can be taken back, and a job that fails leaves it there.
 
 from __future__ import annotations
 
-from asynccommit.parallel import for_each
+from asynccommit.concurrency import for_each
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.plan import leaves
 from asynccommit.stages.run import Run

@@ -12,6 +12,7 @@ from collections.abc import (
 from hashlib import blake2b
 from typing import cast
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -19,7 +20,6 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.parallel import for_each
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import SAMPLE, Plan, staged_path, within
 from asynccommit.stages.run import Run

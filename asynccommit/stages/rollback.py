@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
     PreconditionError,
     StoreError,
 )
-from asynccommit.parallel import for_each, list_all, list_if_there, remove_directory
+from asynccommit.parallel import list_all, list_if_there, remove_directory
 from asynccommit.stages.checksums import restore_checksum
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.lease import require_place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol
 
@@ -15,7 +15,6 @@ from asynccommit.formats.success import COMMITTER
 from asynccommit.host import Host
 from asynccommit.job import Layout
 from asynccommit.options import Options
-from asynccommit.stages.standing import of_commit
 from asynccommit.store import Store
 from asynccommit.urls import Address
 from asynccommit.wrappers.stats import Count
@@ -223,3 +222,12 @@ def _reason(error: Exception) -> str:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
+
+
+def of_commit(store: Store, layout: Layout, commit_id: str) -> Layout:
+    """Return the layout in which the files that say something of a commit are named by its id.
+
+    One that comes late, to the next commit under the same job id, is then none of that one.
+    Where a directory that is renamed away keeps it out, there is no need.
+    """
+    return layout if store.traits.fences else replace(layout, commit=commit_id)

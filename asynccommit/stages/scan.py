@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, PreconditionError, RejectedError
-from asynccommit.parallel import for_each, list_all
+from asynccommit.parallel import list_all
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError
-from asynccommit.parallel import for_each, pages
+from asynccommit.parallel import pages
 from asynccommit.stages.before import without_old
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.plan import Plan, staged_path, untagged

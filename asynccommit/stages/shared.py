@@ -9,17 +9,11 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ExistsError, NotFoundError, OptionError, PreconditionError
 from asynccommit.file_job import FileLayout, is_number, job_of_task
 from asynccommit.job import TEMPORARY, Layout
-from asynccommit.parallel import (
-    for_each,
-    is_there,
-    list_if_there,
-    remove_directory,
-    remove_tree,
-    walk,
-)
+from asynccommit.parallel import is_there, list_if_there, remove_directory, remove_tree, walk
 from asynccommit.stages.run import Run
 from asynccommit.store import Info, Store
 from asynccommit.urls import Address

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
-from asynccommit.parallel import for_each, pages, tree_pages
+from asynccommit.parallel import pages, tree_pages
+from asynccommit.stages.failing import named
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.held import refuse_held
 from asynccommit.stages.load import Loaded, identity
@@ -14,8 +16,6 @@ from asynccommit.stages.spill import Entry, in_batches
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 
-NAMED = 20
-"""How many conflicts an error names; it says how many more there are."""
 _BATCH = 4_096
 _Told = Callable[[Entry], tuple[str, int] | tuple[str, int, str]]
 
@@ -119,9 +119,3 @@ async def gather(
     except StoreError as error:
         if not isinstance(error, PreconditionError):
             raise
-
-
-def named(problems: Sequence[str]) -> str:
-    """Return the first of ``problems`` as one text, and how many more there are."""
-    more = len(problems) - NAMED
-    return ", ".join(problems[:NAMED]) + (f" and {more} more" if more > 0 else "")

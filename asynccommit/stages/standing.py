@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 from asynccommit.errors import ManifestError, NotFoundError
@@ -27,6 +27,7 @@ from asynccommit.formats.commit_record import (
 )
 from asynccommit.job import ALIVE, EPOCH, OUTCOME, OWNER, STOPPED, Layout
 from asynccommit.parallel import list_if_there
+from asynccommit.stages.run import of_commit
 from asynccommit.store import Info, Store
 
 PLAN_VERSION = "planVersion"
@@ -59,15 +60,6 @@ class Standing:
     def epoch(self) -> int:
         """How many have owned the commit."""
         return self.claim.epoch
-
-
-def of_commit(store: Store, layout: Layout, commit_id: str) -> Layout:
-    """Return the layout in which the files that say something of a commit are named by its id.
-
-    One that comes late, to the next commit under the same job id, is then none of that one.
-    Where a directory that is renamed away keeps it out, there is no need.
-    """
-    return layout if store.traits.fences else replace(layout, commit=commit_id)
 
 
 async def look(store: Store, layout: Layout) -> Standing | None:

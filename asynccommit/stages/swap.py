@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
-from asynccommit.parallel import for_each, is_there, walk
+from asynccommit.parallel import is_there, walk
 from asynccommit.stages.directories import make_all, move_one_aside
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
     PreconditionError,
 )
-from asynccommit.parallel import for_each, pages, remove_files
+from asynccommit.parallel import pages, remove_files
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.lease import require_place
 from asynccommit.stages.plan import Plan, undone_path, within

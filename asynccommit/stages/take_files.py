@@ -9,8 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
-from asynccommit.parallel import for_each, is_there
+from asynccommit.parallel import is_there
 from asynccommit.stages.before import Before
 from asynccommit.stages.directories import make_all
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     DeniedError,
     NotFoundError,
@@ -17,13 +18,14 @@ from asynccommit.errors import (
     RejectedError,
     StoreError,
 )
-from asynccommit.parallel import for_each, list_all, pages, walk
+from asynccommit.parallel import list_all, pages, walk
 from asynccommit.stages.before import Before
+from asynccommit.stages.failing import NAMED
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.plan import Aside, Plan, above, aside_path
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import begun_at, source_print, sources_there
-from asynccommit.stages.sources import NAMED, gather
+from asynccommit.stages.sources import gather
 from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -21,7 +22,6 @@ from asynccommit.errors import (
 from asynccommit.formats.commit_owner import Decision
 from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES
 from asynccommit.parallel import (
-    for_each,
     is_there,
     list_if_there,
     remove_directories,

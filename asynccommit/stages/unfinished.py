@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     DeniedError,
     ManifestError,
@@ -16,7 +17,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.job import ENDED, MANIFEST_SUFFIX, Layout
-from asynccommit.parallel import for_each, is_there, list_if_there
+from asynccommit.parallel import is_there, list_if_there
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.cleanup import restore_begun
 from asynccommit.stages.guard import OtherCommit, resolve_places

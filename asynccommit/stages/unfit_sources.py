@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, PreconditionError
-from asynccommit.parallel import for_each, pages
+from asynccommit.parallel import pages
+from asynccommit.stages.failing import named
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.load import Loaded, identity
 from asynccommit.stages.movable import refuse_unfit
 from asynccommit.stages.plan import ancestors
 from asynccommit.stages.run import Run
-from asynccommit.stages.sources import add_sources, name_lost, named
+from asynccommit.stages.sources import add_sources, name_lost
 from asynccommit.store import Info, Kind
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
-from asynccommit.parallel import for_each
+from asynccommit.stages.failing import NAMED
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.listed import CHANGED, is_odd, unlisted
 from asynccommit.stages.plan import Plan
 from asynccommit.stages.run import Run
 from asynccommit.stages.settle import begun_at
-from asynccommit.stages.sources import NAMED, gather
+from asynccommit.stages.sources import gather
 from asynccommit.stages.spill import Entry
 from asynccommit.store import Kind
 

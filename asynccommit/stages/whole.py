@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError
-from asynccommit.parallel import for_each
 from asynccommit.stages.run import Run
 from asynccommit.store import Info, Kind
 

@@ -23,8 +23,9 @@ from asynccommit.errors import (
 )
 from asynccommit.file_job import FileLayout, is_number
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES, decode_record
-from asynccommit.formats.manifest import MAX_MANIFEST_BYTES, SUFFIX, decode_manifest
+from asynccommit.formats.manifest import SUFFIX, decode_manifest
 from asynccommit.job import OLDER, RECORD, Layout
+from asynccommit.options import MAX_MANIFEST_BYTES
 from asynccommit.parallel import list_if_there
 from asynccommit.stages.run import Run
 from asynccommit.stages.state import is_own

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from asynccommit import sync
+from asynccommit.concurrency import for_each
 from asynccommit.engine import submit
-from asynccommit.parallel import for_each
 from asynccommit.wrappers.adaptive import Adaptive
 from asynccommit.wrappers.base import Wrapped
 from asynccommit.wrappers.stats import Stats

@@ -7,9 +7,10 @@ import time
 from typing import Any
 
 from asynccommit import sync
+from asynccommit.concurrency import for_each
 from asynccommit.engine import submit
 from asynccommit.formats.manifest import decode_manifest
-from asynccommit.parallel import for_each, tree_pages
+from asynccommit.parallel import tree_pages
 from asynccommit.store import BulkStore, Info
 from bench import trees
 from bench.child import serve

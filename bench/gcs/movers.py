@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from asynccommit.concurrency import for_each
 from asynccommit.engine import submit
-from asynccommit.parallel import for_each
 from asynccommit.store import Store
 from asynccommit.stores.gcs_wire import encode_raw
 from asynccommit.stores.http import HttpSettings, open_transport

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from asynccommit.concurrency import for_each
 from asynccommit.engine import submit
-from asynccommit.parallel import for_each
 from bench.gcs.account import BUCKET, WORKERS, Pair
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Protocol
 
+from asynccommit.concurrency import for_each
 from asynccommit.engine import submit
 from asynccommit.multipart import MultipartStore
-from asynccommit.parallel import for_each
 from bench.s3 import account
 from bench.s3.account import BUCKET, KEY, REGION, SECRET, WORKERS, Pending
 

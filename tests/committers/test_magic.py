@@ -19,12 +19,13 @@ from asynccommit.errors import (
     UnsupportedError,
 )
 from asynccommit.formats.magic_paths import LENGTH_HEADER
-from asynccommit.formats.pending import EtagForm, PendingCommit, decode_pending, encode_pending
+from asynccommit.formats.pending import PendingCommit, decode_pending, encode_pending
 from asynccommit.formats.pending_set import PendingSet, decode_pending_set
 from asynccommit.options import Mode
 from asynccommit.parts import Part
 from asynccommit.sim.s3.model import Bucket
 from asynccommit.stages.load import digest
+from asynccommit.upload_options import EtagForm
 from tests.support.faults import Fault, Faults
 from tests.support.uploads import (
     ATTEMPT,

@@ -10,9 +10,9 @@ import pytest
 
 from asynccommit.committers import manifest as committer
 from asynccommit.committers import recovery, steps
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError
 from asynccommit.formats.commit_owner import Decision, encode_decision
-from asynccommit.parallel import for_each
 from asynccommit.stages import (
     cleanup,
     directories,

@@ -16,12 +16,13 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from asynccommit.committers.magic import MagicCommitter
+from asynccommit.concurrency import for_each
 from asynccommit.emulators.proxy import S3Proxy
 from asynccommit.errors import NotFoundError
 from asynccommit.formats.magic_paths import is_magic
 from asynccommit.job import SUCCESS
 from asynccommit.options import Options
-from asynccommit.parallel import for_each, tree_pages
+from asynccommit.parallel import tree_pages
 from asynccommit.report.uploads import choose, find_uploads, list_open
 from asynccommit.sim.faults import Climate, Fault
 from asynccommit.sim.latency import Latency

@@ -15,11 +15,11 @@ import pytest
 
 from asynccommit.committers.manifest import ManifestCommitter
 from asynccommit.committers.work import StoreWork
+from asynccommit.concurrency import for_each
 from asynccommit.emulators.gcs_app import GcsApp
 from asynccommit.emulators.gcs_inprocess import InProcess
 from asynccommit.job import Layout
 from asynccommit.options import Mode, Options
-from asynccommit.parallel import for_each
 from asynccommit.sim.faults import Weather
 from asynccommit.sim.gcs.dialect import GCS
 from asynccommit.sim.gcs.model import BucketOptions, Service

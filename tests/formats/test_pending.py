@@ -18,12 +18,12 @@ from asynccommit.formats.pending import (
     MAX_KEY_BYTES,
     MAX_PARTS,
     MAX_PENDING_BYTES,
-    EtagForm,
     PendingCommit,
     decode_pending,
     encode_pending,
 )
 from asynccommit.parts import Part
+from asynccommit.upload_options import EtagForm
 from asynccommit.urls import Address
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

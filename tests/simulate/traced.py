@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import CommitError
 from asynccommit.job import TaskCommit
 from asynccommit.options import Mode, Options
-from asynccommit.parallel import for_each
 from asynccommit.sim.climates import STORM
 from asynccommit.sim.faults import Climate, Fault
 from asynccommit.sim.latency import UNIFORM, Latency, Limit

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.concurrency import for_each
 from asynccommit.host import Host
 from asynccommit.job import SUCCESS, Layout
 from asynccommit.options import Options
-from asynccommit.parallel import for_each
 from asynccommit.results import JobReport
 from asynccommit.sim.climates import LATE as LATE
 from asynccommit.sim.climates import STORM as STORM

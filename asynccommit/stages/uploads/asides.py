@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -15,7 +16,7 @@ from asynccommit.errors import (
     PreconditionError,
 )
 from asynccommit.formats.success import MAX_SUCCESS_BYTES
-from asynccommit.parallel import for_each, is_there, remove_tree
+from asynccommit.parallel import is_there, remove_tree
 from asynccommit.stages.uploads.plan import Old, UploadPlan
 from asynccommit.stages.uploads.remove import remove_exactly
 from asynccommit.stages.uploads.run import UploadRun, write_over

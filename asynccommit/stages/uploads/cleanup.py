@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.upload_record import MAX_RECORD_BYTES
 from asynccommit.parallel import (
-    for_each,
     list_if_there,
     remove_below,
     remove_directories,

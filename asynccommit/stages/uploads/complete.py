@@ -6,8 +6,8 @@ the etag of a completed upload follows from its parts.
 
 from __future__ import annotations
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
-from asynccommit.parallel import for_each
 from asynccommit.stages.spill import Entry
 from asynccommit.stages.uploads.pending import Pending
 from asynccommit.stages.uploads.plan import UploadPlan

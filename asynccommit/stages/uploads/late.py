@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from asynccommit.commands import quoted
+from asynccommit.concurrency import for_each
 from asynccommit.errors import DeniedError
 from asynccommit.multipart import Upload
-from asynccommit.parallel import for_each
 from asynccommit.stages.uploads.open import open_uploads
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads.sweep import Sweeper, abort_one

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ManifestError, PreconditionError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.formats.pending_set import (
@@ -20,7 +21,7 @@ from asynccommit.formats.pending_set import (
 )
 from asynccommit.formats.upload_record import SetRow
 from asynccommit.job import TaskCommit
-from asynccommit.parallel import for_each, list_all
+from asynccommit.parallel import list_all
 from asynccommit.stages.load import digest, warn_of_no_file
 from asynccommit.stages.uploads.pending import Loaded, Pending
 from asynccommit.stages.uploads.run import UploadRun

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import DeniedError, NotFoundError, RejectedError
 from asynccommit.multipart import Upload
-from asynccommit.parallel import for_each
+from asynccommit.stages.failing import named
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
-from asynccommit.stages.sources import named
 from asynccommit.stages.uploads.pending import Loaded, Pending
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads.settle import is_open

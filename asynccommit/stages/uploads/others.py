@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from asynccommit.commands import STAGING
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     DeniedError,
     ManifestError,
@@ -28,7 +29,7 @@ from asynccommit.formats.upload_record import (
     decode_upload_record,
 )
 from asynccommit.job import TEMPORARY
-from asynccommit.parallel import for_each, is_there, list_all
+from asynccommit.parallel import is_there, list_all
 from asynccommit.results import JobStatus, State
 from asynccommit.stages.guard import OtherCommit, resolve_places
 from asynccommit.stages.life import status_without_commit

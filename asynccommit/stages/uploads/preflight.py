@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -19,12 +20,12 @@ from asynccommit.errors import (
 from asynccommit.formats.magic_paths import ANY_MAGIC
 from asynccommit.job import TEMPORARY
 from asynccommit.options import Mode
-from asynccommit.parallel import for_each, list_if_there, pages, tree_pages
+from asynccommit.parallel import list_if_there, pages, tree_pages
+from asynccommit.stages.failing import named
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.guard import refuse_within, related
 from asynccommit.stages.modes import OTHERS_BELOW, SINK_LOG, is_output, refuse_mode
 from asynccommit.stages.plan import ancestors, outermost, stays, within
-from asynccommit.stages.sources import named
 from asynccommit.stages.spill import Entry, Spill
 from asynccommit.stages.uploads.open import refuse_missing
 from asynccommit.stages.uploads.others import find_others

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError
-from asynccommit.parallel import for_each, remove_files
+from asynccommit.parallel import remove_files
 from asynccommit.stages.spill import Spill
 from asynccommit.stages.uploads.outcome import has_begun
 from asynccommit.stages.uploads.run import UploadRun

@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import DeniedError, ManifestError, NotFoundError
 from asynccommit.formats.upload_record import UploadRecord
-from asynccommit.parallel import for_each, is_there
+from asynccommit.parallel import is_there
 from asynccommit.stages.spill import Entry, Spill
 from asynccommit.stages.summary import read_success
 from asynccommit.stages.uploads.asides import put_back, restore

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     DeniedError,
     ManifestError,
@@ -24,7 +25,7 @@ from asynccommit.formats.upload_record import (
     UploadIntent,
     decode_upload_intent,
 )
-from asynccommit.parallel import for_each, tree_pages, walk
+from asynccommit.parallel import tree_pages, walk
 from asynccommit.stages.uploads.load import Room, checked_place, place_of
 from asynccommit.stages.uploads.open import open_uploads
 from asynccommit.stages.uploads.outcome import is_held

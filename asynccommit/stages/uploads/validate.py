@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, PreconditionError, StoreError
-from asynccommit.parallel import for_each, pages
+from asynccommit.parallel import pages
+from asynccommit.stages.failing import NAMED
 from asynccommit.stages.fingerprints import Fingerprints, fingerprint
 from asynccommit.stages.listed import CHANGED, is_odd, unlisted
-from asynccommit.stages.sources import NAMED
 from asynccommit.stages.spill import Entry, Spill
 from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.run import UploadRun

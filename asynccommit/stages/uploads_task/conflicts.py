@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ExistsError
-from asynccommit.parallel import for_each, is_there, tree_pages
+from asynccommit.parallel import is_there, tree_pages
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task.send import Sending
 

@@ -9,6 +9,7 @@ import asyncio
 import re
 from dataclasses import dataclass, field
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ExistsError, ManifestError, NotFoundError, StoreError
 from asynccommit.formats.upload_record import (
     MAX_INTENT_BYTES,
@@ -17,7 +18,7 @@ from asynccommit.formats.upload_record import (
     decode_upload_intent,
     encode_upload_intent,
 )
-from asynccommit.parallel import for_each, list_if_there
+from asynccommit.parallel import list_if_there
 from asynccommit.stages.uploads.run import UploadRun
 
 Failure = tuple[str, Exception]

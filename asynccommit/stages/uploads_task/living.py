@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import NotFoundError, StoreError
-from asynccommit.parallel import for_each, is_there, remove_file
+from asynccommit.parallel import is_there, remove_file
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task.intents import intent_files
 from asynccommit.stages.uploads_task.undo import abort_after

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import anyio
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ManifestError, OptionError, PreconditionError, StoreError
 from asynccommit.formats import pending, pending_set
 from asynccommit.formats.magic_paths import marker_metadata, pending_path
@@ -19,7 +20,7 @@ from asynccommit.formats.pending import (
     decode_pending,
     encode_pending,
 )
-from asynccommit.parallel import for_each, is_there, remove_file, tree_pages
+from asynccommit.parallel import is_there, remove_file, tree_pages
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task.intents import Failure, Intents
 from asynccommit.stages.uploads_task.living import Living

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import ExistsError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.formats.unique_names import add_uuid
-from asynccommit.parallel import for_each
 from asynccommit.parts import Part
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads_task.intents import Intents

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import anyio
 
+from asynccommit.concurrency import for_each
 from asynccommit.errors import StoreError
-from asynccommit.parallel import for_each
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.upload_writer import abort_upload
 
