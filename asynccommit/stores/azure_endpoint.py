@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from asynccommit.errors import OptionError
 from asynccommit.stores.azure_hadoop import HadoopOptions
+from asynccommit.stores.http import is_loopback
 from asynccommit.stores.values import flag
 from asynccommit.urls import Address
 
@@ -73,7 +74,7 @@ class Place:
     def refuse_plain_tokens(self) -> None:
         """Raise ``OptionError`` if tokens would cross a network unencrypted."""
         protocol, _, server = self.origin.partition("://")
-        if protocol == "http" and not _is_loopback(server):
+        if protocol == "http" and not is_loopback(server):
             raise OptionError(f"tokens are not sent to {self.origin}: use https, or an account key")
 
 
@@ -158,12 +159,6 @@ def _is_bare(server: str) -> bool:
     """Whether a host, maybe with a port, has no account in its name: then it is in the path."""
     name = _name_of(server)
     return "." not in name or _address(name) is not None
-
-
-def _is_loopback(server: str) -> bool:
-    name = _name_of(server)
-    address = _address(name)
-    return name == "localhost" or (address is not None and address.is_loopback)
 
 
 def _name_of(server: str) -> str:

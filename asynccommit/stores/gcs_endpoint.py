@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from urllib.parse import quote
 
 from asynccommit.errors import OptionError
+from asynccommit.stores.http import is_loopback
 from asynccommit.urls import Address
 
 SERVICE = "/storage/v1"
@@ -148,13 +148,3 @@ def _service(path: str) -> str:
     if not _SEGMENTS.fullmatch(path):
         raise OptionError(f"fs.gs.storage.service.path is {path[:100]!r}: say storage/v1")
     return path
-
-
-def is_loopback(server: str) -> bool:
-    """Whether ``HOST:PORT`` is this machine, so that nobody else reads what is sent there."""
-    server = server.rpartition("@")[2]
-    name = server[1:].partition("]")[0] if server[:1] == "[" else server.partition(":")[0]
-    try:
-        return name == "localhost" or ip_address(name).is_loopback
-    except ValueError:
-        return False

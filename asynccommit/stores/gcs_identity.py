@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.stores.gcs_endpoint import is_loopback
+from asynccommit.stores.http import is_loopback
 
 SCOPE = "https://www.googleapis.com/auth/"
 VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"

@@ -241,3 +241,13 @@ def _open(name: str, settings: HttpSettings) -> Transport:
     module, _, cls = TRANSPORTS[name].rpartition(".")
     transport: Transport = getattr(import_module(module), cls)(settings)
     return transport
+
+
+def is_loopback(server: str) -> bool:
+    """Whether ``HOST:PORT`` is this machine, so that nobody else reads what is sent there."""
+    server = server.rpartition("@")[2]
+    name = server[1:].partition("]")[0] if server[:1] == "[" else server.partition(":")[0]
+    try:
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False

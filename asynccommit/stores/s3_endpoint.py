@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.gcs_endpoint import is_loopback
+from asynccommit.stores.http import is_loopback
 from asynccommit.urls import Address
 
 FALLBACK = "us-east-1"

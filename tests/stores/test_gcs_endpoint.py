@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.gcs_endpoint import Place, find_place, is_loopback
+from asynccommit.stores.gcs_endpoint import Place, find_place
 from asynccommit.urls import parse_url
 
 CLOUD = "https://storage.googleapis.com"
@@ -227,11 +225,3 @@ def test_secrets_cross_no_network_in_the_clear(endpoint: str, fine: bool) -> Non
         return
     with pytest.raises(OptionError, match=r"tokens are not sent to http://.*: use https"):
         found.refuse_plain("tokens")
-
-
-@given(st.text("abc.:@[]127/", max_size=30))
-def test_only_this_machine_is_loopback(server: str) -> None:
-    """Whatever is before an at sign is no host."""
-    if is_loopback(server):
-        assert is_loopback(f"elsewhere@{server}")
-        assert not is_loopback(f"{server}@elsewhere")

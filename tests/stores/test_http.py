@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.stores import http
-from asynccommit.stores.http import HttpSettings, Transport, open_transport
+from asynccommit.stores.http import HttpSettings, Transport, is_loopback, open_transport
 from tests.support.servers import RawServer, Seen, answer, says
 
 LIMIT = 1 << 20
@@ -355,3 +355,11 @@ async def test_a_proxy_of_another_kind_is_refused(proxy: str) -> None:
     with pytest.raises(OptionError, match="http://host:port") as caught:
         open_transport(HttpSettings(proxy=proxy))
     assert "hidden" not in str(caught.value)
+
+
+@given(st.text("abc.:@[]127/", max_size=30))
+def test_only_this_machine_is_loopback(server: str) -> None:
+    """Whatever is before an at sign is no host."""
+    if is_loopback(server):
+        assert is_loopback(f"elsewhere@{server}")
+        assert not is_loopback(f"{server}@elsewhere")
