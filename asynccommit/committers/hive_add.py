@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from asynccommit.committers.hive_places import Places, Published, drop, move, restore
+from asynccommit.committers.hive_places import Places, Published, cleaning_up, drop, move, restore
 from asynccommit.concurrency import for_each
 from asynccommit.errors import (
     ExistsError,
@@ -43,7 +43,8 @@ async def add_from(store: Store, places: Places, *, resumed: bool = False) -> Pu
         except StoreError as second:
             error.add_note(f"what was added could not be taken back: {second}")
         raise
-    await drop(store, places.adding)
+    async with cleaning_up(places):
+        await drop(store, places.adding)
     return Published(added=added)
 
 

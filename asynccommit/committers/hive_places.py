@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from asynccommit.committers.hive_merge import Dedup
-from asynccommit.errors import ExistsError, NotFoundError
+from asynccommit.errors import CommitError, ExistsError, NotFoundError, StoreError
 from asynccommit.formats.hive_names import task_temporary_path, temporary_path
 from asynccommit.parallel import remove_tree
+from asynccommit.stages.failing import COMMITTED
 from asynccommit.store import Store
 
 
@@ -89,3 +91,21 @@ async def drop(store: Store, directory: str) -> None:
     """Remove a directory, if there is one."""
     with suppress(NotFoundError):
         await remove_tree(store, directory)
+
+
+@asynccontextmanager
+async def cleaning_up(places: Places) -> AsyncIterator[None]:
+    """Say of whatever ends the block, a cancellation among it, that the job is committed."""
+    try:
+        yield
+    except StoreError as error:
+        text = (
+            f"the job is committed, but its clean-up failed: {error}. Do not run it again. Publish "
+            "once more, which cleans up"
+        )
+        raise CommitError(places.final, "publish", (error,), text) from error
+    except BaseException as error:
+        error.add_note(
+            f"{places.final}: {COMMITTED}. Publish once more, which removes what is left"
+        )
+        raise

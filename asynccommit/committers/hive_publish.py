@@ -25,7 +25,7 @@ from dataclasses import replace
 from asynccommit.checked import checked
 from asynccommit.committers.hive_add import add, add_from
 from asynccommit.committers.hive_merge import Dedup, change
-from asynccommit.committers.hive_places import Places, drop, move, restore
+from asynccommit.committers.hive_places import Places, cleaning_up, drop, move, restore
 from asynccommit.committers.hive_places import Published as Published
 from asynccommit.committers.hive_table import Reading, look
 from asynccommit.committers.hive_unmovable import refuse_unmovable
@@ -48,7 +48,7 @@ async def publish(
 
     All tasks have ended, and this is the only process that publishes there. After a failure, which
     names what went wrong, or a crash run it again, or ``discard``. A failure whose outcome is known
-    leaves at ``path`` what was there.
+    leaves at ``path`` what was there, unless it says that the job is committed.
 
     Args:
         store: one that renames a directory in one step.
@@ -61,7 +61,8 @@ async def publish(
         UnsupportedError: the store has no such rename.
         ManifestError: the duplicates cannot be told, or something is in the way that may be
             another job's; it is named.
-        StoreError: the first request that failed.
+        CommitError: the files are published, and what is left beside them could not be removed.
+        StoreError: the first request that failed before.
     """
     places = await _open(store, path)
     if await is_there(store, places.adding):
@@ -69,8 +70,9 @@ async def publish(
         done = await add_from(store, places, resumed=True)
     else:
         done = await _publish(store, places, reading, replaces)
-    for directory in (places.buckets, places.task, places.discarded):
-        await drop(store, directory)
+    async with cleaning_up(places):
+        for directory in (places.buckets, places.task, places.discarded):
+            await drop(store, directory)
     return done
 
 
@@ -155,7 +157,8 @@ async def _settle(store: Store, places: Places) -> None:
     if not await is_there(store, places.final):
         await restore(store, places)
         return
-    await drop(store, places.backup)  # that run had only this left to do
+    async with cleaning_up(places):
+        await drop(store, places.backup)  # that run had only this left to do
     await _refuse_late(store, places, places.final)
 
 
@@ -177,7 +180,8 @@ async def _replace(store: Store, places: Places) -> Published:
         replaced = True
     async with _putting_back(store, places):
         await move(store, places.taken, places.final)
-    await drop(store, places.backup)
+    async with cleaning_up(places):
+        await drop(store, places.backup)
     return Published(replaced=replaced)
 
 

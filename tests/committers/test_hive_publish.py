@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from asynccommit.committers.hive_publish import discard, publish
 from asynccommit.committers.hive_table import Reading
 from asynccommit.errors import (
+    CommitError,
     DeniedError,
     ManifestError,
     OutcomeUnknownError,
@@ -297,13 +298,46 @@ async def test_a_way_back_that_fails(
     assert await visible(table) == (NEW if replaces else ADDED)
 
 
-async def test_a_failure_at_the_end_is_a_failure(table: Table) -> None:
-    """A job whose temporary directory cannot be deleted has not ended well."""
-    await table.fill(WRITTEN)
-    refusal = Fault("delete_tree", DeniedError, "_task_tmp")
+@pytest.mark.parametrize(
+    "replaces, refused",
+    [
+        (True, ("delete_tree", "_task_tmp")),
+        (True, ("delete_tree", "_backup.X")),
+        (False, ("delete_tree", "_tmp.X.adding")),
+    ],
+)
+async def test_a_failure_after_publishing_says_that_it_is_published(
+    table: Table, replaces: bool, refused: tuple[str, str]
+) -> None:
+    """What cannot be deleted then is a failure that keeps nobody from trusting what is there."""
+    await table.fill({**OLD, **WRITTEN})
+    name, path = refused
+    store = Wrapped(table.store, Faults(Fault(name, DeniedError, path)))
 
-    with pytest.raises(DeniedError):
-        await publish(Wrapped(table.store, Faults(refusal)), final(table), READING)
+    with pytest.raises(CommitError, match="the job is committed, but its clean-up failed") as said:
+        await publish(store, final(table), READING, replaces=replaces)
+    assert isinstance(said.value.__cause__, DeniedError)
+    assert await table.tree("t/X") == {
+        name.removeprefix("X/"): data for name, data in (NEW if replaces else ADDED).items()
+    }
+
+    await publish(table.store, final(table), READING, replaces=replaces)
+
+    assert await visible(table) == (NEW if replaces else ADDED)
+
+
+async def test_a_cancellation_after_publishing_says_that_it_is_published(table: Table) -> None:
+    """Whatever else ends the clean-up has it as a note."""
+
+    def cancel(op: str, path: str) -> BaseException:
+        return asyncio.CancelledError()
+
+    await table.fill(WRITTEN)
+    store = Wrapped(table.store, Faults(Fault("delete_tree", cancel, "_task_tmp")))
+
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await publish(store, final(table), READING)
+    assert "the job is committed, do not run it again" in caught.value.__notes__[0]
 
 
 async def test_a_failed_job(table: Table) -> None:
