@@ -54,7 +54,7 @@ from asynccommit.stages.run import Phase, Run
 from asynccommit.stages.settle import content_print, source_print, sources_there
 from asynccommit.stages.shared import is_aborted, refuse_replaced
 from asynccommit.stages.standing import PLAN_VERSION, is_blank
-from asynccommit.stages.unfenced import find_record
+from asynccommit.stages.unfenced import find_record, remove_bare
 from asynccommit.store import Info
 
 KEPT: dict[str, type] = {
@@ -97,6 +97,8 @@ async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) ->
         refused = isinstance(error, OwnedError | PreflightError)
         if refused or (run.phase is Phase.PLANNING and not run.store.traits.fences):
             await drop_plan(run, plan_id, len(saved.digests))
+            if not run.store.traits.fences:
+                await remove_bare(run)  # the plan has brought them along, if the job was aborted
         raise
 
 

@@ -110,25 +110,30 @@ async def delete_attempt(run: Run, record: Info | None = None) -> bool:
         if data:
             await _require_record(run, record)
             await _delete_files(run, data)
-    # An empty folder of manifests would look like that of a job that has just been set up.
-    place = run.layout.manifests_dir
-    await remove_directories(run.store, [info for info in folders if info.path == place])
-    await _delete_words(run, record, words, folders)
+    # Empty folders of tasks or manifests would look like those of a job that may be running.
+    inner = [info for info in folders if info.path != run.layout.attempt_dir]
+    await remove_directories(run.store, inner)
+    await _delete_words(run, record, words)
     with suppress(NotFoundError, ExistsError):
         await remove_directory(run.store, run.layout.attempt_dir)
     return record is not None or found > 0
 
 
-async def _delete_words(
-    run: Run, record: Info | None, words: list[Info], folders: list[Info]
-) -> None:
+async def remove_bare(run: Run) -> None:
+    """Remove the directories of a job in which nothing is, the innermost first; others stay."""
+    layout = run.layout
+    for path in (layout.attempt_dir, layout.job_dir, layout.temporary):
+        with suppress(StoreError):
+            await remove_directory(run.store, path)
+
+
+async def _delete_words(run: Run, record: Info | None, words: list[Info]) -> None:
     layout = run.layout
     if record is not None:
         await remove_files(run.store, [record])
     ends = [info for info in words if is_end(layout, info.path)]
     others = [info for info in words if info not in ends and info.path != layout.record]
     await _delete_files(run, others)
-    await remove_directories(run.store, folders)
     await _delete_files(run, ends)
 
 
