@@ -26,6 +26,7 @@ from asynccommit.stages.uploads.plan import UploadPlan
 from asynccommit.stages.uploads.remove import remove_listed
 from asynccommit.stages.uploads.run import UploadRun
 from asynccommit.stages.uploads.settle import ended_as, is_open
+from asynccommit.stages.uploads.verify import files_left
 from asynccommit.store import Info
 
 _SKEW = 900.0
@@ -63,7 +64,9 @@ async def take_back(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> U
     if plan.asides and not await has_begun(run):
         return Undone(files, taking.restored, tuple(taking.left))
     restored, left = await restore(run, plan, later=later)
-    return Undone(files, taking.restored + restored, (*taking.left, *left))
+    left = [*taking.left, *left]
+    left += await files_left(run, plan, left)
+    return Undone(files, taking.restored + restored, tuple(left))
 
 
 async def _began(run: UploadRun, record: UploadRecord) -> float:

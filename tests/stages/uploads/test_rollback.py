@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from asynccommit.results import AbortReport
 from asynccommit.sim.crashes import Crash, When
 from asynccommit.sim.loop import run_virtual
 from asynccommit.sim.s3.client import SimS3Store
+from asynccommit.sim.s3.entries import TOKEN
+from asynccommit.sim.s3.model import Listed
 from asynccommit.store import Traits
 from asynccommit.urls import Address
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.wrappers.base import Call, Op, Wrapped
 from tests.crash.test_uploads_others import seen
 from tests.crash.test_uploads_points import until_death
 from tests.support.upload_jobs import (
     BUCKET,
     OTHER,
+    ROOT,
     Driver,
     Scenario,
     World,
@@ -76,3 +80,47 @@ def test_clocks_that_are_wrong(name: str, first: float, second: float) -> None:
 
     before, after = run_virtual(run())
     assert after == before
+
+
+@pytest.mark.parametrize("tokens", [True, False])
+@pytest.mark.parametrize("before", [{}, {f"{ROOT}/p=1/a": "an old one"}])
+def test_a_file_that_comes_late_is_said(tokens: bool, before: dict[str, str]) -> None:
+    """A completion that takes effect after its file was looked for is found by the last listing."""
+    options = {"delete_target_files": True}
+    tasks = ({"p=1/a": "hello world", "b": "x"},)
+    scenario = Scenario("late", tasks, before, options=options, tokens=tokens)
+
+    async def run() -> AbortReport:
+        world = World.new()
+        for path, text in before.items():
+            world.place(path, text)
+        tasks = run_tasks(world, scenario)
+        probe = driver(world.copy(), scenario, "probe")
+        await commit(scenario, probe, tasks)
+        write = next(at for at, w in enumerate(probe.process.writes, 1) if "commit-start" in w)
+        dies = driver(world, scenario, "dies", crash=Crash(write, When.AFTER))
+        await until_death(dies, commit(scenario, dies, tasks))
+        upload = next(u for u in world.bucket.uploads.open.values() if u.key == f"{ROOT}/b"[1:])
+        back = driver(world, scenario, "back")
+
+        class Late:
+            """Something else completes an upload right after it was aborted."""
+
+            def around(self, call: Call) -> Call:
+                async def late(op: Op) -> Any:
+                    answer = await call(op)
+                    if op.name == "abort_upload" and op.args[1] == upload.upload_id:
+                        token = upload.metadata.get(TOKEN, "")
+                        again, parts = world.upload(f"{ROOT}/b", "x", token)
+                        part = Listed(1, parts[0].etag.strip('"'))
+                        world.bucket.complete(upload.key, again, [part])
+                    return answer
+
+                return late
+
+        back.job.store = Wrapped(back.job.store, Late())
+        return await back.job.rollback_job(force=True)
+
+    report = run_virtual(run())
+    assert report.left == (f"{ROOT}/b",)
+    assert any(f"{ROOT}/b stays: as far as can be told" in said for said in report.warnings)
