@@ -21,6 +21,7 @@ from asynccommit.api import (
     open_job,
     open_task,
 )
+from asynccommit.at_exit import entered, leaving
 from asynccommit.blocking_file import BlockingFile
 from asynccommit.checked import Url, checked
 from asynccommit.committers import Committer
@@ -353,16 +354,17 @@ def job_statuses(url: Url, *, storage_options: StorageOptions = None) -> list[Jo
 def _blocking(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
     """Enter and leave an asynchronous context on the engine's loop."""
     value = submit(_enter(manager))
-    owner = os.getpid()
+    owner, number = os.getpid(), entered(lambda: submit(_leave(manager, GeneratorExit())))
     try:
         yield value
     except BaseException as error:
-        if os.getpid() == owner:  # a forked child leaves its parent's job alone
+        if os.getpid() == owner and leaving(number):  # a forked child leaves its parent's alone
             submit(_leave(manager, error))
         raise
     if os.getpid() != owner:
         raise UnsupportedError("this block was entered before a fork: leave it in the parent only")
-    submit(_leave(manager, None))
+    if leaving(number):
+        submit(_leave(manager, None))
 
 
 async def _enter(manager: AbstractAsyncContextManager[T]) -> T:
