@@ -117,6 +117,10 @@ class Place(Protocol):
         """Return the paths of all files, also while they move."""
         ...
 
+    def marker(self) -> bytes | None:
+        """Return what ``_SUCCESS`` says."""
+        ...
+
 
 class LocalPlace:
     """A table on a local disk.
@@ -158,6 +162,11 @@ class LocalPlace:
         """Return the paths of all files, also while they move."""
         found = os.walk(self._dest)
         return [f"{folder}/{name}" for folder, _, names in found for name in names]
+
+    def marker(self) -> bytes | None:
+        """Return what ``_SUCCESS`` says."""
+        path = self._dest / "_SUCCESS"
+        return path.read_bytes() if path.exists() else None
 
 
 class AdlsPlace:
@@ -210,6 +219,11 @@ class AdlsPlace:
         """Return the paths of all files, also while they move."""
         return [path for path, said in self.tree().items() if said != "/"]
 
+    def marker(self) -> bytes | None:
+        """Return what ``_SUCCESS`` says."""
+        node = self._emulator.do(lambda it: find(_filesystem(it), "table/_SUCCESS"))
+        return node.read() if node is not None else None
+
 
 class GcsPlace:
     """A table in an emulated bucket.
@@ -260,6 +274,11 @@ class GcsPlace:
     def names(self) -> list[str]:
         """Return the paths of all files, also while they move."""
         return [path for path, said in self.tree().items() if said != "/"]
+
+    def marker(self) -> bytes | None:
+        """Return what ``_SUCCESS`` says."""
+        found = self._emulator.do(lambda it: bucket_tree(it.service, "data"))
+        return found["/table/_SUCCESS"].data if "/table/_SUCCESS" in found else None
 
 
 def _filesystem(emulator: AdlsEmulator) -> Node:
