@@ -168,6 +168,14 @@ def undone_path(layout: Layout, epoch: int, path: str) -> str:
     return layout.beside(f"{layout.epoch_dir(epoch)}/undone", path)
 
 
+def emptied_path(layout: Layout, epoch: int, path: str) -> str:
+    """Return where a rollback moves a directory in whose place a file is to come back.
+
+    Names in it are those of the table: a longer one might be longer than a file system takes.
+    """
+    return layout.beside(f"{layout.epoch_dir(epoch)}/emptied", path)
+
+
 def untagged(plan: Plan) -> bool:
     """Whether there are files of which only the size is known: that is no identity."""
     return plan.loaded.etags is not True

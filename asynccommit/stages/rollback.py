@@ -28,7 +28,7 @@ from asynccommit.stages.plan import (
     Plan,
     aside_path,
     displaced_path,
-    undone_path,
+    emptied_path,
 )
 from asynccommit.stages.run import Run
 from asynccommit.stages.swap import Keep, merge
@@ -123,10 +123,10 @@ async def _remove_empty(run: Run, plan: Plan, directories: list[str]) -> None:
             if path not in files:
                 await remove_directory(run.store, path)
             elif run.store.traits.fences and not await list_all(run.store, path):
-                place = undone_path(run.layout, run.place, path)
+                place = emptied_path(run.layout, run.place, path)
                 await make_all(run, [place.rpartition("/")[0]])
                 await require_place(run)
-                await run.store.rename(path, f"{place}.emptied")
+                await run.store.rename(path, place)
 
     for depth in sorted(depths, reverse=True):
         await for_each(depths[depth], remove, workers=run.workers)

@@ -83,6 +83,20 @@ async def test_what_was_in_the_way_comes_back(site: Site, skip: int) -> None:
         assert site.tree() == before
 
 
+async def test_a_directory_with_a_long_name_gives_way_to_a_file(site: Site) -> None:
+    """Where it is moved its name is no longer: a file system takes 255 bytes."""
+    name = "n" * 250
+    site.place({f"{DEST}/{name}": "in the way"})
+    before = site.tree()
+    faults = Faults(Fault("put", DeniedError, "00/commit-outcome", times=1))
+    job = await site.ready({f"{name}/c": "3"}, faults, delete_target_files=True)
+    with pytest.raises(CommitError):
+        await job.commit_job()
+    await site.job().rollback_job()
+
+    assert site.tree() == before
+
+
 async def test_the_destination_goes_if_the_job_made_it(site: Site) -> None:
     """Nothing is left of a table that the job made."""
     before = site.tree()
