@@ -87,8 +87,8 @@ class Page:
     stale: tuple[str, ...] = ()
 
 
-Move = tuple[str, str]
-"""Where a file is, and where it goes."""
+Move = tuple[str, str, str | None]
+"""Where a file is, where it goes, and the etag that it must have, if that is known."""
 Renamed = tuple[int, StoreError | None]
 """How many files were renamed, and the error of the next one, if that was tried."""
 
@@ -393,7 +393,7 @@ class BatchStore(Store, Protocol):
     """A store that renames so quickly that asking for each file alone would take longer."""
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
-        """Rename up to ``Traits.bulk_rename`` files in order, each as ``rename`` does by default.
+        """Rename up to ``Traits.bulk_rename`` files in order, each as ``rename`` with its etag.
 
         Return how many were renamed before one failed or it took long, and that one's error.
         """

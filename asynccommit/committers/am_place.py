@@ -11,6 +11,7 @@ from asynccommit.errors import (
     ManifestError,
     NotFoundError,
     OutcomeUnknownError,
+    PreconditionError,
     RejectedError,
     StoreError,
     UnsupportedError,
@@ -194,7 +195,7 @@ class Place:
             aside: a name that nobody else uses, for the moment in which it is seen whose it was.
         """
         path, place = self.at(name), self.at(f"{name}.{aside}")
-        with suppress(NotFoundError):
+        with suppress(NotFoundError, PreconditionError):  # it is another's by now
             etag = (await self.store.head(path)).etag
             if await self._get(name) != data:
                 return

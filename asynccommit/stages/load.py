@@ -16,14 +16,14 @@ from asynccommit.errors import ManifestError, NotFoundError, UrlError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.job import MANIFEST_SUFFIX, Layout, TaskCommit
 from asynccommit.options import Options
-from asynccommit.parallel import list_all, tree_pages
+from asynccommit.parallel import list_all
 from asynccommit.stages.entries import decode_entries, refuse_long_name
 from asynccommit.stages.fingerprints import Fingerprints
 from asynccommit.stages.held import refuse_held
+from asynccommit.stages.load_etags import with_listed_etags
 from asynccommit.stages.run import Run
 from asynccommit.stages.scan import refuse_reserved, scan_task_attempt
 from asynccommit.stages.spill import Entry, Spill
-from asynccommit.stages.whole import with_etags
 from asynccommit.store import Info, Kind, Traits
 from asynccommit.urls import Under, decode_uri
 
@@ -283,28 +283,9 @@ class _Load:
             raise ManifestError(url, str(error)) from error
         if manifest.statistics is not None:
             self.run.statistics.merge(manifest.statistics)
-        if self.run.store.traits.content_etags:
-            entries = await self._identified(entries, manifest)
-        await self.loaded.add(entries, directories)
-        self.run.step()
-
-    async def _identified(self, entries: list[Entry], manifest: TaskManifest) -> list[Entry]:
-        """Give entries without an etag the one that the task attempt's listing says."""
-        lasting = self.run.store.traits.lasting
-        if all(lasting(entry.etag) for entry in entries):
-            return entries
         base = self.run.layout.task_attempt_dir(manifest.task_attempt_id)
-        there: dict[tuple[str, int], str | None] = {}
-        async for page in tree_pages(self.run.store, base):
-            refuse_held(self.run, page)
-            whole = await with_etags(self.run, page)
-            there.update({(info.path, info.size): info.etag for info in whole})
-        return [
-            entry
-            if lasting(entry.etag)
-            else entry._replace(etag=there.get((entry.source, entry.size), entry.etag))
-            for entry in entries
-        ]
+        await self.loaded.add(await with_listed_etags(self.run, entries, base, url), directories)
+        self.run.step()
 
     async def _rescan(self, task: TaskCommit, *, missing: bool) -> None:
         layout = self.run.layout

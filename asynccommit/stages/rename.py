@@ -123,8 +123,8 @@ class _Mover:
         entries = [entry for entry in entries if self._is_to_move(entry)]
         if not entries:
             return
-        pairs = [(entry.source, self._dest(entry)) for entry in entries]
-        done, error = await cast(BatchStore, self._store).rename_many(pairs)
+        moves = [(entry.source, self._dest(entry), entry.etag) for entry in entries]
+        done, error = await cast(BatchStore, self._store).rename_many(moves)
         for _ in range(done):
             self._step()
         if isinstance(error, OutcomeUnknownError):

@@ -183,7 +183,8 @@ async def _take_version(run: Run, aside: Aside, place: str) -> StoreError | None
 async def _bring_back(run: Run, place: str, aside: Aside, keep: Keep) -> None:
     """Rename what was moved aside to where it was. Raises ``NotFoundError`` if it is not aside."""
     etag = aside.etag
-    if run.store.traits.content_etags:
+    if run.store.traits.content_etags or run.store.traits.file_etags:
+        # It has another by now: for the rename, or because whoever has it open writes to it.
         etag = (await run.store.head(place)).etag
     try:
         await run.store.rename(place, aside.path, etag=etag)

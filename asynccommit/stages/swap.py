@@ -118,7 +118,13 @@ async def _to_place(run: Run, info: Info, place: str) -> None:
         if not run.store.traits.directories:
             raise
         await run.store.mkdir(place.rpartition("/")[0])
-        await run.store.rename(info.path, place, etag=info.etag)
+    except PreconditionError:
+        if not run.store.traits.file_etags:
+            raise
+        info = await run.store.head(info.path)  # whoever has it open has written to it since
+    else:
+        return
+    await run.store.rename(info.path, place, etag=info.etag)
 
 
 async def _put_back(run: Run, path: str, known: set[int]) -> None:

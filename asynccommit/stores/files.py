@@ -105,14 +105,9 @@ def page(path: str, known: list[str] | None, after: str | None) -> tuple[Page, l
 
 
 def _info(path: str, stat: os.stat_result) -> Info:
-    """Describe what is at ``path``.
-
-    The etag is made of inode, time of change in nanoseconds, and size. The device is no part of
-    it: a network filesystem has another number on each host.
-    """
+    """Describe what is at ``path``."""
     if S_ISREG(stat.st_mode):
-        size = stat.st_size
-        etag = "%x-%x-%x" % (stat.st_ino, stat.st_mtime_ns, size)  # noqa: UP031  quicker
+        size, etag = stat.st_size, moves.etag_of(stat)
         # Half the time of Info(...), once for every file of a listing.
         return _new(Info, (path, _FILE, size, etag, stat.st_mtime, stat.st_dev, True, None, 0.0, 0))
     if S_ISDIR(stat.st_mode):

@@ -41,7 +41,8 @@ class LocalStore:
     so for files only. A listing of more than ``files.PAGE`` names is read at once and shown in
     pages.
 
-    The system has no rename that depends on an etag, and keeps no tokens: both are passed over.
+    The system has no rename that depends on an etag: what is renamed with one is looked at just
+    before, in the same thread. It keeps no tokens; they are passed over.
 
     A caller that is cancelled returns once the call that it had begun is over.
     """
@@ -114,7 +115,7 @@ class LocalStore:
         token: str | None = None,
     ) -> None:
         grant = granted()
-        call = self._quick.submit(_rename, grant, source, dest, replace)
+        call = self._quick.submit(_rename, grant, source, dest, replace, etag)
         await _answer(self._quick, "rename", call, source)
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
@@ -207,13 +208,13 @@ def _named(answer: Any, real: str, path: str) -> Any:
     return answer
 
 
-def _rename(grant: Grant | None, source: str, dest: str, replace: bool) -> None:
+def _rename(grant: Grant | None, source: str, dest: str, replace: bool, etag: str | None) -> None:
     if grant is None:
-        moves.rename(source, dest, replace)
+        moves.rename(source, dest, replace, None, etag)
         return
     pins = pins_of(grant)
     with Reach(pins, grant.check) as reach:
-        moves.rename(source, dest, replace, reach)
+        moves.rename(source, dest, replace, reach, etag)
     if pins is not None:
         pins.went(source)
         pins.came(dest)
@@ -228,11 +229,11 @@ def _rename_many(grant: Grant | None, pairs: Sequence[Move]) -> Renamed:
 
 def _rename_each(pairs: Sequence[Move], reach: Reach | None) -> Renamed:
     end = perf_counter() + _WHILE
-    for done, (source, dest) in enumerate(pairs):
+    for done, (source, dest, etag) in enumerate(pairs):
         if done and perf_counter() > end:  # none of these renames is quick: they go one by one
             return done, None
         try:
-            moves.rename(source, dest, False, reach)
+            moves.rename(source, dest, False, reach, etag)
         except StoreError as error:
             return done, error
         except (OSError, ValueError) as error:

@@ -2,6 +2,9 @@
 
 Whatever comes after the move itself raises nothing: a request that failed is taken for one that
 did nothing, and a rename is not sent again.
+
+No system call renames a file only while it has an etag. So one that must have an etag is looked at
+just before, from the same descriptor: that costs some 3 us where the rename takes 15.
 """
 
 from __future__ import annotations
@@ -19,7 +22,17 @@ from asynccommit.stores.hidden import drop_sidecar, empty_of_hidden
 from asynccommit.stores.pins import AT_CWD, Reach, path_from
 
 
-def rename(source: str, dest: str, replace: bool, reach: Reach | None = None) -> None:
+def etag_of(stat: os.stat_result) -> str:
+    """Return the etag of a file: made of inode, time of change in nanoseconds, and size.
+
+    The device is no part of it: a network filesystem has another number on each host.
+    """
+    return "%x-%x-%x" % (stat.st_ino, stat.st_mtime_ns, stat.st_size)  # noqa: UP031  quicker
+
+
+def rename(
+    source: str, dest: str, replace: bool, reach: Reach | None = None, etag: str | None = None
+) -> None:
     """Answer ``Store.rename``.
 
     Args:
@@ -27,35 +40,35 @@ def rename(source: str, dest: str, replace: bool, reach: Reach | None = None) ->
         dest: where to.
         replace: whether something may be there; its checksum goes with it.
         reach: says where the two are, and whether the rename may be made.
+        etag: what the source must have; ``None`` for any.
     """
+    named, place, here, there = source, dest, AT_CWD, AT_CWD
+    if reach is not None:
+        named, place, here, there = reach.move(source, dest)
     try:
-        if reach is not None:
-            _move_from(reach, source, dest, replace)
-        elif replace:
-            _move_over(source, dest)
-        else:
-            move_new(source, dest)
-    except OSError as error:
-        if error.errno == errno.EXDEV:
-            raise RejectedError("rename", source, f"{dest} is on another filesystem") from error
-        raise
-    if replace:
-        drop_sidecar(dest)
-
-
-def _move_from(reach: Reach, source: str, dest: str, replace: bool) -> None:
-    named, place, here, there = reach.move(source, dest)
-    try:
+        if etag is not None:
+            _require_etag(named, here, etag)
         if replace:
             _move_over(path_from(here, named), path_from(there, place))
         else:
             move_new(named, place, here, there)
     except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise RejectedError("rename", source, f"{dest} is on another filesystem") from error
         if error.filename2 is not None:
             error.filename2 = dest
         raise
     except PreconditionError as error:
         raise PreconditionError("rename", source, error.detail) from error
+    if replace:
+        drop_sidecar(dest)
+
+
+def _require_etag(named: str, here: int, etag: str) -> None:
+    stat = os.stat(named, dir_fd=None if here == AT_CWD else here, follow_symlinks=False)
+    if etag_of(stat) != etag:
+        text = "is not what was to be moved any more: it was changed or replaced"
+        raise PreconditionError("rename", named, text)
 
 
 def _move_over(source: str, dest: str) -> None:

@@ -78,6 +78,14 @@ class Op:
         return f"{self.name}({', '.join(shown)})"
 
 
+def renames_of(op: Op) -> list[Op]:
+    """Return the files of a ``rename_many`` as requests of their own."""
+    moves: Sequence[Move] = op.args[0]
+    return [
+        Op("rename", (source, dest), True, False, {"etag": etag}) for source, dest, etag in moves
+    ]
+
+
 Call = Callable[[Op], Awaitable[Any]]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from asynccommit.parts import Part
 from asynccommit.store import Info, Kind
-from asynccommit.wrappers.base import Call, Op
+from asynccommit.wrappers.base import Call, Op, renames_of
 
 
 class Record:
@@ -32,7 +32,7 @@ class Record:
             if op.name == "sync":
                 return None
             if op.name == "rename_many":
-                self.ops += [Op("rename", move, True, False) for move in op.args[0]]
+                self.ops += renames_of(op)
             else:
                 self.ops.append(op)
             return self._answer(op)

@@ -48,8 +48,8 @@ def pause_at(folder: Path, number: int) -> None:
         return await put(self, path, data, **options)
 
     async def one_by_one(self: LocalStore, pairs: Sequence[Move]) -> Renamed:
-        for source, dest in pairs:
-            await self.rename(source, dest)
+        for source, dest, etag in pairs:
+            await self.rename(source, dest, etag=etag)
         return len(pairs), None
 
     LocalStore.rename = paused_rename  # type: ignore[method-assign]

@@ -19,7 +19,9 @@ from asynccommit.errors import (
     CommitUnknownError,
     DeniedError,
     ExistsError,
+    NotFoundError,
     OutcomeUnknownError,
+    PreconditionError,
     RejectedError,
 )
 from asynccommit.formats.manifest import decode_manifest, encode_manifest
@@ -222,3 +224,32 @@ async def test_slow_renames_go_one_by_one(tmp_path: Path, monkeypatch: pytest.Mo
     requests = len(seen.sizes)
     assert requests == -(-100 // TOGETHER)
     assert len(seen.alone) == 100 - 2 * requests
+
+
+@pytest.mark.parametrize("workers", [1, 100])
+@pytest.mark.parametrize("how", ["replaced", "changed in place", "gone"])
+async def test_a_source_is_looked_at_before_its_rename(
+    tmp_path: Path, workers: int, how: str
+) -> None:
+    """What is not what its task committed is not published, and a rollback leaves nothing of it."""
+    made, dest = committer(tmp_path / "out"), tmp_path / "out"
+    await made.setup_job()
+    task = await run_task(made, 0, FILES)
+    source = Path(made.layout.task_attempt_dir(task.attempt_id), "d3/f33")
+    if how != "changed in place":
+        source.unlink()
+    if how != "gone":
+        source.write_text("!!")
+    seen = Seen()
+    options = Options(workers=workers)
+    job = ManifestCommitter(Wrapped(LocalStore(), seen), made.layout, options, HOST)
+    with pytest.raises(CommitError, match="f33") as failed:
+        await job.commit_job([task])
+
+    kind = NotFoundError if how == "gone" else PreconditionError
+    assert isinstance(failed.value.failures[0], kind)
+    assert "d3/f33" not in visible(dest)
+    assert bool(seen.sizes) is (workers == 1)
+    report = await job.rollback_job()
+    assert visible(dest) == {}
+    assert (report.left, report.warnings) == ((), ())

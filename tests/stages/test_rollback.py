@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from asynccommit.errors import CommitError, CommittedError, DeniedError, OwnedError
 from asynccommit.options import Mode
 from asynccommit.results import State
-from tests.support.commits import DEST, OTHER, At, Dies, Site, paths_of
+from tests.support.commits import DEST, OTHER, At, Dies, Site, open_site, paths_of
 from tests.support.crashes import LocalWorld
 from tests.support.faults import Fault, Faults
 
@@ -95,6 +96,23 @@ async def test_a_directory_with_a_long_name_gives_way_to_a_file(site: Site) -> N
     await site.job().rollback_job()
 
     assert site.tree() == before
+
+
+async def test_what_was_written_to_while_it_was_aside_comes_back(tmp_path: Path) -> None:
+    """Somebody who has the old file open goes on writing: the rollback puts it back as it is."""
+    site = await open_site("local", tmp_path / "root")
+    site.place({"/table/top": "old"})
+    file = os.open(site.path("/table/top"), os.O_WRONLY | os.O_APPEND)
+    await site.ready(FILES)
+    dies = Dies("put", "commit-outcome")
+    await dying(site.job(dies, delete_target_files=True).commit_job())
+    assert site.files()["top"] == "4"
+    os.write(file, b" and more")
+    os.close(file)
+    await site.job().rollback_job()
+
+    assert site.files() == {"top": "old and more"}
+    await site.close()
 
 
 async def test_the_destination_goes_if_the_job_made_it(site: Site) -> None:

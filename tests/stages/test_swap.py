@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from asynccommit.stages.run import Run
 from asynccommit.stages.spill import Entry
 from asynccommit.stages.swap import merge, swap_in
 from asynccommit.store import Kind
-from tests.support.commits import At, Dies, Lost, Site, own, paths_of
+from tests.support.commits import At, Dies, Lost, Site, open_site, own, paths_of
 from tests.support.faults import Fault, Faults
 
 OLD = {"/table/day=1/old": "1", "/table/day=1/.kept": "k", "/table/day=2/old": "2"}
@@ -218,6 +220,20 @@ async def test_merging(site: Site) -> None:
     assert site.files() == {"b/x": "x", "b/d/y": "y", "b/z": "z"}
     assert await merge(run, site.path("/table/a"), site.path("/table/b")) == 0
     assert await merge(run, site.path("/table/none"), site.path("/table/b")) == 0
+
+
+async def test_merging_what_is_written_to(tmp_path: Path) -> None:
+    """A file that changes between the listing and its rename moves as it is then."""
+    site = await open_site("local", tmp_path / "root")
+    file = Path(site.path("/table/a/x"))
+    run, _ = await working(
+        site, At("rename", "/a/x", lambda: asyncio.to_thread(file.write_text, "changed"))
+    )
+    site.place({"/table/a/x": "x", "/table/b/": ""})
+
+    assert await merge(run, site.path("/table/a"), site.path("/table/b")) == 1
+    assert site.files() == {"b/x": "changed"}
+    await site.close()
 
 
 async def test_merging_over_something(site: Site) -> None:

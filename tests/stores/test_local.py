@@ -146,7 +146,7 @@ async def test_a_checksum_at_a_free_name_stays(store: LocalStore, root: str, how
     if how == "rename":
         await store.rename(f"{root}/g", f"{root}/f")
     elif how == "rename_many":
-        await store.rename_many([(f"{root}/g", f"{root}/f")])
+        await store.rename_many([(f"{root}/g", f"{root}/f", None)])
     elif how == "put":
         await store.put(f"{root}/f", b"new", overwrite=False)
     else:
@@ -630,7 +630,7 @@ async def test_nothing_happens_after_a_cancelled_caller_has_returned(
     hold, begun = threading.Event(), threading.Event()
     move = moves.move_new
 
-    def slow(source: str, dest: str) -> None:
+    def slow(source: str, dest: str, *at: int) -> None:
         begun.set()
         hold.wait(30)
         move(source, dest)

@@ -63,7 +63,7 @@ async def test_nothing_is_changed_once_the_grant_is_over(store: LocalStore, tmp_
     with granting(check=over):
         for request in (
             store.rename(part, free),
-            store.rename_many([(part, free)]),
+            store.rename_many([(part, free, None)]),
             store.put(free, b"x"),
             store.mkdir(free),
             store.copy(part, free),
@@ -87,8 +87,8 @@ async def test_a_grant_that_ends_among_many_renames(store: LocalStore, tmp_path:
             raise OverError
         left[0] -= 1
 
-    pairs = [(str(tmp_path / f"a{n}"), str(tmp_path / f"b{n}")) for n in range(5)]
-    for source, _ in pairs:
+    pairs = [(str(tmp_path / f"a{n}"), str(tmp_path / f"b{n}"), None) for n in range(5)]
+    for source, _, _ in pairs:
         Path(source).touch()
     with granting(check=two):
         assert await store.rename_many(pairs) == (2, None)
@@ -155,7 +155,7 @@ async def test_the_next_directory_of_the_name_is_not_reached(
         ):
             with pytest.raises(NotFoundError):
                 await request
-        done, error = await store.rename_many([(part, str(tmp_path / "free"))])
+        done, error = await store.rename_many([(part, str(tmp_path / "free"), None)])
         assert done == 0
         assert isinstance(error, NotFoundError)
     assert tree(tmp_path) == sorted([*before, "old"])

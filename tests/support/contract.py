@@ -24,7 +24,7 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.parallel import list_all, remove_tree, tree_pages, walk
-from asynccommit.store import BatchStore, BulkStore, DirectoryStore, Info, Kind, Store
+from asynccommit.store import BatchStore, BulkStore, DirectoryStore, Info, Kind, Move, Store
 
 Rule = Callable[[Store, str], Awaitable[None]]
 RULES: list[Rule] = []
@@ -521,6 +521,23 @@ async def rename_keeps_the_etag(store: Store, root: str) -> None:
 
 
 @rule
+async def rename_moves_only_what_has_its_etag(store: Store, root: str) -> None:
+    """A source that was replaced or changed since its etag was noted is refused, and stays."""
+    if not (store.traits.conditional_rename or store.traits.file_etags):
+        return
+    known = (await store.put(f"{root}/f", b"one")).etag
+    kept = (await store.put(f"{root}/f", b"two")).etag
+    with pytest.raises(PreconditionError):
+        await store.rename(f"{root}/f", f"{root}/g", etag=known)
+    assert await names_in(store, root) == ["f"]
+    assert await store.get(f"{root}/f", LIMIT) == b"two"
+    await store.rename(f"{root}/f", f"{root}/g", etag=kept)
+    with pytest.raises(NotFoundError):
+        await store.rename(f"{root}/f", f"{root}/h", etag=kept)
+    assert await names_in(store, root) == ["g"]
+
+
+@rule
 async def rename_moves_a_directory_with_all_it_holds(store: Store, root: str) -> None:
     """A directory arrives whole, if the store can move one at all."""
     if not store.traits.atomic_directory_rename:
@@ -658,7 +675,7 @@ async def renames_together_end_at_the_first_that_fails(store: Store, root: str) 
     await store.mkdir(f"{root}/to")
     await store.put(f"{root}/to/c", b"there")
 
-    moves = [(f"{root}/{name}", f"{root}/to/{name}") for name in "abcd"]
+    moves: list[Move] = [(f"{root}/{name}", f"{root}/to/{name}", None) for name in "abcd"]
     done, error = await batch.rename_many(moves)
 
     assert (done, type(error)) == (2, ExistsError)
@@ -670,7 +687,29 @@ async def renames_together_end_at_the_first_that_fails(store: Store, root: str) 
     assert await names_in(store, f"{root}/to") == ["a", "b", "c", "d"]
     done, error = await batch.rename_many(moves[3:])
     assert (done, type(error)) == (0, NotFoundError)
-    done, error = await batch.rename_many([(f"{root}/c", f"{root}/none/c")])
+    done, error = await batch.rename_many([(f"{root}/c", f"{root}/none/c", None)])
+    assert (done, type(error)) == (0, NotFoundError)
+
+
+@rule
+async def renames_together_end_at_a_source_that_was_replaced(store: Store, root: str) -> None:
+    """It is refused and stays, as does what is behind it; files before it are moved."""
+    if not store.traits.bulk_rename:
+        return
+    batch, moves = cast(BatchStore, store), list[Move]()
+    for name in "abc":
+        etag = (await store.put(f"{root}/{name}", name.encode())).etag
+        moves.append((f"{root}/{name}", f"{root}/to/{name}", etag))
+    await store.mkdir(f"{root}/to")
+    await store.put(f"{root}/b", b"B")
+
+    done, error = await batch.rename_many(moves)
+
+    assert (done, type(error)) == (1, PreconditionError)
+    assert await names_in(store, f"{root}/to") == ["a"]
+    assert await store.get(f"{root}/b", LIMIT) == b"B"
+    assert await batch.rename_many(moves[2:]) == (1, None)
+    done, error = await batch.rename_many(moves[:1])
     assert (done, type(error)) == (0, NotFoundError)
 
 

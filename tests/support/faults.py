@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asynccommit.errors import StoreError
-from asynccommit.store import Move, Renamed
-from asynccommit.wrappers.base import Call, Op, Policy
+from asynccommit.store import Renamed
+from asynccommit.wrappers.base import Call, Op, Policy, renames_of
 
 
 @dataclass
@@ -82,19 +82,19 @@ class Apart:
 
         async def apart(op: Op) -> Any:
             if op.name == "rename_many":
-                return await _together(call, op.args[0])
+                return await _together(call, renames_of(op))
             return await call(op)
 
         return apart
 
 
-async def _together(call: Call, moves: Sequence[Move]) -> Renamed:
-    for done, move in enumerate(moves):
+async def _together(call: Call, renames: Sequence[Op]) -> Renamed:
+    for done, op in enumerate(renames):
         try:
-            await call(Op("rename", move, True, False))
+            await call(op)
         except StoreError as error:
             return done, error
-    return len(moves), None
+    return len(renames), None
 
 
 def apart(policies: Sequence[Policy]) -> Sequence[Policy]:

@@ -32,10 +32,12 @@ async def test_writes_are_noted_and_not_done() -> None:
 async def test_files_that_are_renamed_together_are_noted_one_by_one() -> None:
     """Whoever reads what a dry run would do finds a rename for each file."""
     answers, record = Answers(), Record()
-    moves = [("/a", "/b"), ("/c", "/d")]
+    moves = [("/a", "/b", "1-1-1"), ("/c", "/d", None)]
     said = await record.around(answers)(Op("rename_many", (moves,), True, False))
     assert (said, answers.ops) == ((2, None), [])
-    assert [(op.name, op.args) for op in record.ops] == [("rename", move) for move in moves]
+    assert [(op.name, *op.args, op.options["etag"]) for op in record.ops] == [
+        ("rename", *move) for move in moves
+    ]
 
 
 async def test_reads_pass() -> None:

@@ -18,7 +18,7 @@ from asynccommit.wrappers.retry import Retry
 from asynccommit.wrappers.stats import Count, Stats
 from tests.support.stack import Answers, Clock, Random, head, rename
 
-PAIRS = [("/a", "/1"), ("/b", "/2"), ("/c", "/3"), ("/d", "/4")]
+PAIRS = [("/a", "/1", None), ("/b", "/2", None), ("/c", "/3", None), ("/d", "/4", None)]
 
 
 async def test_calls_are_counted_by_method_with_their_times(clock: Clock) -> None:
