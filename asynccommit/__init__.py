@@ -1,13 +1,9 @@
 """Commit the output of parallel jobs: exactly the files of the committed tasks, fast."""
 
-from asynccommit.api import (
-    Job,
-    job_statuses,
-    open_job,
-    open_task,
-    resume_job,
-    rollback_job,
-)
+from asynccommit.api import Job, job_statuses, open_job, open_task, resume_job, rollback_job
+from asynccommit.commit.context import Progress
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.task import Task
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
@@ -24,12 +20,9 @@ from asynccommit.errors import (
     UrlError,
     ValidationError,
 )
-from asynccommit.job import TaskCommit
-from asynccommit.options import Mode, OnFailure, OnUnfinished, Options, OptionWarning
+from asynccommit.options.job import Mode, OnFailure, OnUnfinished, Options, OptionWarning
+from asynccommit.options.uploads import UploadOptions
 from asynccommit.results import AbortReport, JobReport, JobStatus, State
-from asynccommit.stages.run import Progress
-from asynccommit.task import Task
-from asynccommit.upload_options import UploadOptions
 from asynccommit.version import __version__
 
 __all__ = [

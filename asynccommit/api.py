@@ -17,24 +17,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
-from asynccommit.checked import HIDDEN, Url, checked
-from asynccommit.commands import job_command
-from asynccommit.committers import Committer, mode_of, open_named
-from asynccommit.committers.opening import Opening
-from asynccommit.committers.uploads import UploadCommitter
+from asynccommit.commit.by_upload.committer import UploadCommitter
+from asynccommit.commit.context import OnProgress
+from asynccommit.commit.hints import job_command
+from asynccommit.commit.job_context import Opening
+from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.registry import Committer, mode_of, open_named
+from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task
 from asynccommit.errors import NotFoundError, OptionError
-from asynccommit.host import Host, this_host
-from asynccommit.job import Layout, TaskCommit
-from asynccommit.options import Mode, Options, rate_among
+from asynccommit.options.checked import HIDDEN, Url, checked
+from asynccommit.options.job import Mode, Options, rate_among
+from asynccommit.options.uploads import S3A
 from asynccommit.results import AbortReport, JobReport, JobStatus
-from asynccommit.stages.run import OnProgress
-from asynccommit.stores import StoreSettings, close_store, open_store
-from asynccommit.task import RunningTasks, Task, abort_after, run_task
-from asynccommit.upload_options import S3A
-from asynccommit.urls import Address, parse_url
-from asynccommit.wrappers.base import Wrapped
-from asynccommit.wrappers.stats import Count, Stats
-from asynccommit.wrappers.traffic import traffic_of
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.policies.stats import Count, Stats
+from asynccommit.stores.policies.traffic import traffic_of
+from asynccommit.stores.registry import StoreSettings, close_store, open_store
+from asynccommit.stores.urls import Address, parse_url
 
 OptionsLike = Annotated[Options | Mapping[str, str | float] | None, HIDDEN]
 StorageOptions = Annotated[Mapping[str, Any] | None, HIDDEN]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from asynccommit.engine import submit
+from asynccommit.commit.writers import Writer
 from asynccommit.errors import StoreError
-from asynccommit.writers import Writer
+from asynccommit.runtime.loop_thread import submit
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -13,25 +13,18 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import NoReturn, TypeVar
 
 from asynccommit import api
-from asynccommit.api import (
-    Job,
-    OptionsLike,
-    StorageOptions,
-    open_committer,
-    open_job,
-    open_task,
-)
-from asynccommit.at_exit import entered, leaving
+from asynccommit.api import Job, OptionsLike, StorageOptions, open_committer, open_job, open_task
 from asynccommit.blocking_file import BlockingFile
-from asynccommit.checked import Url, checked
-from asynccommit.committers import Committer
-from asynccommit.engine import submit
+from asynccommit.commit.context import OnProgress
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.registry import Committer
+from asynccommit.commit.task import Task
 from asynccommit.errors import UnsupportedError
-from asynccommit.job import TaskCommit
-from asynccommit.options import Mode
+from asynccommit.options.checked import Url, checked
+from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport, JobStatus
-from asynccommit.stages.run import OnProgress
-from asynccommit.task import Task
+from asynccommit.runtime.at_exit import entered, leaving
+from asynccommit.runtime.loop_thread import submit
 
 T = TypeVar("T")
 

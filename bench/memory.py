@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from asynccommit.engine import submit
+from asynccommit.runtime.loop_thread import submit
 from bench import noop, trees
 
 FULL = trees.Shape(tasks=1000, files=1000, partitions=100)

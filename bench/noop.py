@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from time import perf_counter
 
-from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.layout import RECORD, Layout
 from asynccommit.errors import NotFoundError
-from asynccommit.host import this_host
-from asynccommit.job import RECORD, Layout
-from asynccommit.options import Options
+from asynccommit.options.job import Options
 from asynccommit.results import JobReport
-from asynccommit.store import Info, Kind, Move, Page, Renamed, Store, Traits
-from asynccommit.stores import StoreSettings, open_store
-from asynccommit.stores.local import LocalStore
-from asynccommit.urls import Address
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.runtime.host import this_host
+from asynccommit.stores.base import Info, Kind, Move, Page, Renamed, Store, Traits
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.urls import Address
 from bench import trees
 
 DEST = "/warehouse/flights"

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from statistics import median
 from typing import Any
 
-from asynccommit.engine import submit
+from asynccommit.runtime.loop_thread import submit
 from bench import noop, trees
 
 FULL = trees.Shape(tasks=200, files=100, partitions=10)

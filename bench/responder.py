@@ -14,7 +14,7 @@ from typing import cast
 
 import httptools
 
-from asynccommit.engine import submit
+from asynccommit.runtime.loop_thread import submit
 from bench.null import Says
 
 

@@ -11,9 +11,9 @@ from functools import cache
 from itertools import repeat
 from pathlib import Path
 
+from asynccommit.commit.by_rename.load_manifests import digest
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.formats.statistics import Statistics
-from asynccommit.job import TaskCommit
-from asynccommit.stages.load import digest
 
 JOB_ID = "7d1f6a52-2a0c-4f0e-9a57-6b1f3a1c0d11"
 _TYPE = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1"

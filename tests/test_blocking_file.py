@@ -11,8 +11,8 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.blocking_file import BlockingFile
+from asynccommit.commit.writers import LocalWriter, WholeWriter
 from asynccommit.errors import UnavailableError
-from asynccommit.writers import LocalWriter, WholeWriter
 
 
 async def _refuse(data: bytes) -> None:

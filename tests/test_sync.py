@@ -10,9 +10,9 @@ import pytest
 from blockbuster import BlockBuster
 
 from asynccommit import Mode, OptionError, Progress, State, sync
-from asynccommit.emulators.adls import EmulatorThread
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError, PreflightError, UnsupportedError
-from asynccommit.job import TaskCommit
+from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 from tests.cli.support import TASKS, cut_short, prepare
 from tests.support.jobs import JOB, visible, write
 

@@ -11,17 +11,17 @@ import typer
 
 from asynccommit.cli import emulate
 from asynccommit.cli.arguments import Json
+from asynccommit.cli.commands.abort import abort
+from asynccommit.cli.commands.commit import commit
+from asynccommit.cli.commands.demo import demo, demo_adls, demo_gcs, demo_s3
+from asynccommit.cli.commands.hive import hive_dedup
+from asynccommit.cli.commands.mapreduce import mr_status
+from asynccommit.cli.commands.resume import resume, takeover
+from asynccommit.cli.commands.simulate import simulate
+from asynccommit.cli.commands.sink_log import app as sink_log
+from asynccommit.cli.commands.status import inspect, status
+from asynccommit.cli.commands.uploads import app as uploads
 from asynccommit.cli.output import Exit, Output, usage_error
-from asynccommit.cli.verbs.abort import abort
-from asynccommit.cli.verbs.am import mr_status
-from asynccommit.cli.verbs.commit import commit
-from asynccommit.cli.verbs.demo import demo, demo_adls, demo_gcs, demo_s3
-from asynccommit.cli.verbs.hive import hive_dedup
-from asynccommit.cli.verbs.look import inspect, status
-from asynccommit.cli.verbs.resume import resume, takeover
-from asynccommit.cli.verbs.simulate import simulate
-from asynccommit.cli.verbs.sink_log import app as sink_log
-from asynccommit.cli.verbs.uploads import app as uploads
 from asynccommit.version import __version__
 
 app = typer.Typer(

@@ -12,10 +12,10 @@ import typer
 
 from asynccommit.cli.output import Output
 from asynccommit.errors import OptionError
-from asynccommit.options import Options
-from asynccommit.report.jobs import layout_of
-from asynccommit.report.upload_places import magic_layout_of
-from asynccommit.urls import Address, parse_url
+from asynccommit.inspect.discovery import layout_of
+from asynccommit.inspect.upload_discovery import magic_layout_of
+from asynccommit.options.job import Options
+from asynccommit.stores.urls import Address, parse_url
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="The destination: a path or a URL.")]
 JobId = Annotated[

@@ -31,10 +31,10 @@ from asynccommit.errors import (
     UnsupportedError,
     UrlError,
 )
+from asynccommit.inspect.discovery import NothingThereError, SeveralJobsError
+from asynccommit.inspect.terminal import plain
+from asynccommit.inspect.text import safe, to_text
 from asynccommit.redact import redact
-from asynccommit.report.jobs import NothingThereError, SeveralJobsError
-from asynccommit.report.plain import plain
-from asynccommit.report.text import safe, to_text
 
 _WIDE = 4000  # columns where no terminal says how many: lines are for grep, not for the eye
 

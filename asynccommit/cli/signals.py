@@ -11,13 +11,13 @@ from typing import NoReturn
 
 from asynccommit.api import StorageOptions
 from asynccommit.cli.output import Exit, Stopped
-from asynccommit.commands import command, job_command
-from asynccommit.engine import submit
+from asynccommit.commit.hints import command, job_command
+from asynccommit.commit.layout import Layout
 from asynccommit.errors import AsyncCommitError
-from asynccommit.job import Layout
-from asynccommit.report.jobs import look_at, open_stores
-from asynccommit.report.status import JobView, view
+from asynccommit.inspect.discovery import look_at, open_stores
+from asynccommit.inspect.status import JobView, view
 from asynccommit.results import State
+from asynccommit.runtime.loop_thread import submit
 
 
 class Terminated(BaseException):

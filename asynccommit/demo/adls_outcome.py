@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 
 from asynccommit.demo.outcome import Findings, Weather
-from asynccommit.report.plain import show_seconds
-from asynccommit.report.text import check_list, facts_table, job_report
+from asynccommit.inspect.terminal import show_seconds
+from asynccommit.inspect.text import check_list, facts_table, job_report
 from asynccommit.results import JobReport
 
 _OTHERS = 10

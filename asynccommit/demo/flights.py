@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from asynccommit.commit.layout import SUCCESS, TEMPORARY
 from asynccommit.demo.outcome import Outcome, Side
 from asynccommit.demo.session import TASKS, commit_times, printed_to, quiet_session
 from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, UnsupportedError
-from asynccommit.job import SUCCESS, TEMPORARY
 from asynccommit.results import JobReport
 
 if TYPE_CHECKING:

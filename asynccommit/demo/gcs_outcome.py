@@ -19,7 +19,7 @@ from asynccommit.demo.outcome import (
     comparison,
     show_ratio,
 )
-from asynccommit.report.plain import show_seconds
+from asynccommit.inspect.terminal import show_seconds
 from asynccommit.results import JobReport
 
 

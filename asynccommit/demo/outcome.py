@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.report.plain import show_seconds
-from asynccommit.report.text import check_list, facts_table, job_report, stage_times
+from asynccommit.inspect.terminal import show_seconds
+from asynccommit.inspect.text import check_list, facts_table, job_report, stage_times
 from asynccommit.results import JobReport
 
 _NOTE = "Commit times are Spark's own metrics; that of the tasks is theirs added up."

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from asynccommit.commit.layout import TEMPORARY
 from asynccommit.demo import flights, hadoop_s3
 from asynccommit.demo.emulated import Emulator, serving
 from asynccommit.demo.gcs_killed import Job, kill_half_way
@@ -22,7 +23,6 @@ from asynccommit.demo.outcome import Killed, Overwritten, Weather
 from asynccommit.demo.s3_outcome import Copied, S3Outcome, S3Side
 from asynccommit.demo.session import TASKS, commit_times
 from asynccommit.demo.steps import finish, last_words, overwrite_day, report_of
-from asynccommit.job import TEMPORARY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,7 +20,7 @@ from asynccommit.demo.outcome import (
     show_ratio,
     show_time,
 )
-from asynccommit.report.plain import count_of, show_seconds
+from asynccommit.inspect.terminal import count_of, show_seconds
 from asynccommit.results import JobReport
 
 

@@ -27,9 +27,9 @@ from asynccommit.formats.fields import (
 )
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.tables import are_words
-from asynccommit.parts import Part
-from asynccommit.upload_options import EtagForm
-from asynccommit.urls import decode_uri
+from asynccommit.options.uploads import EtagForm
+from asynccommit.stores.parts import Part
+from asynccommit.stores.urls import decode_uri
 
 VERSION = 2
 SUFFIX = ".pending"

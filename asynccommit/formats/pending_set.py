@@ -19,7 +19,7 @@ from asynccommit.formats.pending import (
     commit_to_json,
 )
 from asynccommit.formats.statistics import Statistics
-from asynccommit.upload_options import EtagForm
+from asynccommit.options.uploads import EtagForm
 
 VERSION = 3
 SUFFIX = ".pendingset"

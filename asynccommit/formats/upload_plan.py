@@ -25,7 +25,7 @@ from asynccommit.formats.tables import (
     check_head,
     check_table,
 )
-from asynccommit.parts import Part
+from asynccommit.stores.parts import Part
 
 TYPE = "asynccommit.UploadPlan/1"
 CHUNK_ROWS = 20_000

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 import zlib
 
-from asynccommit.sim.client import SimStore
-from asynccommit.sim.faults import ADLS as DIALECT
-from asynccommit.sim.faults import Weather
-from asynccommit.sim.nodes import Node, find, link
-from asynccommit.sim.store import Account
 from asynccommit.simulate.model import PATIENCE, Kind, Site
-from asynccommit.store import Info
-from asynccommit.urls import parse_url
+from asynccommit.stores.base import Info
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.nodes import Node, find, link
+from asynccommit.testing.models.adls.store import SimStore
+from asynccommit.testing.models.fault_rules import ADLS as DIALECT
+from asynccommit.testing.models.fault_rules import Weather
 
 FILESYSTEM = "data"
 _NEAR = 1024  # directories that are not looked for again

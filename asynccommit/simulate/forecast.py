@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from asynccommit.commit.context import OnProgress
 from asynccommit.simulate.run import Figures, run_commit
 from asynccommit.simulate.setup import Setup
-from asynccommit.stages.run import OnProgress
 
 STEADY = (100_000, 300_000)
 """The two sizes: what lies between them is done at the steady rate, start-up is behind."""

@@ -13,18 +13,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from asynccommit.emulators.gcs_app import GcsApp
-from asynccommit.emulators.gcs_inprocess import InProcess
-from asynccommit.job import TEMPORARY
-from asynccommit.sim.faults import Weather
-from asynccommit.sim.gcs.dialect import GCS as DIALECT
-from asynccommit.sim.gcs.model import BucketOptions, Content, GcsRefusal, Object, Service
-from asynccommit.sim.gcs.quotas import FLAT, HIERARCHICAL, Quotas
+from asynccommit.commit.layout import TEMPORARY
 from asynccommit.simulate.model import PATIENCE, Kind, Site
-from asynccommit.store import Traits
-from asynccommit.stores.gcs import GcsStore
-from asynccommit.stores.http import Transport
-from asynccommit.urls import Address
+from asynccommit.stores.base import Traits
+from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.stores.http.base import Transport
+from asynccommit.stores.urls import Address
+from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.emulators.gcs.inprocess import InProcess
+from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.gcs.dialect import GCS as DIALECT
+from asynccommit.testing.models.gcs.model import BucketOptions, Content, GcsRefusal, Object, Service
+from asynccommit.testing.models.gcs.quotas import FLAT, HIERARCHICAL, Quotas
 
 BUCKET = "data"
 READS = 5

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from asynccommit.host import Host
-from asynccommit.sim.faults import Climate, Dialect, Weather
-from asynccommit.sim.seeds import Seeds
-from asynccommit.store import Store
-from asynccommit.urls import Address
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.fault_rules import Climate, Dialect, Weather
+from asynccommit.testing.models.seeds import Seeds
 
 PATIENCE = 120.0
 """Seconds that a client of the real stores waits for an answer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 
+from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.formats.manifest import (
     NOT_FOUND,
     DirEntry,
@@ -12,7 +13,6 @@ from asynccommit.formats.manifest import (
     TaskManifest,
     encode_manifest,
 )
-from asynccommit.job import Layout, TaskCommit
 from asynccommit.simulate.model import Model
 from asynccommit.simulate.setup import Setup
 

@@ -11,22 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.context import OnProgress, Progress
+from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.errors import OptionError
-from asynccommit.host import Host
-from asynccommit.job import Layout, TaskCommit
 from asynccommit.results import JobReport
-from asynccommit.sim.loop import VirtualLoop
-from asynccommit.sim.seeds import Seeds
+from asynccommit.runtime.host import Host
 from asynccommit.simulate.memory import Growth, Memory
 from asynccommit.simulate.model import Site
 from asynccommit.simulate.placed import Placed, visible
 from asynccommit.simulate.setup import Setup
-from asynccommit.stages.run import OnProgress, Progress
-from asynccommit.stores import StoreSettings, wrap
-from asynccommit.wrappers.base import Policy, Wrapped
-from asynccommit.wrappers.stats import Stats
-from asynccommit.wrappers.traffic import traffic_of
+from asynccommit.stores.policies.funnel import Policy, Wrapped
+from asynccommit.stores.policies.stats import Stats
+from asynccommit.stores.policies.traffic import traffic_of
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.testing.models.seeds import Seeds
+from asynccommit.testing.models.virtual_loop import VirtualLoop
 
 JOB = "simulated"
 EPOCH = 1_795_000_000.0

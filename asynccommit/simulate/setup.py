@@ -10,15 +10,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from asynccommit.checked import Within, check_fields
 from asynccommit.errors import OptionError
-from asynccommit.options import Options
-from asynccommit.sim.climates import CLIMATES
-from asynccommit.sim.faults import Climate, Dialect
-from asynccommit.sim.latency import UNIFORM, Latency, Limit
+from asynccommit.options.checked import Within, check_fields
+from asynccommit.options.job import Options
 from asynccommit.simulate.adls import ADLS
 from asynccommit.simulate.gcs import GCS, GCS_HNS
 from asynccommit.simulate.model import Kind
+from asynccommit.testing.models.fault_profiles import CLIMATES
+from asynccommit.testing.models.fault_rules import Climate, Dialect
+from asynccommit.testing.models.latency import UNIFORM, Latency, Limit
 
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in (ADLS, GCS, GCS_HNS)})
 """The stores that there are models of."""

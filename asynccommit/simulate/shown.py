@@ -9,13 +9,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from asynccommit.report.plain import count_of, show_bytes, show_seconds
-from asynccommit.report.progress import OUTERMOST, stage_name
-from asynccommit.report.text import facts_table, safe
-from asynccommit.sim.latency import FIXED, Latency
+from asynccommit.inspect.progress import OUTERMOST, stage_name
+from asynccommit.inspect.terminal import count_of, show_bytes, show_seconds
+from asynccommit.inspect.text import facts_table, safe
 from asynccommit.simulate.forecast import Forecast
 from asynccommit.simulate.run import Figures
 from asynccommit.simulate.setup import Setup
+from asynccommit.testing.models.latency import FIXED, Latency
 
 _STRUCK = {
     "limit": "refused, over the limit",

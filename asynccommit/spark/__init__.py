@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Annotated, Any, TypeVar
 
-from asynccommit.checked import HIDDEN, checked
 from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.options.checked import HIDDEN, checked
 from asynccommit.results import JobReport
 from asynccommit.spark import bridge
 from asynccommit.spark.bridge import BRIDGE
 from asynccommit.spark.recovery import resume, rollback, status, takeover
-from asynccommit.stores import STORES
+from asynccommit.stores.registry import STORES
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ def register_data_source(spark: Any) -> None:
         raise UnsupportedError(
             "Python data sources are new in PySpark 4.0: on an older one use configure()"
         )
-    from asynccommit.spark.datasource import AsyncCommitDataSource
+    from asynccommit.spark.datasource.source import AsyncCommitDataSource
 
     spark.dataSource.register(AsyncCommitDataSource)
 

@@ -20,8 +20,9 @@ from typing import Any
 import orjson
 
 from asynccommit.api import open_committer
-from asynccommit.committers import Committer, mode_of
-from asynccommit.engine import submit
+from asynccommit.commit.context import OnProgress
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.registry import Committer, mode_of
 from asynccommit.errors import (
     AsyncCommitError,
     ExistsError,
@@ -30,14 +31,13 @@ from asynccommit.errors import (
     OwnedError,
     UnsupportedError,
 )
-from asynccommit.host import Host, this_host
-from asynccommit.job import TaskCommit
-from asynccommit.options import Mode, Options, bare
-from asynccommit.report.progress import console_progress
+from asynccommit.inspect.progress import console_progress
+from asynccommit.options.job import Mode, Options, bare
 from asynccommit.results import JobReport
-from asynccommit.spark import leftovers, living
-from asynccommit.stages.run import OnProgress
-from asynccommit.urls import Address, decode_uri
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.spark import heartbeat, leftovers
+from asynccommit.stores.urls import Address, decode_uri
 
 log = logging.getLogger("asynccommit.spark")
 
@@ -80,7 +80,7 @@ async def _commit(
 ) -> JobReport:
     async with _committer(request) as committer:
         committer.driver_lives = is_jvm_alive
-        committer.signs = living.signs_of(_key(request))
+        committer.signs = heartbeat.signs_of(_key(request))
         try:
             return await committer.commit_job(
                 tasks,
@@ -90,7 +90,7 @@ async def _commit(
                 made_destination=request.get("madeDestination"),
             )
         finally:
-            await living.end(_key(request))
+            await heartbeat.end(_key(request))
 
 
 def is_jvm_alive() -> bool:
@@ -139,7 +139,7 @@ async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str
             ) from error
         await _take(committer, mode, overwrite)
         if committer.signs is not None:
-            living.begin(_key(request), committer.signs, stack.pop_all(), is_session_alive)
+            heartbeat.begin(_key(request), committer.signs, stack.pop_all(), is_session_alive)
 
 
 async def _take(committer: Committer, mode: Mode, overwrite: Sequence[str]) -> None:
@@ -167,7 +167,7 @@ def abort(request: Mapping[str, Any]) -> None:
 
 
 async def _abort(request: Mapping[str, Any]) -> None:
-    await living.end(_key(request))
+    await heartbeat.end(_key(request))
     async with _committer(request) as committer:
         report = await committer.abort_job("aborted by Spark")
     for warning in report.warnings:

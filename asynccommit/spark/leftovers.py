@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from asynccommit.commands import command
-from asynccommit.committers import Committer
+from asynccommit.commit.hints import command
+from asynccommit.commit.registry import Committer
 from asynccommit.errors import UnfinishedError
-from asynccommit.parallel import is_there
 from asynccommit.results import JobStatus, State
+from asynccommit.stores.tree import is_there
 
 Opened = AbstractAsyncContextManager[Committer]
 

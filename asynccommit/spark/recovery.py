@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from asynccommit import sync
-from asynccommit.checked import PATH, checked
-from asynccommit.options import Options
-from asynccommit.report.progress import console_progress
+from asynccommit.commit.context import OnProgress
+from asynccommit.inspect.progress import console_progress
+from asynccommit.options.checked import PATH, checked
+from asynccommit.options.job import Options
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.spark import bridge, sessions
-from asynccommit.stages.run import OnProgress
 
 
 @checked

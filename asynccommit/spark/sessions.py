@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.options import bare
+from asynccommit.options.job import bare
 from asynccommit.spark.bridge import BRIDGE, options_of
 from asynccommit.spark.callback import leave
 from asynccommit.spark.jars import compiled_jar, installed_spark, running_spark

@@ -18,9 +18,9 @@ import orjson
 
 from asynccommit import sync
 from asynccommit.errors import AsyncCommitError, CommittedError
-from asynccommit.report.plain import count_of
+from asynccommit.inspect.terminal import count_of
 from asynccommit.spark.bridge import options_for, storage_of
-from asynccommit.urls import decode_uri
+from asynccommit.stores.urls import decode_uri
 
 _LONGEST = 4000
 _NAMED = 20

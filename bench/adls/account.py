@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from asynccommit.stores import StoreSettings, open_store
-from asynccommit.stores.adls import AdlsStore
-from asynccommit.urls import parse_url
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.stores.adls.store import AdlsStore
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.urls import parse_url
 from bench import trees
 
 ACCOUNT = "devstoreaccount1"

@@ -1,6 +1,6 @@
 """``python -m bench.adls.client``: one client process, told what to do by ``bench.child.Child``.
 
-Coroutines run on the loop of ``asynccommit.engine``, as those of a driver program do.
+Coroutines run on the loop of ``asynccommit.runtime.loop_thread``, as those of a driver program do.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from asynccommit import sync
-from asynccommit.concurrency import for_each
-from asynccommit.engine import submit
-from asynccommit.wrappers.adaptive import Adaptive
-from asynccommit.wrappers.base import Wrapped
-from asynccommit.wrappers.stats import Stats
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.policies.adaptive_rate import Adaptive
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.policies.stats import Stats
 from bench import trees
 from bench.adls import account, senders
 from bench.adls.account import Pair

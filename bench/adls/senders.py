@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
-from asynccommit.store import Store
-from asynccommit.stores.http import HttpSettings, Transport, open_transport
+from asynccommit.stores.base import Store
+from asynccommit.stores.http.base import HttpSettings, Transport, open_transport
 from bench.adls import account
 from bench.adls.account import Pair
 

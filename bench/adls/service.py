@@ -10,10 +10,10 @@ import gc
 import time
 from typing import Any
 
-from asynccommit.emulators.adls import AdlsEmulator
-from asynccommit.engine import submit
-from asynccommit.sim.faults import Climate
-from asynccommit.sim.store import Account
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
+from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.fault_rules import Climate
 from bench import trees
 from bench.adls import account
 from bench.child import serve

@@ -7,11 +7,11 @@ import time
 from typing import Any
 
 from asynccommit import sync
-from asynccommit.concurrency import for_each
-from asynccommit.engine import submit
 from asynccommit.formats.manifest import decode_manifest
-from asynccommit.parallel import tree_pages
-from asynccommit.store import BulkStore, Info
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.base import BulkStore, Info
+from asynccommit.stores.tree import tree_pages
 from bench import trees
 from bench.child import serve
 from bench.gcs import account

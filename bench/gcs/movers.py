@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from asynccommit.concurrency import for_each
-from asynccommit.engine import submit
-from asynccommit.store import Store
-from asynccommit.stores.gcs_wire import encode_raw
-from asynccommit.stores.http import HttpSettings, open_transport
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.base import Store
+from asynccommit.stores.gcs.wire import encode_raw
+from asynccommit.stores.http.base import HttpSettings, open_transport
 from bench.gcs import account
 from bench.gcs.account import WORKERS, Pair
 from bench.gcs.peers import Aio, Cloud, Gcsfs

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from asynccommit.concurrency import for_each
-from asynccommit.engine import submit
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.loop_thread import submit
 from bench.gcs.account import BUCKET, WORKERS, Pair
 
 T = TypeVar("T")

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from asynccommit.emulators.gcs import GcsEmulator
-from asynccommit.engine import submit
-from asynccommit.sim.faults import Climate
-from asynccommit.sim.gcs.dialect import GCS
-from asynccommit.sim.gcs.model import BucketOptions, Service
-from asynccommit.sim.gcs.quotas import Quotas
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
+from asynccommit.testing.models.fault_rules import Climate
+from asynccommit.testing.models.gcs.dialect import GCS
+from asynccommit.testing.models.gcs.model import BucketOptions, Service
+from asynccommit.testing.models.gcs.quotas import Quotas
 from bench import trees
 from bench.child import serve
 from bench.gcs import account

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any, NamedTuple
 
-from asynccommit.parts import Part
-from asynccommit.stores import StoreSettings, open_store
-from asynccommit.stores.s3 import S3Store
-from asynccommit.urls import parse_url
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.stores.parts import Part
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.s3.store import S3Store
+from asynccommit.stores.urls import parse_url
 
 BUCKET = "bench"
 URL = f"s3://{BUCKET}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from asynccommit.parts import Part
+from asynccommit.stores.parts import Part
 from bench.child import serve
 from bench.meter import Meter
 from bench.s3 import account

@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Protocol
 
-from asynccommit.concurrency import for_each
-from asynccommit.engine import submit
-from asynccommit.multipart import MultipartStore
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.multipart import MultipartStore
 from bench.s3 import account
 from bench.s3.account import BUCKET, KEY, REGION, SECRET, WORKERS, Pending
 

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-from asynccommit.engine import submit
+from asynccommit.runtime.loop_thread import submit
 from asynccommit.simulate.memory import Growth
 from bench.s3.noop import NoopBucket, commit
 from bench.trees import Shape

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from asynccommit.committers.uploads import UploadCommitter
-from asynccommit.host import this_host
-from asynccommit.job import PLAN
-from asynccommit.options import Options
-from asynccommit.parts import Part
+from asynccommit.commit.by_upload.committer import UploadCommitter
+from asynccommit.commit.layout import PLAN
+from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.options.job import Options
 from asynccommit.results import JobReport
-from asynccommit.sim.s3.client import SimS3Store
-from asynccommit.sim.s3.model import Bucket
-from asynccommit.store import Info, Kind, Page
-from asynccommit.upload_job import MagicLayout
-from asynccommit.urls import Address
+from asynccommit.runtime.host import this_host
+from asynccommit.stores.base import Info, Kind, Page
+from asynccommit.stores.parts import Part
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.s3.client import SimS3Store
+from asynccommit.testing.models.s3.model import Bucket
 from bench import noop, trees
 from bench.s3.account import BUCKET, DEST, ETAG
 

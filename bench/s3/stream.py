@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from asynccommit.api import open_job
-from asynccommit.engine import submit
-from asynccommit.upload_options import UploadOptions
+from asynccommit.options.uploads import UploadOptions
+from asynccommit.runtime.loop_thread import submit
 from bench.s3 import account
 
 _CHUNK = bytes(range(256)) * 4096  # a MiB

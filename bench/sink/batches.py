@@ -15,12 +15,12 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from asynccommit.committers.sink_log import Added, SinkFile, SinkLog, SinkLogSettings
-from asynccommit.engine import submit
-from asynccommit.formats.sink_batches import is_compaction
-from asynccommit.formats.sink_log import FOLDER, sink_uri
-from asynccommit.stores.local import LocalStore
-from asynccommit.urls import Address, parse_url
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.urls import Address, parse_url
+from asynccommit.streaming.batches import is_compaction
+from asynccommit.streaming.entries import FOLDER, sink_uri
+from asynccommit.streaming.log import Added, SinkFile, SinkLog, SinkLogSettings
 
 FULL, QUICK = 10_000, 1_000
 PARTS = 10

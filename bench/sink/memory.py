@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from asynccommit.committers.sink_log import SinkFile, SinkLog, SinkLogSettings
-from asynccommit.engine import submit
-from asynccommit.formats.sink_log import FOLDER, BatchWriter, sink_uri
-from asynccommit.stores.local import LocalStore
-from asynccommit.urls import Address, parse_url
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.urls import Address, parse_url
+from asynccommit.streaming.entries import FOLDER, BatchWriter, sink_uri
+from asynccommit.streaming.log import SinkFile, SinkLog, SinkLogSettings
 
 FULL, QUICK = 500_000, 50_000
 

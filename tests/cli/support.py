@@ -16,8 +16,8 @@ import pytest
 
 from asynccommit.cli import main
 from asynccommit.errors import CommitError, DeniedError
-from asynccommit.options import Mode
-from asynccommit.stores import moves
+from asynccommit.options.job import Mode
+from asynccommit.stores.local import moves
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import JOB, committer, run_task
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asynccommit.formats.am_jobs import ALGORITHM, NAME, OUTPUT
+from asynccommit.mapreduce.job_files import ALGORITHM, NAME, OUTPUT
 from tests.cli.support import Command
-from tests.formats.test_am_jobs import job_xml
+from tests.mapreduce.test_job_files import job_xml
 
 JOB = "job_1700000000000_0007"
 

@@ -10,7 +10,7 @@ import pytest
 from asynccommit.cli.output import Exit
 from asynccommit.errors import CommitError, UnavailableError
 from tests.cli.support import Command
-from tests.committers.test_file_v1 import job_at
+from tests.commit.by_rename.test_file_output_v1 import job_at
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import JOB, ids, left, visible, write
 

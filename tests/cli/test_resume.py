@@ -11,15 +11,15 @@ import pytest
 
 from asynccommit.cli import main
 from asynccommit.cli.output import Exit
-from asynccommit.committers.manifest import ManifestCommitter
-from asynccommit.emulators.gcs import GcsEmulator, running_gcs_emulator
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.layout import Layout
 from asynccommit.errors import CommitError, DeniedError
-from asynccommit.job import Layout
-from asynccommit.options import Mode, Options
-from asynccommit.sim.gcs.model import BucketOptions
-from asynccommit.stores.gcs import GcsStore
-from asynccommit.urls import Address
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.options.job import Mode, Options
+from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.urls import Address
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, running_gcs_emulator
+from asynccommit.testing.models.gcs.model import BucketOptions
 from tests.cli.support import TASKS, Command, cut, cut_short, failing_disk, let_live, prepare
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import HOST, JOB, committer, ids, left, run_task, visible, write

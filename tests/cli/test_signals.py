@@ -10,15 +10,8 @@ from pathlib import Path
 import pytest
 
 from asynccommit.cli import main
-from asynccommit.options import Mode
-from tests.crash_real.places import (
-    JOB,
-    LocalPlace,
-    prepare,
-    table_after,
-    table_before,
-    visible,
-)
+from asynccommit.options.job import Mode
+from tests.crash_real.places import JOB, LocalPlace, prepare, table_after, table_before, visible
 from tests.crash_real.processes import paused
 
 pytestmark = pytest.mark.timeout(120)

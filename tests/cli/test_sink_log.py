@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.committers.sink_log import SinkLogSettings
-from asynccommit.formats.sink_log import FOLDER
+from asynccommit.streaming.entries import FOLDER
+from asynccommit.streaming.log import SinkLogSettings
 from tests.cli.support import Command
 from tests.support.sink import BlockingLog, log_files, of_disk
 

@@ -13,14 +13,14 @@ import pytest
 
 from asynccommit.cli import main
 from asynccommit.cli.output import Exit, Output
-from asynccommit.emulators.adls import EmulatorThread
+from asynccommit.commit.layout import Layout
 from asynccommit.formats.commit_owner import Decision, Outcome, encode_decision
-from asynccommit.job import Layout
-from asynccommit.report.advice import on_resume
-from asynccommit.report.status import JobView, Situation
-from asynccommit.report.text import situation, to_text
+from asynccommit.inspect.advice import on_resume
+from asynccommit.inspect.status import JobView, Situation
+from asynccommit.inspect.text import situation, to_text
 from asynccommit.results import JobStatus, State
-from asynccommit.urls import Address
+from asynccommit.stores.urls import Address
+from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 from tests.cli.support import Command, cut_short, let_live, prepare
 from tests.crash_real.places import AdlsPlace
 from tests.crash_real.places import prepare as prepare_tasks

@@ -14,14 +14,14 @@ import pytest
 from asynccommit import open_task, sync
 from asynccommit.api import open_committer
 from asynccommit.cli import main
-from asynccommit.emulators.plugin import MakeProxyThread, s3_proxy_thread
+from asynccommit.commit.by_rename.success_marker import COMMIT
+from asynccommit.commit.layout import Layout
 from asynccommit.errors import CommitError
 from asynccommit.formats.commit_record import ABORTED
-from asynccommit.job import Layout
-from asynccommit.parallel import tree_pages
-from asynccommit.sim.faults import BEFORE, Fault
-from asynccommit.stages.summary import COMMIT
-from asynccommit.upload_options import S3A
+from asynccommit.options.uploads import S3A
+from asynccommit.stores.tree import tree_pages
+from asynccommit.testing.models.fault_rules import BEFORE, Fault
+from asynccommit.testing.pytest_plugin import MakeProxyThread, s3_proxy_thread
 from tests.cli.support import Command
 from tests.support.s3_servers import moto_url, new_bucket, open_s3, options
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from asynccommit.emulators.plugin import MakeProxyThread, s3_proxy_thread
-from asynccommit.engine import submit
+from asynccommit.commit.layout_uploads import MagicLayout
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
-from asynccommit.parts import Part
-from asynccommit.sim.faults import BEFORE, Fault
-from asynccommit.upload_job import MagicLayout
-from asynccommit.urls import parse_url
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.parts import Part
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.models.fault_rules import BEFORE, Fault
+from asynccommit.testing.pytest_plugin import MakeProxyThread, s3_proxy_thread
 from tests.cli.support import Command
 from tests.support.s3_servers import moto_url, new_bucket, open_s3, options
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from asynccommit.emulators.adls import EmulatorThread, running_emulator
-from asynccommit.emulators.gcs import running_gcs_emulator
+from asynccommit.testing.emulators.adls.emulator import EmulatorThread, running_emulator
+from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
 from tests.support import gcs_hadoop
 from tests.support.abfs import Abfs, start_abfs, why_not
 from tests.support.gcs_hadoop import Gcs, start_gcs

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from asynccommit.emulators.adls import EmulatorThread
-from asynccommit.sim.faults import Fault
+from asynccommit.testing.emulators.adls.emulator import EmulatorThread
+from asynccommit.testing.models.fault_rules import Fault
 from tests.support.abfs import Abfs
 from tests.support.hadoop import HadoopError
 

@@ -11,14 +11,14 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.api import open_committer
-from asynccommit.emulators.adls import EmulatorThread
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.formats.success import decode_success
-from asynccommit.job import TaskCommit
 from asynccommit.results import JobReport
-from asynccommit.sim.faults import Fault
-from asynccommit.urls import Address
+from asynccommit.stores.urls import Address
+from asynccommit.testing.emulators.adls.emulator import EmulatorThread
+from asynccommit.testing.models.fault_rules import Fault
 from tests.support.abfs import Abfs, storage_options
 from tests.support.hadoop import HadoopError
 

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.committers.am_markers import CommitMarkers
-from asynccommit.committers.am_staging import StagedJob, read_staging
-from asynccommit.committers.am_window import Heartbeat
 from asynccommit.errors import CommitError, CommitUnknownError
-from asynccommit.formats.am_jobs import JobConf, decode_job_xml
-from asynccommit.formats.am_markers import (
+from asynccommit.mapreduce.commit_window import Heartbeat
+from asynccommit.mapreduce.committer import CommitMarkers
+from asynccommit.mapreduce.job_files import JobConf, decode_job_xml
+from asynccommit.mapreduce.markers import (
     FAIL,
     STARTED,
     SUCCESS,
@@ -29,9 +28,10 @@ from asynccommit.formats.am_markers import (
     sign_of_life,
     start_up,
 )
-from asynccommit.host import Host
-from asynccommit.stores.local import LocalStore
-from asynccommit.urls import Address
+from asynccommit.mapreduce.staging import StagedJob, read_staging
+from asynccommit.runtime.host import Host
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.urls import Address
 from tests.support.am_hadoop import (
     JOB,
     job_configuration,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asynccommit.urls import Address, Under, decode_uri, encode_path
+from asynccommit.stores.urls import Address, Under, decode_uri, encode_path
 from tests.support.hadoop import Hadoop
 
 pytestmark = pytest.mark.jvm

@@ -10,16 +10,16 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.api import open_committer
-from asynccommit.committers.file_v1 import FileV1Committer
-from asynccommit.committers.file_v2 import UNSAFE
+from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
+from asynccommit.commit.by_rename.file_output_v2 import UNSAFE
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layout_file_output import FileLayout
 from asynccommit.errors import CommitError, UnavailableError
-from asynccommit.file_job import FileLayout
-from asynccommit.job import TaskCommit
-from asynccommit.options import Options
+from asynccommit.options.job import Options
 from asynccommit.results import JobReport
-from asynccommit.stores.local import LocalStore
-from asynccommit.urls import Address
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.urls import Address
 from tests.compat.test_jobs import FILES, TASKS, WHOLE
 from tests.support.faults import Fault, Faults
 from tests.support.hadoop import (

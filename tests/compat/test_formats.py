@@ -19,7 +19,7 @@ from asynccommit.formats.manifest import (
 )
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.success import COMMITTER, SuccessData, decode_success, encode_success
-from asynccommit.urls import encode_path
+from asynccommit.stores.urls import encode_path
 from tests.support.hadoop import Hadoop, HadoopError
 
 pytestmark = pytest.mark.jvm

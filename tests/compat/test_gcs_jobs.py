@@ -10,12 +10,12 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.api import open_committer
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.formats.success import decode_success
-from asynccommit.job import TaskCommit
 from asynccommit.results import JobReport
-from asynccommit.urls import Address, decode_uri
+from asynccommit.stores.urls import Address, decode_uri
 from tests.support.gcs_hadoop import Gcs, etag_of, storage_options
 from tests.support.hadoop import HadoopError
 

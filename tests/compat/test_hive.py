@@ -15,9 +15,8 @@ import pytest
 from pyarrow import orc
 from pyarrow import parquet as pq
 
-from asynccommit.committers.hive_merge import Dedup, Reading, dedup
-from asynccommit.committers.hive_publish import publish
-from asynccommit.formats.hive_names import (
+from asynccommit.hive.dedup import Dedup, Reading, dedup
+from asynccommit.hive.names import (
     is_copy,
     is_temporary,
     parse_name,
@@ -25,7 +24,8 @@ from asynccommit.formats.hive_names import (
     task_temporary_path,
     temporary_path,
 )
-from asynccommit.stores.local import LocalStore
+from asynccommit.hive.publish import publish
+from asynccommit.stores.local.store import LocalStore
 from tests.support.hadoop import Hadoop, HadoopError, read_tree, write_tree
 
 pytestmark = pytest.mark.jvm

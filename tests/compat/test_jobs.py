@@ -10,9 +10,9 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.api import open_committer
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import OwnedError
-from asynccommit.job import TaskCommit
-from asynccommit.urls import Address
+from asynccommit.stores.urls import Address
 from tests.support.hadoop import Committer, Hadoop, read_tree, write_tree
 
 pytestmark = pytest.mark.jvm

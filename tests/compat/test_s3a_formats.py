@@ -23,9 +23,9 @@ from asynccommit.formats.s3a_success import encode_s3a_success
 from asynccommit.formats.statistics import Statistics
 from asynccommit.formats.success import SuccessData, decode_success
 from asynccommit.formats.unique_names import add_uuid
-from asynccommit.parts import Part
-from asynccommit.upload_options import EtagForm
-from asynccommit.urls import Address
+from asynccommit.options.uploads import EtagForm
+from asynccommit.stores.parts import Part
+from asynccommit.stores.urls import Address
 from tests.support.hadoop import HadoopError
 from tests.support.s3a_classes import FORMS, NEW, S3aClasses, start_s3a, why_not
 

@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError
-from asynccommit.job import TaskCommit
-from asynccommit.options import Mode, OnUnfinished
+from asynccommit.options.job import Mode, OnUnfinished
 from asynccommit.results import AbortReport, JobReport
-from asynccommit.sim.crashes import Crash, Stop, When
-from asynccommit.sim.invariants import (
+from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.invariants import (
     Item,
     Tree,
     complete,
@@ -30,16 +30,7 @@ from asynccommit.sim.invariants import (
     visible,
 )
 from tests.crash.draws import LEASE, draw_climate, draw_scenario
-from tests.crash.jobs import (
-    JOB,
-    JOB_DIR,
-    Driver,
-    Scenario,
-    commit,
-    driver,
-    expected,
-    run_tasks,
-)
+from tests.crash.jobs import JOB, JOB_DIR, Driver, Scenario, commit, driver, expected, run_tasks
 from tests.crash.recovery import has_begun, until_death
 from tests.crash.worlds import GCS, new_world
 from tests.support.crashes import DEST, ModelWorld, Watch

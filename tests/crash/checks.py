@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from asynccommit.sim.loop import run_virtual
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.chaos import violations
 from tests.crash.jobs import Scenario
 from tests.crash.recovery import Hand, ready

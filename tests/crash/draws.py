@@ -6,9 +6,9 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from asynccommit.options import Mode, OnFailure
-from asynccommit.sim.faults import CUT_BEFORE, LATE, Climate, Fault
-from asynccommit.sim.latency import Latency
+from asynccommit.options.job import Mode, OnFailure
+from asynccommit.testing.models.fault_rules import CUT_BEFORE, LATE, Climate, Fault
+from asynccommit.testing.models.latency import Latency
 from tests.crash.jobs import DIAGNOSTICS, REPORTS, Scenario
 from tests.crash.scenarios import OLD, OTHERS
 from tests.support.storms import STORM

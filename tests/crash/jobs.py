@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from asynccommit.committers.file_v1 import FileV1Committer
-from asynccommit.committers.manifest import ManifestCommitter
-from asynccommit.file_job import FileLayout
-from asynccommit.host import Host
-from asynccommit.job import Layout, TaskCommit
-from asynccommit.options import Mode, Options
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
+from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.options.job import Mode, Options
 from asynccommit.results import JobReport
-from asynccommit.sim.crashes import Crash, Process, Stop
-from asynccommit.sim.invariants import Item, Tree, within
-from asynccommit.stores import StoreSettings, wrap
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.runtime.host import Host
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.testing.models.crashes import Crash, Process, Stop
+from asynccommit.testing.models.invariants import Item, Tree, within
 from tests.support.crashes import DEST, EPOCH, World
 
 JOB = "job_202601010000_0001"

@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError, CommittedError, OwnedError
-from asynccommit.job import TaskCommit
-from asynccommit.sim.crashes import Crash, When
-from asynccommit.sim.invariants import (
+from asynccommit.testing.models.crashes import Crash, When
+from asynccommit.testing.models.invariants import (
     Item,
     Tree,
     complete,

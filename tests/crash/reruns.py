@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from asynccommit.errors import CommitError, CommittedError
-from asynccommit.options import Mode
+from asynccommit.options.job import Mode
 from asynccommit.results import JobReport
-from asynccommit.sim.crashes import Stop
+from asynccommit.testing.models.crashes import Stop
 from tests.crash.chaos import FOREVER
 from tests.crash.draws import LEASE, draw_climate
 from tests.crash.jobs import JOB, Scenario

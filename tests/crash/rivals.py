@@ -15,12 +15,12 @@ from functools import reduce
 from itertools import combinations, permutations
 from typing import Any
 
+from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.errors import CommitError
-from asynccommit.job import Layout, TaskCommit
-from asynccommit.options import Mode
+from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport
-from asynccommit.sim.crashes import Crash, Stop, When
-from asynccommit.sim.invariants import visible, within
+from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.invariants import visible, within
 from tests.crash.chaos import FOREVER
 from tests.crash.draws import LEASE, draw_climate
 from tests.crash.jobs import JOB, OTHER, Driver, Scenario, driver

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from asynccommit.options import Mode
+from asynccommit.options.job import Mode
 from tests.crash.jobs import DIAGNOSTICS, OTHER, REPORTS, Scenario
 from tests.support.crashes import DEST
 

@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from asynccommit.commit.by_rename.plan import above
 from asynccommit.errors import CommitError, StoreError
-from asynccommit.options import Mode
-from asynccommit.sim.crashes import Process
-from asynccommit.sim.invariants import Item, Tree, complete, exclusive, within
-from asynccommit.stages.plan import above
-from asynccommit.store import Store
+from asynccommit.options.job import Mode
+from asynccommit.stores.base import Store
+from asynccommit.testing.models.crashes import Process
+from asynccommit.testing.models.invariants import Item, Tree, complete, exclusive, within
 from tests.crash.chaos import FOREVER, Story, _act, begin, finish, first_driver
 from tests.crash.draws import LEASE, draw_climate
 from tests.crash.jobs import Driver, commit

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from asynccommit.commit.by_rename import flat_namespace, record
+from asynccommit.commit.by_rename.plan_file import drop_plan, save_plan
 from asynccommit.errors import CommitError
-from asynccommit.sim.loop import run_virtual
-from asynccommit.stages import record, unfenced
-from asynccommit.stages.plan_file import drop_plan, save_plan
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Scenario, commit, driver
 from tests.crash.recovery import ATTEMPT_DIR, places, ready, until_death
 from tests.crash.scenarios import FRESH, SMALLEST
@@ -50,10 +50,10 @@ class Crossing:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._listed, self._refused, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._save, self._drop = save_plan, drop_plan
-        self._require = unfenced._require_record
+        self._require = flat_namespace._require_record
         monkeypatch.setattr(record, "save_plan", self._save_plan)
         monkeypatch.setattr(record, "drop_plan", self._drop_plan)
-        monkeypatch.setattr(unfenced, "_require_record", self._require_record)
+        monkeypatch.setattr(flat_namespace, "_require_record", self._require_record)
 
     async def _save_plan(self, *args: Any) -> Any:
         await self._listed.wait()

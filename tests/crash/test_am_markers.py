@@ -14,9 +14,6 @@ from typing import Any
 
 import pytest
 
-from asynccommit.committers.am_markers import Check
-from asynccommit.committers.am_place import Committed
-from asynccommit.committers.am_window import MarkerSettings
 from asynccommit.errors import (
     CommitError,
     CommitUnknownError,
@@ -27,9 +24,12 @@ from asynccommit.errors import (
     PreflightError,
     UnavailableError,
 )
-from asynccommit.formats.am_markers import SUCCESS, Action, start_up
-from asynccommit.sim.crashes import Crash, Stop, When
-from asynccommit.sim.loop import run_virtual
+from asynccommit.mapreduce.commit_window import MarkerSettings
+from asynccommit.mapreduce.committer import Check
+from asynccommit.mapreduce.marker_store import Committed
+from asynccommit.mapreduce.markers import SUCCESS, Action, start_up
+from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.worlds import KINDS, new_world
 from tests.support.am import (
     DIGEST,

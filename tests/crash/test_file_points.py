@@ -7,19 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.options import Mode
-from asynccommit.sim.loop import run_virtual
+from asynccommit.options.job import Mode
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Scenario
 from tests.crash.recovery import ready
 from tests.crash.scenarios import OLD, OTHERS
-from tests.crash.test_points import (
-    ACTS,
-    Draw,
-    end_twice,
-    late_points,
-    points,
-    points_on_disk,
-)
+from tests.crash.test_points import ACTS, Draw, end_twice, late_points, points, points_on_disk
 from tests.support.crashes import DEST, LocalWorld
 
 OTHER_CLASSIC = {

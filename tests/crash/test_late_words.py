@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError, CommittedError, LeaseLostError, PreflightError
-from asynccommit.job import TaskCommit
-from asynccommit.options import Mode
-from asynccommit.sim.crashes import Crash, Stop, When
-from asynccommit.sim.faults import Climate, Fault
-from asynccommit.sim.invariants import visible
-from asynccommit.sim.latency import Latency
-from asynccommit.sim.loop import run_virtual
+from asynccommit.options.job import Mode
+from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.fault_rules import Climate, Fault
+from asynccommit.testing.models.invariants import visible
+from asynccommit.testing.models.latency import Latency
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import JOB_DIR, Driver, Scenario, commit, driver, run_tasks
 from tests.crash.recovery import patiently, until_death
 from tests.crash.worlds import KINDS, new_world

@@ -8,31 +8,32 @@ from typing import Any
 
 import pytest
 
-from asynccommit.committers import manifest as committer
-from asynccommit.committers import recovery, steps
-from asynccommit.concurrency import for_each
-from asynccommit.errors import NotFoundError
-from asynccommit.formats.commit_owner import Decision, encode_decision
-from asynccommit.stages import (
+from asynccommit.commit.by_rename import (
     cleanup,
+    committer,
     directories,
     lease,
-    owner,
+    ownership,
+    reconcile,
     record,
-    rename,
+    recovery,
+    rename_files,
     rollback,
-    settle,
+    steps,
     swap,
 )
-from asynccommit.stages.fingerprints import fingerprint
-from asynccommit.stages.load import identity
-from asynccommit.stages.plan import Aside, Plan
-from asynccommit.stages.plan_file import Saved, save_plan
-from asynccommit.stages.run import Run
-from asynccommit.stages.summary import write_success
-from asynccommit.stages.undone import Undone
-from asynccommit.wrappers.base import Op, Wrapped
-from asynccommit.wrappers.recover import Recover
+from asynccommit.commit.by_rename.load_manifests import identity
+from asynccommit.commit.by_rename.plan import Aside, Plan
+from asynccommit.commit.by_rename.plan_file import Saved, save_plan
+from asynccommit.commit.by_rename.rollback_result import Undone
+from asynccommit.commit.by_rename.success_marker import write_success
+from asynccommit.commit.context import Run
+from asynccommit.commit.fingerprints import fingerprint
+from asynccommit.errors import NotFoundError
+from asynccommit.formats.commit_owner import Decision, encode_decision
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.policies.funnel import Op, Wrapped
+from asynccommit.stores.policies.lost_replies import Recover
 from tests.crash.checks import Check, company, encounters, points, seeds
 from tests.crash.scenarios import APPEND, IN_THE_WAY, REPLACE_PARTITIONS, SMALLEST
 
@@ -57,7 +58,7 @@ def record_late(patch: pytest.MonkeyPatch) -> None:
 
     async def early(run: Run, plan: Plan, *args: Any, **kwargs: Any) -> Any:
         await directories.make_directories(run, plan)
-        await rename.rename_files(run, plan, settle.Settled(run, plan))
+        await rename_files.rename_files(run, plan, reconcile.Settled(run, plan))
         return await record.begin(run, plan, *args, **kwargs)
 
     patch.setattr(committer, "begin", early)
@@ -72,7 +73,7 @@ def no_fences(patch: pytest.MonkeyPatch) -> None:
     async def nothing(run: Run, plan: Plan, undone: object) -> None:
         """Move nothing away."""
 
-    patch.setattr(owner, "_take_place", beside)
+    patch.setattr(ownership, "_take_place", beside)
     patch.setattr(rollback, "fence", nothing)
     patch.setattr(lease.Lease, "check", lambda self: None)
 
@@ -119,7 +120,7 @@ def rollback_deletes(patch: pytest.MonkeyPatch) -> None:
 def resume_renames_all(patch: pytest.MonkeyPatch) -> None:
     """Resume as if nothing had been moved, and ask for no identity."""
 
-    async def all_of_them(run: Run, plan: Plan, settled: settle.Settled) -> None:
+    async def all_of_them(run: Run, plan: Plan, settled: reconcile.Settled) -> None:
         async for entry in plan.loaded.spill.each():
             await run.store.rename(entry.source, entry.dest)
 
@@ -129,13 +130,13 @@ def resume_renames_all(patch: pytest.MonkeyPatch) -> None:
 def resume_trusts_names(patch: pytest.MonkeyPatch) -> None:
     """Take what is at a destination for the file that belongs there, whatever it is."""
 
-    async def by_name(run: Run, plan: Plan) -> settle.Settled:
+    async def by_name(run: Run, plan: Plan) -> reconcile.Settled:
         there = set()
         async for entry in plan.loaded.spill.each():
             with suppress(NotFoundError):
                 await run.store.head(entry.dest)
                 there.add(fingerprint(identity(entry)))
-        return settle.Settled(run, plan, there)
+        return reconcile.Settled(run, plan, there)
 
     patch.setattr(recovery, "settle", by_name)
 
@@ -146,7 +147,7 @@ def anybody_may(patch: pytest.MonkeyPatch) -> None:
     async def free(*_: Any) -> str:
         return "nobody asked"
 
-    patch.setattr(owner, "_why_free", free)
+    patch.setattr(ownership, "_why_free", free)
     patch.setattr(lease.Lease, "check", lambda self: None)
 
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from asynccommit.parallel import is_there
-from asynccommit.stages import cleanup, owner, rollback
-from asynccommit.stages.lease import Lease
-from asynccommit.stages.run import Run
-from asynccommit.store import Info, Kind
-from asynccommit.stores.gcs import GcsStore
-from asynccommit.stores.gcs_errors import Request
-from asynccommit.stores.gcs_moves import Moves
-from asynccommit.wrappers.recover import Verdict, _Case
+from asynccommit.commit.by_rename import cleanup, ownership, rollback
+from asynccommit.commit.by_rename.lease import Lease
+from asynccommit.commit.context import Run
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.gcs.errors import Request
+from asynccommit.stores.gcs.moves import Moves
+from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.stores.policies.lost_replies import Verdict, _Case
+from asynccommit.stores.tree import is_there
 from tests.crash.checks import Check, crowds, encounters, late, points, seeds
 from tests.crash.scenarios import IN_THE_WAY, SMALLEST
 from tests.crash.test_planted import Plant, bites
@@ -38,7 +38,7 @@ def takes_over_blindly(patch: pytest.MonkeyPatch) -> None:
     async def confirm(run: Run, held: Lease) -> None:
         held.closed = False
 
-    patch.setattr(owner, "_confirm", confirm)
+    patch.setattr(ownership, "_confirm", confirm)
 
 
 def leaves_sources(patch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.sim.crashes import Crash, When
-from asynccommit.sim.loop import run_virtual
+from asynccommit.testing.models.crashes import Crash, When
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Scenario, commit, driver, expected, run_tasks
 from tests.crash.recovery import Hand, Job, places, ready, state, until_death
 from tests.crash.scenarios import (

@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from asynccommit.sim.faults import Climate
-from asynccommit.sim.latency import Latency
-from asynccommit.sim.loop import run_virtual
+from asynccommit.testing.models.fault_rules import Climate
+from asynccommit.testing.models.latency import Latency
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Scenario, driver
 from tests.crash.recovery import Job, has_begun, ready
 from tests.crash.scenarios import IN_THE_WAY, REPLACE_PARTITIONS, SMALLEST

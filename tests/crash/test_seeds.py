@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from asynccommit.sim.faults import Climate
-from asynccommit.sim.invariants import Tree, abortable, concurrent
-from asynccommit.sim.latency import Latency
-from asynccommit.sim.loop import run_virtual
+from asynccommit.testing.models.fault_rules import Climate
+from asynccommit.testing.models.invariants import Tree, abortable, concurrent
+from asynccommit.testing.models.latency import Latency
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.chaos import violations
 from tests.crash.jobs import JOB, Scenario, commit, driver, run_task, run_tasks
 from tests.crash.scenarios import APPEND
@@ -29,7 +29,7 @@ GROUP = 20
 
 SAY = """
 import asyncio, hashlib
-from asynccommit.sim.loop import run_virtual
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.chaos import tell
 from tests.crash.worlds import KINDS
 

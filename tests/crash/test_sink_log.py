@@ -10,19 +10,15 @@ from itertools import count
 
 import pytest
 
-from asynccommit.committers.sink_log import Added, SinkFile, SinkLog, SinkLogSettings
-from asynccommit.errors import (
-    OutcomeUnknownError,
-    SinkLogForeignError,
-    SinkLogRaceError,
-)
-from asynccommit.host import Host
-from asynccommit.sim.climates import LOSSY, STORM
-from asynccommit.sim.crashes import Crash, Crashed, Process, When
-from asynccommit.sim.faults import Climate
-from asynccommit.sim.loop import run_virtual
-from asynccommit.stores import StoreSettings, wrap
-from asynccommit.urls import Address
+from asynccommit.errors import OutcomeUnknownError, SinkLogForeignError, SinkLogRaceError
+from asynccommit.runtime.host import Host
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.stores.urls import Address
+from asynccommit.streaming.log import Added, SinkFile, SinkLog, SinkLogSettings
+from asynccommit.testing.models.crashes import Crash, Crashed, Process, When
+from asynccommit.testing.models.fault_profiles import LOSSY, STORM
+from asynccommit.testing.models.fault_rules import Climate
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.worlds import KINDS as RENAMING
 from tests.crash.worlds import new_world
 from tests.support.crashes import ModelWorld, clock

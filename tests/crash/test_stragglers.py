@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from asynccommit.committers import Committer
+from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.registry import Committer
 from asynccommit.errors import CommitError, StoreError
 from asynccommit.formats.pending import encode_pending
-from asynccommit.report.uploads import find_uploads
+from asynccommit.inspect.open_uploads import find_uploads
 from asynccommit.results import AbortReport
-from asynccommit.sim.loop import run_virtual
-from asynccommit.sim.s3.client import SimS3Store
-from asynccommit.sim.s3.model import Bucket
-from asynccommit.upload_job import MagicLayout
-from asynccommit.wrappers.base import Call, Op, Wrapped
+from asynccommit.stores.policies.funnel import Call, Op, Wrapped
+from asynccommit.testing.models.s3.client import SimS3Store
+from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_upload_tasks import FILES, PLACE
 from tests.crash.test_upload_tasks import committer as task_committer
 from tests.support.upload_jobs import (

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from asynccommit.sim.loop import run_virtual
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash import reruns, rivals, strangers
 from tests.crash.worlds import KINDS
 

@@ -7,8 +7,8 @@ from itertools import cycle
 
 import pytest
 
-from asynccommit.sim.loop import run_virtual
-from asynccommit.stages import take_back
+from asynccommit.commit.by_rename import rollback_by_version
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.checks import Check
 from tests.crash.jobs import JOB_DIR, Scenario
 from tests.crash.recovery import Hand, ready
@@ -102,6 +102,6 @@ def test_a_rollback_that_leaves_them_is_caught(monkeypatch: pytest.MonkeyPatch) 
         """Delete nothing."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(take_back, "_delete_twin", nothing)
+        patch.setattr(rollback_by_version, "_delete_twin", nothing)
 
     bites(plant, late_renames("flat"), monkeypatch)

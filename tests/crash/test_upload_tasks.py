@@ -7,19 +7,19 @@ import tempfile
 
 import pytest
 
-from asynccommit.committers import Committer, open_named
-from asynccommit.committers.opening import Opening
-from asynccommit.job import TaskCommit
-from asynccommit.options import Options
-from asynccommit.sim.crashes import Crash, Crashed, Process, When
-from asynccommit.sim.loop import run_virtual
-from asynccommit.sim.s3.client import SimS3Store
-from asynccommit.sim.s3.crashes import MortalS3Store
-from asynccommit.sim.s3.model import Bucket
-from asynccommit.store import Store
-from asynccommit.upload_options import UploadOptions
-from asynccommit.urls import Address
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.commit.job_context import Opening
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.registry import Committer, open_named
+from asynccommit.options.job import Options
+from asynccommit.options.uploads import UploadOptions
+from asynccommit.stores.base import Store
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.crashes import Crash, Crashed, Process, When
+from asynccommit.testing.models.s3.client import SimS3Store
+from asynccommit.testing.models.s3.crashes import MortalS3Store
+from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.uploads import DEST, HOST, JOB, SMALLEST, keys, new_bucket
 
 PLACE = Address("s3", "data", "/")

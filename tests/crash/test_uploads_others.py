@@ -20,10 +20,10 @@ from asynccommit.errors import (
     RejectedError,
     UnfinishedError,
 )
-from asynccommit.options import Mode
+from asynccommit.options.job import Mode
 from asynccommit.results import State
-from asynccommit.sim.crashes import Crash, Stop, When
-from asynccommit.sim.loop import run_virtual
+from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_uploads_points import until_death
 from tests.support.faults import Fault, Faults
 from tests.support.upload_jobs import (

@@ -7,19 +7,26 @@ from typing import Any
 
 import pytest
 
-from asynccommit.committers import upload_steps, uploads
+from asynccommit.commit.by_upload import (
+    backups,
+    committer,
+    finish,
+    outcome,
+    record,
+    rollback,
+    steps,
+)
+from asynccommit.commit.by_upload.complete import complete_uploads
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.loaded import Pending
+from asynccommit.commit.by_upload.open_uploads import open_uploads
+from asynccommit.commit.by_upload.plan import Old, UploadPlan
+from asynccommit.commit.by_upload.remove import remove_old
+from asynccommit.commit.by_upload.sweep import Sweeper
 from asynccommit.formats.commit_owner import Outcome
-from asynccommit.options import Mode
-from asynccommit.sim.crashes import When
-from asynccommit.sim.loop import run_virtual
-from asynccommit.stages.uploads import asides, finish, outcome, record, rollback
-from asynccommit.stages.uploads.complete import complete_uploads
-from asynccommit.stages.uploads.open import open_uploads
-from asynccommit.stages.uploads.pending import Pending
-from asynccommit.stages.uploads.plan import Old, UploadPlan
-from asynccommit.stages.uploads.remove import remove_old
-from asynccommit.stages.uploads.run import UploadRun
-from asynccommit.stages.uploads.sweep import Sweeper
+from asynccommit.options.job import Mode
+from asynccommit.testing.models.crashes import When
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_uploads_points import TAKEN, points
 from tests.crash.test_uploads_races import asleep
 from tests.support.upload_jobs import Scenario
@@ -37,7 +44,7 @@ def success_first(patch: pytest.MonkeyPatch) -> None:
         await plan.take_sample()
         await run.store.put(run.layout.success, b'{"jobId":"%s"}' % run.layout.job_id.encode())
 
-    patch.setattr(upload_steps, "copy_aside", hasty)
+    patch.setattr(steps, "copy_aside", hasty)
 
 
 def nothing_aside(patch: pytest.MonkeyPatch) -> None:
@@ -46,7 +53,7 @@ def nothing_aside(patch: pytest.MonkeyPatch) -> None:
     async def nothing(run: UploadRun, path: str) -> None:
         return None
 
-    patch.setattr(asides, "_copy", lambda run, plan, path: nothing(run, path))
+    patch.setattr(backups, "_copy", lambda run, plan, path: nothing(run, path))
 
 
 def old_first(patch: pytest.MonkeyPatch) -> None:
@@ -54,9 +61,9 @@ def old_first(patch: pytest.MonkeyPatch) -> None:
 
     async def early(run: UploadRun, plan: UploadPlan) -> None:
         await remove_old(run, plan.old)
-        await asides.copy_aside(run, plan)
+        await backups.copy_aside(run, plan)
 
-    patch.setattr(upload_steps, "copy_aside", early)
+    patch.setattr(steps, "copy_aside", early)
 
 
 def record_late(patch: pytest.MonkeyPatch) -> None:
@@ -66,7 +73,7 @@ def record_late(patch: pytest.MonkeyPatch) -> None:
         await complete_uploads(run, plan)
         return await record.begin(run, plan, **options)
 
-    patch.setattr(uploads, "begin", late)
+    patch.setattr(committer, "begin", late)
 
 
 def rollback_forgets(patch: pytest.MonkeyPatch) -> None:
@@ -85,7 +92,7 @@ def undecided(patch: pytest.MonkeyPatch) -> None:
         return True
 
     patch.setattr(outcome, "has_begun", always)
-    patch.setattr(upload_steps, "has_begun", always)
+    patch.setattr(steps, "has_begun", always)
 
 
 def sweep_all(patch: pytest.MonkeyPatch) -> None:
@@ -103,7 +110,7 @@ def sweep_all(patch: pytest.MonkeyPatch) -> None:
 
 def same_marker(patch: pytest.MonkeyPatch) -> None:
     """Leave a marker that was not deleted as it is."""
-    restored = asides._restore_marker
+    restored = backups._restore_marker
 
     async def plain(run: UploadRun, marker: Old, left: list[str]) -> None:
         try:
@@ -111,7 +118,7 @@ def same_marker(patch: pytest.MonkeyPatch) -> None:
         except Exception:
             await restored(run, marker, left)
 
-    patch.setattr(asides, "_restore_marker", plain)
+    patch.setattr(backups, "_restore_marker", plain)
 
 
 def no_outcome(patch: pytest.MonkeyPatch) -> None:
@@ -120,7 +127,7 @@ def no_outcome(patch: pytest.MonkeyPatch) -> None:
     async def nothing(run: UploadRun, outcome: Outcome) -> None:
         return None
 
-    patch.setattr(upload_steps, "decide", nothing)
+    patch.setattr(steps, "decide", nothing)
 
 
 def marker_only(patch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import pytest
 
 from asynccommit.errors import CommitError, CommittedError, NotFoundError
-from asynccommit.options import Mode
-from asynccommit.sim.crashes import Crash, When
-from asynccommit.sim.loop import run_virtual
+from asynccommit.options.job import Mode
+from asynccommit.testing.models.crashes import Crash, When
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.upload_jobs import ROOT, Driver, Job, Scenario, World, commit, driver, ready
 
 T = TypeVar("T")

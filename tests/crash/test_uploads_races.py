@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import CommitError
-from asynccommit.options import Mode
+from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport
-from asynccommit.sim.crashes import Crash, Stop, When
-from asynccommit.sim.faults import Weather
-from asynccommit.sim.loop import run_virtual
-from asynccommit.sim.s3.dialect import S3
+from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.s3.dialect import S3
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.draws import draw_climate
 from tests.crash.test_uploads_points import ACTS, SCENARIOS, TAKEN, TWO_TASKS, act, until_death
 from tests.support.upload_jobs import ROOT, Driver, Job, Scenario, World, commit, driver, ready

@@ -13,8 +13,8 @@ import pytest
 
 from asynccommit.errors import CommitError, OwnedError
 from asynccommit.results import AbortReport, JobReport
-from asynccommit.sim.crashes import Crash, When
-from asynccommit.sim.loop import run_virtual
+from asynccommit.testing.models.crashes import Crash, When
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Driver, Scenario, commit, driver
 from tests.crash.recovery import Hand, Job, has_begun, ready, until_death
 from tests.crash.scenarios import SCENARIOS, SMALLEST

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from asynccommit.cli import main
-from asynccommit.job import RECORD
-from asynccommit.store import Info, Move, Renamed
-from asynccommit.stores.local import LocalStore
+from asynccommit.commit.layout import RECORD
+from asynccommit.stores.base import Info, Move, Renamed
+from asynccommit.stores.local.store import LocalStore
 
 NOBODY = 65534
 

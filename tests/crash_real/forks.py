@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from asynccommit import cli, sync
 from asynccommit.api import Job, open_committer
-from asynccommit.engine import submit
+from asynccommit.runtime.loop_thread import submit
 
 Spec: TypeAlias = Mapping[str, Any]
 

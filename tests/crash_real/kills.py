@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from asynccommit import sync
 from asynccommit.errors import CommitError, NotFoundError
-from asynccommit.options import Mode
+from asynccommit.options.job import Mode
 from tests.crash_real.places import (
     JOB,
     OLD_SUCCESS,

@@ -9,7 +9,7 @@ from functools import reduce
 from itertools import combinations, permutations
 from typing import Any
 
-from asynccommit.options import Mode
+from asynccommit.options.job import Mode
 from tests.crash_real.places import OLD_SUCCESS, digest
 
 Files = Mapping[str, str]

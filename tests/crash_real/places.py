@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Protocol
 
 from asynccommit.api import Job, open_committer
-from asynccommit.emulators.adls import AdlsEmulator, EmulatorThread
-from asynccommit.emulators.gcs import GcsEmulator, GcsEmulatorThread
-from asynccommit.options import Mode
-from asynccommit.sim.gcs.model import Service
-from asynccommit.sim.gcs.tree import tree_of as bucket_tree
-from asynccommit.sim.nodes import Node, find
+from asynccommit.options.job import Mode
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator, EmulatorThread
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, GcsEmulatorThread
+from asynccommit.testing.models.adls.nodes import Node, find
+from asynccommit.testing.models.gcs.model import Service
+from asynccommit.testing.models.gcs.tree import tree_of as bucket_tree
 
 JOB = "killed-0001"
 PARTITIONS = 5

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from asynccommit.options import Mode
+from asynccommit.options.job import Mode
 from tests.crash_real.forked import Forked, Forks
 from tests.crash_real.outcomes import Run, claim, problems
 from tests.crash_real.places import OLD, PARTITIONS, Place, digest

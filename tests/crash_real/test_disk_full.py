@@ -12,14 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.options import Mode
-from tests.crash_real.places import (
-    JOB,
-    LocalPlace,
-    prepare,
-    table_after,
-    table_before,
-)
+from asynccommit.options.job import Mode
+from tests.crash_real.places import JOB, LocalPlace, prepare, table_after, table_before
 from tests.crash_real.processes import go_on, paused, run
 
 pytestmark = pytest.mark.timeout(120)

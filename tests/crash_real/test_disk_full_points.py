@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
-from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.errors import CommitError, PreflightError
-from asynccommit.job import Layout, TaskCommit
-from asynccommit.options import Mode, OnFailure, Options
-from asynccommit.stores.local import LocalStore
-from asynccommit.urls import Address
-from asynccommit.wrappers.base import Call, Op, Wrapped
+from asynccommit.options.job import Mode, OnFailure, Options
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.policies.funnel import Call, Op, Wrapped
+from asynccommit.stores.urls import Address
 from tests.support.faults import apart
 from tests.support.jobs import HOST, JOB, left, run_task, visible, write
 from tests.support.namespaces import in_namespace, tmpfs

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.emulators.adls import running_emulator
-from asynccommit.emulators.gcs import running_gcs_emulator
-from asynccommit.sim.gcs.model import BucketOptions
+from asynccommit.testing.emulators.adls.emulator import running_emulator
+from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
+from asynccommit.testing.models.gcs.model import BucketOptions
 from tests.crash_real.kills import Harness
 from tests.crash_real.places import AdlsPlace, GcsPlace, LocalPlace
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from asynccommit.emulators.adls import EmulatorThread, running_emulator
-from asynccommit.options import Mode
+from asynccommit.options.job import Mode
+from asynccommit.testing.emulators.adls.emulator import EmulatorThread, running_emulator
 from tests.crash_real.places import AdlsPlace, prepare, table_after, table_before, visible
 from tests.crash_real.processes import committing, run, wait_until
 

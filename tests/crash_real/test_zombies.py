@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.emulators.adls import running_emulator
-from asynccommit.emulators.gcs import running_gcs_emulator
-from asynccommit.options import Mode
+from asynccommit.options.job import Mode
+from asynccommit.testing.emulators.adls.emulator import running_emulator
+from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
 from tests.crash_real.places import (
     AdlsPlace,
     GcsPlace,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from asynccommit.committers import COMMITTERS, Committer
-from asynccommit.committers.refused import REFUSED
-from asynccommit.wrappers.base import Call, Op
+from asynccommit.commit.registry import COMMITTERS, Committer
+from asynccommit.commit.unsupported_committers import REFUSED
+from asynccommit.stores.policies.funnel import Call, Op
 from tests.support.uploads import ATTEMPT, TASK, new_bucket, open_committer
 
 PAGE = (Path(__file__).parents[2] / "docs/committers.md").read_text("utf-8")

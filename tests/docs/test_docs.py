@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 from asynccommit import errors
 from asynccommit.cli import app
 from asynccommit.demo.hadoop_azure import client_conf, client_jar
-from asynccommit.emulators.adls import running_emulator
-from asynccommit.emulators.adls_auth import DEVELOPMENT_KEY
-from asynccommit.emulators.config import Settings
-from asynccommit.emulators.control import __doc__ as control_table
-from asynccommit.options import CLASSIC, DEAD, KEYS, MANIFEST
-from asynccommit.sim.faults import KINDS, OPS, REPLIES, Fault
-from asynccommit.stores.azure_options import KNOWN
-from asynccommit.upload_options import UPLOAD_KEYS
+from asynccommit.options.job import CLASSIC, DEAD, KEYS, MANIFEST
+from asynccommit.options.uploads import UPLOAD_KEYS
+from asynccommit.stores.adls.options import KNOWN
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
+from asynccommit.testing.emulators.adls.emulator import running_emulator
+from asynccommit.testing.emulators.config import Settings
+from asynccommit.testing.emulators.control import __doc__ as control_table
+from asynccommit.testing.models.fault_rules import KINDS, OPS, REPLIES, Fault
 from tests.support.abfs import why_not
 from tests.support.snippets import (
     HOW,

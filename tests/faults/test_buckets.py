@@ -10,13 +10,13 @@ from typing import Any, ParamSpec
 import pytest
 
 from asynccommit.errors import CommitError, PreflightError
-from asynccommit.options import Mode
-from asynccommit.sim.crashes import Crash, When
-from asynccommit.sim.faults import Climate, Fault
-from asynccommit.sim.gcs.bucket import WEEK
-from asynccommit.sim.gcs.model import Limits, Retention
-from asynccommit.sim.gcs.quotas import FLAT
-from asynccommit.sim.loop import run_virtual
+from asynccommit.options.job import Mode
+from asynccommit.testing.models.crashes import Crash, When
+from asynccommit.testing.models.fault_rules import Climate, Fault
+from asynccommit.testing.models.gcs.bucket import WEEK
+from asynccommit.testing.models.gcs.model import Limits, Retention
+from asynccommit.testing.models.gcs.quotas import FLAT
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Driver, Scenario, commit, driver, run_tasks
 from tests.crash.recovery import Hand, Job, places, ready, until_death
 from tests.crash.scenarios import IN_THE_WAY, REPLACE_PARTITIONS

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from asynccommit.emulators.adls import AdlsEmulator
-from asynccommit.sim.store import Account
-from asynccommit.stores import StoreSettings, open_store
-from asynccommit.urls import parse_url
-from asynccommit.wrappers.recover import Recover
+from asynccommit.stores.policies.lost_replies import Recover
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
+from asynccommit.testing.models.adls.account import Account
 from tests.support.storms import (
     FILESYSTEM,
     ROOT,

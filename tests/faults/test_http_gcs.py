@@ -8,21 +8,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from asynccommit.emulators.gcs import GcsEmulator
-from asynccommit.sim.gcs.model import BucketOptions
-from asynccommit.stores import StoreSettings, open_store
-from asynccommit.urls import parse_url
-from asynccommit.wrappers.recover import Recover
-from tests.support.storms import (
-    BUCKET,
-    GCS_ROOT,
-    STORM,
-    Size,
-    check,
-    objects_of,
-    run_job,
-    upload,
-)
+from asynccommit.stores.policies.lost_replies import Recover
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
+from asynccommit.testing.models.gcs.model import BucketOptions
+from tests.support.storms import BUCKET, GCS_ROOT, STORM, Size, check, objects_of, run_job, upload
 
 SIZE = Size(tasks=20, files=500)
 SEEDS = range(int(os.environ.get("ASYNCCOMMIT_SEEDS", "2")))

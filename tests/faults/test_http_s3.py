@@ -15,23 +15,23 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from asynccommit.committers.magic import MagicCommitter
-from asynccommit.concurrency import for_each
-from asynccommit.emulators.proxy import S3Proxy
+from asynccommit.commit.by_upload.abort_uploads import abort_uploads
+from asynccommit.commit.by_upload.magic import MagicCommitter
+from asynccommit.commit.layout import SUCCESS
+from asynccommit.commit.layout_uploads import MagicLayout
 from asynccommit.errors import NotFoundError
 from asynccommit.formats.magic_paths import is_magic
-from asynccommit.job import SUCCESS
-from asynccommit.options import Options
-from asynccommit.parallel import tree_pages
-from asynccommit.report.uploads import choose, find_uploads, list_open
-from asynccommit.sim.faults import Climate, Fault
-from asynccommit.sim.latency import Latency
-from asynccommit.stages.abort_uploads import abort_uploads
-from asynccommit.stores import StoreSettings, open_store
-from asynccommit.upload_job import MagicLayout
-from asynccommit.urls import Address, parse_url
-from asynccommit.wrappers.base import Wrapped
-from asynccommit.wrappers.recover import Recover
+from asynccommit.inspect.open_uploads import choose, find_uploads, list_open
+from asynccommit.options.job import Options
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.policies.lost_replies import Recover
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.tree import tree_pages
+from asynccommit.stores.urls import Address, parse_url
+from asynccommit.testing.emulators.s3_proxy.emulator import S3Proxy
+from asynccommit.testing.models.fault_rules import Climate, Fault
+from asynccommit.testing.models.latency import Latency
 from tests.support.s3_servers import SMALLEST, moto_url, new_bucket, options
 from tests.support.storms import Size, host
 

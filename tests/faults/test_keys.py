@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from asynccommit.emulators.gcs_app import GcsApp
-from asynccommit.emulators.gcs_call import Call
-from asynccommit.emulators.gcs_wire import Answer
 from asynccommit.errors import CommitError, PreflightError
-from asynccommit.options import Mode
-from asynccommit.sim.crashes import Process
-from asynccommit.sim.loop import run_virtual
-from asynccommit.store import Store
-from asynccommit.stores.gcs import GcsStore
+from asynccommit.options.job import Mode
+from asynccommit.stores.base import Store
+from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.emulators.gcs.call import Call
+from asynccommit.testing.emulators.gcs.wire import Answer
+from asynccommit.testing.models.crashes import Process
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Scenario, commit, driver, run_tasks
 from tests.crash.recovery import Hand, Job, places, ready, until_death
 from tests.crash.scenarios import IN_THE_WAY, REPLACE_PARTITIONS

@@ -13,21 +13,21 @@ from itertools import count
 
 import pytest
 
-from asynccommit.committers.manifest import ManifestCommitter
-from asynccommit.committers.work import StoreWork
-from asynccommit.concurrency import for_each
-from asynccommit.emulators.gcs_app import GcsApp
-from asynccommit.emulators.gcs_inprocess import InProcess
-from asynccommit.job import Layout
-from asynccommit.options import Mode, Options
-from asynccommit.sim.faults import Weather
-from asynccommit.sim.gcs.dialect import GCS
-from asynccommit.sim.gcs.model import BucketOptions, Service
-from asynccommit.sim.loop import run_virtual
-from asynccommit.stores import StoreSettings, wrap
-from asynccommit.stores.gcs import GcsStore
-from asynccommit.urls import parse_url
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.layout import Layout
+from asynccommit.commit.task_output import StoreWork
+from asynccommit.options.job import Mode, Options
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.emulators.gcs.inprocess import InProcess
+from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.gcs.dialect import GCS
+from asynccommit.testing.models.gcs.model import BucketOptions, Service
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.crashes import clock
 from tests.support.storms import BUCKET, GCS_ROOT, LATE, Size, host, objects_of
 

@@ -9,13 +9,13 @@ from itertools import count
 
 import pytest
 
-from asynccommit.sim.client import SimStore
-from asynccommit.sim.faults import Weather
-from asynccommit.sim.loop import run_virtual
-from asynccommit.sim.store import Account
-from asynccommit.stores import StoreSettings, wrap
-from asynccommit.urls import parse_url
-from asynccommit.wrappers.recover import Recover
+from asynccommit.stores.policies.lost_replies import Recover
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.store import SimStore
+from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.storms import FILESYSTEM, ROOT, STORM, Size, check, files_of, fill, run_job
 
 SIZE = Size(tasks=10, files=100)

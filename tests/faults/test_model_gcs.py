@@ -14,29 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.emulators.gcs_app import GcsApp
-from asynccommit.emulators.gcs_call import Call
-from asynccommit.emulators.gcs_inprocess import InProcess
-from asynccommit.emulators.gcs_wire import Answer
-from asynccommit.sim.faults import Weather
-from asynccommit.sim.gcs.dialect import GCS
-from asynccommit.sim.gcs.model import BucketOptions, Limits, Service
-from asynccommit.sim.loop import run_virtual
-from asynccommit.stores import StoreSettings, wrap
-from asynccommit.stores.gcs import GcsStore
-from asynccommit.urls import parse_url
-from asynccommit.wrappers.recover import Recover
+from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.stores.policies.lost_replies import Recover
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.emulators.gcs.call import Call
+from asynccommit.testing.emulators.gcs.inprocess import InProcess
+from asynccommit.testing.emulators.gcs.wire import Answer
+from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.gcs.dialect import GCS
+from asynccommit.testing.models.gcs.model import BucketOptions, Limits, Service
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.crashes import clock
-from tests.support.storms import (
-    BUCKET,
-    GCS_ROOT,
-    STORM,
-    Size,
-    check,
-    objects_of,
-    run_job,
-    upload,
-)
+from tests.support.storms import BUCKET, GCS_ROOT, STORM, Size, check, objects_of, run_job, upload
 
 SIZE = Size(tasks=10, files=100)
 SEEDS = 200
@@ -102,7 +93,7 @@ def test_every_job_ends_committed(first: int) -> None:
 
 
 SAY = """
-from asynccommit.sim.loop import run_virtual
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.faults.test_model_gcs import storm
 for seed in range(4):
     run_virtual(storm(seed, print))

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from asynccommit.committers import Committer, open_named
-from asynccommit.committers.opening import Opening
+from asynccommit.commit.job_context import Opening
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.registry import Committer, open_named
 from asynccommit.errors import AsyncCommitError
-from asynccommit.job import TaskCommit
-from asynccommit.options import Options
-from asynccommit.sim.loop import run_virtual
-from asynccommit.sim.s3.uploads import Rules
-from asynccommit.upload_options import UploadOptions
+from asynccommit.options.job import Options
+from asynccommit.options.uploads import UploadOptions
+from asynccommit.testing.models.s3.uploads import Rules
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.faults.test_uploads import Sky
 from tests.support.uploads import DEST, HOST, SMALLEST
 

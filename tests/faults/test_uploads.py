@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 import pytest
 
 from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError
-from asynccommit.parts import Part
-from asynccommit.sim.faults import Climate, Fault, Weather
-from asynccommit.sim.latency import Latency
-from asynccommit.sim.loop import run_virtual
-from asynccommit.sim.s3.client import SimS3Store
-from asynccommit.sim.s3.dialect import S3
-from asynccommit.sim.s3.model import Bucket, Rules
-from asynccommit.store import Info
-from asynccommit.stores import StoreSettings, wrap
-from asynccommit.wrappers.base import Wrapped
-from asynccommit.wrappers.recover import Recover
-from tests.sim.s3.bench import EPOCH, Ids, open_store
+from asynccommit.stores.base import Info
+from asynccommit.stores.parts import Part
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.policies.lost_replies import Recover
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.testing.models.fault_rules import Climate, Fault, Weather
+from asynccommit.testing.models.latency import Latency
+from asynccommit.testing.models.s3.client import SimS3Store
+from asynccommit.testing.models.s3.dialect import S3
+from asynccommit.testing.models.s3.model import Bucket, Rules
+from asynccommit.testing.models.virtual_loop import run_virtual
+from tests.testing.models.s3.bench import EPOCH, Ids, open_store
 
 SEEDS = 40
 GROUP = 10

@@ -22,7 +22,7 @@ from asynccommit.formats.manifest import (
     encode_manifest,
 )
 from asynccommit.formats.statistics import Statistics
-from asynccommit.urls import decode_uri
+from asynccommit.stores.urls import decode_uri
 
 SAMPLES = Path(__file__).parent.parent / "fixtures" / "hadoop_manifest"
 MANIFESTS = sorted(SAMPLES.glob("task_manifest_*.json"))

@@ -22,9 +22,9 @@ from asynccommit.formats.pending import (
     decode_pending,
     encode_pending,
 )
-from asynccommit.parts import Part
-from asynccommit.upload_options import EtagForm
-from asynccommit.urls import Address
+from asynccommit.options.uploads import EtagForm
+from asynccommit.stores.parts import Part
+from asynccommit.stores.urls import Address
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 PATH = "/t/__magic_job-1/job-1/00/tasks/a/__base/k.pending"

@@ -17,8 +17,8 @@ from asynccommit.formats import pending_set
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.formats.pending_set import PendingSet, decode_pending_set, encode_pending_set
 from asynccommit.formats.statistics import Statistics
-from asynccommit.parts import Part
-from asynccommit.upload_options import EtagForm
+from asynccommit.options.uploads import EtagForm
+from asynccommit.stores.parts import Part
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 PATH = "/t/__magic_job-1/job-1/00/task_1.pendingset"

@@ -23,7 +23,7 @@ from asynccommit.formats.upload_plan import (
     decode_upload_chunk,
     encode_upload_chunk,
 )
-from asynccommit.parts import Part
+from asynccommit.stores.parts import Part
 
 PATH = "/t/__magic_job-1/job-1/00/commit-plan-p-00000.json"
 CHUNK = UploadChunk(

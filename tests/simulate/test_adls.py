@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 
-from asynccommit.sim.loop import VirtualLoop
 from asynccommit.simulate.adls import FILESYSTEM, Adls
 from asynccommit.simulate.placed import Placed
 from asynccommit.simulate.run import World
 from asynccommit.simulate.setup import Setup
+from asynccommit.testing.models.virtual_loop import VirtualLoop
 
 
 def test_a_packed_manifest_reads_as_any_file() -> None:

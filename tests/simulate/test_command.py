@@ -9,7 +9,7 @@ import pytest
 
 from asynccommit.cli import main
 from asynccommit.cli.output import Exit
-from asynccommit.stages.run import OnProgress
+from asynccommit.commit.context import OnProgress
 
 SMALL = ("--files", "2_000", "--tasks", "10", "--partitions", "4")
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from asynccommit.sim.climates import LOSSY
-from asynccommit.sim.faults import Climate
-from asynccommit.sim.latency import Latency, Limit
 from asynccommit.simulate import Setup, simulate
 from asynccommit.simulate.forecast import extrapolate
 from asynccommit.simulate.memory import Memory
 from asynccommit.simulate.run import Figures
+from asynccommit.testing.models.fault_profiles import LOSSY
+from asynccommit.testing.models.fault_rules import Climate
+from asynccommit.testing.models.latency import Latency, Limit
 
 ONE = Figures(
     files=100,

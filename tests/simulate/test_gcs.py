@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 from asynccommit.errors import ThrottledError
-from asynccommit.sim.climates import CLIMATES
-from asynccommit.sim.faults import Climate
-from asynccommit.sim.gcs.tree import tree_of
-from asynccommit.sim.latency import Latency, Limit
-from asynccommit.sim.loop import VirtualLoop
 from asynccommit.simulate.gcs import BUCKET, Gcs
 from asynccommit.simulate.placed import Placed, visible
 from asynccommit.simulate.run import Figures, World, run_commit
 from asynccommit.simulate.setup import Setup
-from asynccommit.store import Ramp
+from asynccommit.stores.base import Ramp
+from asynccommit.testing.models.fault_profiles import CLIMATES
+from asynccommit.testing.models.fault_rules import Climate
+from asynccommit.testing.models.gcs.tree import tree_of
+from asynccommit.testing.models.latency import Latency, Limit
+from asynccommit.testing.models.virtual_loop import VirtualLoop
 
 STORES = ("gcs", "gcs-hns")
 SMALL = Setup(files=600, tasks=6, partitions=4, store="gcs")

@@ -7,13 +7,13 @@ import math
 
 import pytest
 
+from asynccommit.commit.by_rename.entries import decode_entries
+from asynccommit.commit.by_rename.load_manifests import digest
 from asynccommit.formats.manifest import decode_manifest
-from asynccommit.sim.loop import VirtualLoop
 from asynccommit.simulate.placed import SIZE, Placed
 from asynccommit.simulate.run import World
 from asynccommit.simulate.setup import KINDS, Setup
-from asynccommit.stages.entries import decode_entries
-from asynccommit.stages.load import digest
+from asynccommit.testing.models.virtual_loop import VirtualLoop
 
 
 @pytest.mark.parametrize("store", KINDS)

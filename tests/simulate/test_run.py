@@ -7,17 +7,17 @@ import math
 
 import pytest
 
+from asynccommit.commit.context import Progress
 from asynccommit.errors import CommitError, OptionError
-from asynccommit.options import Options
-from asynccommit.sim.climates import LOSSY
-from asynccommit.sim.faults import Climate, Fault
-from asynccommit.sim.latency import Latency, Limit
-from asynccommit.sim.loop import VirtualLoop
+from asynccommit.options.job import Options
 from asynccommit.simulate.adls import FILESYSTEM, Adls
 from asynccommit.simulate.placed import Placed, visible
 from asynccommit.simulate.run import World, run_commit
 from asynccommit.simulate.setup import Setup
-from asynccommit.stages.run import Progress
+from asynccommit.testing.models.fault_profiles import LOSSY
+from asynccommit.testing.models.fault_rules import Climate, Fault
+from asynccommit.testing.models.latency import Latency, Limit
+from asynccommit.testing.models.virtual_loop import VirtualLoop
 
 SMALL = Setup(files=600, tasks=6, partitions=4)
 

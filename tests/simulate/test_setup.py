@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from asynccommit.errors import OptionError
-from asynccommit.options import Options
-from asynccommit.sim.climates import CLIMATES
-from asynccommit.sim.faults import Climate
-from asynccommit.sim.latency import Latency, Limit
+from asynccommit.options.job import Options
 from asynccommit.simulate.setup import KINDS, Setup, read_setup
-from asynccommit.stores import azure_options, gcs_options
+from asynccommit.stores.adls import options
+from asynccommit.stores.gcs import options as gcs_options
+from asynccommit.testing.models.fault_profiles import CLIMATES
+from asynccommit.testing.models.fault_rules import Climate
+from asynccommit.testing.models.latency import Latency, Limit
 
 
 def test_nothing_said_is_the_default() -> None:
@@ -158,7 +159,7 @@ def test_another_size_has_the_same_shape() -> None:
 
 def test_as_many_requests_are_in_flight_as_on_the_real_store() -> None:
     """The default is that of the store that is simulated."""
-    assert KINDS["adls"].in_flight == azure_options._WORKERS
+    assert KINDS["adls"].in_flight == options._WORKERS
     assert KINDS["gcs"].in_flight == KINDS["gcs-hns"].in_flight == gcs_options._WORKERS
 
 

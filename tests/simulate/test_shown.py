@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from asynccommit.report.text import to_text
-from asynccommit.sim.faults import KINDS, Climate
-from asynccommit.sim.latency import Latency, Limit, Tail
+from asynccommit.inspect.text import to_text
 from asynccommit.simulate.forecast import Forecast
 from asynccommit.simulate.memory import Memory
 from asynccommit.simulate.run import Figures
 from asynccommit.simulate.setup import Setup
 from asynccommit.simulate.shown import shown, store_of
+from asynccommit.testing.models.fault_rules import KINDS, Climate
+from asynccommit.testing.models.latency import Latency, Limit, Tail
 
 FIGURES = Figures(
     files=1_000,

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from asynccommit.concurrency import for_each
+from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError
-from asynccommit.job import TaskCommit
-from asynccommit.options import Mode, Options
-from asynccommit.sim.climates import STORM
-from asynccommit.sim.faults import Climate, Fault
-from asynccommit.sim.latency import UNIFORM, Latency, Limit
-from asynccommit.sim.loop import VirtualLoop
+from asynccommit.options.job import Mode, Options
+from asynccommit.runtime.concurrency import for_each
 from asynccommit.simulate.placed import Placed
 from asynccommit.simulate.run import World
 from asynccommit.simulate.setup import Setup
-from asynccommit.wrappers.base import Call, Op, Wrapped
+from asynccommit.stores.policies.funnel import Call, Op, Wrapped
+from asynccommit.testing.models.fault_profiles import STORM
+from asynccommit.testing.models.fault_rules import Climate, Fault
+from asynccommit.testing.models.latency import UNIFORM, Latency, Limit
+from asynccommit.testing.models.virtual_loop import VirtualLoop
 
 BAD = Climate(STORM.faults, Latency(UNIFORM, 0.01, 0.05), Limit(2_000, 200))
 

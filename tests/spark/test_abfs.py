@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from asynccommit.demo.hadoop_azure import client_jar
-from asynccommit.emulators.adls import EmulatorThread, running_emulator
 from asynccommit.formats.success import COMMITTER, SuccessData, decode_success
-from asynccommit.sim.faults import Fault
+from asynccommit.testing.emulators.adls.emulator import EmulatorThread, running_emulator
+from asynccommit.testing.models.fault_rules import Fault
 from tests.support.abfs import conf_of, why_not
 from tests.support.spark import run_script
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from asynccommit import sync
-from asynccommit.emulators.adls import AdlsEmulator
 from asynccommit.errors import CommitError
-from asynccommit.options import OptionWarning
+from asynccommit.options.job import OptionWarning
 from asynccommit.results import JobReport
 from asynccommit.spark import bridge
 from asynccommit.spark.bridge import Bridge
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 
 
 def request(dest: Path, job_id: str = "job-1", **more: Any) -> str:

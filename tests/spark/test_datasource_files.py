@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.errors import UnsupportedError
-from asynccommit.spark.source.encoders import footer
-from asynccommit.spark.source.files import TableFiles
-from asynccommit.spark.source.names import partition_value
-from asynccommit.spark.source.options import SourceOptions
-from asynccommit.spark.source.rows import part_rows
+from asynccommit.spark.datasource.encoders import footer
+from asynccommit.spark.datasource.files import TableFiles
+from asynccommit.spark.datasource.names import partition_value
+from asynccommit.spark.datasource.options import SourceOptions
+from asynccommit.spark.datasource.rows import part_rows
 
 
 class Folder:

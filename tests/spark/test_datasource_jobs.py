@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from asynccommit.engine import submit
 from asynccommit.errors import DeniedError, NotFoundError, RejectedError
-from asynccommit.options import Options
-from asynccommit.spark.source import jobs
-from asynccommit.spark.source.jobs import SourceJob
-from asynccommit.spark.source.options import SourceOptions
-from asynccommit.spark.source.tasks import Attempt, Written, run_task
-from asynccommit.stores.local import LocalStore
+from asynccommit.options.job import Options
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.spark.datasource import jobs
+from asynccommit.spark.datasource.jobs import SourceJob
+from asynccommit.spark.datasource.options import SourceOptions
+from asynccommit.spark.datasource.tasks import Attempt, Written, run_task
+from asynccommit.stores.local.store import LocalStore
 from tests.support.source_places import BATCH, ROWS, Place, adls, gcs, ids, moto_url, place
 
 __all__ = ["adls", "gcs", "moto_url", "place"]

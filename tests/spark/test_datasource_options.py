@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from asynccommit.errors import OptionError
-from asynccommit.spark.source.options import SourceOptions
+from asynccommit.spark.datasource.options import SourceOptions
 
 
 def test_defaults() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from asynccommit.errors import AsyncCommitError, OptionError, UnsupportedError
-from asynccommit.spark.source.schema import check_schema, partition_columns
+from asynccommit.spark.datasource.schema import check_schema, partition_columns
 
 
 def field(name: str, kind: Any) -> StructType:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from asynccommit.committers.sink_log import Added, SinkLog
-from asynccommit.engine import submit
 from asynccommit.errors import OptionError, SinkLogForeignError, SinkLogGapError
-from asynccommit.formats.sink_log import decode_batch
-from asynccommit.spark.source import jobs, streams
-from asynccommit.spark.source.jobs import SourceJob
-from asynccommit.spark.source.options import SourceOptions
-from asynccommit.spark.source.streams import BatchPart, batch_tag, stream_job
-from asynccommit.spark.source.tasks import Attempt, run_task
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.spark.datasource import jobs, streams
+from asynccommit.spark.datasource.jobs import SourceJob
+from asynccommit.spark.datasource.options import SourceOptions
+from asynccommit.spark.datasource.streams import BatchPart, batch_tag, stream_job
+from asynccommit.spark.datasource.tasks import Attempt, run_task
+from asynccommit.streaming.entries import decode_batch
+from asynccommit.streaming.log import Added, SinkLog
 from tests.support.source_places import BATCH, ROWS, Place, adls, gcs, ids, moto_url, place
 
 __all__ = ["adls", "gcs", "moto_url", "place"]

@@ -16,7 +16,7 @@ from pyspark.sql.functions import lit, udf
 
 from asynccommit.spark import bridge, last_report
 from asynccommit.spark.bridge import BRIDGE
-from asynccommit.urls import decode_uri
+from asynccommit.stores.urls import decode_uri
 from tests.support.spark import TASK_FAILURES, answered_by, leftovers, visible, wait_until
 
 

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from asynccommit.demo.hadoop_gcs import client_jar
-from asynccommit.emulators.gcs import GcsEmulatorThread, running_gcs_emulator
 from asynccommit.formats.manifest import decode_manifest
 from asynccommit.formats.success import COMMITTER, SuccessData, decode_success
-from asynccommit.sim.gcs.model import BucketOptions
-from asynccommit.urls import decode_uri
+from asynccommit.stores.urls import decode_uri
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread, running_gcs_emulator
+from asynccommit.testing.models.gcs.model import BucketOptions
 from tests.support.gcs_hadoop import Bucket, conf_of, etag_of, why_not
 from tests.support.spark import run_script
 

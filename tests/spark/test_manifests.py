@@ -11,8 +11,8 @@ from py4j.protocol import Py4JJavaError
 
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.spark.bridge import BRIDGE
-from asynccommit.stores import files
-from asynccommit.urls import decode_uri
+from asynccommit.stores.local import files
+from asynccommit.stores.urls import decode_uri
 from tests.support.spark import answered_by
 
 HADOOPS = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest"

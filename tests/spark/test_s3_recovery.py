@@ -17,8 +17,8 @@ import pytest
 
 from asynccommit.demo.hadoop_s3 import client_conf, client_jars
 from asynccommit.demo.moto import Moto
-from asynccommit.emulators.proxy import running_s3_proxy
 from asynccommit.errors import UnsupportedError
+from asynccommit.testing.emulators.s3_proxy.emulator import running_s3_proxy
 from tests.support.hadoop import jars, java_command
 from tests.support.s3_servers import moto_url, new_bucket
 from tests.support.spark import run_script

@@ -15,11 +15,11 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from asynccommit.committers.sink_log import Added, SinkFile, SinkLogSettings
 from asynccommit.errors import SinkLogForeignError
-from asynccommit.formats import sink_batches
-from asynccommit.formats.sink_log import FOLDER
-from asynccommit.host import this_host
+from asynccommit.runtime.host import this_host
+from asynccommit.streaming import batches as sink_batches
+from asynccommit.streaming.entries import FOLDER
+from asynccommit.streaming.log import Added, SinkFile, SinkLogSettings
 from tests.support.sink import BlockingLog, entry, log_files, of_disk
 
 local = pytest.mark.parametrize("spark", ["local"], indirect=True)

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.store import Store
-from asynccommit.stores import StoreSettings, files, open_store
-from asynccommit.stores.local import LocalStore
-from asynccommit.urls import parse_url
-from asynccommit.wrappers.base import Policy, Wrapped
-from asynccommit.wrappers.limit import Limit
-from asynccommit.wrappers.retry import Retry
-from asynccommit.wrappers.stats import Stats
-from asynccommit.wrappers.throttle import Throttle
+from asynccommit.stores.base import Store
+from asynccommit.stores.local import files
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.policies.funnel import Policy, Wrapped
+from asynccommit.stores.policies.in_flight import Limit
+from asynccommit.stores.policies.rate import Throttle
+from asynccommit.stores.policies.retry import Retry
+from asynccommit.stores.policies.stats import Stats
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.urls import parse_url
 from tests.support.contract import RULES, Rule, name_of
 
 POLICIES: dict[str, Callable[[], list[Policy]]] = {

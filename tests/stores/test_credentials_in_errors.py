@@ -14,18 +14,19 @@ from urllib.parse import quote
 import pytest
 
 from asynccommit.errors import StoreError
-from asynccommit.stores import adls_errors, gcs_errors
-from asynccommit.stores.azure_credentials import Sas, SharedKey
-from asynccommit.stores.azure_endpoint import Place as AzurePlace
-from asynccommit.stores.azure_tokens import Tokens
-from asynccommit.stores.gcs_credentials import Tokens as GcsTokens
-from asynccommit.stores.gcs_endpoint import Place as GcsPlace
-from asynccommit.stores.http import NotSentError, Response
-from asynccommit.stores.s3_credentials import Given, OfMachine
-from asynccommit.stores.s3_errors import Judge as S3Judge
-from asynccommit.stores.s3_errors import Request as S3Request
-from asynccommit.stores.s3_sign import Keys
-from asynccommit.stores.tokens import Fresh, Renewal, TokenError
+from asynccommit.stores.adls import errors
+from asynccommit.stores.adls.credentials import Sas, SharedKey
+from asynccommit.stores.adls.endpoint import Place as AzurePlace
+from asynccommit.stores.adls.tokens import Tokens
+from asynccommit.stores.gcs import errors as gcs_errors
+from asynccommit.stores.gcs.credentials import Tokens as GcsTokens
+from asynccommit.stores.gcs.endpoint import Place as GcsPlace
+from asynccommit.stores.http.base import NotSentError, Response
+from asynccommit.stores.http.tokens import Fresh, Renewal, TokenError
+from asynccommit.stores.s3.credentials import Given, OfMachine
+from asynccommit.stores.s3.errors import Judge as S3Judge
+from asynccommit.stores.s3.errors import Request as S3Request
+from asynccommit.stores.s3.sign import Keys
 from tests.support.s3_answers import answering, new_s3
 
 SIGNATURE = "AbC+dEf/GhI+jKl/MnO0123456789+/xyzABCDEFGHI="
@@ -67,7 +68,7 @@ def require_hidden(secret: str, text: str) -> None:
 def test_adls(how: str, status: int) -> None:
     """A signature and an account key, in a message that is cut anywhere."""
     for secret, credential in ((SIGNATURE, Sas(SAS)), (KEY, SharedKey("acct", KEY, lambda: 0.0))):
-        judge = adls_errors.Judge(AZURE, credential, lambda: 0.0)
+        judge = errors.Judge(AZURE, credential, lambda: 0.0)
         for pad in PADS:
             text = "#" * pad + WRITTEN[how](secret)
             body = json.dumps({"error": {"code": "InvalidUri", "message": text}}).encode()
@@ -78,7 +79,7 @@ def test_adls(how: str, status: int) -> None:
                 Response(status, headers, f"<Code>A</Code><Message>{text}</Message>".encode()),
                 NotSentError(f"GET {HOST}: {text}"),
             ):
-                request = adls_errors.Request("put", "/p", writes=True)
+                request = errors.Request("put", "/p", writes=True)
                 require_hidden(secret, shown(judge.translate(request, answer)))
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from asynccommit.demo.hadoop_azure import client_conf, client_jar
-from asynccommit.emulators.adls import EmulatorThread
 from asynccommit.errors import UnsupportedError
+from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 from tests.support.hadoop import Hadoop, HadoopJob, HadoopTask, jars, java_command
 
 FACTORY = "org.apache.hadoop.fs.azurebfs.commit.AzureManifestCommitterFactory"

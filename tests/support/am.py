@@ -11,24 +11,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from asynccommit.committers.am_markers import Check, CommitMarkers
-from asynccommit.committers.am_place import Committed, Place
-from asynccommit.committers.am_window import Heartbeat, MarkerSettings, is_open
 from asynccommit.errors import StoreError
-from asynccommit.formats.am_markers import (
-    FAIL,
-    STARTED,
-    SUCCESS,
-    Action,
-    Markers,
-    start_up,
-)
-from asynccommit.host import Host
-from asynccommit.sim.crashes import Crash, Process, Stop
-from asynccommit.store import Store
-from asynccommit.stores import StoreSettings, wrap
-from asynccommit.urls import Address
-from asynccommit.wrappers.base import Policy, Wrapped
+from asynccommit.mapreduce.commit_window import Heartbeat, MarkerSettings, is_open
+from asynccommit.mapreduce.committer import Check, CommitMarkers
+from asynccommit.mapreduce.marker_store import Committed, Place
+from asynccommit.mapreduce.markers import FAIL, STARTED, SUCCESS, Action, Markers, start_up
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store
+from asynccommit.stores.policies.funnel import Policy, Wrapped
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.crashes import Crash, Process, Stop
 from tests.support.crashes import EPOCH, ModelWorld
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from typing import Any
 
 from asynccommit.demo.hadoop_jars import cached_jar, hadoop_version
 from asynccommit.errors import UnsupportedError
-from asynccommit.formats.am_markers import Action
+from asynccommit.mapreduce.markers import Action
 from tests.support.hadoop import Hadoop, HadoopError, jars, java_command
 
 JOB = "job_1700000000000_0007"

@@ -11,17 +11,17 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from asynccommit.committers.manifest import ManifestCommitter
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.by_rename.ownership import take_over
+from asynccommit.commit.by_rename.status import look
+from asynccommit.commit.context import Run
+from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.errors import LeaseLostError
-from asynccommit.host import Host
-from asynccommit.job import Layout, TaskCommit
-from asynccommit.options import Mode, Options
-from asynccommit.sim.crashes import Crashed, Process
-from asynccommit.sim.loop import run_virtual
-from asynccommit.stages.owner import take_over
-from asynccommit.stages.run import Run
-from asynccommit.stages.standing import look
-from asynccommit.wrappers.base import Call, Op, Policy, Wrapped
+from asynccommit.options.job import Mode, Options
+from asynccommit.runtime.host import Host
+from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
+from asynccommit.testing.models.crashes import Crashed, Process
+from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.crashes import EPOCH, LocalWorld, SimWorld
 from tests.support.faults import apart
 

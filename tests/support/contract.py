@@ -23,8 +23,8 @@ from asynccommit.errors import (
     RejectedError,
     StoreError,
 )
-from asynccommit.parallel import list_all, remove_tree, tree_pages, walk
-from asynccommit.store import BatchStore, BulkStore, DirectoryStore, Info, Kind, Move, Store
+from asynccommit.stores.base import BatchStore, BulkStore, DirectoryStore, Info, Kind, Move, Store
+from asynccommit.stores.tree import list_all, remove_tree, tree_pages, walk
 
 Rule = Callable[[Store, str], Awaitable[None]]
 RULES: list[Rule] = []

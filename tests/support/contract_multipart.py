@@ -20,10 +20,10 @@ from asynccommit.errors import (
     RejectedError,
     StoreError,
 )
-from asynccommit.multipart import MultipartStore, Upload
-from asynccommit.parallel import tree_pages
-from asynccommit.parts import Part
-from asynccommit.store import Info, Kind, Multipart
+from asynccommit.stores.base import Info, Kind, Multipart
+from asynccommit.stores.multipart import MultipartStore, Upload
+from asynccommit.stores.parts import Part
+from asynccommit.stores.tree import tree_pages
 from tests.support.contract import LIMIT, NAMES, names_in
 
 MultipartRule = Callable[[MultipartStore, str], Awaitable[None]]

@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
-from asynccommit.sim.crashes import LoopClock, Mortal, MortalStore, Process
-from asynccommit.sim.faults import Climate, Weather
-from asynccommit.sim.invariants import Item, Tree, marked, tree_of
-from asynccommit.sim.store import Account, Node
-from asynccommit.store import Store
-from asynccommit.stores.local import LocalStore
-from asynccommit.urls import Address
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.stores.base import Store
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.adls.account import Account, Node
+from asynccommit.testing.models.crashes import LoopClock, Mortal, MortalStore, Process
+from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.invariants import Item, Tree, marked, tree_of
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class World(Protocol):
         processes: by name.
         telling: whether a process's host says if another one of it is running.
         seed: what ids and waits are drawn from.
-        words: whether late requests may leave words, see ``asynccommit.sim.invariants``.
+        words: whether late requests may leave words, see ``asynccommit.testing.models.invariants``.
     """
 
     processes: dict[str, Process]

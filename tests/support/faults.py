@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asynccommit.errors import StoreError
-from asynccommit.store import Renamed
-from asynccommit.wrappers.base import Call, Op, Policy, renames_of
+from asynccommit.stores.base import Renamed
+from asynccommit.stores.policies.funnel import Call, Op, Policy, renames_of
 
 
 @dataclass

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from asynccommit.emulators.gcs import GcsEmulatorThread
-from asynccommit.sim.gcs.model import Folder, GcsRefusal, Operation, Service
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
+from asynccommit.testing.models.gcs.model import Folder, GcsRefusal, Operation, Service
 
 # Status of the JSON API -> google.rpc.Code.
 _CODES = {400: 3, 403: 7, 404: 5, 409: 6, 412: 9, 429: 8, 503: 14}

@@ -7,19 +7,19 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from asynccommit.emulators.gcs_app import GcsApp
-from asynccommit.emulators.gcs_call import Call
-from asynccommit.emulators.gcs_inprocess import InProcess
-from asynccommit.emulators.gcs_wire import Answer
-from asynccommit.sim.crashes import LINGERS, Crashed, Once, Process, When
-from asynccommit.sim.faults import Climate, Weather
-from asynccommit.sim.gcs.dialect import GCS
-from asynccommit.sim.gcs.model import BucketOptions, Service
-from asynccommit.sim.gcs.tree import item_of, tree_of
-from asynccommit.sim.invariants import Item
-from asynccommit.store import Store
-from asynccommit.stores.gcs import GcsStore
-from asynccommit.urls import Address
+from asynccommit.stores.base import Store
+from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.stores.urls import Address
+from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.emulators.gcs.call import Call
+from asynccommit.testing.emulators.gcs.inprocess import InProcess
+from asynccommit.testing.emulators.gcs.wire import Answer
+from asynccommit.testing.models.crashes import LINGERS, Crashed, Once, Process, When
+from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.gcs.dialect import GCS
+from asynccommit.testing.models.gcs.model import BucketOptions, Service
+from asynccommit.testing.models.gcs.tree import item_of, tree_of
+from asynccommit.testing.models.invariants import Item
 from tests.support.crashes import Ids, Watch, clock
 
 BUCKET = "data"

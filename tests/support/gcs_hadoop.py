@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from asynccommit.demo.hadoop_gcs import client_conf, client_jar
-from asynccommit.emulators.gcs import GcsEmulatorThread
 from asynccommit.errors import UnsupportedError
-from asynccommit.sim.faults import Fault
-from asynccommit.sim.gcs.dialect import GCS
-from asynccommit.sim.gcs.model import BucketOptions, Object
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
+from asynccommit.testing.models.fault_rules import Fault
+from asynccommit.testing.models.gcs.dialect import GCS
+from asynccommit.testing.models.gcs.model import BucketOptions, Object
 from tests.support.abfs import AbfsJob
 from tests.support.hadoop import Hadoop, jars, java_command
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from asynccommit.emulators.gcs_app import GcsApp
-from asynccommit.sim.gcs.model import BucketOptions, Limits, Service
-from asynccommit.stores.gcs import GcsStore
-from asynccommit.stores.http import Response, TooLargeError, Transport, TransportError
-from asynccommit.urls import parse_url
+from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.stores.http.base import Response, TooLargeError, Transport, TransportError
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.models.gcs.model import BucketOptions, Limits, Service
 
 BUCKET = "data"
 URL = f"gs://{BUCKET}/"

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from asynccommit.committers.manifest import ManifestCommitter
-from asynccommit.host import Host
-from asynccommit.job import Layout, TaskCommit
-from asynccommit.options import Options
-from asynccommit.stores.local import LocalStore
-from asynccommit.urls import Address
-from asynccommit.wrappers.base import Policy, Wrapped
-from asynccommit.wrappers.stats import Stats
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.options.job import Options
+from asynccommit.runtime.host import Host
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.policies.funnel import Policy, Wrapped
+from asynccommit.stores.policies.stats import Stats
+from asynccommit.stores.urls import Address
 from tests.support.faults import apart
 
 JOB = "job_202601010000_0001"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from asynccommit.errors import NotFoundError
-from asynccommit.sim.s3.client import SimS3Store
-from asynccommit.store import Info, Kind, Page
+from asynccommit.stores.base import Info, Kind, Page
+from asynccommit.testing.models.s3.client import SimS3Store
 
 SHOWN: set[str] = set()
 """Paths of prefixes that are shown, whatever is below them; tests clear it."""

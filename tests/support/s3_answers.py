@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from asynccommit.host import Host, this_host
-from asynccommit.stores.http import Response
-from asynccommit.stores.s3 import S3Store
-from asynccommit.urls import parse_url
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.stores.http.base import Response
+from asynccommit.stores.s3.store import S3Store
+from asynccommit.stores.urls import parse_url
 from tests.support.gcs_store import Direct, Sent
 
 SECRET = "hunter2/the+secret"

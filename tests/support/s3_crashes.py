@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 
-from asynccommit.sim.crashes import Process
-from asynccommit.sim.faults import Climate, Weather
-from asynccommit.sim.invariants import Item
-from asynccommit.sim.s3.crashes import MortalS3Store
-from asynccommit.sim.s3.dialect import S3
-from asynccommit.sim.s3.model import Bucket
-from asynccommit.store import Store
-from asynccommit.urls import Address
+from asynccommit.stores.base import Store
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.crashes import Process
+from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.invariants import Item
+from asynccommit.testing.models.s3.crashes import MortalS3Store
+from asynccommit.testing.models.s3.dialect import S3
+from asynccommit.testing.models.s3.model import Bucket
 from tests.support.crashes import Ids, clock
 
 

@@ -23,8 +23,8 @@ from typing import Any
 
 import pytest
 
-from asynccommit.stores.s3 import S3Store
-from asynccommit.urls import parse_url
+from asynccommit.stores.s3.store import S3Store
+from asynccommit.stores.urls import parse_url
 
 KEY, SECRET, REGION = "AKIDEXAMPLE", "wJalrXUtnFEMI+K7MDENG", "us-east-1"
 SMALLEST = 256

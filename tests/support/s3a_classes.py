@@ -16,8 +16,8 @@ from typing import Any
 from asynccommit.demo.hadoop_jars import cached_jar
 from asynccommit.demo.hadoop_s3 import client_jars
 from asynccommit.errors import UnsupportedError
-from asynccommit.parts import Part
-from asynccommit.upload_options import EtagForm
+from asynccommit.options.uploads import EtagForm
+from asynccommit.stores.parts import Part
 from tests.support.hadoop import Hadoop, jars, java_command
 
 OLD = "3.4.1"

@@ -10,16 +10,16 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from asynccommit.committers.sink_log import Added, SinkFile, SinkLog, SinkLogSettings
-from asynccommit.engine import submit
-from asynccommit.formats.sink_log import FOLDER, BatchWriter, sink_uri
-from asynccommit.host import Host
-from asynccommit.parallel import list_if_there
-from asynccommit.sim.loop import run_virtual
-from asynccommit.sim.s3.client import SimS3Store
-from asynccommit.sim.s3.model import Service
-from asynccommit.stores.local import LocalStore
-from asynccommit.urls import Address, parse_url
+from asynccommit.runtime.host import Host
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.tree import list_if_there
+from asynccommit.stores.urls import Address, parse_url
+from asynccommit.streaming.entries import FOLDER, BatchWriter, sink_uri
+from asynccommit.streaming.log import Added, SinkFile, SinkLog, SinkLogSettings
+from asynccommit.testing.models.s3.client import SimS3Store
+from asynccommit.testing.models.s3.model import Service
+from asynccommit.testing.models.virtual_loop import run_virtual
 
 T = TypeVar("T")
 DEST = Address("s3a", "data", "/t")

@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from asynccommit.emulators.adls import EmulatorThread, running_emulator
-from asynccommit.emulators.gcs import GcsEmulatorThread, running_gcs_emulator
-from asynccommit.engine import submit
-from asynccommit.host import this_host
-from asynccommit.options import Options
-from asynccommit.parallel import is_there, walk
-from asynccommit.spark.source import jobs
-from asynccommit.spark.source.jobs import SourceJob
-from asynccommit.spark.source.tasks import Rows
-from asynccommit.stores import StoreSettings, open_store
-from asynccommit.urls import parse_url
+from asynccommit.options.job import Options
+from asynccommit.runtime.host import this_host
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.spark.datasource import jobs
+from asynccommit.spark.datasource.jobs import SourceJob
+from asynccommit.spark.datasource.tasks import Rows
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.tree import is_there, walk
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.emulators.adls.emulator import EmulatorThread, running_emulator
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread, running_gcs_emulator
 from tests.support.s3_servers import moto_url, new_bucket, options
 
 __all__ = ["moto_url"]

@@ -20,9 +20,9 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from asynccommit.stores.adls import AdlsStore
-from asynccommit.stores.gcs import GcsStore
-from asynccommit.stores.local import LocalStore
+from asynccommit.stores.adls.store import AdlsStore
+from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.stores.local.store import LocalStore
 
 LOOPBACK = "127.0.0.1"
 WORKERS = ("127.0.0.2", "127.0.0.3")

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from asynccommit.wrappers.base import Op
+from asynccommit.stores.policies.funnel import Op
 
 
 def rename() -> Op:

@@ -7,20 +7,20 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from asynccommit.committers.manifest import ManifestCommitter
-from asynccommit.concurrency import for_each
-from asynccommit.host import Host
-from asynccommit.job import SUCCESS, Layout
-from asynccommit.options import Options
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.layout import SUCCESS, Layout
+from asynccommit.options.job import Options
 from asynccommit.results import JobReport
-from asynccommit.sim.climates import LATE as LATE
-from asynccommit.sim.climates import STORM as STORM
-from asynccommit.sim.gcs.model import Service
-from asynccommit.sim.gcs.tree import tree_of as bucket_tree
-from asynccommit.sim.invariants import Item, is_temporary, words_of
-from asynccommit.sim.store import Account
-from asynccommit.urls import parse_url
-from asynccommit.wrappers.base import Wrapped
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.host import Host
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.fault_profiles import LATE as LATE
+from asynccommit.testing.models.fault_profiles import STORM as STORM
+from asynccommit.testing.models.gcs.model import Service
+from asynccommit.testing.models.gcs.tree import tree_of as bucket_tree
+from asynccommit.testing.models.invariants import Item, is_temporary, words_of
 
 Write = Callable[[str, Mapping[str, bytes]], Awaitable[object]]
 """Writes files below a directory."""

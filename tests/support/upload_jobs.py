@@ -10,29 +10,29 @@ from hashlib import sha256
 from itertools import count
 from typing import Any, NamedTuple
 
-from asynccommit.committers.uploads import UploadCommitter
+from asynccommit.commit.by_rename.load_manifests import digest
+from asynccommit.commit.by_upload.committer import UploadCommitter
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.pending import TOKEN as PENDING_TOKEN
 from asynccommit.formats.pending import PendingCommit, encode_pending
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
 from asynccommit.formats.upload_record import Intended, UploadIntent, encode_upload_intent
-from asynccommit.host import Host
-from asynccommit.job import TaskCommit
-from asynccommit.options import Mode, Options
-from asynccommit.parts import Part
+from asynccommit.options.job import Mode, Options
 from asynccommit.results import JobReport
-from asynccommit.sim.crashes import Crash, Process, Stop
-from asynccommit.sim.faults import Weather
-from asynccommit.sim.s3.client import SimS3Store
-from asynccommit.sim.s3.crashes import MortalS3Store
-from asynccommit.sim.s3.entries import TOKEN
-from asynccommit.sim.s3.model import Bucket, Object, Rules
-from asynccommit.stages.load import digest
-from asynccommit.store import Store
-from asynccommit.stores import StoreSettings, wrap
-from asynccommit.upload_job import MagicLayout, StagingLayout, UploadLayout
-from asynccommit.urls import Address
-from asynccommit.wrappers.base import Call, Op, Policy, Wrapped
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store
+from asynccommit.stores.parts import Part
+from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.crashes import Crash, Process, Stop
+from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.s3.client import SimS3Store
+from asynccommit.testing.models.s3.crashes import MortalS3Store
+from asynccommit.testing.models.s3.entries import TOKEN
+from asynccommit.testing.models.s3.model import Bucket, Object, Rules
 from tests.support.crashes import EPOCH, clock
 
 BUCKET = "data"

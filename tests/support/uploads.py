@@ -9,20 +9,20 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from asynccommit.committers import Committer, open_named
-from asynccommit.committers.opening import Opening
-from asynccommit.host import Host
-from asynccommit.options import Options
-from asynccommit.sim.s3.client import SimS3Store
-from asynccommit.sim.s3.model import Bucket
-from asynccommit.sim.s3.uploads import Rules
-from asynccommit.stages.uploads.run import UploadRun
-from asynccommit.store import Store
-from asynccommit.stores.local import LocalStore
-from asynccommit.upload_job import MagicLayout, StagingLayout, UploadLayout
-from asynccommit.upload_options import UploadOptions
-from asynccommit.urls import Address
-from asynccommit.wrappers.base import Call, Op, Policy, Wrapped
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.job_context import Opening
+from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
+from asynccommit.commit.registry import Committer, open_named
+from asynccommit.options.job import Options
+from asynccommit.options.uploads import UploadOptions
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.s3.client import SimS3Store
+from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.uploads import Rules
 
 NAME = "data"
 SMALLEST = 4

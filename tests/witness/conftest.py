@@ -8,19 +8,16 @@ from typing import Any
 import pytest
 from azure.storage.filedatalake.aio import DataLakeServiceClient, FileSystemClient
 
-from asynccommit.emulators.adls import AdlsEmulator
-from asynccommit.emulators.gcs import GcsEmulator, GcsEmulatorThread, running_gcs_emulator
-from asynccommit.emulators.plugin import adls_emulator, adls_emulator_thread
-from asynccommit.wrappers.names import Names
-from tests.support.gcs_control import running_control
-from tests.witness.gcs import (
-    BUCKETS,
-    Folders,
-    open_client,
-    open_files,
-    open_folders,
-    start_again,
+from asynccommit.stores.policies.per_object_rate import Names
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
+from asynccommit.testing.emulators.gcs.emulator import (
+    GcsEmulator,
+    GcsEmulatorThread,
+    running_gcs_emulator,
 )
+from asynccommit.testing.pytest_plugin import adls_emulator, adls_emulator_thread
+from tests.support.gcs_control import running_control
+from tests.witness.gcs import BUCKETS, Folders, open_client, open_files, open_folders, start_again
 from tests.witness.sdk import open_service
 
 __all__ = ["adls_emulator", "adls_emulator_thread"]
@@ -83,7 +80,7 @@ def bucket(client: Any) -> Any:
 @pytest.fixture
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let stores of this package not wait a second between two changes of one name."""
-    monkeypatch.setattr("asynccommit.stores.Names", lambda _, account: Names(0.0, account))
+    monkeypatch.setattr("asynccommit.stores.registry.Names", lambda _, account: Names(0.0, account))
 
 
 # --- gcsfs -----------------------------------------------------------------------------------

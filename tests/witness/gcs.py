@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from asynccommit.emulators.gcs import GcsEmulator, GcsEmulatorThread
-from asynccommit.sim.faults import Fault
-from asynccommit.sim.gcs.bucket import WEEK, BucketOptions
-from asynccommit.sim.gcs.dialect import GCS
-from asynccommit.sim.gcs.model import Limits
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, GcsEmulatorThread
+from asynccommit.testing.models.fault_rules import Fault
+from asynccommit.testing.models.gcs.bucket import WEEK, BucketOptions
+from asynccommit.testing.models.gcs.dialect import GCS
+from asynccommit.testing.models.gcs.model import Limits
 
 BUCKETS = {
     "data": BucketOptions(soft_delete=WEEK),

@@ -12,7 +12,7 @@ from azure.storage.filedatalake.aio import (
     LinearRetry,
 )
 
-from asynccommit.emulators.adls import AdlsEmulator
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 
 
 def open_service(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from azure.storage.filedatalake.aio import FileSystemClient
 
-from asynccommit.emulators.adls import AdlsEmulator, EmulatorThread
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator, EmulatorThread
 from tests.witness.sdk import write
 
 HARD = "a b/p=100%25/é 日本/x+y&z"

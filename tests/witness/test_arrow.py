@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from asynccommit.emulators.adls import EmulatorThread
+from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 
 SCRIPT = """
 import sys

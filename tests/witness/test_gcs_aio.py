@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from gcloud.aio.storage import Storage
 
-from asynccommit.emulators.gcs import GcsEmulator
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 from tests.witness.gcs import HARD_NAMES, fault_of
 
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 import pytest
 
 from asynccommit.api import open_job
-from asynccommit.emulators.gcs import GcsEmulatorThread
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from tests.witness.gcs import asked, strike
 
 FILES = """

@@ -13,10 +13,10 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from asynccommit.emulators.gcs_app import GcsApp
-from asynccommit.emulators.gcs_wire import Answer
-from asynccommit.sim.gcs.bucket import WEEK, BucketOptions
-from asynccommit.sim.gcs.model import Details, Query, Retention, Service
+from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.emulators.gcs.wire import Answer
+from asynccommit.testing.models.gcs.bucket import WEEK, BucketOptions
+from asynccommit.testing.models.gcs.model import Details, Query, Retention, Service
 from tests.support.gcs_store import Clock
 
 DOCUMENT = json.loads(

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from asynccommit.api import open_job
-from asynccommit.parallel import tree_pages
-from asynccommit.store import Store
-from asynccommit.stores.gcs import GcsStore
-from asynccommit.urls import parse_url
+from asynccommit.stores.base import Store
+from asynccommit.stores.gcs.store import GcsStore
+from asynccommit.stores.tree import tree_pages
+from asynccommit.stores.urls import parse_url
 from tests.support.contract import RULES, Rule, name_of
 from tests.support.fake_gcs import ask, program, running_fake_server
 from tests.witness.gcs import names, open_client, write

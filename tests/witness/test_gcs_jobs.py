@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from asynccommit.api import Job, open_job, open_task
-from asynccommit.emulators.gcs import GcsEmulatorThread
 from asynccommit.results import JobReport
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from tests.witness.gcs import asked, names, strike
 
 pytestmark = pytest.mark.usefixtures("in_a_hurry")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.emulators.gcs import GcsEmulatorThread
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from tests.witness.gcs import names, open_client, write
 
 QUARTER = 256 * 1024

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.emulators.gcs import GcsEmulatorThread
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from tests.witness.gcs import answer_of, names, write
 
 FAR = timedelta(days=1)

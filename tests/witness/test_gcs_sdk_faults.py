@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from asynccommit.emulators.gcs import GcsEmulator, GcsEmulatorThread
-from asynccommit.stores import StoreSettings, open_store
-from asynccommit.urls import parse_url
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, GcsEmulatorThread
 from tests.witness.gcs import asked, fault_of, names, strike, write
 
 REFUSED = ("before", "busy", "cut_before")

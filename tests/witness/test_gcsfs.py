@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.emulators.gcs import GcsEmulatorThread
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from tests.witness.gcs import HARD_NAMES, Folders, asked, gcsfs, open_files, tree
 
 

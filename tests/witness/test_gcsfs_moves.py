@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.emulators.gcs import GcsEmulatorThread
+from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from tests.witness.gcs import Folders, asked, strike, tree
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import NotFoundError
-from asynccommit.parallel import tree_pages
-from asynccommit.parts import Part
-from asynccommit.stores.s3 import S3Store
+from asynccommit.stores.parts import Part
+from asynccommit.stores.s3.store import S3Store
+from asynccommit.stores.tree import tree_pages
 from tests.support.contract import NAMES
 from tests.support.s3_servers import (
     KEY,

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import NotFoundError, StoreError
-from asynccommit.multipart import MultipartStore
-from asynccommit.parts import Part
-from asynccommit.sim.s3.model import Rules
-from asynccommit.store import Info, Multipart
-from asynccommit.stores.s3 import S3Store
-from tests.sim.s3.bench import open_store
+from asynccommit.stores.base import Info, Multipart
+from asynccommit.stores.multipart import MultipartStore
+from asynccommit.stores.parts import Part
+from asynccommit.stores.s3.store import S3Store
+from asynccommit.testing.models.s3.model import Rules
 from tests.support.contract_multipart import parts_of, uploads_below
 from tests.support.s3_servers import SMALLEST, ministack_url, moto_url, new_bucket, open_s3
+from tests.testing.models.s3.bench import open_store
 
 __all__ = ["ministack_url", "moto_url"]
 

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from asynccommit.errors import DeniedError
-from asynccommit.store import Info, Kind
-from asynccommit.stores.s3 import S3Store
-from asynccommit.stores.s3_sign import Keys
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.s3.sign import Keys
+from asynccommit.stores.s3.store import S3Store
 from tests.support.contract import NAMES
 from tests.support.s3_servers import moto_url, new_bucket, open_s3
 

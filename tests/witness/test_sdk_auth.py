@@ -20,8 +20,8 @@ from azure.storage.filedatalake import (
 )
 from azure.storage.filedatalake.aio import DataLakeServiceClient, FileSystemClient
 
-from asynccommit.emulators.adls import AdlsEmulator
-from asynccommit.sim.store import Limits
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
+from asynccommit.testing.models.adls.account import Limits
 from tests.witness.sdk import answer_of, open_service, write
 
 OTHER_KEY = "bm90IHRoZSBrZXk="

@@ -9,10 +9,10 @@ import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.storage.filedatalake.aio import FileSystemClient
 
-from asynccommit.emulators.adls import AdlsEmulator
-from asynccommit.sim.faults import Fault
-from asynccommit.stores import StoreSettings, open_store
-from asynccommit.urls import parse_url
+from asynccommit.stores.registry import StoreSettings, open_store
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
+from asynccommit.testing.models.fault_rules import Fault
 from tests.witness.sdk import answer_of, open_service, write
 
 RETRIES = 3

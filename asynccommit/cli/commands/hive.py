@@ -1,0 +1,88 @@
+"""``asynccommit hive-dedup``: one file a task in a table that Hive wrote."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from asynccommit.api import StorageOptions
+from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, absolute, pairs
+from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.hive.dedup import Dedup, Reading, dedup
+from asynccommit.hive.empty_files import Format
+from asynccommit.hive.names import Rules
+from asynccommit.hive.text import hive_dedup as shown
+from asynccommit.inspect.discovery import open_place
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.urls import Address
+
+
+def hive_dedup(
+    url: Url,
+    rules: Annotated[
+        Rules,
+        typer.Option(
+            help="Whose: 2 keeps the largest attempt, 3 and 4 the newest, 3 if not smaller."
+        ),
+    ] = Rules.TWO,
+    partitions: Annotated[
+        int, typer.Option(min=0, metavar="N", help="How many directories deep the files are.")
+    ] = 0,
+    buckets: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Make empty files for buckets without one.")
+    ] = 0,
+    format: Annotated[
+        Format | None, typer.Option(help="Of empty buckets; else it is told from a file beside.")
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Even if the names look like another's: deletes good data."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only shown.")] = False,
+    storage_option: Storage = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Delete all but one attempt of each task from a table that Hive wrote.
+
+    Removes empty partitions too, and makes missing buckets. Shows what it would do unless --yes is
+    said. Ends with 3 if the rules cannot be applied; then nothing is changed.
+    """
+    output = Output(json, quiet, debug)
+    with handled(output):
+        reading = Reading(rules, partitions, buckets, format, force)
+        dest, storage = absolute(url), pairs("-s", storage_option)
+        done = submit(_dedup(dest, storage, reading, yes=yes))
+        output.result(_json(dest, done), shown(dest, done))
+        if done.found.conflicts:
+            raise typer.Exit(int(Exit.REFUSED))
+
+
+async def _dedup(dest: Address, storage: StorageOptions, reading: Reading, *, yes: bool) -> Dedup:
+    async with open_place(dest, storage) as store:
+        return await dedup(store, dest.path, reading, dry_run=not yes)
+
+
+def _json(dest: Address, done: Dedup) -> dict[str, Any]:
+    found = done.found
+    return {
+        "destination": str(dest),
+        "dry_run": done.dry_run,
+        "directories": found.directories,
+        "files": found.files,
+        "duplicates": [
+            {"stays": one.winner.path, "superfluous": [info.path for info in one.losers]}
+            for one in found.duplicates
+        ],
+        "unfinished": [info.path for info in found.temporary],
+        "empty_partitions": found.empty,
+        "missing_buckets": list(found.missing),
+        "conflicts": found.conflicts,
+        "passed_over": found.passed,
+        "deleted": done.deleted,
+        "created": done.created,
+        "removed": done.removed,
+        "kept": done.kept,
+    }

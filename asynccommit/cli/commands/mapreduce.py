@@ -1,0 +1,39 @@
+"""``asynccommit mr-status``: how far the commits of MapReduce jobs are that left their staging."""
+
+from __future__ import annotations
+
+from asynccommit.api import StorageOptions
+from asynccommit.cli.arguments import Debug, Json, Storage, Url, absolute, pairs
+from asynccommit.cli.output import Output, handled
+from asynccommit.inspect.discovery import open_place
+from asynccommit.mapreduce.staging import Staging, read_staging
+from asynccommit.mapreduce.text import staging_json, staging_text
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.urls import Address
+
+
+def mr_status(
+    url: Url,
+    storage_option: Storage = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show MapReduce jobs in a staging directory: how far each commit is, and what is to be done.
+
+    The URL is yarn.app.mapreduce.am.staging-dir, a user's directory in it, or one job's. Changes
+    nothing; ends with 0 whatever is there.
+    """
+    output = Output(json, debug=debug)
+    with handled(output):
+        host = this_host()
+        found = submit(_read(absolute(url), pairs("-s", storage_option), host))
+        for warning in found.warnings:
+            output.warn(warning)
+        now = host.now()
+        output.result(staging_json(found, now), staging_text(found, now))
+
+
+async def _read(place: Address, storage: StorageOptions, host: Host) -> Staging:
+    async with open_place(place, storage) as store:
+        return await read_staging(store, place, host)

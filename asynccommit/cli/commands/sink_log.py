@@ -1,0 +1,127 @@
+"""``asynccommit sink-log``: the log by which readers know the files of a streaming sink."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from asynccommit.api import StorageOptions
+from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, absolute, pairs
+from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.inspect.discovery import NothingThereError, open_place
+from asynccommit.runtime.host import this_host
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.urls import Address
+from asynccommit.streaming.repair import Repaired, repair
+from asynccommit.streaming.settings import SinkLogSettings
+from asynccommit.streaming.text import (
+    findings_json,
+    findings_text,
+    repair_json,
+    repair_text,
+    sink_json,
+    sink_text,
+)
+from asynccommit.streaming.verify import Verified, verify
+
+app = typer.Typer(
+    name="sink-log",
+    help="Show, verify or repair _spark_metadata, the log of a streaming file sink.",
+    no_args_is_help=True,
+)
+
+Interval = Annotated[
+    int,
+    typer.Option(min=1, metavar="N", help="The compact interval of readers, if it is not 10."),
+]
+
+
+@app.callback()
+def _sink_log() -> None:
+    """Show, verify or repair _spark_metadata, the log of a streaming file sink."""
+
+
+@app.command("show")
+def show(
+    url: Url,
+    interval: Interval = 10,
+    storage_option: Storage = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the batches of a log, who wrote them, and what readers of the table see."""
+    output = Output(json, debug=debug)
+    with handled(output):
+        found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
+        output.result(sink_json(found), sink_text(found))
+        if found.findings:
+            output.warn(
+                f"{len(found.findings) + found.more} wrong: see asynccommit sink-log verify"
+            )
+
+
+@app.command("verify")
+def verify_log(
+    url: Url,
+    interval: Interval = 10,
+    storage_option: Storage = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say all that is wrong with a log, and what to do about each.
+
+    Changes nothing; ends with 3 if anything is, so that a check can fail.
+    """
+    output = Output(json, quiet, debug)
+    with handled(output):
+        found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
+        output.result(findings_json(found), findings_text(found))
+        if found.findings:
+            raise typer.Exit(int(Exit.REFUSED))
+
+
+@app.command("repair")
+def repair_log(
+    url: Url,
+    moved_from: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where the table was when the log was written."),
+    ] = None,
+    interval: Interval = 10,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only shown.")] = False,
+    storage_option: Storage = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Repair what can be made of what is there; shows what it would do unless --yes is said.
+
+    No query may write to the table meanwhile. Files that are replaced are kept under hidden names
+    beside the log. Ends with 3 if something is left that is wrong.
+    """
+    output = Output(json, quiet, debug)
+    with handled(output):
+        dest, storage = absolute(url), pairs("-s", storage_option)
+        source = None if moved_from is None else absolute(moved_from)
+        done = submit(_repair(dest, storage, interval, source, yes=yes))
+        output.result(repair_json(dest, done), repair_text(dest, done))
+        if done.left:
+            raise typer.Exit(int(Exit.REFUSED))
+
+
+async def _verify(dest: Address, storage: StorageOptions, interval: int) -> Verified:
+    async with open_place(dest, storage) as store:
+        found = await verify(store, dest, SinkLogSettings(interval=interval))
+    if found.newest is None and not found.findings:
+        raise NothingThereError(f"there is no sink log in {dest}: readers see all of its files")
+    return found
+
+
+async def _repair(
+    dest: Address, storage: StorageOptions, interval: int, source: Address | None, *, yes: bool
+) -> Repaired:
+    settings = SinkLogSettings(interval=interval)
+    async with open_place(dest, storage) as store:
+        return await repair(store, dest, settings, this_host(), moved_from=source, dry_run=not yes)

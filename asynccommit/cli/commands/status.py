@@ -1,0 +1,70 @@
+"""``asynccommit status`` and ``asynccommit inspect``: they change nothing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from asynccommit.cli.arguments import (
+    Attempt,
+    Debug,
+    JobId,
+    Json,
+    Option,
+    Storage,
+    Url,
+    absolute,
+    destination,
+    pairs,
+    read_options,
+)
+from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.inspect.inspection import inspect as inspect_place
+from asynccommit.inspect.status import look_under
+from asynccommit.inspect.text import inspection, situation
+from asynccommit.runtime.loop_thread import submit
+
+
+def status(
+    url: Url,
+    job_id: JobId = None,
+    attempt: Attempt = None,
+    option: Option = None,
+    storage_option: Storage = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the jobs under a destination: how far each is, and what a resume or abort would do.
+
+    Changes nothing; ends with 0 whatever is there.
+    """
+    output = Output(json, debug=debug)
+    with handled(output):
+        dest, options = destination(url), read_options(option, output)
+        found = submit(look_under(dest, pairs("-s", storage_option), options, job_id, attempt))
+        output.result(found.to_json(), situation(found))
+
+
+def inspect(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A file that a job left, a job's directory or a destination.",
+        ),
+    ],
+    storage_option: Storage = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what is there and what a commit would do; changes nothing.
+
+    Ends with 3 if something speaks against a commit.
+    """
+    output = Output(json, debug=debug)
+    with handled(output):
+        found = submit(inspect_place(absolute(path), pairs("-s", storage_option)))
+        output.result({**found.to_json(), "sound": found.sound}, inspection(found))
+        if not found.sound:
+            raise typer.Exit(int(Exit.REFUSED))

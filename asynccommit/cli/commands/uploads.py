@@ -1,0 +1,170 @@
+"""``asynccommit uploads``: multipart uploads that nobody completed, and that are paid for."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+
+from asynccommit.api import StorageOptions
+from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, absolute, pairs
+from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.commit.by_upload.abort_uploads import Aborted, abort_uploads
+from asynccommit.errors import OptionError
+from asynccommit.inspect.discovery import open_place
+from asynccommit.inspect.open_uploads import (
+    STANDARD_PRICE,
+    Choice,
+    OpenUploads,
+    choose,
+    find_uploads,
+    list_open,
+)
+from asynccommit.inspect.upload_text import upload_abort, upload_list, upload_plan
+from asynccommit.runtime.host import this_host
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.multipart import Upload
+from asynccommit.stores.urls import Address
+
+app = typer.Typer(
+    name="uploads",
+    help="List or abort multipart uploads that were begun and not ended: their parts are paid for.",
+    no_args_is_help=True,
+)
+
+_AGE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([smhd])|0").fullmatch
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+Price = Annotated[
+    float,
+    typer.Option(min=0, metavar="DOLLARS", help="Of a GB and month; the default is S3 Standard's."),
+]
+
+
+@app.callback()
+def _uploads() -> None:
+    """List or abort multipart uploads that were begun and not ended: their parts are paid for."""
+
+
+@app.command("list")
+def list_uploads(
+    url: Url,
+    price: Price = STANDARD_PRICE,
+    storage_option: Storage = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show the uploads below a place: age, job, parts, bytes, what they cost a month.
+
+    Changes nothing; ends with 3 if there are any, so that a check can fail.
+    """
+    output = Output(json, debug=debug)
+    with handled(output):
+        found = submit(_find(absolute(url), pairs("-s", storage_option)))
+        _warn(found, output)
+        output.result(found.to_json(price), upload_list(found, price))
+        if found.uploads:
+            raise typer.Exit(int(Exit.REFUSED))
+
+
+@app.command("abort")
+def abort(
+    url: Url,
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="As 90m, 12h or 7d; 1d unless a job is given."),
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option("--job", metavar="ID", help="Only what this job names.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only shown.")] = False,
+    price: Price = STANDARD_PRICE,
+    storage_option: Storage = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Abort uploads below a place that are older than a day, or those of one job.
+
+    Shows what it would do unless --yes is said. What belongs to a job whose directory is there
+    is kept unless that job is given.
+    """
+    output = Output(json, quiet, debug)
+    with handled(output):
+        age = None if older_than is None else _read_age(older_than)
+        dest, storage = absolute(url), pairs("-s", storage_option)
+        found, choice, done = submit(_abort(dest, storage, age, job, yes=yes))
+        _warn(found, output, job)
+        if done is None:
+            output.result(_plan_json(found, choice), upload_plan(found, choice, price))
+            return
+        output.result(_abort_json(found, choice, done), upload_abort(choice, done))
+        if done.failures:
+            raise typer.Exit(int(Exit.FAILED))
+
+
+def _read_age(text: str) -> float:
+    found = _AGE(text.strip())
+    if found is None:
+        raise OptionError(f"--older-than {text!r} is no age: say 90m, 12h or 7d")
+    return float(found[1] or 0) * _SECONDS[found[2] or "s"]
+
+
+def _warn(found: OpenUploads, output: Output, job_id: str | None = None) -> None:
+    for warning in found.warnings:
+        output.warn(warning)
+    ours = [job for job in found.jobs if job.job_id == job_id]
+    if job_id is not None and found.uploads and not ours:
+        output.warn(
+            f"no directory of job {job_id} is there: nobody can tell which uploads it began"
+        )
+    if any(job.begun for job in ours):
+        output.warn(f"the commit of job {job_id} has begun: without its uploads it cannot end")
+
+
+async def _find(dest: Address, storage: StorageOptions) -> OpenUploads:
+    async with open_place(dest, storage) as store:
+        return await find_uploads(store, dest, this_host().now())
+
+
+async def _abort(
+    dest: Address, storage: StorageOptions, age: float | None, job: str | None, *, yes: bool
+) -> tuple[OpenUploads, Choice, Aborted | None]:
+    async with open_place(dest, storage) as store:
+        found = await find_uploads(store, dest, this_host().now())
+        choice = choose(found, age, job)
+        if not yes:
+            return found, choice, None
+        chosen = [one.upload for one in choice.uploads]
+        done = await abort_uploads(store, chosen, lambda: list_open(store, dest.path))
+        return found, choice, done
+
+
+def _plan_json(found: OpenUploads, choice: Choice) -> dict[str, Any]:
+    return {
+        "destination": str(found.dest),
+        "would_abort": [_named(one.upload) for one in choice.uploads],
+        "kept": _kept_json(choice),
+        "warnings": list(found.warnings),
+    }
+
+
+def _abort_json(found: OpenUploads, choice: Choice, done: Aborted) -> dict[str, Any]:
+    failures = [{**_named(upload), "error": str(error)} for upload, error in done.failures]
+    return {
+        "destination": str(found.dest),
+        "aborted": [_named(upload) for upload in done.aborted],
+        "ended": [_named(upload) for upload in done.ended],
+        "failures": failures,
+        "kept": _kept_json(choice),
+        "warnings": list(found.warnings),
+    }
+
+
+def _kept_json(choice: Choice) -> list[dict[str, str]]:
+    return [{**_named(kept.found.upload), "reason": kept.reason} for kept in choice.kept]
+
+
+def _named(upload: Upload) -> dict[str, str]:
+    return {"key": upload.path.removeprefix("/"), "upload_id": upload.upload_id}

@@ -1,0 +1,25 @@
+"""The verb ``emulate``: stores on loopback, for people, other programs and load tests."""
+
+from __future__ import annotations
+
+import typer
+
+from asynccommit.cli.emulate.adls import adls
+from asynccommit.cli.emulate.gcs import gcs
+from asynccommit.cli.emulate.s3_proxy import s3_proxy
+
+app = typer.Typer(
+    name="emulate",
+    help="Serve an emulator of a store on this machine, in memory, until interrupted.",
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def _stores() -> None:
+    """Serve an emulator of a store on this machine, in memory, until interrupted."""
+
+
+app.command()(adls)
+app.command()(gcs)
+app.command()(s3_proxy)

@@ -1,0 +1,168 @@
+"""The command ``emulate adls``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group
+
+from asynccommit.cli.emulate import serving as common
+from asynccommit.cli.output import Output, handled
+from asynccommit.errors import OptionError
+
+if TYPE_CHECKING:
+    from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
+    from asynccommit.testing.emulators.config import Settings
+
+PORT = 10004
+
+
+def adls(
+    port: common.Port = PORT,
+    address: common.Address = "127.0.0.1",
+    account: Annotated[
+        str | None, typer.Option(help="Its name, devstoreaccount1 unless given.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Its key, the well-known development key unless given.")
+    ] = None,
+    filesystem: Annotated[
+        list[str] | None,
+        typer.Option("--filesystem", "-f", help="Make it at the start; may be repeated."),
+    ] = None,
+    flat: Annotated[bool, typer.Option("--flat", help="No hierarchical namespace.")] = False,
+    latency: common.LatencyText = None,
+    limit: Annotated[
+        float | None, typer.Option(min=1, help="Requests a second; more are refused with 503.")
+    ] = None,
+    lost: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Of renames, as 2%: done, and the answer lost."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A JSON file: latency, limit, faults, accounts, pages.")
+    ] = None,
+    seed: common.Seed = 0,
+    json: common.Json = False,
+    quiet: common.Quiet = False,
+    debug: common.Debug = False,
+) -> None:
+    """Serve an emulator of ADLS Gen2: dfs and blob endpoint, accounts, leases, faults.
+
+    What clients see over HTTP can be changed while it runs, at /_emulator on the same port.
+    """
+    output = Output(json, quiet, debug)
+    with handled(output):
+        settings = _settings(config, account, key)
+        climate = common.with_weather(settings.climate, latency, limit, lost, "rename")
+        names = (*settings.filesystems, *(filesystem or ()))
+        settings = replace(settings, climate=climate, filesystems=names, flat=flat or settings.flat)
+        emulator = _make(settings, port, address, seed)
+        common.serve(
+            emulator,
+            output,
+            lambda: _facts(emulator, settings),
+            lambda: _welcome(emulator, settings),
+        )
+
+
+def _settings(config: Path | None, account: str | None, key: str | None) -> Settings:
+    """Return what the file says, with the account of the command line instead of the file's."""
+
+    def load() -> Any:
+        from asynccommit.testing.emulators import config
+
+        return config
+
+    loaded = common.imported(load)
+    settings: Settings = common.read_config(config, loaded.read_settings, loaded.Settings())
+    if account is None and key is None:
+        return settings
+    first_name, first_key = next(iter(settings.accounts.items()))
+    name, secret = account or first_name, key or first_key
+    loaded.check_account(name, secret)
+    return replace(settings, accounts={name: secret})
+
+
+def _make(settings: Settings, port: int, address: str, seed: int) -> AdlsEmulator:
+    from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
+    from asynccommit.testing.models.adls.account import Refusal
+
+    emulator = AdlsEmulator(
+        port=port,
+        address=address,
+        accounts=settings.accounts,
+        hns=not settings.flat,
+        climate=settings.climate,
+        pages=settings.pages,
+        seed=seed,
+    )
+    for name in dict.fromkeys(settings.filesystems):
+        for model in emulator.accounts.values():
+            try:
+                model.create_filesystem(name)
+            except Refusal as error:
+                raise OptionError(f"filesystem {name!r}: {error.message}") from error
+    return emulator
+
+
+def _facts(emulator: AdlsEmulator, settings: Settings) -> dict[str, Any]:
+    """Return what a program needs; a key that was given is not repeated."""
+    facts = {
+        "url": emulator.url,
+        "endpoint": emulator.endpoint,
+        "port": emulator.port,
+        "account": emulator.account,
+        "accounts": list(emulator.accounts),
+        "filesystems": list(dict.fromkeys(settings.filesystems)),
+        "control": f"{emulator.endpoint}/_emulator",
+    }
+    if _is_known(emulator):
+        facts["connection_string"] = emulator.connection_string
+    return facts
+
+
+def _is_known(emulator: AdlsEmulator) -> bool:
+    from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
+
+    return emulator.key == DEVELOPMENT_KEY
+
+
+def _welcome(emulator: AdlsEmulator, settings: Settings) -> Group:
+    rows = {
+        "url": emulator.url,
+        "account": emulator.account,
+        "key": emulator.key if _is_known(emulator) else "the key that was given",
+        "filesystems": ", ".join(dict.fromkeys(settings.filesystems)) or "none yet",
+        "control": f"{emulator.endpoint}/_emulator/faults, weather, stats, tokens, pages, reset",
+    }
+    title = "An emulator of ADLS Gen2 is serving;"
+    return common.shown(title, rows, _how_to(emulator, settings))
+
+
+def _how_to(emulator: AdlsEmulator, settings: Settings) -> list[str]:
+    host = emulator.endpoint.partition("://")[2]
+    secret = emulator.connection_string
+    if not _is_known(emulator):
+        secret = secret.replace(emulator.key, "KEY")
+    domain = f"{emulator.account}.dfs.core.windows.net"
+    filesystem = next(iter(settings.filesystems), "FILESYSTEM")
+    return [
+        "The Azure SDK and adlfs take the connection string:",
+        f"  {secret}",
+        "",
+        "asynccommit takes abfs URLs with these storage options:",
+        f"  abfs://{filesystem}@{domain}/path",
+        f'  {{"account_key": KEY, "account_host": "{host}", "use_ssl": False}}',
+        "",
+        "Hadoop and Spark (with spark.hadoop. before each name) take the same URLs with:",
+        f"  fs.azure.abfs.endpoint={host}",
+        "  fs.azure.always.use.https=false",
+        "  fs.azure.networking.library=JDK_HTTP_URL_CONNECTION",
+        f"  fs.azure.account.auth.type.{domain}=SharedKey",
+        f"  fs.azure.account.key.{domain}=KEY",
+        "  fs.azure.createRemoteFileSystemDuringInitialization=true",
+    ]

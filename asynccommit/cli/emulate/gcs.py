@@ -1,0 +1,135 @@
+"""The command ``emulate gcs``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group
+
+from asynccommit.cli.emulate import serving as common
+from asynccommit.cli.output import Output, handled
+
+if TYPE_CHECKING:
+    from asynccommit.testing.emulators.gcs.config import GcsSettings
+    from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
+
+PORT = 4443
+
+
+def gcs(
+    port: common.Port = PORT,
+    address: common.Address = "127.0.0.1",
+    bucket: Annotated[
+        list[str] | None,
+        typer.Option("--bucket", "-b", help="Make it at the start; may be repeated."),
+    ] = None,
+    hns: Annotated[
+        bool, typer.Option("--hns", help="These buckets have a hierarchical namespace.")
+    ] = False,
+    latency: common.LatencyText = None,
+    limit: Annotated[
+        float | None, typer.Option(min=1, help="Requests a second; more are refused with 429.")
+    ] = None,
+    lost: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="Of moves, as 2%: done, and the answer lost."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A JSON file: latency, limit, faults, buckets, pages.")
+    ] = None,
+    seed: common.Seed = 0,
+    json: common.Json = False,
+    quiet: common.Quiet = False,
+    debug: common.Debug = False,
+) -> None:
+    """Serve an emulator of Google Cloud Storage: JSON API, uploads, folders, batches, faults.
+
+    What clients see over HTTP can be changed while it runs, at /_emulator on the same port.
+    """
+    output = Output(json, quiet, debug)
+    with handled(output):
+        settings = _settings(config, bucket or [], hns)
+        climate = common.with_weather(settings.climate, latency, limit, lost, "move")
+        emulator = _make(replace(settings, climate=climate), port, address, seed)
+        names = list(settings.buckets)
+        common.serve(
+            emulator,
+            output,
+            lambda: _facts(emulator, names),
+            lambda: _welcome(emulator, names),
+        )
+
+
+def _settings(config: Path | None, buckets: list[str], hns: bool) -> GcsSettings:
+    """Return what the file says, with the buckets of the command line as well."""
+
+    def load() -> Any:
+        from asynccommit.testing.emulators.gcs import config as gcs_config
+        from asynccommit.testing.emulators.gcs import emulator as gcs  # noqa: F401  it needs the extra
+
+        return gcs_config
+
+    loaded = common.imported(load)
+    settings: GcsSettings = common.read_config(
+        config, loaded.read_gcs_settings, loaded.GcsSettings()
+    )
+    own = loaded.read_buckets({name: {"hns": hns} for name in buckets})
+    return replace(settings, buckets={**settings.buckets, **own})
+
+
+def _make(settings: GcsSettings, port: int, address: str, seed: int) -> GcsEmulator:
+    from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
+
+    return GcsEmulator(
+        port=port,
+        address=address,
+        buckets=settings.buckets,
+        climate=settings.climate,
+        pages=settings.pages,
+        seed=seed,
+    )
+
+
+def _facts(emulator: GcsEmulator, buckets: list[str]) -> dict[str, Any]:
+    return {
+        "endpoint": emulator.endpoint,
+        "port": emulator.port,
+        "buckets": buckets,
+        "environ": emulator.environ,
+        "control": f"{emulator.endpoint}/_emulator",
+    }
+
+
+def _welcome(emulator: GcsEmulator, buckets: list[str]) -> Group:
+    places = "faults, weather, stats, tokens, pages, buckets, denied, reset"
+    rows = {
+        "url": emulator.endpoint,
+        "buckets": ", ".join(buckets) or "none yet",
+        "control": f"{emulator.endpoint}/_emulator/{places}",
+        "retry tests": f"{emulator.endpoint}/retry_test",
+    }
+    title = "An emulator of Google Cloud Storage is serving;"
+    return common.shown(title, rows, _how_to(emulator, next(iter(buckets), "BUCKET")))
+
+
+def _how_to(emulator: GcsEmulator, bucket: str) -> list[str]:
+    from asynccommit.demo.hadoop_gcs import client_conf
+
+    endpoint = emulator.endpoint
+    hadoop = [f"  {name}={value}" for name, value in client_conf(endpoint).items()]
+    return [
+        "Google's SDKs, gcloud-aio-storage, gcsfs and asynccommit find it in the environment:",
+        f"  STORAGE_EMULATOR_HOST={endpoint}",
+        "  GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT=false    (or gcsfs asks for folders by gRPC)",
+        "",
+        "asynccommit and gcsfs also take storage options, for gs URLs:",
+        f"  gs://{bucket}/path",
+        f'  {{"endpoint_url": "{endpoint}", "token": "anon"}}',
+        "",
+        "Hadoop and Spark (with spark.hadoop. before each name) take the same URLs with",
+        "Google's connector and:",
+        *hadoop,
+    ]

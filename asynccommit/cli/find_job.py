@@ -1,0 +1,137 @@
+"""Which job a verb is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from asynccommit.api import StorageOptions
+from asynccommit.cli.output import Output
+from asynccommit.commit.hints import job_command
+from asynccommit.commit.layout import Layout
+from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.unsupported_committers import is_classic
+from asynccommit.errors import CommitError, NotFoundError
+from asynccommit.inspect.discovery import (
+    FoundJob,
+    NothingThereError,
+    SeveralJobsError,
+    choose,
+    find_jobs_at,
+)
+from asynccommit.inspect.terminal import count_of
+from asynccommit.options.job import Options
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.stores.urls import Address
+
+OUTSIDE = "asynccommit.resume.outside"
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """The job that the command line names.
+
+    Attributes:
+        verb: what is to be done to it.
+        dest: the destination.
+        job_id: the job, if it is named.
+        attempt: the job attempt, if it is named.
+        flags: what else stands after the verb.
+        options: say where staging keeps pending sets.
+        committer: its name, if it is given: jobs of FileOutputCommitter are meant by theirs only.
+    """
+
+    verb: str
+    dest: Address
+    job_id: str | None
+    attempt: int | None
+    flags: tuple[str, ...] = ()
+    options: Options = field(default_factory=Options)
+    committer: str | None = None
+
+    @property
+    def classic(self) -> bool:
+        """Whether a job of FileOutputCommitter is meant."""
+        return self.committer is not None and is_classic(self.committer)
+
+
+def find(
+    meant: Meant,
+    output: Output,
+    storage: StorageOptions,
+    wanted: Callable[[FoundJob], bool] = lambda job: True,
+) -> FoundJob:
+    """Return the job that is meant; one that was named need not be there any more.
+
+    Args:
+        meant: names it.
+        output: is told what was found.
+        storage: options of the store.
+        wanted: of several jobs, which one the verb is for.
+
+    Raises:
+        NothingThereError: no job is there, and none was named.
+        SeveralJobsError: more than one is there that the verb is for.
+    """
+    dest, job_id, attempt = meant.dest, meant.job_id, meant.attempt
+    found = submit(find_jobs_at(dest, storage, meant.options, job_id))
+    try:
+        if not meant.classic:
+            found = list(_narrowed(found, job_id, wanted))
+        job = choose(found, dest, job_id, attempt, classic=meant.classic)
+    except SeveralJobsError as error:
+        raise SeveralJobsError(error.jobs, f"{error}: {_example(meant, error.jobs)}") from None
+    except NothingThereError:
+        if job_id is None:
+            raise
+        if not meant.classic and any(_is_classic(job, job_id) for job in found):
+            raise NothingThereError(_classic(job_id, dest)) from None
+        return FoundJob((FileLayout if meant.classic else Layout)(dest, job_id, attempt or 0))
+    state = "its commit has begun" if job.begun else f"{count_of(job.manifests, 'task')} committed"
+    output.note(f"found job {job.name}: {state}")
+    return job
+
+
+def _is_classic(job: FoundJob, job_id: str) -> bool:
+    return job.classic and job.layout.job_id == job_id
+
+
+def _classic(job_id: str, dest: Address) -> str:
+    return (
+        f"job {job_id} under {dest} is of FileOutputCommitter, and its commit has not begun: "
+        "commit or abort it with --committer file_v1"
+    )
+
+
+def _example(meant: Meant, jobs: Sequence[FoundJob]) -> str:
+    """Return the command that names the last of several; of attempts it has a number to say."""
+    return job_command(meant.verb, jobs[-1].layout, *meant.flags)
+
+
+@contextmanager
+def explained(job: FoundJob, verb: str, *flags: str) -> Iterator[None]:
+    """Let what fails in the block say what to type instead.
+
+    Raises ``NothingThereError`` if it fails because the job is not there at all.
+    """
+    try:
+        yield
+    except CommitError as error:
+        first = next(iter(error.failures), None)
+        if not job.present and isinstance(first, NotFoundError):
+            text = f"no job {job.name} is under {job.layout.dest}"
+            raise NothingThereError(text) from error
+        if OUTSIDE in str(error):
+            typed = job_command(verb, job.layout, *flags, "--outside")
+            error.summary = f"{error.summary or first}: {typed}"
+        raise
+
+
+def _narrowed(
+    found: Sequence[FoundJob], job_id: str | None, wanted: Callable[[FoundJob], bool]
+) -> Sequence[FoundJob]:
+    """Leave out what the verb is not for, unless that leaves nothing."""
+    if job_id is not None:
+        return found
+    return [job for job in found if not job.classic and wanted(job)] or found

@@ -1,0 +1,150 @@
+"""Setting up a job attempt or a task attempt: of several processes that try, one succeeds.
+
+Where directories are there of themselves, making one that must be new is one atomic request. Where
+they are not, a small file is written that must be new. Either carries a token or an id by which a
+request that is sent again, since its answer was lost, knows what is there for its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from asynccommit.commit.by_rename.job_state import is_own
+from asynccommit.commit.context import Run
+from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError, PreconditionError
+from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, encode_job_owner
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import DirectoryStore, Kind, Store
+from asynccommit.stores.tree import is_there
+
+_JOB = "this job attempt is there already: give another id"
+_TASK = "this task attempt is there already: give another id"
+_MAX_CLAIM = 1024
+
+Step = Callable[[], Awaitable[object]]
+
+
+async def together(*steps: Step) -> None:
+    """Do several things at once; raise the first error once all have ended."""
+    await for_each(steps, lambda step: step(), workers=len(steps))
+
+
+# --- a job -----------------------------------------------------------------------------------
+
+
+async def look_first(run: Run, store: Store) -> bool:
+    """Return whether the destination is missing.
+
+    Raises ``ExistsError`` if the job attempt is there already, as far as a look can tell, and
+    ``PreconditionError`` if the destination is a file, or a link is in the job's place.
+    """
+    missing = False
+
+    async def look() -> None:
+        nonlocal missing
+        missing = await is_missing(run.store, run.layout.dest.path)
+
+    if run.store.traits.links:
+        await together(look, lambda: is_own(run, run.layout))
+    elif store.traits.directories:
+        await look()  # the directory of the attempt is asked for by making it
+    else:
+        await together(look, lambda: refuse_existing(store, run.layout.attempt_dir, _JOB))
+    return missing
+
+
+async def claim_job(run: Run, store: Store, owner: JobOwner) -> None:
+    """Make the directories of a job attempt, and write whose it is.
+
+    Raises ``ExistsError`` if another process has made them, or does so now.
+    """
+    layout, places = run.layout, list(run.layout.setup_dirs)
+    if store.traits.directories:
+        try:
+            await cast(DirectoryStore, store).mkdir_new(layout.attempt_dir)
+        except ExistsError as error:
+            raise ExistsError(error.op, error.path, _JOB) from error
+        places = [path for path in places if path != layout.attempt_dir]
+    makes = [lambda path=path: store.mkdir(path) for path in places]
+    await together(*makes, lambda: write_owner(store, layout.job_owner, owner))
+
+
+async def write_owner(store: Store, path: str, owner: JobOwner) -> None:
+    """Write whose a job is. Raises ``ExistsError`` if it is another's."""
+    try:
+        await put_new(store, path, encode_job_owner(owner), MAX_JOB_OWNER_BYTES)
+    except ExistsError as error:
+        raise ExistsError(error.op, path.rpartition("/")[0], _JOB) from error
+
+
+# --- a task ----------------------------------------------------------------------------------
+
+
+async def claim_task(
+    store: Store, directory: str, claim: str, name: str, *, base: str | None
+) -> None:
+    """Make the directory of a task attempt, which must not be there.
+
+    Args:
+        store: where it is.
+        directory: of the attempt.
+        claim: a file that stands for it where a directory cannot be claimed.
+        name: unlike that of any other setup.
+        base: where the attempt writes: the directory itself or one below it, ``None`` if nowhere.
+
+    Raises ``ExistsError`` if it is there already, or another process makes it now.
+    """
+    if store.traits.directories:
+        try:
+            await cast(DirectoryStore, store).mkdir_new(directory)
+        except ExistsError as error:
+            raise ExistsError(error.op, error.path, _TASK) from error
+        if base not in (None, directory):
+            await store.mkdir(base)
+        return
+    await refuse_existing(store, directory, _TASK)
+    makes = [] if base is None else [lambda: store.mkdir(base)]
+    try:
+        await together(lambda: put_new(store, claim, name.encode(), _MAX_CLAIM), *makes)
+    except ExistsError as error:
+        raise ExistsError(error.op, directory, _TASK) from error
+
+
+# --- parts -----------------------------------------------------------------------------------
+
+
+async def put_new(store: Store, path: str, data: bytes, limit: int) -> None:
+    """Write a file whose content no other process writes.
+
+    Raises ``ExistsError`` if another's is there, ``OutcomeUnknownError`` if nobody can tell.
+    """
+    try:
+        await store.put(path, data, overwrite=False)
+    except (ExistsError, OutcomeUnknownError) as error:
+        try:
+            there = await store.get(path, limit)
+        except NotFoundError:
+            raise error from None
+        if there != data:
+            raise ExistsError("put", path, "another process was quicker") from error
+
+
+async def refuse_existing(store: Store, path: str, text: str) -> None:
+    """Raise ``ExistsError`` if something is at ``path``."""
+    if await is_there(store, path):
+        raise ExistsError("mkdir", path, text)
+
+
+async def is_missing(store: Store, path: str) -> bool:
+    """Whether nothing is at ``path``. Raises ``PreconditionError`` for a file.
+
+    Where files and directories of one name can be side by side, nothing else would refuse it.
+    """
+    try:
+        info = await store.head(path)
+    except NotFoundError:
+        return True
+    if info.kind is Kind.FILE:
+        raise PreconditionError("mkdir", path, "a file is there, no directory")
+    return False

@@ -1,0 +1,403 @@
+"""The last step of commit and abort: this job's directory, and no other's.
+
+The directory of the job attempt is first renamed, where the store can: a commit that begins while
+an abort deletes finds its place gone, and a process that dies half-way leaves a name that nobody
+takes for a job attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from enum import Enum
+from hashlib import sha256
+
+from asynccommit.commit.by_rename.flat_namespace import close_record, delete_attempt
+from asynccommit.commit.by_rename.job_state import is_set_up_again
+from asynccommit.commit.by_rename.lease import haste
+from asynccommit.commit.by_rename.phantom_prefixes import first_below
+from asynccommit.commit.by_rename.shared_directories import (
+    delete_own,
+    own_tasks,
+    remove_shared,
+    take_own,
+)
+from asynccommit.commit.by_rename.status import epoch_of, look
+from asynccommit.commit.context import Run
+from asynccommit.commit.hints import job_command
+from asynccommit.commit.layout import ENDED, RECORD
+from asynccommit.errors import (
+    ExistsError,
+    ManifestError,
+    NotFoundError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+)
+from asynccommit.formats.commit_record import MAX_RECORD_BYTES
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Store
+from asynccommit.stores.grant import granting, unchecked
+from asynccommit.stores.tree import (
+    is_there,
+    list_all,
+    list_if_there,
+    remove_directory,
+    remove_tree,
+    walk,
+)
+
+_SHOWN = 5
+
+
+class Outcome(Enum):
+    """What cleanup did."""
+
+    DISABLED = "switched off"
+    KEPT = "kept"
+    NOTHING = "nothing to clean up"
+    PARALLEL_DELETE = "task attempt directories deleted in parallel, then the job directory"
+    DELETED = "job directory deleted"
+    LEFT = "deleted, but for what has come since"
+
+
+async def clean_up(run: Run) -> Outcome:
+    """Delete what a committed job has below ``_temporary``; and that, if no other job is in it.
+
+    What other attempts of the job have goes first: one that begins to commit late finds nothing to
+    move there, or this one's record. Raises ``StoreError`` if the job's directory cannot be
+    deleted, or a commit of another attempt has begun: then the record stays as well.
+    """
+    if run.options.cleanup_skipped:
+        return Outcome.DISABLED
+    with run.timed("job_stage_cleanup"):
+        await _delete_attempts(run, but=run.layout.attempt_dir)
+        outcome = await _delete_ended_attempt(run, "committed")
+        await _delete_job_dir(run)
+        await _delete_parents(run)
+    return outcome
+
+
+async def _delete_job_dir(run: Run) -> None:
+    """Delete the job's directory, and what came to it late."""
+    try:
+        await remove_directory(run.store, run.layout.job_dir)
+    except NotFoundError:
+        return
+    except ExistsError:
+        if run.store.traits.fences and await is_set_up_again(run):
+            return
+        try:
+            await _delete_attempts(run)
+        except PreconditionError:
+            return  # of the next job with this id, which has begun to commit
+        if run.store.traits.bulk_delete:
+            with suppress(NotFoundError, ExistsError):
+                await remove_directory(run.store, run.layout.job_dir)
+            return
+        with suppress(NotFoundError):
+            await remove_tree(run.store, run.layout.job_dir)
+
+
+async def _delete_attempts(run: Run, but: str = "") -> None:
+    """Delete what attempts of the job have left, all ``but`` the one in this directory.
+
+    Raises ``PreconditionError`` if a commit of one has begun.
+    """
+    for info in await list_if_there(run.store, run.layout.job_dir):
+        if info.path == but or not (info.is_dir and _is_attempt(info.path)):
+            continue
+        number = int(info.path.rpartition("/")[2])
+        layout = replace(run.layout, attempt=number, commit="")
+        other = replace(run, layout=layout, commit_id="")
+        await restore_begun(other)
+        if await _abort(other) is Outcome.KEPT:
+            text = f"a commit of this attempt has begun too: {job_command('status', layout)}"
+            raise PreconditionError("delete", layout.attempt_dir, text)
+
+
+async def clean_up_aborted(run: Run) -> Outcome:
+    """Delete what an aborted job attempt has, unless a commit of it has begun.
+
+    Raises ``StoreError`` if the job attempt's directory cannot be deleted.
+    """
+    check = haste(run)
+    await restore_begun(run)
+    if await begun_attempts(run):
+        return Outcome.KEPT
+    if run.options.cleanup_skipped:
+        return Outcome.DISABLED
+    made = await is_there(run.store, run.layout.made_destination)
+    outcome = await _abort(run, check)
+    if outcome is not Outcome.KEPT:
+        await _delete_bare_job_dir(run)
+        await _delete_parents(run)
+        if made:
+            await remove_if_empty(run, run.layout.dest.path)
+        return await see_left(run, run.store, run.layout.attempt_dir, outcome)
+    return outcome
+
+
+async def see_left(run: Run, store: Store, path: str, outcome: Outcome) -> Outcome:
+    """Return what an abort did, once it was seen whether anything is at ``path`` all the same.
+
+    One page of a listing tells, and a warning names what it shows.
+    """
+    left = await first_below(store, path)
+    if not left:
+        return outcome
+    shown = ", ".join(left[:_SHOWN]) + (" and more" if left[_SHOWN:] else "")
+    again = job_command("abort", run.layout)
+    run.warn(f"left, and written since or kept by the store: {shown}. Abort the job again: {again}")
+    return Outcome.LEFT
+
+
+async def _abort(run: Run, check: Callable[[], None] | None = None) -> Outcome:
+    """Delete what a job attempt has, unless a commit of it has begun; no other attempt counts."""
+    if run.store.traits.bulk_delete:
+        return await _delete_unfenced(run)
+    await delete_ended(run)
+    place = run.layout.attempt_dir
+    if run.layout.shared:
+        if not (await is_there(run.store, place) or await own_tasks(run, until=run.layout.attempt)):
+            return Outcome.NOTHING
+        await run.store.mkdir(place)  # to be renamed: who begins to commit now learns of it
+    if run.store.traits.fences:
+        with granting(check=check):
+            place = await _set_aside(run, "aborted")
+    if place != run.layout.attempt_dir and await _has_record(run, place):
+        await _put_back(run, place)
+        return Outcome.KEPT
+    try:
+        await _refuse_asides(run, place)
+    except PreconditionError:
+        await _put_back(run, place)
+        raise
+    await take_own(run, place)
+    return await _delete_attempt(run, place)
+
+
+async def _refuse_asides(run: Run, place: str) -> None:
+    """Refuse to delete a table's own files, which a commit without a record has moved aside.
+
+    There is none such, unless somebody deleted the record. Raises ``PreconditionError``.
+    """
+    for child in await list_if_there(run.store, place):
+        if not (child.is_dir and epoch_of(child.path)):
+            continue
+        for aside in await list_if_there(run.store, f"{child.path}/aside"):
+            async for info in walk(run.store, aside.path):
+                if not info.is_dir:
+                    text = "a file of the table that was moved aside, and no record says by whom"
+                    raise PreconditionError("delete", info.path, text)
+
+
+async def _delete_unfenced(run: Run) -> Outcome:
+    """Delete what an aborted job attempt has, once no commit of it can begin."""
+    if not await is_there(run.store, run.layout.attempt_dir):
+        return Outcome.NOTHING
+    await _refuse_asides(run, run.layout.attempt_dir)
+    record = await close_record(run)
+    if record is None:
+        return Outcome.KEPT
+    await delete_attempt(run, record)
+    return Outcome.DELETED
+
+
+async def clean_up_rolled_back(run: Run) -> Outcome:
+    """Delete what a job attempt has whose commit was undone.
+
+    Raises ``StoreError`` if the job attempt's directory cannot be deleted.
+    """
+    with run.timed("job_stage_cleanup"):
+        outcome = await _delete_ended_attempt(run, "rolledback")
+        await _delete_bare_job_dir(run)
+        await _delete_parents(run)
+    return outcome
+
+
+async def begun_attempts(run: Run, *, others: bool = False) -> list[str]:
+    """Return the directories of this job's attempts whose commit has begun; all, or the others."""
+    attempts = await list_if_there(run.store, run.layout.job_dir)
+    open_ = [info.path for info in attempts if info.is_dir and _is_attempt(info.path)]
+    if others:
+        open_ = [path for path in open_ if path != run.layout.attempt_dir]
+    return [path for path in open_ if await _has_begun(run, path)]
+
+
+def _is_attempt(path: str) -> bool:
+    """Return whether a directory in a job's has the name of an attempt that has not ended."""
+    name = path.rpartition("/")[2]
+    digits = name.isascii() and name.isdigit() and len(name) <= 4
+    return digits and name == f"{int(name):02d}"
+
+
+async def _has_begun(run: Run, attempt_dir: str) -> bool:
+    if run.store.traits.fences:
+        return await _has_record(run, attempt_dir)
+    layout = replace(run.layout, attempt=int(attempt_dir.rpartition("/")[2]))
+    try:
+        return await look(run.store, layout) is not None
+    except ManifestError:
+        return True  # nothing of ours, and nothing to delete
+
+
+async def _has_record(run: Run, attempt_dir: str) -> bool:
+    try:
+        record = await run.store.get(f"{attempt_dir}/{RECORD}", MAX_RECORD_BYTES)
+    except NotFoundError:
+        return False
+    except (PreconditionError, RejectedError):
+        return True  # a directory, or too large: nothing of ours, and nothing to delete
+    return bool(record.strip(b"\0"))
+
+
+async def _delete_ended_attempt(run: Run, how: str) -> Outcome:
+    await delete_own(run)  # as long as the record is there
+    if run.store.traits.fences:
+        lease = run.lease
+        if lease is not None:
+            await lease.end()
+        place = await _set_aside(run, how)
+        if lease is not None:
+            lease.free()  # nobody begins below the name that the directory has now
+        return await _delete_attempt(run, place)
+    if not run.store.traits.bulk_delete:
+        return await _delete_attempt(run, run.layout.attempt_dir)
+    return Outcome.DELETED if await delete_attempt(run) else Outcome.NOTHING
+
+
+async def _set_aside(run: Run, what: str) -> str:
+    """Rename the job attempt's directory, so that nobody begins in it; return where it is."""
+    source, place = run.layout.attempt_dir, run.layout.ended(what)
+    try:
+        await run.store.rename(source, place)
+    except NotFoundError:
+        return source
+    except ExistsError:  # what a process left that died while deleting
+        await run.store.delete_tree(place)
+        await run.store.rename(source, place)
+    if run.commit_id and not await _is_of_commit(run, place):
+        with unchecked():
+            await _put_back(run, place)  # of a later job with this id
+        raise PreconditionError("delete_tree", source, "is of another commit by now")
+    return place
+
+
+async def _is_of_commit(run: Run, place: str) -> bool:
+    """Whether a directory holds the record of this very commit."""
+    try:
+        record = await run.store.get(f"{place}/{RECORD}", MAX_RECORD_BYTES)
+    except NotFoundError:
+        return False
+    return sha256(record).hexdigest() == run.commit_id
+
+
+async def _delete_bare_job_dir(run: Run) -> None:
+    """Delete the job's directory if no attempt is in it; what writes left unfinished goes too."""
+    try:
+        await remove_directory(run.store, run.layout.job_dir)
+    except NotFoundError:
+        return
+    except ExistsError:
+        if not await list_if_there(run.store, run.layout.job_dir):
+            with suppress(NotFoundError):
+                await remove_tree(run.store, run.layout.job_dir)
+
+
+async def _put_back(run: Run, place: str) -> None:
+    """Undo ``_set_aside``, also if the commit that began meanwhile has made directories anew."""
+    try:
+        await run.store.rename(place, run.layout.attempt_dir)
+        return
+    except ExistsError:
+        children = await list_all(run.store, place)
+    for child in children:
+        with suppress(ExistsError):
+            name = child.path.rpartition("/")[2]
+            await run.store.rename(child.path, f"{run.layout.attempt_dir}/{name}")
+
+
+async def restore_begun(run: Run) -> bool:
+    """Put back a commit that began while an abort renamed it, if the abort died before it could.
+
+    Returns whether there was one.
+    """
+    if not run.store.traits.fences:
+        return False  # nothing was renamed
+    place = run.layout.ended("aborted")
+    begun = await _has_record(run, place)
+    if begun:
+        await _put_back(run, place)
+    return begun
+
+
+async def delete_ended(run: Run) -> None:
+    """Delete what a process left that died while it deleted this job attempt."""
+    with suppress(NotFoundError):
+        for info in await list_all(run.store, run.layout.job_dir):
+            if info.path in [run.layout.ended(how) for how in ENDED]:
+                await run.store.delete_tree(info.path)
+
+
+async def _delete_attempt(run: Run, place: str) -> Outcome:
+    options, healthy = run.options, False
+    if options.parallel_delete:
+        if options.delete_base_first and await _delete_at_once(run, place):
+            return Outcome.DELETED
+        healthy = await _delete_task_attempts(run, place)
+    try:
+        await run.store.delete_tree(place)
+    except NotFoundError:
+        return Outcome.NOTHING
+    return Outcome.PARALLEL_DELETE if healthy else Outcome.DELETED
+
+
+async def _delete_at_once(run: Run, place: str) -> bool:
+    try:
+        await run.store.delete_tree(place)
+    except StoreError:
+        return False  # not there, or too large for one request: the other way tells
+    return True
+
+
+async def _delete_task_attempts(run: Run, place: str) -> bool:
+    """Delete every task attempt's directory; whether there were some and all went well."""
+    try:
+        attempts = await list_all(run.store, f"{place}/tasks")
+    except StoreError:
+        return False  # the delete of the whole tells what is wrong
+    run.total = len(attempts) + 1
+    failures: list[StoreError] = []
+
+    async def delete(path: str) -> None:
+        try:
+            await run.store.delete_tree(path)
+        except NotFoundError:
+            pass
+        except StoreError as error:
+            failures.append(error)
+        run.step()
+
+    paths = [info.path for info in attempts if info.is_dir]
+    await for_each(paths, delete, workers=run.workers)
+    return bool(paths) and not failures
+
+
+async def _delete_parents(run: Run) -> None:
+    """Delete ``_temporary`` if this was the last job in it; a link in its place stays."""
+    if run.layout.shared:
+        await remove_shared(run)
+    try:
+        await remove_directory(run.store, run.layout.temporary)
+    except (ExistsError, NotFoundError, PreconditionError):
+        pass  # another job is in it, or was quicker
+    except StoreError as error:
+        run.warn(f"an empty {run.layout.temporary} is left: {error}")
+
+
+async def remove_if_empty(run: Run, path: str) -> None:
+    """Delete a directory in which nothing is; anything else stays."""
+    with suppress(ExistsError, NotFoundError, PreconditionError):
+        await remove_directory(run.store, path)

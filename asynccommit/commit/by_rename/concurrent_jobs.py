@@ -1,0 +1,109 @@
+"""Look for commits of other jobs that this one must not cross.
+
+A commit that replaces directories looks before it lists them, and once more when its record is
+there. Of two commits that begin at once at least one then sees the record of the other. A job that
+was not committed at the first look and is at the last, or is gone, may have put files there while
+the directories were listed: then they are listed again.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from asynccommit.commit.by_rename.conflicts import (
+    TARGETS,
+    displaced,
+    one_a_directory,
+    refuse_others,
+    refuse_within,
+    related,
+    resolve_places,
+)
+from asynccommit.commit.by_rename.jobs import find_neighbours
+from asynccommit.commit.by_rename.plan import Plan
+from asynccommit.commit.by_rename.write_modes import list_replaced
+from asynccommit.commit.context import Run
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.errors import NotFoundError, PreconditionError
+from asynccommit.formats.commit_record import CommitRecord
+from asynccommit.options.job import Mode
+from asynccommit.stores.tree import walk
+
+
+async def look_before_listing(run: Run, plan: Plan, *, looking: bool = False) -> None:
+    """Refuse to replace directories that an unfinished commit of another job touches.
+
+    Args:
+        run: the commit under way.
+        plan: names the directories, and takes the jobs that were seen.
+        looking: write nothing, not even to ask the store for the time.
+
+    Raises ``PreconditionError`` that names the job.
+    """
+    if plan.targets:
+        found = await find_neighbours(run, related(run.layout, plan.targets), looking=looking)
+        refuse_within(plan.targets, found.commits)
+        plan.undecided = found.undecided
+
+
+async def look_before_record(run: Run, plan: Plan, *, looking: bool = False) -> None:
+    """Refuse to move files aside that an unfinished commit of another job may have put there.
+
+    Args: see ``look_before_listing``.
+
+    Raises ``PreconditionError`` that names the job.
+    """
+    asides = [aside for aside in plan.aside if aside.path != run.layout.success]
+    if files := one_a_directory(asides):
+        found = await find_neighbours(run, related(run.layout, files), looking=looking)
+        refuse_within(files, found.commits)
+
+
+async def look_after_record(run: Run, plan: Plan, mode: Mode) -> None:
+    """Refuse to go on if another commit began meanwhile, or ended while this one was planned.
+
+    Raises ``PreconditionError`` that names the job or the file.
+    """
+    mine = displaced(run, plan)
+    if not mine and mode is not Mode.FAIL:
+        return
+    found = await find_neighbours(run, related(run.layout, mine))
+    refuse_others(run, plan, found.commits, mode)
+    if plan.undecided - found.undecided:
+        await _refuse_torn(run, plan)
+
+
+async def look_before_going_on(run: Run, plan: Plan, record: CommitRecord) -> None:
+    """Do for an owner that died before its first change what ``look_after_record`` does.
+
+    Its plan may be older than what other jobs have committed since. Raises ``PreconditionError``.
+    """
+    targets = record.options.get(TARGETS)
+    if not targets or await _has_moved_aside(run):
+        return
+    plan.targets = resolve_places(run.layout, str(targets))
+    found = await find_neighbours(run, related(run.layout, plan.targets))
+    refuse_within(plan.targets, found.commits)
+    await _refuse_torn(run, plan)
+
+
+async def _has_moved_aside(run: Run) -> bool:
+    with suppress(NotFoundError):
+        async for info in walk(run.store, f"{run.epoch_dir}/aside"):
+            if not info.is_dir:
+                return True
+    return False
+
+
+async def _refuse_torn(run: Run, plan: Plan) -> None:
+    """Refuse to replace a part of what another job has written, and to leave the rest."""
+    with Fingerprints(run.options.spill_directory) as planned:
+        async for old in plan.old.each():
+            planned.add([(old.dest, old.etag)])
+        async for batch in list_replaced(run, plan.targets):
+            with Fingerprints(run.options.spill_directory) as there:
+                there.add([(entry.dest, entry.etag) for entry in batch])
+                if new := there.missing(planned):
+                    path = next(e.dest for e in batch if fingerprint((e.dest, e.etag)) in new)
+                    text = "another job committed it while this commit was planned: commit again"
+                    raise PreconditionError("rename", path, text)

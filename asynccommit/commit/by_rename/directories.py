@@ -1,0 +1,169 @@
+"""Job commit, fourth step: move aside what is in the way, and make the directories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from asynccommit.commit.by_rename.checksum_files import checksum_aside
+from asynccommit.commit.by_rename.lease import require_place
+from asynccommit.commit.by_rename.plan import Aside, Plan, ancestors, aside_path
+from asynccommit.commit.context import Run
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    StoreError,
+)
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Kind
+from asynccommit.stores.tree import is_there, remove_directory
+
+
+async def move_aside(run: Run, asides: Sequence[Aside]) -> None:
+    """Move what is in the way or replaced below the job's own directory, where cleanup deletes it.
+
+    Until then nothing of it is lost, whatever happens. What was moved before stays where it is.
+    """
+    if not asides:
+        return
+    with run.timed("op_rename", len(asides)):
+
+        async def move(aside: Aside) -> None:
+            await move_one_aside(run, aside)
+            run.step()
+
+        await for_each(asides, move, workers=run.workers)
+
+
+async def move_one_aside(run: Run, aside: Aside) -> None:
+    """Move one thing aside, if it is what it was when the commit was planned.
+
+    Raises ``PreconditionError`` if something else has taken its place since.
+    """
+    run.check_lease()
+    place = aside_path(run.layout, run.place, aside.path)
+    if run.epoch > 1 and not await _is_to_move(run, aside, place):
+        return
+    async with checksum_aside(run, aside, place) as moved:
+        if await _move_aside(run, aside, place):
+            moved.append(aside.path)
+
+
+async def _move_aside(run: Run, aside: Aside, place: str) -> bool:
+    """Move one thing aside; return whether this very request did, or nothing was left to move."""
+    try:
+        await run.store.rename(aside.path, place, etag=aside.etag)
+    except NotFoundError:
+        await require_place(run)
+        if aside.path == run.layout.success:
+            return False  # another job has taken it, and may have put its own there meanwhile
+        if await is_there(run.store, aside.path):
+            raise
+        run.warn(f"{aside.path} was to be replaced and is gone")
+        return True
+    except ExistsError:
+        return False  # moved before: what is there now has come since
+    except PreconditionError:
+        if aside.path != run.layout.success:  # another job's marker: ours replaces it at the end
+            raise
+    except OutcomeUnknownError:
+        if not await _is_anothers(run, aside):
+            raise
+    else:
+        await _check_moved(run, aside, place)
+        return True
+    return False
+
+
+async def _is_anothers(run: Run, aside: Aside) -> bool:
+    """Whether the marker that was to be moved has gone, by this job or another: both will do."""
+    if aside.path != run.layout.success:
+        return False
+    try:
+        there = (await run.store.head(aside.path)).etag
+        return not run.store.traits.same(there, aside.etag)
+    except NotFoundError:
+        return True
+
+
+async def _check_moved(run: Run, aside: Aside, place: str) -> None:
+    """See that what was moved is what was to be, where a rename cannot depend on that.
+
+    Raises ``PreconditionError`` after it has been put back.
+    """
+    if run.store.traits.conditional_rename or aside.kind is Kind.DIRECTORY:
+        return
+    if (await run.store.head(place)).etag != aside.etag:
+        await run.store.rename(place, aside.path)
+        raise PreconditionError("rename", aside.path, "is not what was to be replaced any more")
+
+
+async def _is_to_move(run: Run, aside: Aside, place: str) -> bool:
+    """Whether an earlier owner has not moved it yet, or not wholly where that takes two steps."""
+    moved = await is_there(run.store, place)
+    if moved and run.store.traits.fences:
+        await _check_moved(run, aside, place)
+        return False
+    try:
+        info = await run.store.head(aside.path)
+    except NotFoundError:
+        return not moved  # the rename says so once more, and what it means
+    same = run.store.traits.same(info.etag, aside.etag)
+    if moved:
+        return same
+    if not (info.kind is aside.kind and same) and aside.kind is not Kind.DIRECTORY:
+        if aside.path == run.layout.success:
+            return False
+        raise PreconditionError("rename", aside.path, "is not what was to be replaced any more")
+    return True
+
+
+async def make_directories(run: Run, plan: Plan) -> None:
+    """Make every directory that is missing, in parallel; parents come with their leaves."""
+    with run.timed("job_stage_create_target_dirs", len(plan.make)):
+        await make_all(run, plan.make)
+
+
+async def make_all(run: Run, paths: Sequence[str]) -> None:
+    """Make directories, in parallel."""
+
+    async def make(path: str) -> None:
+        run.check_lease()
+        await run.store.mkdir(path)
+        run.step()
+
+    await for_each(paths, make, workers=run.workers)
+
+
+async def remove_emptied(run: Run, plan: Plan) -> None:
+    """Remove directories that held nothing but files that were replaced, the innermost first.
+
+    Where directories are moved aside whole, they are gone with what they held. The job is
+    committed: that one of them stays is worth a warning and no more.
+    """
+    depths: dict[int, list[str]] = {}
+    for path in sorted(_emptied(run, plan)):
+        depths.setdefault(path.count("/"), []).append(path)
+
+    async def remove(path: str) -> None:
+        run.check_lease()
+        with suppress(NotFoundError, ExistsError):
+            await remove_directory(run.store, path)
+
+    try:
+        for depth in sorted(depths, reverse=True):
+            await for_each(depths[depth], remove, workers=run.workers)
+    except StoreError as error:
+        run.warn(f"an empty directory of what was replaced is left: {error}")
+
+
+def _emptied(run: Run, plan: Plan) -> set[str]:
+    if run.store.traits.fences:
+        return set()
+    root, loaded = run.layout.root, plan.loaded
+    held = {aside.path.rpartition("/")[0] for aside in plan.replaced}
+    inside = {path for path in held if path.startswith(f"{root}/")}
+    needed = ancestors("", loaded.parents | loaded.directories) | {root, run.layout.dest.path}
+    return (ancestors(root, inside) | held) - needed - {""}

@@ -1,0 +1,106 @@
+"""Tell whether the driver of a job lives, and whether it is this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from asynccommit.commit.by_rename.claims import claim_job, write_owner
+from asynccommit.commit.by_rename.heartbeat import LEASE, SignsOfLife
+from asynccommit.commit.by_rename.liveness import refuse_living
+from asynccommit.commit.by_rename.ownership import describe, owner_of
+from asynccommit.commit.by_rename.status import read_if_there
+from asynccommit.commit.context import Run
+from asynccommit.commit.layout import Layout
+from asynccommit.errors import ExistsError, ManifestError, OwnedError
+from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, decode_job_owner
+from asynccommit.stores.base import Store
+
+
+class Living:
+    """The part of a committer that says whose the job is.
+
+    Attributes:
+        set_up: the job's directories may be there, and are this committer's to abort.
+        signs: what this driver says of itself, once it has set the job up.
+        gives_signs: whether somebody gives signs of life from the setup on; if not, only the
+            process tells whether the driver lives.
+    """
+
+    set_up: bool = False
+    signs: SignsOfLife | None = None
+    gives_signs: bool = True
+
+    @asynccontextmanager
+    async def living(self) -> AsyncIterator[None]:
+        """Give signs of life while the block runs, for a job that was set up here."""
+        if self.signs is None:
+            yield
+            return
+        async with self.signs.given():
+            yield
+
+    async def _claim(self, run: Run, store: Store) -> None:
+        """Make the job's directories, and write whose it is. Raises ``ExistsError``."""
+        owner = self._owner(run)
+        self.set_up = True
+        try:
+            await claim_job(run, store, owner)
+        except ExistsError:
+            self.set_up = False
+            raise
+        self.signs = SignsOfLife(store, run.layout, owner, run.host)
+
+    async def _take(self, run: Run, store: Store) -> None:
+        """Write whose the job is. Raises ``ExistsError`` if it is another's."""
+        owner = self._owner(run)
+        if store.traits.directories:  # Hadoop's committers make less than ours
+            await store.mkdir(run.layout.attempt_dir)
+        await write_owner(store, run.layout.job_owner, owner)
+        self.signs = SignsOfLife(store, run.layout, owner, run.host)
+
+    def _owner(self, run: Run) -> JobOwner:
+        now, lease = int(run.host.now() * 1000), run.options.lease or LEASE
+        return JobOwner(owner_of(run), lease if self.gives_signs else None, now, now)
+
+    async def _before_abort(
+        self, run: Run, store: Store, others: Sequence[Layout] = (), *, careful: bool
+    ) -> None:
+        """See that the job may be deleted, and give no more signs of life for it.
+
+        Args:
+            run: the abort.
+            store: where the job's own directory is.
+            others: attempts of the job that are deleted as well.
+            careful: it is not the job's driver that aborts it.
+
+        Raises ``OwnedError`` if the job may be alive, or another has set it up since.
+        """
+        run.stage = run.stage or "job_stage_abort"
+        if self.signs is not None:
+            await self._refuse_another(run, store, self.signs)
+            await self.signs.stop()
+        elif careful:
+            attempts = {layout.attempt_dir: layout for layout in (*others, run.layout)}
+            for layout in attempts.values():
+                await refuse_living(replace(run, layout=layout, commit_id=""), store)
+
+    async def _refuse_another(self, run: Run, store: Store, signs: SignsOfLife) -> None:
+        path = run.layout.job_owner
+        data = await read_if_there(store, path, MAX_JOB_OWNER_BYTES)
+        try:
+            owner = None if data is None else decode_job_owner(data, path).owner
+        except ManifestError:
+            return
+        if owner is not None and owner.id != signs.owner.owner.id:
+            text = (
+                f"the job that was set up here has ended, and {describe(owner)} has set up another "
+                "with this id. Nothing was deleted"
+            )
+            raise OwnedError(run.layout.job_id, run.stage, (), text)
+
+    async def _ended(self) -> None:
+        """Say no more of the job: its commit has begun, or it is deleted."""
+        if self.signs is not None:
+            await self.signs.end()

@@ -1,0 +1,230 @@
+"""FileOutputCommitter, version 1: a task commits by one rename, the job by moving what is there.
+
+Compatible on the store with Hadoop's class of this name, both ways: either may commit what tasks of
+the other have left. The job commit is the manifest committer's, with a look into the directories of
+the committed tasks in the place of the manifests. What differs from Hadoop's, and why, is in
+docs/file-committers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import ClassVar
+
+import anyio
+
+from asynccommit.commit.by_rename.cleanup import begun_attempts, remove_if_empty
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.by_rename.directory_owner import refuse_alias
+from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_tasks import listing_digest, load_tasks
+from asynccommit.commit.by_rename.record import refuse_other_attempts
+from asynccommit.commit.by_rename.scan_task import Found, scan_task_attempt
+from asynccommit.commit.by_rename.uncommittable import refuse_uncommittable
+from asynccommit.commit.context import Run
+from asynccommit.commit.durable import make_durable
+from asynccommit.commit.errors import commit_failures
+from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OptionError,
+    PreconditionError,
+    UnsupportedError,
+)
+from asynccommit.options.job import Mode, Options
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store
+from asynccommit.stores.policies.stats import Count
+from asynccommit.stores.policies.traffic import Traffic
+from asynccommit.stores.tree import is_there, remove_tree
+from asynccommit.stores.urls import Address
+
+
+class FileV1Committer(ManifestCommitter):
+    """Commits one application attempt of a job under one destination; made as ``TaskSide`` is.
+
+    A file of the job takes the place of one of the same name, as with Hadoop; it comes back if
+    the job is rolled back.
+
+    Attributes:
+        is_commit_job_repeatable: a job commit that failed may be called again. Hadoop's cannot.
+        is_recovery_supported: tasks that an earlier application attempt has committed can be kept.
+
+    Raises:
+        UnsupportedError: the store renames no directories, or what ``TaskSide`` needs is missing.
+    """
+
+    layout_type: ClassVar[type[Layout]] = FileLayout
+    overwrites: ClassVar[bool] = True
+    is_commit_job_repeatable: ClassVar[bool] = True
+    is_recovery_supported: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        store: Store,
+        layout: Layout,
+        options: Options,
+        host: Host,
+        counted: Mapping[str, Count] | None = None,
+        traffic: Callable[[], Traffic] = Traffic,
+        open_store: Callable[[Address], Store] | None = None,
+    ) -> None:
+        super().__init__(store, layout, options, host, counted, traffic, open_store)
+        if not store.traits.fences:
+            raise UnsupportedError(
+                f"{store.traits.name} does not rename a directory in one step, and so a task of "
+                "FileOutputCommitter would commit by and by: use 'manifest'"
+            )
+        self.layout: FileLayout = _file_layout(layout)
+
+    async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
+        """See ``ManifestCommitter.setup_job``.
+
+        Raises ``CommitError`` also if another job is there whose tasks have the ids of this one's.
+        """
+        await super().setup_job(mode=mode)
+        run = self._run()
+        async with commit_failures(run):
+            try:
+                await refuse_alias(run)  # one that was set up at the same time
+            except ExistsError:
+                self.set_up = False  # an abort would delete the other's tasks
+                await remove_if_empty(run, self.layout.attempt_dir)
+                await remove_if_empty(run, self.layout.job_dir)
+                raise
+
+    async def see_setup(self) -> None:
+        """Look for what another's setup of the job has made, Hadoop's or ours.
+
+        Raises ``NotFoundError``.
+        """
+        if not await is_there(self.store, self.layout.attempt_dir):
+            await super().see_setup()
+
+    async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
+        """Rename the directory of a task attempt to that of the committed task.
+
+        The last attempt of a task that commits counts, as with Hadoop, unless the job commit is
+        given the commit messages. Raises ``CommitError``, also if the attempt has no directory: it
+        was made when the attempt was set up, and Hadoop takes it for a task without output.
+        """
+        run = self._run()
+        self.layout.committed(task_id)  # raises for what is no task of this job
+        base = self.layout.task_attempt_dir(attempt_id)
+        async with commit_failures(run):
+            with run.timed("task_stage_commit"):
+                found = await self._scan(run, base)
+                await self._publish(run, task_id, attempt_id, found)
+        return self._message(task_id, attempt_id, found, base)
+
+    async def abort_task(self, task_id: str, attempt_id: str) -> None:
+        """Delete the directory of a task attempt; nothing there is fine.
+
+        Once the job's commit has begun nothing is deleted. Raises ``CommitError``.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            with run.timed("task_stage_abort_task"):
+                if not await is_there(run.store, self.layout.record):
+                    with suppress(NotFoundError):
+                        await remove_tree(run.store, self.layout.task_attempt_dir(attempt_id))
+
+    async def recover_task(self, task_id: str) -> TaskCommit | None:
+        """Keep what a task has committed in an earlier application attempt.
+
+        Args:
+            task_id: the task, whose id is the same in every application attempt.
+
+        Returns its commit message, to be handed to the job commit. It names no task attempt, since
+        nothing on the store does.
+
+        Raises ``CommitError`` if no earlier attempt has committed it: then it has to be run again;
+        or if a commit of one has begun, which may need the files.
+        Hadoop looks into the attempt before this one only, and goes on without the data.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            with run.timed("task_stage_recover"):
+                refuse_other_attempts(run, await begun_attempts(run))
+                place = await self._earlier(run, task_id)
+                found = await self._scan(run, place)
+                if place != self.layout.committed(task_id):
+                    await self.store.mkdir(self.layout.sources_dir)
+                    await run.store.rename(place, self.layout.committed(task_id))
+                    await make_durable(run, self.layout.sources_dir)
+        return self._message(task_id, task_id, found, place)
+
+    async def _publish(self, run: Run, task_id: str, attempt_id: str, found: Found) -> None:
+        """Let what an attempt has written be the task's; what another has left there goes."""
+        source, dest = self.layout.task_attempt_dir(attempt_id), self.layout.committed(task_id)
+        await self._refuse_late(run)
+        try:
+            await run.store.rename(source, dest)
+        except ExistsError:
+            await self._replace(run, source, dest)
+        await make_durable(run, self.layout.sources_dir)
+
+    async def _replace(self, run: Run, source: str, dest: str) -> None:
+        """Let an attempt take another's place, unless a job commit has read that meanwhile."""
+        aside = f"{source}.replaced"
+        await run.store.rename(dest, aside)
+        try:
+            await self._refuse_late(run)
+            await run.store.rename(source, dest)
+        except BaseException:
+            with anyio.CancelScope(shield=True), suppress(ExistsError, NotFoundError):
+                await run.store.rename(aside, dest)
+            raise
+        await remove_tree(run.store, aside)
+
+    async def _refuse_late(self, run: Run) -> None:
+        """Refuse a task of a job whose commit has begun: what it replaces may be moving."""
+        if await is_there(run.store, self.layout.record):
+            text = "the commit of its job has begun, and the task is too late"
+            raise PreconditionError("rename", self.layout.record, text)
+
+    async def _earlier(self, run: Run, task_id: str) -> str:
+        """Return where the last application attempt that committed a task has it."""
+        last = self.layout.attempt
+        for number in range(last, -1, -1):
+            place = f"{self.layout.temporary}/{number}/{task_id}"
+            if await is_there(run.store, place):
+                return place
+        text = "no earlier application attempt has committed this task: run it again"
+        if last == 0:
+            text = "there is no application attempt before the first: run the task"
+        raise NotFoundError("rename", self.layout.committed(task_id), text)
+
+    async def _scan(self, run: Run, base: str) -> Found:
+        found = await scan_task_attempt(run, base, look=False)
+        refuse_uncommittable(run, found, base)
+        return found
+
+    def _message(self, task_id: str, attempt_id: str, found: Found, base: str) -> TaskCommit:
+        return TaskCommit(
+            task_id=task_id,
+            attempt_id=attempt_id,
+            manifest=self.layout.url(self.layout.committed(task_id)),
+            digest=listing_digest(found, base),
+            files=len(found.files),
+            bytes=found.bytes,
+        )
+
+    async def _load(
+        self,
+        run: Run,
+        loaded: Loaded,
+        tasks: Sequence[TaskCommit] | None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        await load_tasks(run, loaded, tasks, strict=strict)
+
+
+def _file_layout(layout: Layout) -> FileLayout:
+    if not isinstance(layout, FileLayout):
+        raise OptionError(f"{layout.attempt_dir} is not laid out for FileOutputCommitter")
+    return layout

@@ -1,0 +1,175 @@
+"""FileOutputCommitter, version 2: each task publishes its files when it commits.
+
+Here because jobs ask for it by name. The job commit has nothing to move and is quick; what that
+costs is in ``UNSAFE``, and in docs/file-committers.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Self
+
+from asynccommit.commit.by_rename.cleanup import begun_attempts
+from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
+from asynccommit.commit.by_rename.load_manifests import Loaded, warn_of_no_file
+from asynccommit.commit.by_rename.load_tasks import load_tasks
+from asynccommit.commit.by_rename.publish import publish
+from asynccommit.commit.by_rename.record import refuse_other_attempts
+from asynccommit.commit.by_rename.scan_task import Found
+from asynccommit.commit.context import OnProgress, Run
+from asynccommit.commit.errors import commit_failures
+from asynccommit.commit.job_context import Opening
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    LeaseLostError,
+    NotFoundError,
+    OwnedError,
+    UnsupportedError,
+)
+from asynccommit.options.job import Mode
+from asynccommit.results import AbortReport, JobReport
+from asynccommit.stores.tree import remove_tree
+
+UNSAFE = (
+    "FileOutputCommitter 2 publishes a task's files when the task commits: readers see them before "
+    "the job is committed, a job that fails leaves them there, and a task that dies while it "
+    "commits leaves a part, which a second attempt only replaces if its files have the same names. "
+    "Take 'manifest' or 'file_v1'"
+)
+_FINAL = (CommittedError, LeaseLostError, OwnedError)
+
+
+class CommitterWarning(UserWarning):
+    """A committer was asked for that does not keep what the others promise."""
+
+
+class FileV2Committer(FileV1Committer):
+    """Publishes what its tasks commit; made as ``FileV1Committer`` is.
+
+    What tasks of version 1 have committed is published by the job commit, where Hadoop deletes it.
+    Modes that replace something are refused with ``UnsupportedError``: there is no moment at which
+    old and new could be exchanged.
+    """
+
+    @classmethod
+    def opened(cls, opening: Opening) -> Self:
+        """Return the committer of a job attempt, and warn of it."""
+        warnings.warn(UNSAFE, CommitterWarning, stacklevel=2)
+        return super().opened(opening)
+
+    async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
+        """See ``ManifestCommitter.check_job``."""
+        _refuse_replacing(mode, overwrite)
+        await super().check_job(mode=mode, overwrite=overwrite)
+
+    async def commit_job(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+        strict: bool = False,
+        made_destination: bool | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> JobReport:
+        """Say that the job is committed, and clean up.
+
+        Tried as often as ``mapreduce.fileoutputcommitter.failures.attempts`` says. See
+        ``ManifestCommitter.commit_job``; with ``tasks`` the report counts what they have published.
+        """
+        _refuse_replacing(mode, overwrite)
+        for left in range(self.options.commit_attempts - 1, -1, -1):
+            try:
+                report = await super().commit_job(
+                    tasks, strict=strict, made_destination=made_destination, on_progress=on_progress
+                )
+                break
+            except CommitError as error:
+                if not left or isinstance(error, _FINAL):
+                    raise
+        return _counted(report, tasks or ())
+
+    async def plan_job(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+    ) -> JobReport:
+        """See ``ManifestCommitter.plan_job``."""
+        _refuse_replacing(mode, overwrite)
+        return _counted(await super().plan_job(tasks), tasks or ())
+
+    async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
+        """Delete what tasks have not committed; what they have stays. Raises ``CommitError``."""
+        report = await super().abort_job(reason, careful=careful)
+        text = "files of tasks that had committed are published already, and stay"
+        return replace(report, warnings=(*report.warnings, text))
+
+    async def recover_task(self, task_id: str) -> TaskCommit | None:
+        """Publish what a task of version 1 has committed in this application attempt or before.
+
+        Returns its commit message; ``None`` without such: version 2 has published it already.
+        Raises ``CommitError``.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            with run.timed("task_stage_recover"):
+                refuse_other_attempts(run, await begun_attempts(run))
+                try:
+                    place = await self._earlier(run, task_id)
+                except NotFoundError:
+                    return None
+                found = await self._scan(run, place)
+                await publish(run, found)
+                await remove_tree(run.store, place)
+        return self._message(task_id, task_id, found, place)
+
+    async def _publish(self, run: Run, task_id: str, attempt_id: str, found: Found) -> None:
+        del task_id
+        await self._refuse_late(run)
+        await publish(run, found)
+        if self.options.task_cleanup:
+            with suppress(NotFoundError):
+                await remove_tree(run.store, self.layout.task_attempt_dir(attempt_id))
+
+    async def _load(
+        self,
+        run: Run,
+        loaded: Loaded,
+        tasks: Sequence[TaskCommit] | None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        run.warn(UNSAFE)
+        await load_tasks(run, loaded, None, expected=False)
+        for task in tasks or ():
+            loaded.tasks[task.task_id] = task.attempt_id
+            loaded.digests[task.task_id] = task.digest
+        if tasks is not None:
+            warn_of_no_file(run, len(tasks), loaded.files + sum(task.files for task in tasks))
+
+
+def _counted(report: JobReport, tasks: Sequence[TaskCommit]) -> JobReport:
+    """Return a report that counts what the tasks have published."""
+    if report.already:
+        return report
+    return replace(
+        report,
+        files=report.files + sum(task.files for task in tasks),
+        bytes=report.bytes + sum(task.bytes for task in tasks),
+        tasks={**report.tasks, **{task.task_id: task.attempt_id for task in tasks}},
+    )
+
+
+def _refuse_replacing(mode: Mode, overwrite: Sequence[str]) -> None:
+    if mode in (Mode.REPLACE_TABLE, Mode.REPLACE_PARTITIONS) or overwrite:
+        raise UnsupportedError(
+            "FileOutputCommitter 2 publishes files task by task, and cannot replace what is there: "
+            f"use 'file_v1' or 'manifest' for the mode {mode}"
+        )

@@ -1,0 +1,161 @@
+"""Before a job begins: what other jobs left undone, and whether its work is done already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from asynccommit.commit.by_rename.jobs import find_others
+from asynccommit.commit.by_rename.success_marker import keys_of, read_success
+from asynccommit.commit.by_rename.write_modes import refuse_mode
+from asynccommit.commit.context import Run
+from asynccommit.commit.hints import by_hand, command, job_command
+from asynccommit.commit.layout import Layout
+from asynccommit.errors import (
+    CommittedError,
+    ExistsError,
+    ManifestError,
+    PreconditionError,
+    PreflightError,
+    UnfinishedError,
+)
+from asynccommit.options.job import Mode, OnUnfinished
+from asynccommit.results import JobStatus, State
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """An unfinished commit of another job, and what is to be done about it.
+
+    Attributes:
+        layout: the other job attempt.
+        resumes: go on with what was decided, or forward; else it is rolled back.
+        finishes: its files will be there.
+        key: the user's name for what it does.
+    """
+
+    layout: Layout
+    resumes: bool
+    finishes: bool
+    key: str | None
+
+
+async def others_to_settle(run: Run) -> list[Other]:
+    """Return the unfinished commits of other jobs, and what the options say about them.
+
+    Raises ``UnfinishedError`` if there are some and the options refuse them.
+    """
+    others = [other for other in await find_others(run) if other.status.unfinished]
+    return to_settle(run, [(other.layout, other.status) for other in others])
+
+
+def to_settle(run: Run, found: Sequence[tuple[Layout, JobStatus]]) -> list[Other]:
+    """Return what the options say about unfinished commits of other jobs.
+
+    Raises ``UnfinishedError`` if there are some and the options refuse them.
+    """
+    if not found:
+        return []
+    if run.options.on_unfinished is OnUnfinished.REFUSE:
+        ids = [status.job_id for _, status in found]
+        raise UnfinishedError(run.layout.job_id, "job_stage_setup", ids, _refusal(run, found))
+    return [_other(run, layout, status) for layout, status in found]
+
+
+def _other(run: Run, layout: Layout, status: JobStatus) -> Other:
+    """Return what is to be done about a commit; what is decided is done."""
+    committed, undone = status.state is State.COMMITTED, status.state is State.ROLLING_BACK
+    forward = run.options.on_unfinished is OnUnfinished.RESUME and not undone
+    return Other(
+        layout=layout,
+        resumes=committed or undone or forward,
+        finishes=committed or forward,
+        key=status.key,
+    )
+
+
+def refuse_repeating(run: Run, other: Other) -> None:
+    """Refuse to add what a job that was finished just now may have written already.
+
+    Different job keys say that it has not. Raises ``CommittedError``.
+    """
+    mine, theirs = run.options.job_key, other.key
+    if mine is not None and theirs is not None and mine != theirs:
+        return
+    text = (
+        f"job {other.layout.job_id}, which had been cut short, is finished now. If this job does "
+        "the same work there is nothing left to do; if not, run it again"
+    )
+    raise CommittedError(run.layout.job_id, "job_stage_setup", (), text)
+
+
+def _refusal(run: Run, found: Sequence[tuple[Layout, JobStatus]]) -> str:
+    dest = run.layout.dest
+    lines = [f"{_count(found)} under {dest} cut short, so nothing was written"]
+    for layout, status in found[:_NAMED]:
+        lines += _remedies(layout, status)
+    if found[_NAMED:]:
+        lines.append(f"  and {len(found) - _NAMED} more: {command('status', dest)}")
+    lines.append("  or set asynccommit.on.unfinished to resume or rollback, and run this job again")
+    return "\n".join(lines)
+
+
+def _count(found: Sequence[object]) -> str:
+    return "a commit was" if len(found) == 1 else f"{len(found)} commits were"
+
+
+def _remedies(layout: Layout, status: JobStatus) -> list[str]:
+    if status.unreadable:
+        return [f"  job {status.job_id}: {status.error}", f"    to end it, {by_hand(layout)}"]
+    began = datetime.fromtimestamp(status.started_ms / 1000, UTC).isoformat(timespec="seconds")
+    lines = [
+        f"  job {status.job_id} ({status.state}), begun {began} by {status.owner or 'unknown'}"
+    ]
+    lines.append(f"    finish it: {job_command('resume', layout)}")
+    if status.state not in (State.COMMITTED, State.ROLLING_BACK):
+        lines.append(f"    or undo it: {job_command('abort', layout, '--rollback')}")
+    return lines
+
+
+async def check_setup(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
+    """Refuse a mode that the destination does not allow, and work that is done.
+
+    Raises ``PreflightError``, also for a job key that no marker would hold, and ``CommittedError``
+    if the marker says that work of this key is done.
+    """
+    try:
+        await refuse_mode(run, mode, overwrite)
+    except (ExistsError, PreconditionError) as error:
+        text = f"{error}. {_unwritten(run)}"
+        raise PreflightError(run.layout.job_id, "job_stage_setup", (error,), text) from error
+    key = run.options.job_key
+    if key is None:
+        return
+    if not run.options.mark_success and not run.options.logged:
+        text = (
+            f"asynccommit.job.key is {key!r}, but mapreduce.fileoutputcommitter.marksuccessfuljobs "
+            "is false, and a second run knows by the marker that the first is done: set only one. "
+            f"{_unwritten(run)}"
+        )
+        raise PreflightError(run.layout.job_id, "job_stage_setup", (), text)
+    try:
+        marker = await read_success(run)
+    except ManifestError:
+        return
+    if marker is not None and marker.success and key in keys_of(marker):
+        when = datetime.fromtimestamp(marker.timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
+        text = (
+            f"what {key!r} stands for was done before (marker of job {marker.job_id}, {when}). "
+            f"{_unwritten(run)}. Give another asynccommit.job.key to do it again"
+        )
+        raise CommittedError(run.layout.job_id, "job_stage_setup", (), text)
+
+
+def _unwritten(run: Run) -> str:
+    """Return that nothing was written, and what was done about other jobs before."""
+    if run.warnings:
+        return f"Nothing of this job was written; {'; '.join(run.warnings)}"
+    return "Nothing was written"

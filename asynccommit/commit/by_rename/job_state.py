@@ -1,0 +1,125 @@
+"""What is known of a job before anything is done: whether it is committed, or has work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from asynccommit.commit.by_rename.shared_directories import holds_files
+from asynccommit.commit.by_rename.status import is_end, read_if_there
+from asynccommit.commit.by_rename.success_marker import TASKS, read_success
+from asynccommit.commit.context import Run
+from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
+from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Outcome, decode_decision
+from asynccommit.formats.commit_record import digest_of
+from asynccommit.stores.base import Kind
+from asynccommit.stores.tree import is_there, list_all, list_if_there, tree_pages
+
+
+async def is_own(run: Run, layout: Layout) -> bool:
+    """Return whether the job has a directory.
+
+    Raises ``PreconditionError`` if it is a link: a job deletes its directory in the end, and what a
+    link leads to is another's.
+    """
+    try:
+        info = await run.store.head(layout.job_dir)
+    except NotFoundError:
+        return False
+    if run.store.traits.links and info.kind is Kind.OTHER:
+        text = "a link where the job has its own directory: remove the link, or give another job id"
+        raise PreconditionError("mkdir", layout.job_dir, text)
+    return True
+
+
+async def is_committed(
+    run: Run, tasks: Sequence[TaskCommit] | None = None, *, trusting: bool = False
+) -> bool:
+    """Whether this very job has been committed, and its commit record is gone.
+
+    An id may be used again, as for a job of every night. So a marker of this id counts only if the
+    job is cleaned up, and if it is of the task attempts that ``tasks`` are the messages of. With
+    ``trusting`` nobody has said what the tasks have committed: then it also counts if no task has,
+    because a request of setup whose answer was lost can make the job's directory again after its
+    cleanup.
+    """
+    # Empty folders of a clean-up that died look as if the job had just been set up.
+    ended = await _has_ended(run)
+    if await _is_set_up(run, trusting=trusting or (ended and not run.store.traits.fences)):
+        return False
+    if ended:
+        return True
+    try:
+        marker = await read_success(run)
+    except ManifestError:
+        return False
+    if marker is None or not marker.success or marker.job_id != run.layout.job_id:
+        return False
+    known = marker.diagnostics.get(TASKS)
+    return tasks is None or known is None or known == digest_of_messages(tasks)
+
+
+async def _has_ended(run: Run) -> bool:
+    """Whether what a clean-up left that died half-way says that the job is committed."""
+    if run.store.traits.fences:
+        return await is_there(run.store, run.layout.ended("committed"))
+    for info in await list_if_there(run.store, run.layout.attempt_dir):
+        if not is_end(run.layout, info.path):
+            continue
+        data = await read_if_there(run.store, info.path, MAX_OWNER_BYTES)
+        with suppress(ManifestError):
+            if data and decode_decision(data, info.path).outcome is Outcome.COMMITTED:
+                return True
+    return False
+
+
+def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:
+    """Return the digest that the commit record has of a job with these messages."""
+    return digest_of(
+        {task.task_id: task.attempt_id for task in tasks},
+        {task.task_id: task.digest for task in tasks},
+    )
+
+
+async def has_work(run: Run) -> bool:
+    """Whether a task has written below the job attempt's directory, which no commit has taken."""
+    if run.layout.shared:
+        return await holds_files(run)
+    if run.store.traits.fences:
+        return bool(await list_if_there(run.store, run.layout.tasks_dir))
+    if not run.store.traits.bulk_delete or await _has_ended(run):
+        return False
+    async for page in tree_pages(run.store, run.layout.tasks_dir):
+        if any(not info.is_dir for info in page):
+            return True
+    return False
+
+
+async def is_set_up_again(run: Run) -> bool:
+    """Whether the next job with this id may be at work here already.
+
+    Tasks that come late make their own directories again, and only setup makes the one that tells
+    that they are committed.
+    """
+    for info in await list_if_there(run.store, run.layout.job_dir):
+        name = info.path.rpartition("/")[2]
+        if info.is_dir and name.isascii() and name.isdigit():
+            layout = replace(run.layout, attempt=int(name))
+            if await is_there(run.store, layout.setup_dirs[0]):
+                return True
+    return False
+
+
+async def _is_set_up(run: Run, *, trusting: bool) -> bool:
+    try:
+        entries = await list_all(run.store, run.layout.committed_dir)
+    except NotFoundError:
+        return False
+    if not trusting and not run.layout.shared:
+        return True
+    names = [info.path.rpartition("/")[2] for info in entries]
+    if any(map(run.layout.has_committed, names)):
+        return True
+    return not trusting and await is_there(run.store, run.layout.attempt_dir)

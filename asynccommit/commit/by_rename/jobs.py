@@ -1,0 +1,227 @@
+"""Jobs under a destination, this one aside: which are at work, and which were cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
+
+from asynccommit.commit.by_rename.cleanup import restore_begun
+from asynccommit.commit.by_rename.conflicts import OtherCommit, resolve_places
+from asynccommit.commit.by_rename.directory_owner import as_found
+from asynccommit.commit.by_rename.liveness import status_without_commit
+from asynccommit.commit.by_rename.ownership import describe, is_alive, is_expired, is_silent
+from asynccommit.commit.by_rename.status import Standing, is_over, look
+from asynccommit.commit.context import Run
+from asynccommit.commit.layout import ENDED, MANIFEST_SUFFIX, Layout
+from asynccommit.errors import (
+    DeniedError,
+    ManifestError,
+    OptionError,
+    PreconditionError,
+    RejectedError,
+)
+from asynccommit.formats.commit_owner import Outcome
+from asynccommit.results import JobStatus, State
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info
+from asynccommit.stores.tree import is_there, list_if_there
+
+_DECIDED = (State.COMMITTED, State.ENDED)
+_UNREADABLE = (ManifestError, PreconditionError, RejectedError)
+"""What a record is answered with that is damaged, a directory, or too large."""
+_PASSED_OVER = (DeniedError, PreconditionError, RejectedError)
+"""What the listing of another destination's jobs is answered with if it cannot be had."""
+
+
+async def find_jobs(run: Run, *, looking: bool = True) -> list[Layout]:
+    """Return every job attempt under the destination that has not ended, in order.
+
+    A commit that an abort has renamed and not put back is put back, unless only ``looking``.
+    """
+    found: list[Layout] = []
+    for job in await _directories(run, run.layout.temporary):
+        name = job.path.rpartition("/")[2]
+        for attempt in await _directories(run, job.path):
+            number = attempt.path.rpartition("/")[2].removesuffix(".aborted")
+            if not _is_attempt(number):
+                continue
+            with suppress(OptionError):  # no name of ours
+                named = Layout(run.layout.dest, name, int(number))
+                layout = await as_found(run.store, named)
+                whole = attempt.path == layout.attempt_dir
+                if not whole and not looking:
+                    whole = await restore_begun(replace(run, layout=layout))
+                if whole and layout not in found:
+                    found.append(layout)
+    return found
+
+
+def _is_attempt(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) >= 2
+
+
+async def find_ended(run: Run) -> list[str]:
+    """Return directories of job attempts that have ended and were not wholly deleted."""
+    found: list[str] = []
+    for job in await _directories(run, run.layout.temporary):
+        attempts = [attempt.path for attempt in await _directories(run, job.path)]
+        found += [path for path in attempts if path.rpartition(".")[2] in ENDED]
+    return found
+
+
+class Neighbours(NamedTuple):
+    """Other jobs: commits that have begun, and the directories of all that are not committed."""
+
+    commits: list[OtherCommit]
+    undecided: frozenset[str]
+
+
+async def find_others(run: Run) -> list[OtherCommit]:
+    """Return every commit of another job that has begun, in the order in which they began."""
+    return (await find_neighbours(run)).commits
+
+
+async def find_neighbours(
+    run: Run, destinations: Sequence[str] = (), *, looking: bool = False
+) -> Neighbours:
+    """Return the jobs that are at work here, this one aside; commits in the order of their begin.
+
+    Args:
+        run: the commit under way.
+        destinations: decoded paths of further destinations whose jobs count. What may not be
+            listed or read there is passed over, and so is a ``_temporary`` that is no directory.
+        looking: judge by this machine's clock whether an owner is silent. Without it, the store's
+            clock decides, for which a file is written beside the record.
+    """
+    found: list[OtherCommit] = []
+
+    undecided: set[str] = set()
+
+    async def ask(layout: Layout) -> None:
+        other = await _other(run, layout, looking=looking)
+        if other is not None:
+            found.append(other)
+        if not (other is None and await _is_rubbish(run, layout)):
+            undecided.add(layout.attempt_dir)
+
+    async def find(path: str) -> None:
+        elsewhere = replace(run, layout=Layout(run.layout.dest.at(path), run.layout.job_id))
+        with suppress(*_PASSED_OVER):
+            await for_each(await find_jobs(elsewhere, looking=looking), glance, workers=run.workers)
+
+    async def glance(layout: Layout) -> None:
+        with suppress(DeniedError):
+            await ask(layout)
+
+    jobs = await find_jobs(run, looking=looking)
+    others = [job for job in jobs if job.job_id != run.layout.job_id]
+    await for_each(others, ask, workers=run.workers)
+    await for_each(destinations, find, workers=run.workers)
+    found.sort(key=lambda other: (other.status.started_ms, other.status.job_id))
+    undecided -= {one.layout.attempt_dir for one in found if one.status.state in _DECIDED}
+    return Neighbours(found, frozenset(undecided))
+
+
+async def _other(run: Run, layout: Layout, *, looking: bool) -> OtherCommit | None:
+    """Return what is known of another job's commit, ``None`` if it has not begun."""
+    try:
+        standing = await look(run.store, layout)
+    except _UNREADABLE as error:
+        return OtherCommit(_unreadable(layout, error), layout, resolve_places(layout, ""))
+    if standing is None:
+        return None
+    silent = None
+    if not looking:
+        with suppress(DeniedError):  # no file may be made there: this machine's clock decides
+            silent = await is_expired(run, layout, standing)
+    status = await status_of(run, layout, standing, silent=silent)
+    places = str(standing.record.options.get("places") or "")
+    return OtherCommit(status, layout, resolve_places(layout, places))
+
+
+async def find_statuses(run: Run) -> list[JobStatus]:
+    """Return the status of every job attempt under the destination."""
+    found: list[JobStatus] = []
+
+    async def ask(layout: Layout) -> None:
+        try:
+            standing = await look(run.store, layout)
+        except _UNREADABLE as error:
+            found.append(_unreadable(layout, error))
+            return
+        if standing is None and await _is_rubbish(run, layout):
+            return
+        if standing is None:
+            found.append(await _not_begun(run, layout))
+        else:
+            found.append(await status_of(run, layout, standing))
+
+    await for_each(await find_jobs(run), ask, workers=run.workers)
+    return sorted(found, key=lambda status: (status.started_ms, status.job_id, status.attempt))
+
+
+async def _is_rubbish(run: Run, layout: Layout) -> bool:
+    """Whether only what came late is left of a job attempt, where it can come."""
+    return not (run.store.traits.fences or await is_there(run.store, layout.manifests_dir))
+
+
+def _unreadable(layout: Layout, error: Exception) -> JobStatus:
+    return JobStatus(layout.job_id, layout.attempt, State.STOPPED, error=str(error), alive=False)
+
+
+async def _not_begun(run: Run, layout: Layout) -> JobStatus:
+    listing = await list_if_there(run.store, layout.manifests_dir)
+    tasks = sum(info.path.endswith(MANIFEST_SUFFIX) for info in listing)
+    return await status_without_commit(replace(run, layout=layout), run.store, tasks)
+
+
+async def status_of(
+    run: Run, layout: Layout, standing: Standing, *, silent: bool | None = None
+) -> JobStatus:
+    """Return what is known of a commit as its users see it.
+
+    Args:
+        run: whose store and clock are used.
+        layout: the job attempt.
+        standing: what is known of its commit.
+        silent: whether its lease is over by the store's time; this machine's clock is asked if
+            that is not known.
+    """
+    if silent is None:
+        silent = is_silent(run.host, standing)
+    record, claim = standing.record, standing.claim
+    alive = await is_alive(run.host, standing)
+    return JobStatus(
+        job_id=layout.job_id,
+        attempt=layout.attempt,
+        state=_state(standing, alive, silent),
+        started_ms=record.started_ms,
+        files=record.files,
+        bytes=record.bytes,
+        done=None,
+        tasks=len(record.tasks),
+        epoch=standing.epoch,
+        owner=describe(claim.owner),
+        seen_ms=int(standing.seen * 1000),
+        lease=claim.lease,
+        error=standing.stop.error if standing.stop else "",
+        key=record.key,
+        alive=False if silent and not alive else alive,
+    )
+
+
+def _state(standing: Standing, alive: bool | None, silent: bool) -> State:
+    if is_over(standing):
+        return State.ENDED
+    if standing.decision is not None:
+        rolled = standing.decision.outcome is Outcome.ROLLBACK
+        return State.ROLLING_BACK if rolled else State.COMMITTED
+    if alive is False:
+        return State.STOPPED
+    return State.EXPIRED if silent else State.COMMITTING
+
+
+async def _directories(run: Run, path: str) -> list[Info]:
+    return [info for info in await list_if_there(run.store, path) if info.is_dir]

@@ -1,0 +1,358 @@
+"""The right to go on with a commit: held while its owner says in time that it lives.
+
+The owner measures with a clock that counts suspension, stops a margin before the lease is over, and
+looks for another's claim whenever it says that it lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from asynccommit.commit.by_rename.flat_namespace import take_back_word
+from asynccommit.commit.context import Run
+from asynccommit.commit.errors import finish, reason
+from asynccommit.commit.hints import job_command
+from asynccommit.errors import CommitError, ExistsError, LeaseLostError, NotFoundError, StoreError
+from asynccommit.formats.commit_owner import (
+    Decision,
+    Outcome,
+    Stop,
+    encode_beat,
+    encode_decision,
+    encode_stop,
+)
+from asynccommit.stores.base import Info
+from asynccommit.stores.grant import granting
+from asynccommit.stores.tree import is_there, list_if_there
+
+LEASE = 60.0
+ACCOUNT_LEASE = 300.0
+"""Longer than twice the two minutes that a request over a network may take, and some."""
+MARGIN = 0.75
+"""The part of a lease that its owner uses."""
+
+_TICKS = 16  # looks at the clock in one lease
+_BEAT = 4  # ticks from one sign of life to the next
+_LAST_WORDS = 30.0
+_SILENT = "it could not say in time that it lives"
+_TAKEN = "another has taken the commit over"
+
+_under_way: set[str] = set()
+
+
+def is_under_way(owner_id: str) -> bool:
+    """Whether an owner of this process is at work."""
+    return owner_id in _under_way
+
+
+def lease_of(run: Run) -> float:
+    """Return the lease of this run, in seconds."""
+    if run.options.lease is not None:
+        return run.options.lease
+    return ACCOUNT_LEASE if run.store.traits.account else LEASE
+
+
+class Lease:
+    """Held by ``run`` from before its claim is written; ends the work if it is lost.
+
+    Made before the claim, so that nobody in this process takes the owner for one that is not at
+    work; entered when the claim is there. Whoever makes one enters it or calls ``forget``. Until
+    then every request of this task that changes something looks at it when it is sent.
+
+    Args:
+        run: the owner to be, which says so in ``epoch`` and ``owner_id``.
+
+    Attributes:
+        closed: whether an earlier owner has done all but the clean-up.
+        bare: whether nothing can have been moved: an abort took the place away when it began.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.closed = False
+        self.bare = False
+        self._run = run
+        self._seconds = lease_of(run)
+        self._until = run.host.clock() + MARGIN * self._seconds
+        self._why = ""
+        self._cancelled = False
+        self._task: asyncio.Task[object] | None = None
+        self._beating: asyncio.Task[None] | None = None
+        self._beats = 0
+        self._closing = False
+        self._over = False
+        _under_way.add(run.owner_id)
+        run.lease = self
+        self._granting = granting(check=self.check)
+        self._granting.__enter__()
+
+    def forget(self) -> None:
+        """Give up a claim that was not written."""
+        self._granting.__exit__(None, None, None)
+        _under_way.discard(self._run.owner_id)
+        self._run.lease = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.current_task()
+        self._beating = asyncio.create_task(self._beat())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self.end()
+        finally:
+            self.forget()
+            if self._cancelled and self._task is not None:
+                self._task.uncancel()
+        if self._cancelled and isinstance(error, Exception | asyncio.CancelledError):
+            raise self._lost() from error
+        if isinstance(error, StoreError) and self._is_late():
+            raise self._lost() from error  # what it found is another's doing
+
+    def close(self) -> None:
+        """Let no work be cancelled from now on: only the clean-up is left.
+
+        Requests go on looking at the lease, until ``free``.
+        """
+        self._closing = True
+
+    def free(self) -> None:
+        """Let requests look at the lease no more."""
+        self._over = True
+
+    async def end(self) -> None:
+        """Say no more that this owner lives."""
+        self._run.lease = None
+        beating, self._beating = self._beating, None
+        if beating is not None:
+            beating.cancel()
+            await asyncio.wait([beating])
+
+    def check(self) -> None:
+        """Raise ``LeaseLostError`` unless the commit is still this owner's to go on with."""
+        if self._run.host.clock() <= self._until and not self._why:
+            return  # told in a fraction of a microsecond, for it is asked before every rename
+        if not self._over and self._is_late():
+            raise self._lost()
+
+    def _is_late(self) -> bool:
+        if self._run.host.clock() > self._until:
+            self._why = self._why or _SILENT
+        return bool(self._why)
+
+    def _lost(self) -> LeaseLostError:
+        return lease_lost(self._run, self._why)
+
+    async def _beat(self) -> None:
+        """Say that this owner lives, from time to time; end its work when it may no longer."""
+        saying: asyncio.Task[None] | None = None
+        ticks = 0
+        try:
+            while not self._why:
+                await asyncio.sleep(self._seconds / _TICKS)
+                ticks += 1
+                if ticks % _BEAT == 0 and (saying is None or saying.done()):
+                    saying = asyncio.create_task(self._say())
+                if self._run.host.clock() > self._until:
+                    self._why = _SILENT
+            if not self._closing:
+                assert self._task is not None
+                self._cancelled = True
+                self._task.cancel()
+        finally:
+            if saying is not None:
+                saying.cancel()
+                await asyncio.wait([saying])
+
+    async def _say(self) -> None:
+        """Write a sign of life, each to a name of its own, and look for another's claim."""
+        run, now = self._run, self._run.host.clock()
+        self._beats += 1
+        beat = encode_beat(run.epoch, run.owner_id, int(run.host.now() * 1000))
+        with suppress(StoreError, LeaseLostError):
+            await run.store.put(run.layout.alive(run.epoch, self._beats), beat, overwrite=False)
+            if await _is_taken(run):
+                self._why = _TAKEN
+                if not run.store.traits.fences:
+                    await take_back_word(run, run.layout.alive(run.epoch, self._beats))
+            else:
+                self._until = now + MARGIN * self._seconds
+
+
+def haste(run: Run) -> Callable[[], None]:
+    """Return what raises ``CommitError`` once this process has stood still since now.
+
+    What it has looked at may be gone by then, and the job of this id another.
+    """
+    until = run.host.clock() + MARGIN * lease_of(run)
+
+    def check() -> None:
+        if run.host.clock() > until:
+            text = (
+                "this process stood still in the middle of the abort, and the job may be another "
+                "by now. Nothing was deleted: look at it, and abort it again: "
+                f"{job_command('status', run.layout)}"
+            )
+            raise CommitError(run.layout.job_id, run.stage, (), text)
+
+    return check
+
+
+def lease_lost(run: Run, why: str = _TAKEN) -> LeaseLostError:
+    """Return the error of an owner that may not go on."""
+    text = (
+        f"this process stopped, because {why}, and another may go on with the commit. "
+        f"All that is needed for it is in {run.layout.attempt_dir}. {finish(run)}"
+    )
+    return LeaseLostError(run.layout.job_id, run.stage, (), text)
+
+
+async def require_place(run: Run) -> None:
+    """Raise ``LeaseLostError`` unless this run is the last owner, and has its place.
+
+    Who takes a commit over writes a claim, renames the place and puts a file where it was. The
+    claims tell, because whoever makes a directory there makes the place again.
+    """
+    if not run.store.traits.fences:
+        if await _is_taken(run):
+            raise lease_lost(run)
+        return
+    try:
+        await run.store.head(run.layout.owner(run.epoch))
+        there = (await run.store.head(run.epoch_dir)).is_dir
+    except NotFoundError:
+        raise lease_lost(run) from None
+    if not there or await _is_taken(run):
+        raise lease_lost(run)
+
+
+async def _is_taken(run: Run) -> bool:
+    """Whether another has claimed the commit; or, where nothing else would tell, it is gone."""
+    layout, epoch = run.layout, run.epoch
+    if run.store.traits.fences:
+        return await is_there(run.store, layout.owner(epoch + 1))
+    there = {info.path for info in await list_if_there(run.store, layout.attempt_dir)}
+    mine = {layout.record, layout.owner(epoch)}
+    return layout.owner(epoch + 1) in there or not mine <= there
+
+
+async def close_place(run: Run, outcome: Outcome) -> None:
+    """End this owner's work, all of which is done but the clean-up; ``outcome`` is how it ended.
+
+    Nobody else can think afterwards that there is something to go on with. Raises
+    ``LeaseLostError`` if another has taken the commit over.
+    """
+    run.check_lease()
+    await require_place(run)
+    if run.store.traits.fences:
+        try:
+            await run.store.rename(run.epoch_dir, run.layout.closed(run.epoch))
+        except NotFoundError:
+            raise lease_lost(run) from None
+        if run.lease is not None:
+            run.lease.close()
+    else:
+        now = int(run.host.now() * 1000)
+        decision = Decision(outcome, run.epoch, run.owner_id, now, run.commit_id)
+        await write_held(run, run.layout.closed(run.epoch), encode_decision(decision))
+        if run.lease is not None:
+            run.lease.free()
+            await run.lease.end()
+
+
+async def write_held(run: Run, path: str, data: bytes) -> Info:
+    """Write a file of this owner's, and return only if the commit was its own when it was there.
+
+    A sending that comes late must not make another version of it: so it replaces nothing. Raises
+    ``LeaseLostError``; what nobody reads any more is deleted again.
+    """
+    try:
+        info = await run.store.put(path, data, overwrite=False)
+    except ExistsError:
+        info = await run.store.head(path)
+    try:
+        await require_place(run)
+    except LeaseLostError:
+        await take_back_word(run, path)
+        raise
+    return info
+
+
+async def say_stopped(run: Run, error: BaseException | None = None) -> None:
+    """Say that this owner has ended, so that nobody has to wait for its lease.
+
+    Without an error it says that all is done, though the job's directory is still there. Where it
+    cannot be said, ``error`` tells what that means for whoever goes on.
+    """
+    if not run.epoch or isinstance(error, LeaseLostError):
+        return
+    text = "" if error is None else reason(_cause(error))
+    stage = error.stage if isinstance(error, CommitError) else run.stage
+    stop = Stop(run.epoch, run.owner_id, int(run.host.now() * 1000), stage, text, run.renamed)
+    why = "the store did not answer in time"
+    with anyio.move_on_after(_LAST_WORDS, shield=True):
+        try:
+            why = await _write_stop(run, encode_stop(stop))
+        except LeaseLostError:  # the commit is another's by now
+            return
+    if why and error is not None:
+        _say_unsaid(run, error, why)
+
+
+async def _write_stop(run: Run, data: bytes) -> str:
+    """Write that this owner has stopped; return why that failed, an empty text if it did not.
+
+    On a full disk a small file of this owner's is renamed, which needs no room.
+    """
+    path = run.layout.stopped(run.epoch)
+    try:
+        await run.store.put(path, data, overwrite=False)
+    except ExistsError:
+        return ""  # said before
+    except StoreError as error:
+        if not await _rename_to_stop(run, path):
+            return str(error)
+    if not run.store.traits.fences:
+        await take_back_word(run, path)
+    return ""
+
+
+async def _rename_to_stop(run: Run, path: str) -> bool:
+    """Let a sign of life say that its owner has stopped; return whether there was one."""
+    layout = run.layout
+    signs = layout.alive(run.epoch, 0).rpartition("-")[0] + "-"
+    with suppress(StoreError):
+        found = [info.path for info in await list_if_there(run.store, layout.attempt_dir)]
+        beats = [path for path in found if path.startswith(signs)]
+        for spare in (layout.job_owner, layout.job_ended, *beats):
+            if spare in found:
+                await run.store.rename(spare, path)
+                return True
+    return False
+
+
+def _say_unsaid(run: Run, error: BaseException, why: str) -> None:
+    """Let an error tell that others will take this owner for one that is at work."""
+    text = (
+        f"It could not be written that this process has stopped ({why}): while it lives, others "
+        f"are refused until its lease of {lease_of(run):,.0f} s is over. Nothing is at work any "
+        f"more, so it is safe to go on before: {job_command('takeover', run.layout)}"
+    )
+    if isinstance(error, CommitError) and error.summary:
+        error.summary = f"{error.summary}. {text}"
+    else:
+        error.add_note(text)
+
+
+def _cause(error: BaseException) -> BaseException:
+    return error.failures[0] if isinstance(error, CommitError) and error.failures else error

@@ -1,0 +1,228 @@
+"""Whether a job whose commit has not begun is alive, as its owner's file and its directory tell.
+
+An abort deletes what the tasks of a job are writing just now. So one that does not come from the
+job's own driver looks here first, and is refused while the job may be alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from asynccommit.commit.by_rename.heartbeat import is_held
+from asynccommit.commit.by_rename.ownership import describe, time_of
+from asynccommit.commit.by_rename.shared_directories import own_tasks
+from asynccommit.commit.by_rename.status import is_blank, read_if_there
+from asynccommit.commit.context import Run
+from asynccommit.commit.hints import job_command
+from asynccommit.commit.layout import ENDED, Layout
+from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.errors import ManifestError, NotFoundError, OwnedError
+from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES
+from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, decode_job_owner
+from asynccommit.results import JobStatus, State
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Info, Store
+from asynccommit.stores.tree import list_if_there, walk
+
+QUIET = 86_400.0
+"""Seconds without any change after which a job counts as dead of which no sign of life tells."""
+_SLACK = 2.0
+"""Seconds by which times of a store may be rounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What is known of the driver of a job.
+
+    Attributes:
+        state: ``RUNNING``, ``DEAD`` or ``UNKNOWN``.
+        why: what tells, for people.
+        owner: the driver, if the job's setup has said who it is.
+        seen: the store's time of its last sign of life; of a job that gives none, of the last
+            change in its directory; 0.0 if that is unknown.
+    """
+
+    state: State
+    why: str
+    owner: JobOwner | None = None
+    seen: float = 0.0
+
+    def status(self, layout: Layout, tasks: int) -> JobStatus:
+        """Return the status of the job attempt."""
+        owner = self.owner
+        return JobStatus(
+            layout.job_id,
+            layout.attempt,
+            self.state,
+            tasks=tasks,
+            owner="" if owner is None else describe(owner.owner),
+            seen_ms=0 if owner is None else int(self.seen * 1000),
+            lease=0.0 if owner is None else owner.lease or 0.0,
+            alive={State.RUNNING: True, State.DEAD: False}.get(self.state),
+            why=self.why,
+        )
+
+
+async def life_of(run: Run, store: Store, *, exact: bool = False) -> Life | None:
+    """Return whether a job attempt is alive; ``None`` if it is not there, or its commit has begun.
+
+    Args:
+        run: whose job attempt is meant.
+        store: where the job's own directory is.
+        exact: ask the store for its time before a lease counts as over; that takes a file written
+            for it. This machine's clock is asked otherwise.
+    """
+    layout = run.layout
+    found = {info.path: info for info in await list_if_there(store, layout.attempt_dir)}
+    if not found:
+        return await _without_directory(run, store)
+    if layout.record in found:
+        record = await read_if_there(store, layout.record, MAX_RECORD_BYTES)
+        if record == ABORTED:
+            return Life(State.DEAD, "an abort of it has begun")
+        if record is not None and not is_blank(record):
+            return None
+    owner = await _read(store, layout.job_owner) if layout.job_owner in found else None
+    if layout.job_ended in found:
+        return Life(State.DEAD, "its driver has given it up", owner)
+    if owner is None:
+        is_job = any(_tells_of_job(layout, path) for path in found)
+        return await _unowned(run, store, list(found.values())) if is_job else None
+    return await _owned(run, store, owner, found[layout.job_owner].modified, exact=exact)
+
+
+async def _without_directory(run: Run, store: Store) -> Life | None:
+    """Judge a job attempt in whose own directory nothing is."""
+    layout = run.layout
+    if isinstance(layout, UploadLayout):
+        try:
+            return await _unowned(run, store, [await store.head(layout.attempt_dir)])
+        except NotFoundError:
+            return None
+    tasks = await own_tasks(run)  # of a job whose directories are shared with others
+    if not tasks:
+        return None
+    for info in await list_if_there(store, layout.job_dir):
+        if info.path in [layout.ended(how) for how in ENDED]:
+            return Life(State.DEAD, "its end has begun")
+    return await _unowned(run, store, tasks)
+
+
+def _tells_of_job(layout: Layout, path: str) -> bool:
+    """Whether tasks write to, or have committed to, what is at a path; else it is only rubbish."""
+    return isinstance(layout, UploadLayout) or path in (layout.committed_dir, layout.tasks_dir)
+
+
+async def status_without_commit(run: Run, store: Store, tasks: int) -> JobStatus:
+    """Return the status of a job attempt whose commit has not begun.
+
+    Args:
+        run: whose job attempt is meant.
+        store: where the job's own directory is.
+        tasks: how many tasks have committed.
+    """
+    life = await life_of(run, store) or Life(State.UNKNOWN, "it has just ended, or begun to commit")
+    return life.status(run.layout, tasks)
+
+
+async def refuse_living(run: Run, store: Store, *flags: str) -> None:
+    """Raise ``OwnedError`` if the job may be alive; its own process may end it at any time.
+
+    Args:
+        run: whose job attempt is to be deleted.
+        store: where the job's own directory is.
+        flags: what else the command has that was given.
+    """
+    life = await life_of(run, store, exact=True)
+    if life is None or life.state is State.DEAD:
+        return
+    if life.owner is not None and is_own(run.host, life.owner):
+        return
+    layout = run.layout
+    whether = "it is running" if life.state is State.RUNNING else "it may be running"
+    text = (
+        f"{whether}: {life.why}. Nothing was deleted. If its program is known to be dead, abort it "
+        f"all the same: {job_command('abort', layout, *flags, '--force')}"
+    )
+    raise OwnedError(layout.job_id, run.stage, (), text)
+
+
+def is_own(host: Host, owner: JobOwner) -> bool:
+    """Whether the driver of a job is this very process."""
+    who = owner.owner
+    return bool(who.process) and (who.host, who.process) == (host.name, host.process)
+
+
+async def _owned(run: Run, store: Store, owner: JobOwner, seen: float, *, exact: bool) -> Life:
+    """Return what the owner's process and its last sign of life tell."""
+    who = describe(owner.owner)
+    if is_held(owner.owner.id):
+        return Life(State.RUNNING, f"{who}, this very process, is running it", owner, seen)
+    alive = await _is_process_alive(run.host, owner)
+    if alive is False:
+        return Life(State.DEAD, f"{who} has ended", owner, seen)
+    if owner.lease is None:
+        found = await list_if_there(store, run.layout.attempt_dir)
+        return replace(await _unowned(run, store, found), owner=owner)
+    if is_own(run.host, owner):
+        why = f"{who}, this very process, has set it up and gives no signs of life for it"
+        return Life(State.UNKNOWN, why, owner, seen)
+    silent = await _silence(run, store, seen, owner.lease, exact=exact)
+    said = f"gave its last sign of life {silent:,.0f} s ago (its lease is {owner.lease:,.0f} s)"
+    if silent <= owner.lease + _SLACK:
+        return Life(State.RUNNING, f"{who} {said}", owner, seen)
+    if alive:
+        return Life(State.UNKNOWN, f"{who} lives, and {said}", owner, seen)
+    return Life(State.DEAD, f"{who} {said}", owner, seen)
+
+
+async def _silence(run: Run, store: Store, seen: float, lease: float, *, exact: bool) -> float:
+    """Return for how many seconds the owner has been silent."""
+    silent = max(0.0, run.host.now() - seen)
+    if silent <= lease + _SLACK or not exact:
+        return silent
+    try:
+        now = await time_of(store, f"{run.layout.attempt_dir}/job-clock-{run.host.new_id()}")
+        for info in await list_if_there(store, run.layout.attempt_dir):
+            seen = info.modified if info.path == run.layout.job_owner else seen
+    except NotFoundError:
+        return silent
+    return max(0.0, now - seen)
+
+
+async def _is_process_alive(host: Host, owner: JobOwner) -> bool | None:
+    """Whether the owner's process lives; ``None`` if that cannot be told from here."""
+    process = owner.owner.process
+    if owner.owner.host != host.name or not process:
+        return None
+    return await asyncio.to_thread(host.is_running, process)
+
+
+async def _unowned(run: Run, store: Store, found: list[Info]) -> Life:
+    """Judge a job that gives no signs of life, as Hadoop's, by the last change below it."""
+    last = max((info.modified for info in found), default=0.0)
+    since = run.host.now() - QUIET
+    for info in found:
+        if last >= since:
+            break
+        if info.is_dir:
+            async for below in walk(store, info.path):
+                last = max(last, below.modified)
+                if last >= since:
+                    break
+    if not last:
+        return Life(State.UNKNOWN, "it gives no signs of life")
+    when = datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds")
+    if last >= since:
+        return Life(State.UNKNOWN, f"it gives no signs of life, and was changed at {when}")
+    return Life(State.DEAD, f"nothing in it was changed since {when}", seen=last)
+
+
+async def _read(store: Store, path: str) -> JobOwner | None:
+    """Return whose a job is; ``None`` for a file that a power cut or somebody else has spoilt."""
+    try:
+        return decode_job_owner(await store.get(path, MAX_JOB_OWNER_BYTES), path)
+    except (NotFoundError, ManifestError):
+        return None

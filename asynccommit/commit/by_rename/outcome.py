@@ -1,0 +1,91 @@
+"""How a commit ends: decided once, by whoever writes the outcome first."""
+
+from __future__ import annotations
+
+from asynccommit.commit.by_rename.flat_namespace import find_end, take_back_word
+from asynccommit.commit.by_rename.lease import require_place
+from asynccommit.commit.by_rename.ownership import set_aside
+from asynccommit.commit.by_rename.status import is_blank, read_decision, read_if_there
+from asynccommit.commit.context import Phase, Run
+from asynccommit.commit.durable import make_durable
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    ExistsError,
+    LeaseLostError,
+    OutcomeUnknownError,
+)
+from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Decision, Outcome, encode_decision
+
+_TRIES = 3
+
+
+async def find_decision(run: Run) -> Decision | None:
+    """Return how the commit of this job attempt ends, ``None`` while that is open."""
+    path = run.layout.outcome
+    data = await read_if_there(run.store, path, MAX_OWNER_BYTES)
+    if data is None:
+        return None if run.store.traits.fences else await find_end(run)
+    decision = _read(run, data)
+    if decision is None:  # nobody has acted upon it
+        await set_aside(run, path, lambda data: _read(run, data) is None)
+    return decision
+
+
+def _read(run: Run, data: bytes) -> Decision | None:
+    """Return a decision, ``None`` for what a power cut or another commit has left."""
+    return None if is_blank(data) else read_decision(data, run.layout, run.commit_id)
+
+
+async def decide(run: Run, outcome: Outcome) -> None:
+    """Decide that the commit ends with ``outcome``; deciding the same again is fine.
+
+    Raises ``CommittedError`` if a rollback finds it committed, ``CommitError`` the other way round.
+    """
+    decision = Decision(outcome, run.epoch, run.owner_id, int(run.host.now() * 1000), run.commit_id)
+    run.check_lease()
+    await require_place(run)
+    with run.timed("job_stage_decide_outcome"):
+        await _write(run, decision)
+        if not run.store.traits.fences:
+            run.phase = Phase.DECIDING if outcome is Outcome.COMMITTED else run.phase
+            await _require_still(run)
+        if outcome is Outcome.COMMITTED:
+            run.phase = Phase.COMMITTED
+        await make_durable(run, run.layout.outcome, run.layout.attempt_dir)
+
+
+async def _require_still(run: Run) -> None:
+    """See that the decision was not written after another had ended the commit.
+
+    Raises ``LeaseLostError``.
+    """
+    try:
+        await require_place(run)
+    except LeaseLostError:
+        run.phase = Phase.CHANGING
+        await take_back_word(run, run.layout.outcome)
+        raise
+
+
+async def _write(run: Run, decision: Decision) -> None:
+    data, error = encode_decision(decision), None
+    for _ in range(_TRIES):
+        try:
+            await run.store.put(run.layout.outcome, data, overwrite=False)
+            return
+        except (ExistsError, OutcomeUnknownError) as problem:
+            error = problem
+        there = await find_decision(run)
+        if there is not None:
+            if there.outcome is not decision.outcome:
+                raise _otherwise(run, there)
+            return
+    raise error or AssertionError
+
+
+def _otherwise(run: Run, there: Decision) -> CommitError:
+    job_id, stage = run.layout.job_id, run.stage
+    if there.outcome is Outcome.COMMITTED:
+        return CommittedError(job_id, stage, (), "it is committed, and cannot be rolled back")
+    return CommitError(job_id, stage, (), f"it is being rolled back, by owner {there.epoch} of it")

@@ -1,0 +1,35 @@
+"""A commit's own directories, held so that it cannot take the next run's for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+from asynccommit.commit.by_rename.directory_owner import find_layout
+from asynccommit.commit.context import Run
+from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.stores.grant import granting
+from asynccommit.stores.pinning import PinningStore
+
+
+@asynccontextmanager
+async def pinned(run: Run) -> AsyncIterator[None]:
+    """Find the job's layout, and let its paths mean the directories that are there now.
+
+    A job id may be used again. Whatever this process still does when the job has ended and another
+    has its id, because it stood still meanwhile, then leads nowhere.
+    """
+    await find_layout(run)
+    if not run.store.traits.pins:
+        yield
+        return
+    layout = run.layout
+    shared = FileLayout(layout.dest, layout.job_id, layout.attempt).sources_dir
+    store = cast(PinningStore, run.store)
+    pins = await store.pin([layout.job_dir, layout.attempt_dir], [shared])
+    try:
+        with granting(pins=pins):
+            yield
+    finally:
+        await pins.aclose()

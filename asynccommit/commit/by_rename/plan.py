@@ -1,0 +1,186 @@
+"""What a job commit will change under the destination, decided before it changes anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.layout import Layout
+from asynccommit.commit.spill import Entry, Spill
+from asynccommit.stores.base import Info, Kind, Traits
+
+DISPLACED = "_displaced"
+"""The directory in the destination that holds files which a rollback could not put back."""
+SAMPLE = 100
+"""How many of the files are named in ``_SUCCESS``: the reference's number."""
+
+
+class Aside(NamedTuple):
+    """What is to be moved aside, and what it must be."""
+
+    path: str
+    kind: Kind
+    etag: str | None
+
+    @classmethod
+    def of(cls, info: Info) -> Aside:
+        """Return what a store says of a path as a thing to move aside."""
+        return cls(info.path, info.kind, info.etag)
+
+
+@dataclass(slots=True)
+class Plan:
+    """What the commit will change under the destination.
+
+    Attributes:
+        loaded: the files.
+        aside: what stands in the way, moved aside before directories are made.
+        replaced: what a mode replaces, moved aside when the new files are at hand.
+        units: directories whose new content is put together elsewhere and moved in as one.
+        make: directories to make, only those whose parents do not tell: the leaves.
+        missing: every directory that the job makes.
+        sample: destinations of the first files renamed.
+        settled: files that an earlier owner of this commit has moved already.
+        carried: directories of tasks whose files were moved with them.
+        came: the directories that came so.
+        held: how many files each unit holds, once they are put together.
+        targets: directories whose content a mode replaces, also those that are not there.
+        undecided: the job attempts that were not committed when the targets were listed.
+    """
+
+    loaded: Loaded
+    aside: list[Aside] = field(default_factory=list)
+    replaced: list[Aside] = field(default_factory=list)
+    units: set[str] = field(default_factory=set)
+    make: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    sample: list[str] = field(default_factory=list)
+    settled: int = 0
+    carried: set[str] = field(default_factory=set)
+    came: set[str] = field(default_factory=set)
+    held: Counter[str] = field(default_factory=Counter)
+    targets: list[str] = field(default_factory=list)
+    undecided: frozenset[str] = frozenset()
+
+    @property
+    def old(self) -> Spill:
+        """Every file below ``replaced``: its path, size and etag, with an empty source."""
+        return self.loaded.old
+
+    def to_make(self, traits: Traits) -> list[str]:
+        """Return the directories to make: leaves, and only empty ones where files bring theirs."""
+        found = leaves([path for path in self.missing if self.unit_of(path) is None])
+        if traits.directories:
+            return found
+        return [path for path in found if path not in self.loaded.parents]
+
+    async def take_sample(self) -> None:
+        """Name the first destinations without renaming anything."""
+        async for entry in self.loaded.spill.each():
+            if len(self.sample) == SAMPLE:
+                return
+            self.sample.append(entry.dest)
+
+    def unit_of(self, directory: str) -> str | None:
+        """Return the unit that ``directory`` is, or is in, if there is one."""
+        return next((path for path in (directory, *above(directory)) if path in self.units), None)
+
+    def unit_directories(self) -> set[str]:
+        """Return the units, and the directories in them that the job makes."""
+        if not self.units:
+            return set()
+        wanted = self.loaded.parents | self.loaded.directories
+        inside = {path for path in ancestors("", wanted) if self.unit_of(path)}
+        return inside | self.units
+
+
+def above(path: str) -> Iterable[str]:
+    """Yield the directories above ``path``, the innermost first."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def leaves(directories: Collection[str]) -> list[str]:
+    """Return the directories that are no other's parent, in order."""
+    parents = {path.rpartition("/")[0] for path in directories}
+    return sorted(path for path in directories if path not in parents)
+
+
+def ancestors(root: str, paths: Iterable[str]) -> set[str]:
+    """Return ``paths`` and every directory between them and ``root``."""
+    found: set[str] = set()
+    for path in paths:
+        while path != root and path and path not in found:
+            found.add(path)
+            path = path.rpartition("/")[0]
+    return found
+
+
+def outermost(paths: Collection[str]) -> list[str]:
+    """Return the paths that are below no other of them, in order."""
+    found: list[str] = []
+    for path in sorted(set(paths), key=lambda path: path.split("/")):
+        if not found or not within(path, found[-1:]):
+            found.append(path)
+    return found
+
+
+def within(path: str, directories: Collection[str]) -> bool:
+    """Whether ``path`` is one of ``directories`` or below one."""
+    return any(path == other or path.startswith(other + "/") for other in directories)
+
+
+def stays(name: str) -> bool:
+    """Whether something of this name is no data, so that no mode replaces it.
+
+    As Spark reads tables: names that begin with ``.`` or ``_``, but for ``_part=1`` and the
+    summaries of Parquet, which say what the replaced files held.
+    """
+    if name in ("_metadata", "_common_metadata"):
+        return False
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def staged_path(layout: Layout, epoch: int, dest: str) -> str:
+    """Return where a file of a unit waits until the unit is moved in."""
+    return layout.beside(f"{layout.epoch_dir(epoch)}/new", dest)
+
+
+def aside_path(layout: Layout, epoch: int, path: str) -> str:
+    """Return where ``path`` is moved aside to."""
+    return layout.beside(f"{layout.epoch_dir(epoch)}/aside", path)
+
+
+def displaced_path(layout: Layout, commit_id: str, path: str, base: str = DISPLACED) -> str:
+    """Return where a rollback keeps what was at ``path``, if something else is there by now.
+
+    Outside of ``_temporary``, since other committers delete all of that.
+    """
+    number = f"{layout.job_id}-{layout.attempt:02d}-{commit_id[:12]}"
+    return layout.beside(f"{layout.root}/{base}/{number}", path)
+
+
+def undone_path(layout: Layout, epoch: int, path: str) -> str:
+    """Return where a rollback moves what it takes back."""
+    return layout.beside(f"{layout.epoch_dir(epoch)}/undone", path)
+
+
+def emptied_path(layout: Layout, epoch: int, path: str) -> str:
+    """Return where a rollback moves a directory in whose place a file is to come back.
+
+    Names in it are those of the table: a longer one might be longer than a file system takes.
+    """
+    return layout.beside(f"{layout.epoch_dir(epoch)}/emptied", path)
+
+
+def untagged(plan: Plan) -> bool:
+    """Whether there are files of which only the size is known: that is no identity."""
+    return plan.loaded.etags is not True
+
+
+def old_entry(info: Info) -> Entry:
+    """Return what is remembered of a file that is replaced."""
+    return Entry("", info.path, info.size, info.etag)

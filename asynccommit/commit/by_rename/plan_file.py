@@ -1,0 +1,198 @@
+"""The accepted plan on the store: saved before the commit record, read by whoever resumes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.plan import Aside, Plan, outermost, within
+from asynccommit.commit.context import Run
+from asynccommit.commit.durable import make_durable
+from asynccommit.commit.layout import Layout
+from asynccommit.commit.spill import Entry, in_batches
+from asynccommit.errors import ManifestError, NotFoundError, PreconditionError, StoreError
+from asynccommit.formats.commit_plan import (
+    CHUNK_ROWS,
+    MAX_CHUNK_BYTES,
+    PlanChunk,
+    decode_chunk,
+    encode_chunk,
+)
+from asynccommit.formats.commit_record import CommitRecord
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import remove_file
+
+T = TypeVar("T")
+
+
+class Saved(NamedTuple):
+    """A plan on the store: the digests of its chunks, and the etag of the first of them."""
+
+    digests: tuple[str, ...]
+    version: str | None
+
+
+async def save_plan(run: Run, plan: Plan, plan_id: str) -> Saved:
+    """Write the plan below the job attempt's directory."""
+    digests: list[str] = []
+    version: str | None = None
+    async for chunk in _chunks(run.layout, plan, plan_id):
+        info, data = await _save(run, chunk)
+        version = info.etag if chunk.index == 0 else version
+        digests.append(digest(data))
+    if not digests and not run.store.traits.fences:  # a record without a plan counts for nothing
+        info, data = await _save(run, PlanChunk(plan_id, 0))
+        return Saved((digest(data),), info.etag)
+    return Saved(tuple(digests), version)
+
+
+async def _save(run: Run, chunk: PlanChunk) -> tuple[Info, bytes]:
+    data = encode_chunk(chunk, files_checked=True)
+    path = run.layout.plan(chunk.plan_id, chunk.index)
+    info = await run.store.put(path, data, overwrite=False)
+    await make_durable(run, path)
+    return info, data
+
+
+async def drop_plan(run: Run, plan_id: str, chunks: int) -> None:
+    """Delete a plan that no record names."""
+    for index in range(chunks):
+        with suppress(StoreError):
+            await remove_file(run.store, run.layout.plan(plan_id, index))
+
+
+def digest(data: bytes) -> str:
+    """Return the digest by which the commit record names a chunk."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+async def _chunks(layout: Layout, plan: Plan, plan_id: str) -> AsyncIterator[PlanChunk]:
+    """Yield the plan in parts: what is few first, then the files."""
+    index = 0
+    for part in _small_parts(layout, plan):
+        yield PlanChunk(plan_id, index, **part)
+        index += 1
+    async for old in in_batches(plan.old.entries(), CHUNK_ROWS):
+        rows = [(layout.relative(e.dest), e.size, e.etag) for e in old]
+        yield PlanChunk(plan_id, index, old=rows)
+        index += 1
+    base = len(layout.sources_dir) + 1
+    inside = layout.root + "/"
+    skip = len(inside)
+    async for entries in in_batches(plan.loaded.spill.entries(), CHUNK_ROWS):
+        files = [
+            (s[base:], d[skip:] if d.startswith(inside) else d, z, e) for s, d, z, e in entries
+        ]
+        yield PlanChunk(plan_id, index, files=files)
+        index += 1
+
+
+def _small_parts(layout: Layout, plan: Plan) -> Iterator[dict[str, Any]]:
+    parts: tuple[tuple[str, Sequence[object]], ...] = (
+        ("directories", [layout.relative(path) for path in plan.missing]),
+        ("units", [layout.relative(path) for path in sorted(plan.unit_directories())]),
+        ("aside", [_aside_row(layout, aside) for aside in plan.aside]),
+        ("replaced", [_aside_row(layout, aside) for aside in plan.replaced]),
+    )
+    for name, rows in parts:
+        for start in range(0, len(rows), CHUNK_ROWS):
+            yield {name: rows[start : start + CHUNK_ROWS]}
+
+
+def _aside_row(layout: Layout, aside: Aside) -> tuple[str, str, str | None]:
+    return layout.relative(aside.path), aside.kind.value, aside.etag
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+async def load_plan(run: Run, record: CommitRecord, loaded: Loaded) -> Plan:
+    """Read the plan that ``record`` names into ``loaded``; nothing in it is trusted.
+
+    Raises ``ManifestError`` for a chunk that is missing, damaged or leads where no commit of this
+    job may go.
+    """
+    plan = Plan(loaded)
+    loaded.tasks.update(record.tasks)
+    loaded.vouched = True
+    reader = _Reader(run, record, plan)
+    with run.timed("job_stage_load_manifests", len(record.plan)):
+        for index, wanted in enumerate(record.plan):
+            await reader.read(index, wanted)
+            run.step()
+    if (loaded.files, loaded.bytes) != (record.files, record.bytes):
+        raise ManifestError(
+            run.layout.url(run.layout.plan(record.plan_id, 0)),
+            f"holds {loaded.files} files of {loaded.bytes} bytes, and the commit record says "
+            f"{record.files} of {record.bytes}",
+        )
+    plan.units = set(outermost(loaded.directories))
+    plan.make = plan.to_make(run.store.traits)
+    return plan
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads chunks into a plan, and refuses what leads elsewhere."""
+
+    run: Run
+    record: CommitRecord
+    plan: Plan
+    outside: set[str] = field(default_factory=set)
+
+    async def read(self, index: int, wanted: str) -> None:
+        """Take in one chunk."""
+        layout = self.run.layout
+        path = layout.plan(self.record.plan_id, index)
+        url = layout.url(path)
+        data = b""
+        with suppress(NotFoundError):
+            data = await self.run.store.get(path, MAX_CHUNK_BYTES)
+        if digest(data) != wanted:
+            raise ManifestError(url, "is not the one that the commit record names")
+        chunk = decode_chunk(data, url, self.record.plan_id, index)
+        self.plan.missing += [self._place(name, url, made=True) for name in chunk.directories]
+        self.plan.loaded.directories.update(self._place(name, url) for name in chunk.units)
+        self.plan.aside += [self._aside(row, url) for row in chunk.aside]
+        self.plan.replaced += [self._aside(row, url) for row in chunk.replaced]
+        old = [Entry("", self._place(d, url, aside=True), z, e) for d, z, e in chunk.old]
+        await self.plan.old.append(old)
+        for name in {s.partition("/")[0] for s, *_ in chunk.files}:
+            if not layout.has_source(name):
+                raise ManifestError(url, f"{name[:200]!r} is no place of this job's tasks")
+        base = layout.sources_dir + "/"
+        files = [Entry(base + s, self._place(d, url), z, e) for s, d, z, e in chunk.files]
+        await self.plan.loaded.add(files, [])
+
+    def _aside(self, row: tuple[str, str, str | None], url: str) -> Aside:
+        name, kind, etag = row
+        return Aside(self._place(name, url, aside=True), Kind(kind), etag)
+
+    def _place(self, name: str, url: str, *, aside: bool = False, made: bool = False) -> str:
+        layout = self.run.layout
+        path = layout.resolve(name)
+        if layout.reserves(path) and not (aside and path == layout.success):
+            raise ManifestError(url, f"{path} is not for tasks to write")
+        parent = path.rpartition("/")[0]
+        if name.startswith("/") and parent not in self.outside:
+            self._refuse_outside(path, url, made=made)
+            if not made:
+                self.outside.add(parent)
+        return path
+
+    def _refuse_outside(self, path: str, url: str, *, made: bool) -> None:
+        """Refuse what is in no place that the record names, nor a directory that leads to one."""
+        named = self.record.outside
+        if not within(path, named) and not (made and any(within(p, [path]) for p in named)):
+            raise ManifestError(url, f"{path} is outside of the destination")
+        if not self.run.options.outside:
+            raise PreconditionError(
+                "rename",
+                path,
+                "is outside of the destination, where a commit that is resumed goes only if it is "
+                "told to: if the job was meant to write there, set asynccommit.resume.outside",
+            )

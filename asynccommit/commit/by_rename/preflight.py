@@ -1,0 +1,300 @@
+"""Job commit, second step: refuse now what would fail, or do harm, half-way through.
+
+Nothing under the destination has changed when this ends. What is checked, in this order: no two
+tasks want one destination, and no file has two; no file stands where a directory is needed, and no
+symbolic link; nothing is at a file's destination; the sources are there, where looking is cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from asynccommit.commit.by_rename.concurrent_jobs import look_before_listing
+from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.movability import refuse_unfit, refuse_unmovable
+from asynccommit.commit.by_rename.plan import Aside, Plan, ancestors, within
+from asynccommit.commit.by_rename.sources import check_sources
+from asynccommit.commit.by_rename.unfit_sources import refuse_repeated, refuse_unfit_sources
+from asynccommit.commit.by_rename.write_modes import (
+    as_files,
+    find_targets,
+    plan_replacement,
+    refuse_mode,
+)
+from asynccommit.commit.context import Run
+from asynccommit.commit.errors import NAMED, named
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.full_etags import with_etags
+from asynccommit.commit.object_holds import refuse_held
+from asynccommit.commit.spill import Entry
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.options.job import Mode
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.filesystem_names import checksum_of, file_of
+from asynccommit.stores.tree import whole_pages
+
+
+@dataclass(slots=True)
+class _Survey:
+    """What is under the destination already, as far as the job touches it."""
+
+    existing: Fingerprints
+    needed: set[str]
+    parents: set[str]
+    gone: set[str]
+    volume: int
+    there: set[str] = field(default_factory=set)
+    blocked: list[Aside] = field(default_factory=list)
+    below: list[str] = field(default_factory=list)
+    stale: set[str] = field(default_factory=set)
+    """Files that are missing, and have a checksum all the same."""
+
+
+async def preflight(
+    run: Run,
+    loaded: Loaded,
+    overwrite: Sequence[str] = (),
+    mode: Mode = Mode.APPEND,
+    *,
+    adopt: bool = False,
+    over: bool = False,
+    looking: bool = False,
+) -> Plan:
+    """Decide what to change, or refuse.
+
+    Args:
+        run: the commit under way.
+        loaded: what the manifests say.
+        overwrite: directories whose content is to be replaced, decoded paths.
+        mode: what is to become of what the destination holds.
+        adopt: a file whose source is gone and that is at its destination is no conflict.
+        over: a file takes the place of one that is there, and of nothing else.
+        looking: write nothing, not even to ask the store for the time.
+
+    Raises ``ExistsError`` for destinations that are taken or wanted twice, ``PreconditionError``
+    for a file or link where a directory is needed, ``NotFoundError`` for a missing source.
+    """
+    plan = Plan(loaded)
+    with run.timed("op_prepare_dir_ancestors"):
+        await _refuse_duplicates(run, loaded)
+        await refuse_repeated(loaded)
+        await refuse_mode(run, mode, overwrite)
+        plan.targets = find_targets(run, loaded, overwrite, mode)
+        await look_before_listing(run, plan, looking=looking)
+        await plan_replacement(run, plan)
+        survey = await _survey(run, loaded, gone={aside.path for aside in plan.replaced})
+        try:
+            aside = await _in_the_way(run, loaded, survey, adopt=adopt, over=over)
+        finally:
+            survey.existing.close()
+        plan.aside += aside
+        plan.missing = _missing(run, plan, survey)
+        plan.make = plan.to_make(run.store.traits)
+        if run.store.traits.links:
+            await refuse_unfit_sources(run, loaded, survey.volume, adopt=adopt)
+        await refuse_unmovable(run, plan)
+        # What is moved aside is not to be missed for files that are not there.
+        replaces = bool(plan.replaced) and not run.store.traits.fences
+        if (run.options.check_sources or replaces) and not adopt:
+            await check_sources(run, loaded)
+    return plan
+
+
+def _missing(run: Run, plan: Plan, survey: _Survey) -> list[str]:
+    """Return the directories that were not there before; those that are replaced were."""
+    replaced = [aside.path for aside in plan.replaced if aside.kind is Kind.DIRECTORY]
+    missing = survey.needed - survey.there - {run.layout.root}
+    return sorted(path for path in missing if not within(path, replaced))
+
+
+async def _refuse_duplicates(run: Run, loaded: Loaded) -> None:
+    needed = ancestors(run.layout.root, loaded.parents | loaded.directories)
+    with Fingerprints(run.options.spill_directory) as directories:
+        directories.add(needed)
+        suspects = loaded.dests.repeated() | loaded.dests.common(directories)
+    seen: dict[str, str] = {}
+    problems: list[str] = []
+    async for entry in _with_dest(loaded, suspects):
+        if entry.dest in seen:
+            problems.append(f"{entry.dest} is wanted by {seen[entry.dest]} and {entry.source}")
+        elif entry.dest in needed:
+            problems.append(f"{entry.dest} is a file of one task and a directory of another")
+        seen[entry.dest] = entry.source
+    if problems:
+        raise ExistsError("rename", problems[0].split(" ", 1)[0], named(problems))
+
+
+async def _if_there(run: Run, path: str, *, moving: bool = False) -> list[Aside]:
+    try:
+        info = await run.store.head(path)
+    except NotFoundError:
+        return []
+    refuse_held(run, [info] if moving else [])
+    return [Aside.of(info)]
+
+
+async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
+    root = run.layout.root
+    survey = _Survey(
+        existing=Fingerprints(run.options.spill_directory),
+        needed=ancestors(root, loaded.parents | loaded.directories),
+        parents=loaded.parents,
+        gone=gone,
+        volume=(await run.store.head(run.layout.sources_dir)).volume,
+    )
+    inside = root + "/"
+    outside = sorted(
+        {path for path in loaded.parents if path != root and not path.startswith(inside)}
+    )
+    survey.below = [path for path in (run.layout.dest.path, *outside) if not within(path, gone)]
+    survey.needed -= {path for path in survey.needed if not path.startswith(inside)}
+    survey.needed.update(outside)
+    for path in [
+        run.layout.dest.path,
+        *outside,
+        *sorted({path.rpartition("/")[0] for path in gone}),
+    ]:
+        nearest = await _nearest(run, path or "/")
+        _refuse_unfit(run, await _behind(run, nearest), survey)
+        if path in outside:
+            survey.needed |= ancestors(nearest.path, [path])
+    while survey.below:
+        level, survey.below = survey.below, []
+        await for_each(level, lambda path: _look(run, path, survey), workers=run.workers)
+    return survey
+
+
+async def _nearest(run: Run, path: str) -> Info:
+    """Return ``path``, or the nearest directory above it that exists."""
+    while True:
+        try:
+            return await run.store.head(path)
+        except NotFoundError:
+            if path == "/":
+                raise
+            path = path.rpartition("/")[0] or "/"
+
+
+async def _behind(run: Run, info: Info) -> Info:
+    """Return what is behind a link; the destination may be one."""
+    if info.kind is Kind.OTHER and run.store.traits.links:
+        with suppress(NotFoundError):  # behind it is a file, or nothing
+            return await run.store.head(f"{info.path}/.")
+    return info
+
+
+async def _look(run: Run, path: str, survey: _Survey) -> None:
+    """See which needed directories are in ``path``, and which files, if files are to go there."""
+    try:
+        async for page in whole_pages(run.store, path):
+            survey.there.add(path)
+            names = [sidecar.rpartition("/")[2] for sidecar in page.stale]
+            survey.stale.update(f"{path}/{file_of(name)}" for name in names)
+            infos = [info for info in page.entries if info.path not in survey.gone]
+            directories = [info for info in infos if info.path in survey.needed]
+            survey.below += [info.path for info in directories if info.is_dir]
+            blocked = [info for info in directories if not info.is_dir]
+            refuse_held(run, blocked if run.options.delete_target_files else [])
+            blocked = list(await with_etags(run, blocked))
+            survey.blocked += [Aside.of(info) for info in blocked]
+            marker = [info for info in infos if info.path == run.layout.success]
+            survey.blocked += [Aside.of(info) for info in marker if info.is_dir]
+            for info in directories:
+                if info.is_dir:
+                    _refuse_unfit(run, info, survey)
+            if path in survey.parents or run.layout.root == "":
+                survey.existing.add(info.path for info in infos)
+    except NotFoundError:
+        return
+
+
+def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:
+    """Refuse a directory into which this job's files cannot be renamed."""
+    if info.kind is Kind.FILE:
+        raise PreconditionError("mkdir", info.path, "a file is where a directory is needed")
+    if info.is_dir:
+        refuse_unfit(info, survey.volume, run.layout.sources_dir)
+
+
+async def _in_the_way(
+    run: Run, loaded: Loaded, survey: _Survey, *, adopt: bool, over: bool
+) -> list[Aside]:
+    """Return what stands where something must go, if the options allow to move it aside."""
+    allowed = run.options.delete_target_files
+    taken: list[Aside] = []
+
+    async def ask(entry: Entry) -> None:
+        if adopt and await _was_moved(run, entry):
+            return
+        if allowed or over or len(taken) <= NAMED:
+            taken.extend(await _if_there(run, entry.dest, moving=allowed or over))
+
+    suspects = loaded.dests.common(survey.existing)
+    await for_each(_with_dest(loaded, suspects), ask, workers=run.workers)
+    stale = await _stale_checksums(run, loaded, survey, allowed=allowed or over)
+    if allowed:
+        if run.store.traits.bulk_delete:
+            taken = await as_files(run, taken)
+        return sorted({*survey.blocked, *taken, *stale}, key=lambda aside: aside.path)
+    if survey.blocked:
+        blocked = [aside.path for aside in survey.blocked]
+        text = "a file or link is where a directory is needed"
+        raise PreconditionError("mkdir", blocked[0], text + _remedy(blocked))
+    if paths := sorted(aside.path for aside in taken if not (over and aside.kind is Kind.FILE)):
+        raise ExistsError("rename", paths[0], "something is there already" + _remedy(paths))
+    return sorted({*taken, *stale}, key=lambda aside: aside.path)
+
+
+async def _stale_checksums(
+    run: Run, loaded: Loaded, survey: _Survey, *, allowed: bool
+) -> list[Aside]:
+    """Return checksums of missing files whose names the job's files take.
+
+    With one beside it Hadoop would refuse to read the new file; its own committers delete it.
+    Raises ``ExistsError`` if they may not be moved aside.
+    """
+    if not survey.stale:
+        return []
+    with Fingerprints(run.options.spill_directory) as prints:
+        prints.add(survey.stale)
+        suspects = loaded.dests.common(prints)
+    found: list[Aside] = []
+    async for entry in _with_dest(loaded, suspects):
+        found += await _if_there(run, checksum_of(entry.dest))
+    if found and not allowed:
+        paths = sorted(aside.path for aside in found)
+        text = (
+            "a checksum of Hadoop's whose file is missing, and with which Hadoop could not read "
+            "the new file" + _remedy(paths)
+        )
+        raise ExistsError("rename", paths[0], text)
+    return found
+
+
+async def _was_moved(run: Run, entry: Entry) -> bool:
+    """Whether a file has left its source, and what is at its destination can be it."""
+    try:
+        info = await run.store.head(entry.dest)
+    except NotFoundError:
+        return False
+    lasting = run.store.traits.lasting
+    known = lasting(entry.etag)
+    same = info.size == entry.size and known in (None, lasting(info.etag))
+    return same and info.kind is Kind.FILE and not await _if_there(run, entry.source)
+
+
+def _remedy(paths: Sequence[str]) -> str:
+    others = f" (as at {named(paths[1:])})" if paths[1:] else ""
+    return f"{others}: move it, or set mapreduce.manifest.committer.delete.target.files"
+
+
+async def _with_dest(loaded: Loaded, prints: set[int]) -> AsyncIterator[Entry]:
+    """Return the entries whose destination has one of these fingerprints."""
+    if not prints:
+        return
+    async for entry in loaded.spill.each():
+        if fingerprint(entry.dest) in prints:
+            yield entry

@@ -1,0 +1,153 @@
+"""Which files an earlier owner of a commit has moved: told by what is at their destinations.
+
+A file is known by its etag, or by what of it survives a rename. Where that is not all of it, or a
+manifest has none, what is there with the right size is the file if its source is gone.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from asynccommit.commit.by_rename.plan import Plan, staged_path, untagged
+from asynccommit.commit.by_rename.prior_state import without_old
+from asynccommit.commit.by_rename.sources import gather
+from asynccommit.commit.context import Run
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.full_etags import with_etags
+from asynccommit.commit.spill import Entry
+from asynccommit.errors import NotFoundError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Kind
+from asynccommit.stores.tree import pages
+
+_SLACK = 2.0
+"""Seconds by which times of a store may be rounded."""
+
+
+class Settled:
+    """The files that are where they belong already.
+
+    Args:
+        run: the commit under way.
+        plan: what it does.
+        there: fingerprints of what is known to be at its destination; ``None`` for nothing.
+        sources: fingerprints of the sources that are there; ``None`` if the first ones say it all.
+    """
+
+    def __init__(
+        self, run: Run, plan: Plan, there: set[int] | None = None, sources: set[int] | None = None
+    ) -> None:
+        self._run = run
+        self._expected = plan.loaded.expected
+        self._there = there or set()
+        self._sources = sources
+        self._survives = run.store.traits.etag_survives_rename
+
+    def __bool__(self) -> bool:
+        return bool(self._there)
+
+    def has(self, entry: Entry) -> bool:
+        """Whether ``entry`` is at its destination, or where its unit is put together."""
+        if fingerprint(self._expected(entry)) not in self._there:
+            return False
+        if self._sources is None or (self._survives and entry.etag is not None):
+            return True
+        return source_print(entry.source, entry.etag) not in self._sources
+
+    async def is_at(self, entry: Entry, place: str) -> bool:
+        """Whether what is at ``place`` is the file that ``entry``, whose source is gone, is of."""
+        try:
+            info = await self._run.store.head(place)
+        except NotFoundError:
+            return False
+        lasting = self._run.store.traits.lasting
+        wanted, found = lasting(entry.etag), lasting(info.etag)
+        if wanted is None or found is None:
+            return info.kind is Kind.FILE and info.size == entry.size and self._run.epoch > 1
+        return info.kind is Kind.FILE and found == wanted
+
+
+async def settle(run: Run, plan: Plan, *, adopt: bool = False) -> Settled:
+    """Look which files of ``plan`` are at their destinations, or where units are put together.
+
+    One listing of each directory; nothing is changed. Files that are there since before the commit
+    began count only for one that ``adopt``s another's work.
+    """
+    found = Fingerprints(run.options.spill_directory)
+    loaded = plan.loaded
+    with run.timed("job_stage_settle", len(loaded.parents)):
+        since = 0.0 if adopt else await begun_at(run)
+
+        async def look(path: str) -> None:
+            await gather(run, path, found, loaded.etags, since=since)
+            if plan.unit_of(path) is not None:
+                await gather_staged(run, path, found, loaded.etags)
+            run.step()
+
+        try:
+            await for_each(sorted(loaded.parents), look, workers=run.workers)
+            there = loaded.outcome.common(found)
+        finally:
+            found.close()
+        there = await without_old(run, plan, there)
+        sure = run.store.traits.etag_survives_rename and not untagged(plan)
+        sources = None if sure or not there else await sources_there(run, plan)
+    plan.settled = len(there)
+    return Settled(run, plan, there, sources)
+
+
+async def begun_at(run: Run) -> float:
+    """Return when the commit began, by the store's time, if a file is only known by its content.
+
+    What has the content of one of the job's files and is older is not that file.
+    """
+    if not run.store.traits.content_etags:
+        return 0.0
+    try:
+        return (await run.store.head(run.layout.record)).modified - _SLACK
+    except NotFoundError:
+        return 0.0
+
+
+async def sources_there(
+    run: Run, plan: Plan, base: str | None = None, *, contents: bool = False
+) -> set[int]:
+    """Return the fingerprints of the sources that were never moved, one listing a directory.
+
+    Args:
+        run: the commit under way.
+        plan: what it does.
+        base: where the tasks' directories are now, if they were moved.
+        contents: also return what ``content_print`` gives, where etags tell contents.
+    """
+    cut, lasting = len(run.layout.sources_dir), run.store.traits.lasting
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            place = path if base is None else base + path[cut:]
+            with suppress(NotFoundError):
+                async for page in pages(run.store, place):
+                    for info in await with_etags(run, page):
+                        source = path + info.path[len(place) :]
+                        found.add([(source,), (source, info.etag)])
+                        if contents and (content := lasting(info.etag)):
+                            found.add([(source, info.size, content)])
+
+        await for_each(sorted(plan.loaded.sources), look, workers=run.workers)
+        return found.common(found)
+
+
+def source_print(source: str, etag: str | None) -> int:
+    """Return the fingerprint of a file that was never moved; without an etag any will do."""
+    return fingerprint((source,) if etag is None else (source, etag))
+
+
+def content_print(run: Run, entry: Entry) -> int:
+    """Return the fingerprint of a source with the content of ``entry``, whichever its version."""
+    return fingerprint((entry.source, entry.size, run.store.traits.lasting(entry.etag)))
+
+
+async def gather_staged(run: Run, path: str, found: Fingerprints, etags: bool | None) -> None:
+    """Add what is staged for the directory ``path`` to ``found``, as if it were there."""
+    place = staged_path(run.layout, run.place, path)
+    await gather(run, place, found, etags, shown_in=path)

@@ -1,0 +1,158 @@
+"""Going on with a commit that was cut short: forward to its end, or back to before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from asynccommit.commit.by_rename.cleanup import (
+    begun_attempts,
+    clean_up_rolled_back,
+    remove_if_empty,
+)
+from asynccommit.commit.by_rename.concurrent_jobs import look_before_going_on
+from asynccommit.commit.by_rename.jobs import status_of
+from asynccommit.commit.by_rename.lease import close_place, lease_lost
+from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.outcome import decide, find_decision
+from asynccommit.commit.by_rename.ownership import take_over
+from asynccommit.commit.by_rename.plan import Plan, within
+from asynccommit.commit.by_rename.plan_file import load_plan
+from asynccommit.commit.by_rename.reconcile import settle
+from asynccommit.commit.by_rename.record import recorded_options, refuse_other_attempts
+from asynccommit.commit.by_rename.rollback import roll_back
+from asynccommit.commit.by_rename.rollback_result import Undone
+from asynccommit.commit.by_rename.status import Standing
+from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
+from asynccommit.commit.context import Phase, Run
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.errors import CommitError, CommittedError, UnsupportedError
+from asynccommit.formats.commit_owner import Outcome as Ending
+from asynccommit.formats.commit_record import CommitRecord
+from asynccommit.results import AbortReport, JobReport, JobStatus, State
+from asynccommit.stores.urls import decode_uri
+
+
+async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobReport:
+    """Finish what was decided about a commit that has begun; without a decision, commit it.
+
+    Raises ``OwnedError`` if its owner lives.
+    """
+    refuse_other_attempts(run, await begun_attempts(run, others=True))
+    try:
+        taken = await take_over(run, standing, force=force)
+    except UnsupportedError as error:  # not of a commit of which nothing is done yet
+        text = f"{error}. What was done stays as it is, and all the rest is kept"
+        raise CommitError(run.layout.job_id, run.stage, (error,), text) from error
+    async with taken as lease:
+        run.options = recorded_options(run, standing.record)
+        decision = await find_decision(run)
+        if decision is not None and decision.outcome is Ending.COMMITTED:
+            run.phase = Phase.COMMITTED
+        if decision is not None and decision.outcome is Ending.ROLLBACK:
+            undone = await _undo(run, standing.record, done=lease.closed or lease.bare)
+            return replace(job_report(run), rolled_back=True, left=tuple(undone.left))
+        if lease.closed and decision is None:
+            raise lease_lost(run, "another ended it a moment ago")
+        if lease.bare:
+            text = "it was aborted when its commit began, so that only a rollback can end it"
+            raise CommitError(run.layout.job_id, run.stage, (), text)
+        if lease.closed:
+            run.phase = Phase.COMMITTED
+            await clean(run)
+            record = standing.record
+            return replace(
+                job_report(run), files=record.files, bytes=record.bytes, tasks=dict(record.tasks)
+            )
+        with Loaded(run.options, run.store.traits) as loaded:
+            plan = await load_plan(run, standing.record, loaded)
+            if decision is None:
+                await _go_on(run, plan, standing.record)
+            else:
+                await plan.take_sample()
+            await conclude(run, plan)
+            return job_report(run, plan)
+
+
+async def _go_on(run: Run, plan: Plan, record: CommitRecord) -> None:
+    settled = await settle(run, plan)
+    if not settled:
+        await look_before_going_on(run, plan, record)
+    await change(run, plan, settled)
+
+
+async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) -> AbortReport:
+    """Undo a commit that has begun. Raises ``OwnedError``, ``CommittedError``."""
+    decision = standing.decision
+    if decision is not None and decision.outcome is Ending.COMMITTED:
+        text = "it is committed, and cannot be rolled back"
+        raise CommittedError(run.layout.job_id, run.stage, (), text)
+    async with await take_over(run, standing, force=force) as lease:
+        decision = await find_decision(run)
+        if decision is not None and decision.outcome is Ending.COMMITTED:
+            text = "it was committed a moment ago, and cannot be rolled back"
+            raise CommittedError(run.layout.job_id, run.stage, (), text)
+        if lease.closed and decision is None:
+            raise lease_lost(run, "another ended it a moment ago")
+        done = lease.closed or lease.bare
+        if not done:
+            await decide(run, Ending.ROLLBACK)
+        undone = await _undo(run, standing.record, done=done)
+    return AbortReport(
+        run.layout.job_id,
+        "rolled back",
+        rolled_back=True,
+        files=undone.files,
+        restored=undone.restored,
+        left=tuple(undone.left),
+        warnings=tuple(run.warnings),
+    )
+
+
+async def _undo(run: Run, record: CommitRecord, *, done: bool) -> Undone:
+    """Roll back, unless nothing was moved or all is back, and clean up."""
+    undone = Undone()
+    if not done:
+        with Loaded(run.options, run.store.traits) as loaded:
+            plan = await load_plan(run, record, loaded)
+            undone = await roll_back(run, plan)
+        await close_place(run, Ending.ROLLBACK)
+    await clean_up_rolled_back(run)
+    if record.made_destination:
+        await remove_if_empty(run, run.layout.dest.path)
+    return undone
+
+
+async def status(run: Run, standing: Standing) -> JobStatus:
+    """Return what is known of a commit, its files at their destinations counted."""
+    known = await status_of(run, run.layout, standing)
+    if known.state in (State.COMMITTED, State.ENDED):
+        return replace(known, done=known.files)
+    run.epoch = max(standing.epochs, default=1)
+    run.options = replace(run.options, outside=True)
+    with Loaded(run.options, run.store.traits) as loaded:
+        plan = await load_plan(run, standing.record, loaded)
+        settled = await settle(run, plan)
+        done = 0
+        async for entry in loaded.spill.each():
+            done += settled.has(entry)
+    return replace(known, done=done)
+
+
+def check_messages(
+    run: Run, record: CommitRecord, tasks: Sequence[TaskCommit], overwrite: Sequence[str]
+) -> None:
+    """Refuse to resume a commit with other task attempts than those with which it began.
+
+    Where it leads outside of the destination, the tasks' messages and ``overwrite`` vouch for it.
+    """
+    finals = [decode_uri(uri).path for task in tasks for uri in task.absolute.values()]
+    named = {*overwrite, *(path.rpartition("/")[0] for path in finals)}
+    if all(within(path, named) for path in record.outside):
+        run.options = replace(run.options, outside=True)
+    if dict(record.tasks) != {task.task_id: task.attempt_id for task in tasks}:
+        text = (
+            "its commit began with other task attempts than those that are committed now: finish "
+            "that commit, or undo it, and run this job under another id"
+        )
+        raise CommitError(run.layout.job_id, run.stage, (), text)

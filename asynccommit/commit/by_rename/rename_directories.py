@@ -1,0 +1,129 @@
+"""Job commit, before the directories: whole ones in one request each, where nothing is there.
+
+A directory that is missing at the destination need not be made and filled: that of one task is
+moved there as it is, and what other tasks have for it follows file by file. Only where what is in
+the task's directory is known to be the job's, all of it; it is looked at once more just before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
+
+from asynccommit.commit.by_rename.plan import Plan, above, leaves
+from asynccommit.commit.context import Run
+from asynccommit.commit.fingerprints import fingerprint
+from asynccommit.commit.full_etags import with_etags
+from asynccommit.errors import ExistsError, NotFoundError, RejectedError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info
+from asynccommit.stores.tree import list_if_there
+
+_WORTH = 2
+"""Files for each directory below which moving a directory saves nothing: it is listed again."""
+
+
+@dataclass(slots=True)
+class _Tree:
+    """What one task has for one missing directory: its directories that hold files."""
+
+    source: str
+    sources: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def files(self) -> int:
+        """How many files are in it."""
+        return sum(self.sources.values())
+
+
+async def carry(run: Run, plan: Plan) -> None:
+    """Move directories as a whole where nothing is, and note in ``plan`` whose files are moved.
+
+    A directory that has come there meanwhile, or that holds more than was planned, is left to be
+    merged file by file.
+    """
+    counts = plan.loaded.counts
+    if not counts or plan.units or plan.replaced or not run.store.traits.atomic_directory_rename:
+        return
+    if not (chosen := _choose(run, plan)):
+        return
+    with run.timed("job_stage_rename_directories", len(chosen)):
+
+        async def move(item: tuple[str, _Tree]) -> None:
+            dest, tree = item
+            if await _move(run, plan, tree, dest):
+                plan.carried.update(tree.sources)
+                run.renamed += tree.files
+                cut = len(tree.source)
+                plan.came.update({dest + path[cut:] for path in tree.sources})
+            run.step()
+
+        await for_each(sorted(chosen.items()), move, workers=run.workers)
+    plan.make = _still_to_make(plan)
+
+
+def _still_to_make(plan: Plan) -> list[str]:
+    """Return the directories that have not come, those above one that has neither."""
+    there = plan.came | {parent for path in plan.came for parent in above(path)}
+    return leaves([path for path in plan.missing if path not in there])
+
+
+def _choose(run: Run, plan: Plan) -> dict[str, _Tree]:
+    """Return for each missing directory the task's directory that has most for it."""
+    missing = set(plan.missing)
+    found: dict[tuple[str, str], _Tree] = {}
+    base, root = len(run.layout.sources_dir) + 1, run.layout.root
+    for source, files in plan.loaded.counts.items():
+        task, _, name = source[base:].partition("/")
+        if name and (top := _top(f"{root}/{name}", missing)) is not None:
+            start = f"{run.layout.sources_dir}/{task}{top[len(root) :]}"
+            found.setdefault((top, start), _Tree(start)).sources[source] = files
+    best: dict[str, _Tree] = {}
+    for (top, _), tree in sorted(found.items()):
+        worth = tree.files > _WORTH * len(tree.sources)
+        if worth and (top not in best or tree.files > best[top].files):
+            best[top] = tree
+    return best
+
+
+def _top(path: str, missing: set[str]) -> str | None:
+    """Return the outermost of the directories above ``path``, and itself, that are missing."""
+    top = None
+    while path in missing:
+        top, path = path, path.rpartition("/")[0]
+    return top
+
+
+async def _move(run: Run, plan: Plan, tree: _Tree, dest: str) -> bool:
+    if not await _is_as_planned(run, plan, tree):
+        return False
+    run.check_lease()
+    try:
+        await run.store.rename(tree.source, dest)
+    except (ExistsError, NotFoundError, RejectedError):  # an overlay renames files alone
+        return False
+    return True
+
+
+async def _is_as_planned(run: Run, plan: Plan, tree: _Tree) -> bool:
+    """Whether a task's directory holds the files that were read, and no others."""
+    pending, seen = [tree.source], 0
+    while pending:
+        path = pending.pop()
+        listing = await list_if_there(run.store, path)
+        inside = [info.path for info in listing if info.is_dir]
+        files = await with_etags(run, [info for info in listing if not info.is_dir])
+        if len(files) != tree.sources.get(path, 0):
+            return False
+        if _print_of(files) != plan.loaded.contents.get(path, 0):
+            return False
+        seen += path in tree.sources
+        pending += inside
+    return seen == len(tree.sources)
+
+
+def _print_of(files: Iterable[Info]) -> int:
+    """Return one fingerprint of files in any order, as ``Loaded.contents`` has it."""
+    return reduce(xor, (fingerprint((info.path, info.size, info.etag)) for info in files), 0)

@@ -1,0 +1,194 @@
+"""Job commit, fifth step: every file to its destination, never over anything."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Sequence,
+)
+from hashlib import blake2b
+from typing import cast
+
+from asynccommit.commit.by_rename.lease import require_place
+from asynccommit.commit.by_rename.plan import SAMPLE, Plan, staged_path, within
+from asynccommit.commit.by_rename.reconcile import Settled
+from asynccommit.commit.by_rename.rename_versions import move_source
+from asynccommit.commit.by_rename.swap import swap_in
+from asynccommit.commit.context import Run
+from asynccommit.commit.spill import Entry, in_batches
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ThrottledError,
+    UnavailableError,
+)
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import BatchStore
+
+_OFTEN = 32  # renames from one look at the lease to the next
+
+# What is waited for and settled where a file is asked for alone.
+_ALONE = (ExistsError, NotFoundError, ThrottledError, UnavailableError)
+
+Place = Callable[[str], str]
+
+
+async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
+    """Rename every file of the plan, and keep a sample of what was renamed.
+
+    Files of units go to where their unit is put together; then the units take the place of what
+    they replace; then the other files go to theirs. The first failure stops new renames and is
+    raised once those under way have ended; files that were renamed stay where they are.
+    """
+    loaded = plan.loaded
+    with run.timed("job_stage_rename_files", loaded.files):
+        if plan.units or plan.replaced:
+            place = _stager(run, plan)
+            plan.held.clear()
+            await _Mover(run, plan, settled, place).move(_each(plan, staged=True))
+            await swap_in(run, plan)
+            await _Mover(run, plan, settled).move(_each(plan, staged=False))
+        else:
+            await _Mover(run, plan, settled).move(loaded.spill.entries())
+    run.statistics.count("committer_files_committed", loaded.files)
+    run.statistics.count("committer_bytes_committed", loaded.bytes)
+
+
+async def _each(plan: Plan, *, staged: bool) -> AsyncIterator[Entry]:
+    """Yield the files that are in a unit, and count them, or those that are in none."""
+    known: dict[str, str | None] = {}
+    async for entry in plan.loaded.spill.each():
+        parent = entry.dest.rpartition("/")[0]
+        if parent not in known:
+            known[parent] = plan.unit_of(parent)
+        unit = known[parent]
+        if (unit is not None) is staged:
+            if unit is not None:
+                plan.held[unit] += 1
+            yield entry
+
+
+def _stager(run: Run, plan: Plan) -> Place:
+    layout, place = run.layout, run.place
+    return lambda dest: staged_path(layout, place, dest)
+
+
+class _Mover:
+    """Renames files of a plan to their destinations, or to where their units are put together."""
+
+    def __init__(self, run: Run, plan: Plan, settled: Settled, place: Place | None = None) -> None:
+        self._run = run
+        self._store = run.store
+        self._settled = settled
+        self._place = place
+        self._moved = _moved_before(plan, settled)
+        self._carried = plan.carried
+        self._step = run.renamed_one if place is None else run.step
+        self._sample = plan.sample
+        self._commit = run.commit_id.encode() if run.store.traits.tokens else None
+        # Fewer in a request where that keeps more workers busy.
+        self._together = min(run.store.traits.bulk_rename, -(-plan.loaded.files // run.workers))
+        self._count = 0
+
+    async def move(self, entries: Iterable[Entry] | AsyncIterable[Entry]) -> None:
+        """Rename them: one by one, or some in one request where the store takes that."""
+        workers = self._run.workers
+        if self._together > 1:
+            await for_each(in_batches(entries, self._together), self._some, workers=workers)
+        else:
+            await for_each(entries, self._one, workers=workers)
+
+    async def _one(self, entry: Entry) -> None:
+        if self._is_to_move(entry):
+            await self._alone(entry)
+
+    async def _alone(self, entry: Entry) -> None:
+        if self._count % _OFTEN == 0:
+            self._run.check_lease()
+        self._count += 1
+        commit, dest = self._commit, self._dest(entry)
+        token = None if commit is None else token_of(commit, entry.source, entry.dest)
+        try:
+            await move_source(self._run, entry, dest, token=token)
+        except NotFoundError:
+            await self._again(entry, dest, token)
+        self._step()
+
+    async def _some(self, entries: Sequence[Entry]) -> None:
+        self._run.check_lease()
+        entries = [entry for entry in entries if self._is_to_move(entry)]
+        if not entries:
+            return
+        moves = [(entry.source, self._dest(entry), entry.etag) for entry in entries]
+        done, error = await cast(BatchStore, self._store).rename_many(moves)
+        for _ in range(done):
+            self._step()
+        if isinstance(error, OutcomeUnknownError):
+            await self._find_out(entries[done], error)
+            self._step()
+            done += 1
+        elif error is not None and not isinstance(error, _ALONE):
+            raise error
+        for entry in entries[done:]:
+            await self._alone(entry)
+
+    def _is_to_move(self, entry: Entry) -> bool:
+        """Whether it was not moved before, else it is done; takes it into the sample."""
+        if len(self._sample) < SAMPLE:
+            self._sample.append(entry.dest)
+        if self._moved is None or not self._moved(entry):
+            return True
+        if entry.source.rpartition("/")[0] in self._carried:
+            self._run.step()  # counted when its directory came
+        else:
+            self._step()
+        return False
+
+    def _dest(self, entry: Entry) -> str:
+        return entry.dest if self._place is None else self._place(entry.dest)
+
+    async def _find_out(self, entry: Entry, error: OutcomeUnknownError) -> None:
+        """See whether a file was moved of which nobody said so. Raises ``error`` if none tells."""
+        try:
+            await self._again(entry, self._dest(entry), None)
+        except NotFoundError:
+            raise error from None
+
+    async def _again(self, entry: Entry, dest: str, token: str | None) -> None:
+        """Rename once more after another job has removed the directory, which was empty.
+
+        Raises ``NotFoundError`` if the file itself is gone, unless it has come to its destination.
+        """
+        run, store = self._run, self._store
+        try:
+            await store.head(entry.source)
+        except NotFoundError:
+            if await self._settled.is_at(entry, dest):
+                return
+            raise
+        run.check_lease()
+        await require_place(run)
+        if within(dest, [run.epoch_dir]):
+            raise NotFoundError("rename", dest, "its directory is gone")
+        if store.traits.directories:
+            await store.mkdir(dest.rpartition("/")[0])
+        await move_source(run, entry, dest, token=token)
+
+
+def _moved_before(plan: Plan, settled: Settled) -> Callable[[Entry], bool] | None:
+    """Return what tells the files that have been moved; ``None`` if there are none."""
+    carried = plan.carried
+    if not carried:
+        return settled.has if settled else None
+    return lambda entry: entry.source.rpartition("/")[0] in carried or settled.has(entry)
+
+
+def token_of(commit: bytes, source: str, dest: str) -> str:
+    """Return the UUID that marks one rename of one job commit, the same whoever computes it."""
+    text = f"{source}\0{dest}".encode("utf-8", "surrogatepass")
+    hexa = blake2b(text, digest_size=16, key=commit).hexdigest()
+    return f"{hexa[:8]}-{hexa[8:12]}-{hexa[12:16]}-{hexa[16:20]}-{hexa[20:]}"

@@ -1,0 +1,177 @@
+"""Taking back by identity, where no rename can come late any more: the files that a commit moved.
+
+A file whose source is where it was has not been moved. What the table held before, what others
+have put in a file's place since, and what cannot be told from these stays, and is named.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from asynccommit.commit.by_rename.directories import make_all
+from asynccommit.commit.by_rename.lease import require_place
+from asynccommit.commit.by_rename.plan import (
+    Plan,
+    ancestors,
+    leaves,
+    staged_path,
+    undone_path,
+    untagged,
+)
+from asynccommit.commit.by_rename.prior_state import Before
+from asynccommit.commit.by_rename.reconcile import source_print, sources_there
+from asynccommit.commit.by_rename.rollback_result import Undone
+from asynccommit.commit.by_rename.sources import gather
+from asynccommit.commit.context import Run
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.spill import Entry
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import is_there
+
+_LINKED = (
+    "is one file with a source that the job has not moved, and stays: see whose it is, and delete "
+    "it if it is the job's"
+)
+
+
+async def take_files(run: Run, plan: Plan, undone: Undone) -> None:
+    """Take back every file of the plan that was moved, and note in ``undone`` what stays."""
+    loaded = plan.loaded
+    parents = sorted(loaded.parents)
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            await gather(run, path, found, loaded.etags)
+
+        await for_each(parents, look, workers=run.workers)
+        there = loaded.outcome.common(found)
+    before = await Before.of(run, plan)
+    kept = await before.still_there(there)
+    if run.store.traits.fences:
+        places = {undone_path(run.layout, run.place, path) for path in parents}
+        await make_all(run, leaves(ancestors(run.epoch_dir, places)))
+    await require_place(run)  # not only made again
+    sure = run.store.traits.conditional_rename and len(there) == loaded.files and not kept
+    never = set[int]() if sure else await sources_there(run, plan, run.epoch_dir)
+    made = (await run.store.head(run.layout.record)).made
+    taking = _Taking(run, plan, undone, before, there, kept, never, made)
+    await for_each(loaded.spill.entries(), taking.take, workers=run.workers)
+
+
+@dataclass(slots=True)
+class _Taking:
+    """Takes back one file after the other.
+
+    Attributes:
+        run: the rollback under way.
+        plan: what the commit was to do.
+        undone: what was done.
+        before: what the table held before.
+        there: fingerprints of what is at its destination as its manifest says.
+        kept: those of them that the table held before.
+        never: fingerprints of the sources that were never moved.
+        made: when the commit record was made, in nanoseconds; 0 if unknown.
+        doubtful: some files have no etag.
+    """
+
+    run: Run
+    plan: Plan
+    undone: Undone
+    before: Before
+    there: set[int]
+    kept: set[int]
+    never: set[int]
+    made: int
+    doubtful: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.doubtful = untagged(self.plan)
+
+    async def take(self, entry: Entry) -> None:
+        """Take back one file, if it was moved and is at its destination."""
+        self.run.check_lease()
+        known = fingerprint(self.plan.loaded.expected(entry))
+        if known in self.kept:
+            return
+        if known not in self.there:
+            await self._take_altered(entry)
+        elif entry.etag is None:
+            await self._take_untagged(entry)
+        elif self.run.store.traits.file_etags and source_print(entry.source, None) in self.never:
+            why = "is one file with a source that the job has not moved, and stays"
+            self.undone.leave(
+                entry.dest, f"{why}: see whose it is, and delete it if it is the job's"
+            )
+        else:
+            await self._take_known(entry.dest, entry.etag)
+        self.run.step()
+
+    async def _take_untagged(self, entry: Entry) -> None:
+        """Take back a file that only its size tells, unless it is younger than the commit."""
+        if not await _was_moved(self.run, entry):
+            return
+        with suppress(NotFoundError):
+            info = await self.run.store.head(entry.dest)
+            if info.made and self.made and info.made > self.made:
+                self.undone.leave(entry.dest, "is younger than the commit of the job, and stays")
+            else:
+                await self._take_known(entry.dest, info.etag)
+
+    async def _take_altered(self, entry: Entry) -> None:
+        """Take back what was moved though it is not what its manifest says."""
+        if source_print(entry.source, None) in self.never:
+            return
+        try:
+            info = await self.run.store.head(entry.dest)
+        except NotFoundError:
+            return  # taken back before, or never there
+        over = self.before.over(entry.dest)
+        if self.before.has(info) or (over is not None and not await self.before.is_aside(over)):
+            return  # what was there before, or came to it
+        if info.kind is not Kind.FILE:
+            text = f"is a {info.kind.value} where the job was to put a file, and stays"
+            self.undone.leave(entry.dest, text)
+        elif not self._is_of(entry, info):
+            text = "is not the file that the job was to put there, as far as can be told, and stays"
+            self.undone.leave(entry.dest, text)
+        else:
+            self.run.warn(f"{entry.dest} was not what its manifest says, and was taken back")
+            await self._take_known(entry.dest, info.etag)
+
+    def _is_of(self, entry: Entry, info: Info) -> bool:
+        """Return whether a file is that of a manifest, if need be changed in place since."""
+        if entry.etag is not None and entry.etag == info.etag:
+            return True
+        return self.run.store.traits.is_changed(entry.etag, info, self.made)
+
+    async def _take_known(self, path: str, etag: str | None) -> None:
+        run, place = self.run, undone_path(self.run.layout, self.run.place, path)
+        try:
+            await run.store.rename(path, place, etag=etag)
+        except (PreconditionError, ExistsError):
+            return  # another's by now; or taken back before, and what is there now is another's
+        except NotFoundError:
+            if await is_there(run.store, path):
+                raise  # not for want of the file
+            return
+        if run.store.traits.file_etags and (await run.store.head(place)).etag != etag:
+            await self._give_back(path, place)
+        else:
+            self.undone.files += 1
+
+    async def _give_back(self, path: str, place: str) -> None:
+        """Put back what has come to ``path`` just before it was moved: it is another's."""
+        await self.run.store.rename(place, path)
+
+
+async def _was_moved(run: Run, entry: Entry) -> bool:
+    """Return whether a file has left the places where it was before."""
+    fenced = run.epoch_dir + entry.source[len(run.layout.sources_dir) :]
+    for path in (fenced, entry.source, staged_path(run.layout, run.place, entry.dest)):
+        with suppress(NotFoundError):
+            await run.store.head(path)
+            return False
+    return True

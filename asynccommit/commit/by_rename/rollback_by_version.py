@@ -1,0 +1,136 @@
+"""Taking back by version, where directories keep nothing out: what a rollback does file by file.
+
+What was never moved is moved to the owner's place first, and thereby known not to be at its
+destination, whatever is there. What is taken back is what a listing has shown before the owner made
+sure that it still is one: a version that has come since is another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from asynccommit.commit.by_rename.lease import require_place
+from asynccommit.commit.by_rename.plan import Plan, undone_path, within
+from asynccommit.commit.by_rename.reconcile import begun_at, source_print, sources_there
+from asynccommit.commit.by_rename.rename_versions import find_twin
+from asynccommit.commit.by_rename.rollback_result import REFUSED, Undone
+from asynccommit.commit.by_rename.sources import gather
+from asynccommit.commit.context import Run
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.full_etags import with_etags
+from asynccommit.commit.spill import Entry
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import pages, remove_files
+
+
+async def take_sources(run: Run, plan: Plan, undone: Undone) -> None:
+    """Move every file that was never moved to the owner's place, as the version that it is."""
+    present, cut = await sources_there(run, plan), len(run.layout.attempt_dir)
+
+    async def take(entry: Entry) -> None:
+        if source_print(entry.source, None) not in present:
+            return
+        run.check_lease()
+        place = run.epoch_dir + entry.source[cut:]
+        try:
+            if source_print(entry.source, entry.etag) not in present:
+                await _delete_twin(run, entry)
+                return
+            with suppress(NotFoundError, PreconditionError, ExistsError):  # it was moved meanwhile
+                await run.store.rename(entry.source, place, etag=entry.etag)
+        except REFUSED as error:
+            undone.refused.append(error)
+
+    if present:
+        await for_each(plan.loaded.spill.entries(), take, workers=run.workers)
+
+
+async def _delete_twin(run: Run, entry: Entry) -> None:
+    """Delete another version of what was to be moved, which an owner that is replaced may move.
+
+    It goes nowhere else: it does not say whether the version of the plan was moved.
+    """
+    found = await find_twin(run, entry)
+    if found is not None:
+        await remove_files(run.store, [found])
+
+
+async def take_versions(run: Run, plan: Plan, undone: Undone) -> None:
+    """Take back every file of the plan that was moved, known by its size and content."""
+    loaded, since = plan.loaded, await begun_at(run)
+    parents = sorted(loaded.parents)
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            await gather(run, path, found, loaded.etags, since=since)
+
+        await for_each(parents, look, workers=run.workers)
+        there = loaded.outcome.common(found)
+    if not there:
+        return
+    kept = await _kept(run, plan)
+    lasting = run.store.traits.lasting
+
+    def is_alike(info: Info) -> bool:
+        if info.kind is not Kind.FILE:
+            return False
+        whole = (info.path, info.size, lasting(info.etag))
+        return fingerprint(whole) in there or fingerprint(whole[:2]) in there
+
+    async def take_from(path: str) -> None:
+        with suppress(NotFoundError):
+            async for page in pages(run.store, path):
+                recent = [info for info in page if info.modified >= since]
+                alike = [info for info in await with_etags(run, recent) if is_alike(info)]
+                doubtful = [info for info in alike if fingerprint(info.path) in kept]
+                others = [info for info in doubtful if not await _is_copy(run, info)]
+                await _take_all(run, [info for info in alike if info not in others], undone)
+
+    await for_each(parents, take_from, workers=run.workers)
+
+
+async def _take_all(run: Run, infos: Sequence[Info], undone: Undone) -> None:
+    """Take back what a listing has shown, if the commit is still this owner's to undo."""
+    if not infos:
+        return
+    await require_place(run)
+
+    async def take(info: Info) -> None:
+        run.check_lease()
+        place = undone_path(run.layout, run.place, info.path)
+        try:
+            await run.store.rename(info.path, place, etag=info.etag)
+        except (NotFoundError, PreconditionError, ExistsError):
+            return  # another's by now; or one was taken back before, and this one is another's
+        except REFUSED as error:
+            undone.refused.append(error)
+            return
+        undone.files += 1
+        run.step()
+
+    await for_each(infos, take, workers=run.workers)
+
+
+async def _kept(run: Run, plan: Plan) -> set[int]:
+    """Return the destinations at which a file that is just like the job's is another's.
+
+    The job's own is still in the owner's place; unless a rename is a copy and a delete, and the
+    copy says what it is of.
+    """
+    never = await sources_there(run, plan, run.epoch_dir)
+    kept: set[int] = set()
+    async for entry in plan.loaded.spill.each():
+        if source_print(entry.source, None) in never:
+            kept.add(fingerprint(entry.dest))
+    return kept
+
+
+async def _is_copy(run: Run, info: Info) -> bool:
+    """Whether a file is a copy of one that a task of this job attempt has written."""
+    with suppress(NotFoundError):
+        mark = (await run.store.head(info.path)).token or ""
+        return within(mark, (run.layout.tasks_dir, run.layout.absolute_dir))
+    return False

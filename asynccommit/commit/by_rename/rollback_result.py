@@ -1,0 +1,194 @@
+"""What a rollback has done, and what it could not make what it was before.
+
+Nothing is claimed that was not looked at: when everything is taken back and put back, the places
+of the plan are listed once more and compared with what it says of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from asynccommit.commit.by_rename.plan import Aside, Plan, above, aside_path
+from asynccommit.commit.by_rename.prior_state import Before
+from asynccommit.commit.by_rename.reconcile import begun_at, source_print, sources_there
+from asynccommit.commit.by_rename.sources import gather
+from asynccommit.commit.context import Run
+from asynccommit.commit.errors import NAMED
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.full_etags import with_etags
+from asynccommit.errors import (
+    DeniedError,
+    NotFoundError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+)
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import list_all, pages, walk
+
+REFUSED = (RejectedError, DeniedError)
+"""What is answered about a file that is held, or for want of a permission: others may go on."""
+
+_MOST = 1_000
+"""How many paths are remembered that are not as they were."""
+
+
+@dataclass(slots=True)
+class Undone:
+    """What a rollback has done.
+
+    Attributes:
+        files: how many files were taken back.
+        restored: how many things were put back in their place.
+        refused: what the store has refused.
+        left: path -> why it is not what it was before; the first of them.
+        more: how many there are beyond these.
+    """
+
+    files: int = 0
+    restored: int = 0
+    refused: list[StoreError] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    more: int = 0
+
+    def leave(self, path: str, why: str) -> None:
+        """Note that ``path`` is not what it was before the commit; the first reason stays."""
+        if path in self.left:
+            return
+        if len(self.left) < _MOST:
+            self.left[path] = why
+        else:
+            self.more += 1
+
+    def end(self) -> None:
+        """Raise the first refusal, with the names of all; what was not refused is done."""
+        if self.refused:
+            first, *more = self.refused
+            for error in more[:20]:
+                first.add_note(f"also: {error}")
+            raise first
+
+    def warn(self, run: Run) -> None:
+        """Warn of what is not as it was before."""
+        for path, why in list(self.left.items())[:NAMED]:
+            run.warn(f"{path} {why}")
+        more = len(self.left) + self.more - NAMED
+        if more > 0:
+            run.warn(f"{more} more paths are not as they were before the commit")
+
+
+async def verify(run: Run, plan: Plan, undone: Undone) -> None:
+    """Compare the table with what it was before the commit, and note what differs in ``undone``.
+
+    One listing of each directory that the commit had to do with. Raises ``PreconditionError`` if
+    something is still moved aside and not in its place: then nothing may be deleted.
+    """
+    before = await Before.of(run, plan)
+    with run.timed("op_verify_rollback"):
+        await _look_for_files(run, plan, before, undone)
+        await _look_for_old(run, plan, before, undone)
+        if run.store.traits.directories:
+            await for_each(
+                plan.missing, lambda path: _look_for_empty(run, path, undone), workers=run.workers
+            )
+    undone.warn(run)
+
+
+async def _look_for_files(run: Run, plan: Plan, before: Before, undone: Undone) -> None:
+    """Note files of the job that are at their destinations."""
+    loaded, since = plan.loaded, await begun_at(run)
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            await gather(run, path, found, loaded.etags, since=since)
+
+        await for_each(sorted(loaded.parents), look, workers=run.workers)
+        there = loaded.outcome.common(found)
+    if not there:
+        return
+    contents = run.store.traits.content_etags  # others may write the same
+    never = await sources_there(run, plan, run.epoch_dir) if contents else set[int]()
+    async for entry in loaded.spill.each():
+        if fingerprint(loaded.expected(entry)) not in there or before.may_be(entry):
+            continue
+        if source_print(entry.source, None) not in never:
+            undone.leave(entry.dest, "stays: as far as can be told it is a file of the job")
+
+
+async def _look_for_old(run: Run, plan: Plan, before: Before, undone: Undone) -> None:
+    """Note what was to be moved aside and is not in its place as it was."""
+    with (
+        Fingerprints(run.options.spill_directory) as wanted,
+        Fingerprints(run.options.spill_directory) as found,
+    ):
+
+        async def look(path: str) -> None:
+            with suppress(NotFoundError, PreconditionError):
+                async for page in pages(run.store, path):
+                    add(await with_etags(run, page))
+
+        async def look_below(aside: Aside) -> None:
+            with suppress(NotFoundError, PreconditionError):
+                async for info in walk(run.store, aside.path):
+                    add([info])
+
+        def add(infos: Iterable[Info]) -> None:
+            found.add([(info.path, before.identity(info.kind, info.etag)) for info in infos])
+
+        async for old in before.each():
+            wanted.add([old])
+        above = {aside.path.rpartition("/")[0] or "/" for aside in before.asides}
+        whole = [aside for aside in before.asides if aside.kind is Kind.DIRECTORY]
+        await for_each(sorted(above), look, workers=run.workers)
+        await for_each(whole, look_below, workers=run.workers)
+        lost = wanted.missing(found)
+    if lost:
+        async for old in before.each():
+            if fingerprint(old) in lost:
+                await _note_lost(run, before, old, undone)
+
+
+async def _note_lost(run: Run, before: Before, old: tuple[str, str | None], undone: Undone) -> None:
+    """Note what no listing shows as it was, once it was asked for by its name."""
+    path, etag = old
+    if any(parent in undone.left for parent in above(path)):
+        return  # it is kept with the directory that it was in
+    there = False
+    with suppress(NotFoundError):
+        info = await run.store.head(path)
+        there = True
+        if path == run.layout.success or before.identity(info.kind, info.etag) == etag:
+            return  # another job's marker has its place; or listings leave it out
+    place = aside_path(run.layout, run.place, path)
+    if await before.is_aside(path) and await _holds_files(run, place):
+        raise PreconditionError("rename", path, f"is not what it was before: that is at {place}")
+    did = "replaced" if there else "deleted or moved"
+    undone.leave(path, f"is not what it was before: another has {did} it")
+
+
+async def _holds_files(run: Run, place: str) -> bool:
+    """Return whether ``place`` is a file or has files below it.
+
+    The files of a directory that could not come back as a whole were moved one by one.
+    """
+    if not (await run.store.head(place)).is_dir:
+        return True
+    async for info in walk(run.store, place):
+        if not info.is_dir:
+            return True
+    return False
+
+
+async def _look_for_empty(run: Run, path: str, undone: Undone) -> None:
+    """Note a directory that the commit made, if it is there and nothing in it is another's."""
+    try:
+        holds = await list_all(run.store, path)
+    except (NotFoundError, PreconditionError):
+        return
+    if holds:
+        run.warn(f"{path} stays, which the commit made: there is something in it")
+    else:
+        undone.leave(path, "stays: the commit has made it, and it could not be removed")

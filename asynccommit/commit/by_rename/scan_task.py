@@ -1,0 +1,129 @@
+"""Task commit, first half: what a task attempt has written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from asynccommit.commit.context import Run
+from asynccommit.commit.full_etags import with_etags
+from asynccommit.commit.object_holds import refuse_held
+from asynccommit.commit.spill import Entry
+from asynccommit.errors import NotFoundError, PreconditionError, RejectedError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import list_all
+
+UNKNOWN, NOT_FOUND, FILE, DIRECTORY, CREATED = 0, 1, 2, 3, 4
+"""What a destination directory was when the task looked: the codes of Hadoop's manifests."""
+
+_MAX_DEPTH = 512
+
+
+@dataclass(slots=True)
+class Found:
+    """What is below a task attempt's directory.
+
+    Attributes:
+        files: entries with decoded paths, in the order of their paths.
+        directories: destination directory -> (status code, level from 1), parents first.
+    """
+
+    files: list[Entry] = field(default_factory=list)
+    directories: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """The sizes of the files, added up."""
+        return sum(entry.size for entry in self.files)
+
+
+async def scan_task_attempt(run: Run, base: str, *, look: bool = True) -> Found:
+    """List everything below ``base``, level by level, the directories of a level in parallel.
+
+    Args:
+        run: the commit under way.
+        base: the task attempt's directory.
+        look: also see what the destination directories are now; their status codes are a help
+            for Hadoop's job commit, ours looks for itself.
+
+    Raises ``NotFoundError`` if ``base`` is missing, ``PreconditionError`` for anything that is
+    neither file nor directory, as a symbolic link, which could lead out of the directory, and
+    ``RejectedError`` for what the store would not move.
+    """
+    found = Found()
+    status = {run.layout.root: DIRECTORY}
+    level, pending = 0, [base]
+    while pending:
+        level += 1
+        if level > _MAX_DEPTH:
+            raise RejectedError("list", base, f"directories are nested deeper than {_MAX_DEPTH}")
+        children = await _children(run, pending)
+        pending = [info.path for info in children if info.is_dir]
+        dests = [run.layout.root + path[len(base) :] for path in pending]
+        if look:
+            await for_each(dests, lambda dest: _look(run, dest, status), workers=run.workers)
+        for dest in dests:
+            found.directories[dest] = (status.get(dest, UNKNOWN), level)
+        files = await with_etags(run, [info for info in children if not info.is_dir])
+        found.files.extend(_entry(run, base, info) for info in files)
+    found.files.sort()
+    return found
+
+
+def refuse_reserved(run: Run, found: Found, base: str) -> None:
+    """Refuse what is in the marker's place or in ``_temporary``, and names that are no text.
+
+    No commit of the job could publish these, nor the marker name them.
+
+    Args:
+        run: the commit under way.
+        found: what a task attempt has written.
+        base: the task attempt's directory.
+
+    Raises ``PreconditionError`` that names the file, ``UrlError``.
+    """
+    layout = run.layout
+    reserved = (layout.temporary, layout.success)
+    for path in (*[entry.dest for entry in found.files], *found.directories):
+        if path.startswith(reserved) and layout.reserves(path):
+            text = f"{path} belongs to the commit protocol: give it another name, or delete it"
+            raise PreconditionError("list", base + path[len(layout.root) :], text)
+        if not path.isascii():
+            layout.url(path)
+
+
+def _entry(run: Run, base: str, info: Info) -> Entry:
+    return Entry(info.path, run.layout.root + info.path[len(base) :], info.size, info.etag)
+
+
+async def _children(run: Run, directories: list[str]) -> list[Info]:
+    children: list[Info] = []
+
+    async def collect(directory: str) -> None:
+        listing = await list_all(run.store, directory)
+        refuse_held(run, listing)
+        for info in listing:
+            if info.kind is Kind.OTHER:
+                raise PreconditionError(
+                    "list",
+                    info.path,
+                    "neither file nor directory (a link), or a name that no path can have",
+                )
+            children.append(info)
+
+    await for_each(directories, collect, workers=run.workers)
+    children.sort(key=lambda info: info.path)
+    return children
+
+
+async def _look(run: Run, dest: str, status: dict[str, int]) -> None:
+    parent = dest.rpartition("/")[0]
+    if status.get(parent) != DIRECTORY:
+        status[dest] = NOT_FOUND
+        return
+    try:
+        info = await run.store.head(dest)
+    except NotFoundError:
+        status[dest] = NOT_FOUND
+    else:
+        status[dest] = DIRECTORY if info.is_dir else FILE

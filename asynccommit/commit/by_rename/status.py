@@ -1,0 +1,241 @@
+"""What is known of a commit that has begun: read from the files that its owners have left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from asynccommit.commit.context import of_commit
+from asynccommit.commit.layout import ALIVE, EPOCH, OUTCOME, OWNER, STOPPED, Layout
+from asynccommit.errors import ManifestError, NotFoundError
+from asynccommit.formats.commit_owner import (
+    MAX_OWNER_BYTES,
+    Claim,
+    Decision,
+    Outcome,
+    Stop,
+    decode_claim,
+    decode_decision,
+    decode_stop,
+    is_stand_in,
+)
+from asynccommit.formats.commit_record import MAX_RECORD_BYTES, CommitRecord, Owner, decode_record
+from asynccommit.stores.base import Info, Store
+from asynccommit.stores.tree import list_if_there
+
+PLAN_VERSION = "planVersion"
+"""Option of the record: the etag of the first chunk of its plan, where etags are versions."""
+
+
+@dataclass(slots=True)
+class Standing:
+    """What is known of a commit that has begun.
+
+    Attributes:
+        record: what its first owner wrote.
+        commit_id: names the commit.
+        claim: of the present owner.
+        seen: the store's time of the owner's last sign of life.
+        stop: what the owner said when it stopped.
+        decision: how the commit ends.
+        epochs: the numbers of the places where owners have worked.
+    """
+
+    record: CommitRecord
+    commit_id: str
+    claim: Claim
+    seen: float = 0.0
+    stop: Stop | None = None
+    decision: Decision | None = None
+    epochs: list[int] = field(default_factory=list)
+
+    @property
+    def epoch(self) -> int:
+        """How many have owned the commit."""
+        return self.claim.epoch
+
+
+async def look(store: Store, layout: Layout) -> Standing | None:
+    """Return what is known of the commit of a job attempt, ``None`` if it has not begun.
+
+    Raises ``ManifestError`` for a file that is none of ours or damaged.
+    """
+    found = {info.path: info for info in await list_if_there(store, layout.attempt_dir)}
+    if layout.record not in found and store.traits.consistent_listing:
+        return None
+    try:
+        record = await read_if_there(store, layout.record, MAX_RECORD_BYTES)
+        if record is None or is_blank(record):
+            return None
+        named = of_commit(store, layout, sha256(record).hexdigest())
+        standing = await _standing(store, named, record, found)
+        void = is_void(store, named, standing.record, found)
+        if void:  # a page of the listing may be older than the record, and than its plan
+            found = {info.path: info for info in await list_if_there(store, layout.attempt_dir)}
+            void = is_void(store, named, standing.record, found)
+        return None if void else standing
+    except NotFoundError:
+        return None  # it ended while it was looked at
+
+
+def is_blank(data: bytes) -> bool:
+    """Whether a file has no content: one that a power cut left, and that counts as not written."""
+    return not data.strip(b"\0")
+
+
+async def _standing(
+    store: Store, layout: Layout, record: bytes, found: Mapping[str, Info]
+) -> Standing:
+    names = [path.rpartition("/")[2] for path in found]
+    epoch = max([1, *(number_in(name, OWNER + layout.tag, ".json") for name in names)])
+    first = decode_record(record, layout.url(layout.record))
+    if (first.job_id, first.attempt) != (layout.job_id, layout.attempt):
+        raise ManifestError(layout.url(layout.record), f"is of another job, {first.job_id!r}")
+    standing = Standing(
+        first,
+        sha256(record).hexdigest(),
+        await _claim(store, layout, first, epoch),
+        seen=_seen(layout, found, epoch),
+        epochs=sorted(n for n in map(epoch_of, _directories(found)) if n),
+    )
+    if layout.stopped(epoch) in found:
+        standing.stop = await _stop(store, layout, standing.claim)
+    if layout.outcome in found:
+        data = await read_if_there(store, layout.outcome, MAX_OWNER_BYTES)
+        if data is not None and not is_blank(data):
+            standing.decision = read_decision(data, layout, standing.commit_id)
+    if standing.decision is None and not store.traits.fences:
+        standing.decision = await read_end(store, layout, found, standing.commit_id)
+    return standing
+
+
+def is_void(store: Store, layout: Layout, record: CommitRecord, found: Mapping[str, Info]) -> bool:
+    """Whether a record came late to a job that had ended: its plan is gone, and no end is there.
+
+    Elsewhere it would have had no directory to come to. A plan that came late as well is another
+    version of it, and a version never comes again.
+    """
+    if store.traits.fences:
+        return False
+    plan = found.get(layout.plan(record.plan_id, 0))
+    if plan is not None:
+        version = record.options.get(PLAN_VERSION, plan.etag)
+        if store.traits.same(plan.etag, str(version) if version else None):
+            return False
+    return not _ends(layout, found)
+
+
+def is_control(layout: Layout, path: str) -> bool:
+    """Whether ``path`` says how a commit stands: record, claims, signs of life, outcome, end."""
+    parent, _, name = path.rpartition("/")
+    if parent != layout.attempt_dir:
+        return False
+    signs = (OWNER, ALIVE, STOPPED)
+    known = path == layout.record or name.startswith((OUTCOME, *signs))
+    return known or is_end(layout, path)
+
+
+def is_end(layout: Layout, path: str) -> bool:
+    """Whether ``path`` says that all of a commit is done but its clean-up, whichever commit's."""
+    parent, _, name = path.rpartition("/")
+    last = name.rpartition("-")[2]
+    mine = parent == layout.attempt_dir and name.startswith(EPOCH)
+    return mine and number_in(last, "", ".done") > 0
+
+
+def _ends(layout: Layout, paths: Collection[str]) -> list[str]:
+    """Return which of ``paths`` say that the commit of ``layout`` is done but for its clean-up."""
+    names = [path for path in paths if path.rpartition("/")[0] == layout.attempt_dir]
+    prefix = EPOCH + layout.tag
+    return [path for path in names if number_in(path.rpartition("/")[2], prefix, ".done") > 0]
+
+
+async def read_end(
+    store: Store, layout: Layout, paths: Collection[str], commit_id: str
+) -> Decision | None:
+    """Return how a commit has ended, as the end says that is among ``paths``; ``None`` for none.
+
+    It outlives the outcome, which the clean-up deletes before.
+    """
+    for path in _ends(layout, paths):
+        data = await read_if_there(store, path, MAX_OWNER_BYTES)
+        with suppress(ManifestError):
+            decision = decode_decision(data or b"", path)
+            if decision.commit == commit_id:
+                return decision
+    return None
+
+
+def _directories(found: Mapping[str, Info]) -> list[str]:
+    return [path for path, info in found.items() if info.is_dir]
+
+
+async def _stop(store: Store, layout: Layout, claim: Claim) -> Stop | None:
+    """Return what the owner said when it stopped; that it said something is what counts."""
+    path = layout.stopped(claim.epoch)
+    data = await store.get(path, MAX_OWNER_BYTES)
+    if is_stand_in(data):
+        return Stop(claim.epoch, claim.owner.id, 0, "", "the reason could not be written")
+    try:
+        stop = decode_stop(data, layout.url(path))
+    except ManifestError as error:
+        return Stop(claim.epoch, claim.owner.id, 0, "", str(error))
+    return stop if stop.owner_id == claim.owner.id else None
+
+
+def read_decision(data: bytes, layout: Layout, commit_id: str) -> Decision | None:
+    """Return the outcome of a commit, ``None`` if the file is of another commit.
+
+    A driver of an earlier run of the job id may have sent it, and says nothing of this commit.
+    Raises ``ManifestError`` for anything else.
+    """
+    decision = decode_decision(data, layout.url(layout.outcome))
+    return decision if decision.commit == commit_id else None
+
+
+async def read_if_there(store: Store, path: str, limit: int) -> bytes | None:
+    """Return the content of a file, ``None`` if it is not there."""
+    try:
+        return await store.get(path, limit)
+    except NotFoundError:
+        return None
+
+
+async def _claim(store: Store, layout: Layout, record: CommitRecord, epoch: int) -> Claim:
+    if epoch == 1:
+        return Claim(1, record.owner, record.lease, record.started_ms, "")
+    path = layout.owner(epoch)
+    data = await store.get(path, MAX_OWNER_BYTES)
+    if is_blank(data):
+        return Claim(epoch, Owner("unknown", "unknown", "unknown"), record.lease, 0, "")
+    claim = decode_claim(data, layout.url(path))
+    if claim.epoch != epoch:
+        raise ManifestError(layout.url(path), f"says that it is the claim of epoch {claim.epoch}")
+    return claim
+
+
+def _seen(layout: Layout, found: Mapping[str, Info], epoch: int) -> float:
+    signs = layout.alive(epoch, 0).rpartition("-")[0] + "-"
+    times = [info.modified for path, info in found.items() if path.startswith(signs)]
+    return max([found[layout.owner(epoch)].modified, *times])
+
+
+def number_in(name: str, prefix: str, suffix: str) -> int:
+    """Return the epoch that a name says, 0 if it is none."""
+    text = name.removeprefix(prefix).removesuffix(suffix)
+    right = name == f"{prefix}{text}{suffix}" and text.isascii() and text.isdigit()
+    return int(text) if right and len(text) == 6 else 0
+
+
+def is_over(standing: Standing) -> bool:
+    """Whether all of a committed job is done, though its directory was not deleted."""
+    decided, stop = standing.decision, standing.stop
+    committed = decided is not None and decided.outcome is Outcome.COMMITTED
+    return committed and stop is not None and not stop.error
+
+
+def epoch_of(path: str) -> int:
+    """Return the epoch whose owner works, or worked, in ``path``; 0 if it is no such place."""
+    return number_in(path.rpartition("/")[2], EPOCH, "")

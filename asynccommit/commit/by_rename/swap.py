@@ -1,0 +1,154 @@
+"""Replacing directories: two renames each, and whoever wrote there meanwhile loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from asynccommit.commit.by_rename.directories import make_all, move_one_aside
+from asynccommit.commit.by_rename.lease import require_place
+from asynccommit.commit.by_rename.plan import Plan, aside_path, leaves, staged_path, stays
+from asynccommit.commit.context import Run
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import is_there, walk
+
+Keep = Callable[[Run, str, str], Awaitable[None]]
+"""Takes a file out of the way whose place is taken: the commit, where the file is, the place."""
+
+
+async def swap_in(run: Run, plan: Plan) -> None:
+    """Move what is replaced aside and each unit into its place; put back what came since the plan.
+
+    What was swapped before stays as it is.
+    """
+    replaced = {aside.path: aside for aside in plan.replaced}
+    known = await _known(run, plan) if run.store.traits.fences else set()
+
+    async def swap(path: str) -> None:
+        aside = replaced.get(path)
+        if aside is not None:
+            await move_one_aside(run, aside)
+        if path in plan.units:
+            await _move_in(run, path)
+            run.renamed += plan.held[path]
+        if aside is not None and aside.kind is Kind.DIRECTORY:
+            await _put_back(run, path, known)
+
+    await for_each(sorted(replaced.keys() | plan.units), swap, workers=run.workers)
+
+
+async def _known(run: Run, plan: Plan) -> set[int]:
+    """Return the fingerprints of what was there when the commit was planned."""
+    with Fingerprints(run.options.spill_directory) as prints:
+        async for old in plan.old.each():
+            prints.add([(old.dest, old.size, old.etag)])
+        return prints.common(prints)
+
+
+async def _move_in(run: Run, unit: str) -> None:
+    run.check_lease()
+    source = staged_path(run.layout, run.place, unit)
+    try:
+        await run.store.rename(source, unit)
+    except NotFoundError:
+        await require_place(run)
+        if not await is_there(run.store, source):
+            return  # an earlier owner of the commit has moved it
+        await run.store.mkdir(unit.rpartition("/")[0])
+        await run.store.rename(source, unit)
+    except ExistsError:
+        run.miscounted = True  # until all of them are there
+        await merge(run, source, unit)
+
+
+async def merge(run: Run, source: str, dest: str, *, keep: Keep | None = None) -> int:
+    """Move every file below ``source`` to its place below ``dest``; return how many.
+
+    Directories are made where they are missing, empty ones too.
+
+    Args:
+        run: the commit under way.
+        source: the directory whose files are moved.
+        dest: the directory that they go to.
+        keep: is given each file whose place is taken, and that place.
+
+    Raises ``ExistsError`` or ``PreconditionError`` if a place is taken and ``keep`` is not given.
+    """
+    moved = 0
+
+    async def move(info: Info) -> None:
+        nonlocal moved
+        place = dest + info.path[len(source) :]
+        try:
+            await _to_place(run, info, place)
+        except (ExistsError, PreconditionError):
+            if keep is None:
+                raise
+            await keep(run, info.path, place)
+            return
+        moved += 1
+
+    try:
+        found = [info async for info in walk(run.store, source)]
+    except NotFoundError:
+        return 0
+    files = [info for info in found if not info.is_dir]
+    if run.store.traits.directories:
+        wanted = leaves([dest + info.path[len(source) :] for info in found if info.is_dir])
+        with suppress(*(() if keep is None else (PreconditionError,))):
+            await make_all(run, wanted)
+    await for_each(files, move, workers=run.workers)
+    return moved
+
+
+async def _to_place(run: Run, info: Info, place: str) -> None:
+    run.check_lease()
+    try:
+        await run.store.rename(info.path, place, etag=info.etag)
+    except NotFoundError:
+        if not run.store.traits.directories:
+            raise
+        await run.store.mkdir(place.rpartition("/")[0])
+    except PreconditionError:
+        if not run.store.traits.file_etags:
+            raise
+        info = await run.store.head(info.path)  # whoever has it open has written to it since
+    else:
+        return
+    await run.store.rename(info.path, place, etag=info.etag)
+
+
+async def _put_back(run: Run, path: str, known: set[int]) -> None:
+    """Put back what is not to be replaced: hidden names, and what others have written since."""
+    base = aside_path(run.layout, run.place, path)
+    if not await is_there(run.store, base):
+        return
+    hidden: list[Info] = []
+    async for info in walk(run.store, base):
+        name = info.path[len(base) :]
+        *above, last = (stays(part) for part in name.split("/")[1:])
+        if any(above):
+            continue  # comes with the directory, empty ones too: a job may be at work in it
+        if last:
+            hidden.append(info)
+        elif not info.is_dir and fingerprint((path + name, info.size, info.etag)) not in known:
+            await _to_place(run, info, path + name)
+    for info in hidden:
+        await _put_back_hidden(run, info, path + info.path[len(base) :])
+
+
+async def _put_back_hidden(run: Run, info: Info, place: str) -> None:
+    try:
+        await _to_place(run, info, place)
+    except ExistsError:
+        if info.is_dir:
+            await merge(run, info.path, place, keep=_give_way)
+        else:
+            await _give_way(run, info.path, place)
+
+
+async def _give_way(run: Run, _: str, place: str) -> None:
+    run.warn(f"{place} was replaced by a file that a task wrote")

@@ -1,0 +1,107 @@
+"""Sources that cannot be committed, as far as manifests and the listings of preflight tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asynccommit.commit.by_rename.load_manifests import Loaded, identity
+from asynccommit.commit.by_rename.movability import refuse_unfit
+from asynccommit.commit.by_rename.plan import ancestors
+from asynccommit.commit.by_rename.sources import add_sources, name_lost
+from asynccommit.commit.context import Run
+from asynccommit.commit.errors import named
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.errors import NotFoundError, PreconditionError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import pages
+
+
+async def refuse_repeated(loaded: Loaded) -> None:
+    """Refuse a source that has more than one destination: it can only be renamed to one of them.
+
+    Raises ``PreconditionError``.
+    """
+    suspects = loaded.origins.repeated()
+    if not suspects:
+        return
+    seen: dict[str, str] = {}
+    problems: list[str] = []
+    async for entry in loaded.spill.each():
+        if fingerprint(entry.source) not in suspects:
+            continue
+        if entry.source in seen:
+            problems.append(f"{entry.source} for {seen[entry.source]} and {entry.dest}")
+        seen[entry.source] = entry.dest
+    if problems:
+        text = f"manifests name one file for two destinations: {named(problems)}"
+        raise PreconditionError("rename", problems[0].split(" for ", 1)[0], text)
+
+
+async def refuse_unfit_sources(run: Run, loaded: Loaded, volume: int, *, adopt: bool) -> None:
+    """Refuse a source that is no file, that nobody can move, or that its task has not committed.
+
+    A task commit of ours, which its message vouches for, has refused links among the files: then
+    only the directories above are read. Where there are no messages, all of them are.
+
+    Raises ``PreconditionError``, and ``NotFoundError`` for a file that is missing or another.
+    """
+    top = run.layout.sources_dir
+    needed = ancestors(top, loaded.sources)
+    odd: dict[str, Kind] = {}
+    above = {path.rpartition("/")[0] for path in needed} & (needed | {top})
+    unread = set() if loaded.vouched else loaded.sources
+    with Fingerprints(run.options.spill_directory) as found:
+
+        async def look(path: str) -> None:
+            try:
+                async for page in pages(run.store, path):
+                    odd.update({info.path: info.kind for info in page if not _is_file(info)})
+                    for info in page:
+                        if info.is_dir and info.path in needed:
+                            refuse_unfit(info, volume, top)
+                    if path in unread:
+                        _add(found, page)
+            except NotFoundError:
+                return  # the rename, or the check of the sources, names what is missing
+
+        await for_each(sorted(above | unread), look, workers=run.workers)
+        await _refuse_odd(run, loaded, odd, needed)
+        if unread and not adopt:
+            await _refuse_lost(run, loaded, found)
+
+
+def _is_file(info: Info) -> bool:
+    return info.kind is Kind.FILE
+
+
+def _add(found: Fingerprints, page: Sequence[Info]) -> None:
+    files = [info for info in page if _is_file(info)]
+    found.add([(info.path, info.size, info.etag) for info in files])
+    found.add([(info.path, info.size) for info in files])
+
+
+async def _refuse_odd(run: Run, loaded: Loaded, odd: dict[str, Kind], needed: set[str]) -> None:
+    """Refuse links above the sources, and sources that are no files."""
+    links = [path for path, kind in odd.items() if kind is Kind.OTHER and path in needed]
+    if links:
+        raise PreconditionError("rename", min(links), "a link: files behind it are not ours")
+    with Fingerprints(run.options.spill_directory) as prints:
+        prints.add(odd)
+        suspects = loaded.origins.common(prints)
+    if not suspects:
+        return
+    found = sorted([entry.source async for entry in loaded.spill.each() if entry.source in odd])
+    if found:
+        text = "a directory, where its manifest names a file"
+        if odd[found[0]] is Kind.OTHER:
+            text = "a link: files behind it are not ours"
+        raise PreconditionError("rename", found[0], text)
+
+
+async def _refuse_lost(run: Run, loaded: Loaded, found: Fingerprints) -> None:
+    with Fingerprints(run.options.spill_directory) as wanted:
+        await add_sources(loaded, wanted, identity)
+        lost = wanted.missing(found)
+    if lost:
+        await name_lost(loaded, lost, identity)

@@ -1,0 +1,119 @@
+"""Job commit, sixth step: see that the destination holds what was committed, before saying so."""
+
+from __future__ import annotations
+
+from asynccommit.commit.by_rename.plan import Plan
+from asynccommit.commit.by_rename.reconcile import begun_at
+from asynccommit.commit.by_rename.sources import gather
+from asynccommit.commit.context import Run
+from asynccommit.commit.errors import NAMED
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.listed_names import CHANGED, is_odd, unlisted
+from asynccommit.commit.spill import Entry
+from asynccommit.errors import NotFoundError, PreconditionError, StoreError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Kind
+
+
+async def validate_output(run: Run, plan: Plan) -> None:
+    """Compare kind, length and etag of every file with its manifest, one listing a directory.
+
+    On by default where a listing shows every acknowledged change; ``validate=False`` leaves it
+    out, and ``validate_sample`` asks for so many files by name instead. Raises ``NotFoundError``
+    or ``PreconditionError`` for the first file that differs; its text names up to twenty.
+    """
+    wanted = run.options.validate
+    if wanted is False or (wanted is None and not run.store.traits.consistent_listing):
+        return
+    if run.options.validate_sample is not None:
+        await _validate_sample(run, plan, run.options.validate_sample)
+        return
+    loaded = plan.loaded
+    found = Fingerprints(run.options.spill_directory)
+    with run.timed("job_stage_optional_validate_output", len(loaded.parents)):
+        # Where each etag is one more request, those of files that were there before are not asked.
+        since = 0.0 if run.store.traits.whole_listings else await begun_at(run)
+
+        async def look(path: str) -> None:
+            await gather(run, path, found, loaded.etags, since=since)
+            run.step()
+
+        try:
+            await for_each(sorted(loaded.parents), look, workers=run.workers)
+            lost = loaded.outcome.missing(found)
+        finally:
+            found.close()
+        if lost:
+            await _report(run, plan, lost)
+
+
+async def _validate_sample(run: Run, plan: Plan, size: int) -> None:
+    """Ask for some of the files by name, each of them with the same chance."""
+    chosen: list[Entry] = []
+    problems: list[StoreError] = []
+    seen = 0
+    async for entry in plan.loaded.spill.each():
+        seen += 1
+        place = len(chosen) if len(chosen) < size else run.host.rng.randrange(seen)
+        if place < size:
+            chosen[place : place + 1] = [entry]
+
+    async def ask(entry: Entry) -> None:
+        if problem := await difference(run, entry):
+            problems.append(problem)
+        run.step()
+
+    with run.timed("job_stage_optional_validate_output", len(chosen)):
+        await for_each(chosen, ask, workers=run.workers)
+        _raise(problems[:NAMED], more=len(problems[NAMED:]))
+        await _refuse_unlisted(run, [entry.dest for entry in chosen if is_odd(entry.dest)])
+
+
+async def _report(run: Run, plan: Plan, lost: set[int]) -> None:
+    """Ask for each suspect by name, and raise if any is not as it should be."""
+    problems: list[StoreError] = []
+    more, suspects = 0, list[str]()
+    async for entry in plan.loaded.spill.each():
+        if fingerprint(plan.loaded.expected(entry)) not in lost:
+            continue
+        suspects.append(entry.dest)
+        if len(problems) >= NAMED:
+            more += 1
+        elif problem := await difference(run, entry):
+            problems.append(problem)
+    _raise(problems, more)
+    await _refuse_unlisted(run, suspects)
+
+
+async def _refuse_unlisted(run: Run, paths: list[str]) -> None:
+    """Raise ``PreconditionError`` for files of which the server has made other names."""
+    changed = await unlisted(run.store, paths)
+    named: list[StoreError] = [PreconditionError("validate", path, CHANGED) for path in changed]
+    _raise(named[:NAMED], more=len(named[NAMED:]))
+
+
+def _raise(problems: list[StoreError], more: int) -> None:
+    if problems:
+        text = ", ".join(f"{problem.path} {problem.detail}" for problem in problems)
+        first = problems[0]
+        first.detail = text + (f" and {more} more" if more else "")
+        raise first
+
+
+async def difference(run: Run, entry: Entry) -> StoreError | None:
+    """Return how the destination of ``entry`` differs from what was committed."""
+    try:
+        info = await run.store.head(entry.dest)
+    except NotFoundError:
+        return NotFoundError("validate", entry.dest, "is not there")
+    if info.kind is not Kind.FILE:
+        return PreconditionError("validate", entry.dest, f"is a {info.kind.value}, not a file")
+    if info.size != entry.size:
+        text = f"has {info.size} bytes, its manifest says {entry.size}"
+        return PreconditionError("validate", entry.dest, text)
+    lasting = run.store.traits.lasting
+    wanted, found = lasting(entry.etag), lasting(info.etag)
+    if wanted is not None and found is not None and wanted != found:
+        text = f"has etag {info.etag}, its manifest says {entry.etag}"
+        return PreconditionError("validate", entry.dest, text)
+    return None

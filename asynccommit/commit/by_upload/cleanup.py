@@ -1,0 +1,290 @@
+"""The last step of commit, rollback and abort: this job's own files, and no other job's.
+
+The record goes after all that it speaks of, and what tells how the commit ended goes after the
+record: who comes late finds either that it is decided, or that no such commit is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from asynccommit.commit.by_rename.cleanup import Outcome, see_left
+from asynccommit.commit.by_rename.plan import within
+from asynccommit.commit.by_upload.backups import drop_copies
+from asynccommit.commit.by_upload.context import UploadRun, read_if_there, save
+from asynccommit.commit.by_upload.late_tasks import wait_for_late
+from asynccommit.commit.by_upload.outcome import is_held
+from asynccommit.commit.by_upload.status import attempts_of, begun_attempts, is_closed
+from asynccommit.commit.by_upload.sweep import Sweeper, Swept, sweep
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
+from asynccommit.formats.commit_record import ABORTED
+from asynccommit.formats.upload_record import MAX_RECORD_BYTES
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info
+from asynccommit.stores.tree import (
+    list_if_there,
+    remove_below,
+    remove_directories,
+    remove_directory,
+    remove_file,
+    remove_files,
+    tree_pages,
+    walk,
+)
+
+
+def is_kept(run: UploadRun) -> bool:
+    """Whether options say that the job's files stay."""
+    return run.options.cleanup_skipped or run.options.uploads.keep_magic
+
+
+async def clean_up(run: UploadRun) -> tuple[Outcome, Swept]:
+    """Abort the uploads that this job's tasks have left, and delete its files.
+
+    Raises ``StoreError`` if they cannot be deleted.
+    """
+    with run.timed("job_stage_cleanup"):
+        if is_kept(run):
+            return Outcome.DISABLED, await _sweep_only(run, among_open=True)
+        return await _end_job(run, Sweeper(run, among_open=True, swept=Swept()))
+
+
+async def _sweep_only(run: UploadRun, *, among_open: bool) -> Swept:
+    """Abort uploads of a job whose files stay; its tasks learn all the same that it has ended."""
+    with suppress(NotFoundError):
+        await remove_file(run.pending, run.layout.living)
+    return await sweep(run, among_open=among_open)
+
+
+async def _end_job(run: UploadRun, sweeper: Sweeper) -> tuple[Outcome, Swept]:
+    try:
+        return await _delete_job(run, sweeper), sweeper.swept
+    finally:
+        sweeper.warn()
+
+
+async def _delete_job(run: UploadRun, sweeper: Sweeper) -> Outcome:
+    """Delete the files of all attempts of the job, as long as it is this one that has ended.
+
+    The record's place is looked at before anything is deleted: a job that took the same id
+    afterwards, or another attempt whose commit has begun, keeps all that it has. A file that names
+    uploads is deleted as it was listed, after these have ended.
+    """
+    found = False
+    if await is_held(run):
+        await _delete_scratch(run)
+    for layout in await attempts_of(run):
+        if layout.attempt == run.layout.attempt:
+            found |= await _delete_attempt(run, sweeper)
+            continue
+        other = replace(run, layout=layout, commit_id="")
+        if await _close_one(other):
+            found |= await _delete_attempt(other, sweeper.of(other))
+    await _remove_empty(run)
+    await _remove_temporary(run)
+    return Outcome.DELETED if found else Outcome.NOTHING
+
+
+async def _delete_scratch(run: UploadRun) -> None:
+    """Delete what the job has in ``_temporary`` but for the copies of its commits."""
+    scratch = run.layout.scratch
+    await remove_below(run.store, scratch, lambda info: info.path.startswith(f"{scratch}/aside-"))
+
+
+async def _remove_temporary(run: UploadRun) -> None:
+    """Delete ``_temporary``, if no job is in it."""
+    try:
+        await remove_directory(run.store, run.layout.temporary)
+    except (ExistsError, NotFoundError, PreconditionError):
+        pass  # another job is in it, or was quicker
+    except StoreError as error:
+        run.warn(f"an empty {run.layout.temporary} is left: {error}")
+
+
+async def _delete_attempt(run: UploadRun, sweeper: Sweeper) -> bool:
+    """Delete the files of an attempt: the record after all others, and the outcome after it."""
+    found, held = False, await is_held(run)
+    below = within(run.layout.aside_dir, [run.layout.attempt_dir])
+    if run.commit_id and not (held and below):
+        await drop_copies(run)
+    if held:
+        # A task looks for the sign of a living job, and for its intents, after it wrote down what
+        # it has begun. The first round deletes them: the second finds what it did not take back.
+        found = await _delete_most(run, sweeper)
+        found |= await _delete_most(run, sweeper)
+        if not run.commit_id:
+            found |= await wait_for_late(run, sweeper, lambda: _delete_most(run, sweeper))
+        found |= await _remove_record(run)
+    if run.commit_id:
+        await _delete_own(run)
+    return found
+
+
+async def _delete_own(run: UploadRun) -> None:
+    """Delete what only this very commit can have written."""
+    last = [i for i in await list_if_there(run.pending, run.layout.attempt_dir) if _is_own(run, i)]
+    if last and run.pending.traits.bulk_delete:
+        await remove_files(run.pending, last)
+    elif last:
+        await for_each(last, lambda info: _remove_unchanged(run, info), workers=run.workers)
+
+
+def _is_own(run: UploadRun, info: Info) -> bool:
+    """Whether a file says how this commit stands: it goes after the record."""
+    layout = run.layout
+    if info.is_dir or not run.commit_id:
+        return False
+    plans = layout.plan(run.commit_id, 0).removesuffix("00000.json")
+    return info.path in (layout.outcome, layout.start, layout.done) or info.path.startswith(plans)
+
+
+def _stays(run: UploadRun, info: Info) -> bool:
+    """Whether something in an attempt's directory is not to go before the record.
+
+    Copies that a commit has made are that one's, by its name: nobody else deletes them.
+    """
+    layout = run.layout
+    if within(layout.aside_dir, [layout.attempt_dir]):
+        name = info.path[len(layout.attempt_dir) + 1 :].partition("/")[0]
+        if name.startswith("aside-"):
+            own = run.commit_id and within(info.path, [layout.aside_dir])
+            return run.keeps_copies or not own
+    return info.path == layout.record or _is_own(run, info)
+
+
+async def _remove_record(run: UploadRun) -> bool:
+    """Delete the record of this very commit, or what an abort has put in its place."""
+    path = run.layout.record
+    try:
+        info = await run.pending.head(path)
+    except NotFoundError:
+        return False
+    if not await is_held(run):
+        return False
+    if run.pending.traits.bulk_delete:
+        await remove_files(run.pending, [info])
+    else:
+        with suppress(NotFoundError):
+            await run.pending.delete(path)
+    return True
+
+
+async def _delete_most(run: UploadRun, sweeper: Sweeper) -> bool:
+    """Delete the files of an attempt but for those that say how its commit stands.
+
+    The object that stands for the directory goes, too: once the record is gone, there is none. The
+    record is looked at after what is deleted was listed.
+    """
+    if not run.pending.traits.bulk_delete:
+        return await _delete_walked(run, sweeper)
+    store, layout = run.pending, run.layout
+    found, directories = False, list[Info]()
+    async for page in tree_pages(store, layout.attempts_dir):
+        inside = [i for i in page if within(i.path, [layout.attempt_dir]) and not _stays(run, i)]
+        directories += [info for info in inside if info.is_dir and info.etag is None]
+        files = [info for info in inside if not info.is_dir or info.etag is not None]
+        if files and not await _may_delete(run, sweeper, files):
+            return found
+        most = store.traits.bulk_delete
+        batches = [files[at : at + most] for at in range(0, len(files), most)]
+        await for_each(batches, lambda some: remove_files(store, some), workers=run.workers)
+        found = found or bool(inside)
+    if directories and await is_held(run):
+        await remove_directories(store, directories)
+    return found
+
+
+async def _may_delete(run: UploadRun, sweeper: Sweeper, files: Sequence[Info]) -> bool:
+    """Abort what files name that were listed; return whether they are still this job's."""
+    if not await is_held(run):
+        return False
+    return not await sweeper.take(files) or await is_held(run)
+
+
+async def _delete_walked(run: UploadRun, sweeper: Sweeper) -> bool:
+    """See ``_delete_most``: where nothing is deleted by etag, and directories are of themselves."""
+    store = run.pending
+    try:
+        inside = [i async for i in walk(store, run.layout.attempt_dir) if not _stays(run, i)]
+    except NotFoundError:
+        return False
+    files = [info for info in inside if not info.is_dir]
+    if not inside or not await _may_delete(run, sweeper, files):
+        return bool(inside)
+    await for_each(files, lambda info: _remove_unchanged(run, info), workers=run.workers)
+    for info in sorted((i for i in inside if i.is_dir), key=lambda i: i.path, reverse=True):
+        with suppress(NotFoundError, ExistsError):  # something has come to it
+            await store.delete(info.path)
+    return True
+
+
+async def _remove_unchanged(run: UploadRun, info: Info) -> None:
+    """Delete a file that is as it was listed."""
+    with suppress(NotFoundError):
+        if (await run.pending.head(info.path)).etag == info.etag:
+            await run.pending.delete(info.path)
+
+
+async def _remove_empty(run: UploadRun) -> None:
+    """Delete the directories of the job, if no file is in them."""
+    store, layout = run.pending, run.layout
+    if store.traits.bulk_delete:
+        objects: list[Info] = []
+        async for page in tree_pages(store, layout.job_dir):
+            if any(not info.is_dir for info in page):
+                return
+            objects += [info for info in page if info.etag is not None]
+        if objects:
+            await remove_files(store, objects)
+        with suppress(NotFoundError, ExistsError):
+            await remove_directory(store, layout.job_dir)
+        return
+    path = layout.attempt_dir
+    while within(path, [layout.job_dir]):
+        try:
+            await store.delete(path)
+        except NotFoundError:
+            pass
+        except (ExistsError, PreconditionError):
+            return
+        path = path.rpartition("/")[0]
+
+
+# --- abort -----------------------------------------------------------------------------------
+
+
+async def clean_up_aborted(run: UploadRun) -> tuple[Outcome, Swept]:
+    """Abort all uploads of a job of which no commit has begun, and delete its files.
+
+    Raises ``StoreError`` if that cannot be done.
+    """
+    if not await attempts_of(run):
+        return Outcome.NOTHING, Swept()
+    if await begun_attempts(run) or not await _close(run):
+        return Outcome.KEPT, Swept()
+    if is_kept(run):
+        return Outcome.DISABLED, await _sweep_only(run, among_open=False)
+    outcome, swept = await _end_job(run, Sweeper(run, among_open=False, swept=Swept()))
+    return await see_left(run, run.pending, run.layout.job_dir, outcome), swept
+
+
+async def _close(run: UploadRun) -> bool:
+    """Take the place of the record of every attempt, so that no commit begins; false if one has."""
+    for layout in await attempts_of(run):
+        if not await _close_one(replace(run, layout=layout, commit_id="")):
+            return False
+    return True
+
+
+async def _close_one(run: UploadRun) -> bool:
+    """Take the place of the record of an attempt; false if its commit has begun."""
+    try:
+        await save(run, run.layout.record, ABORTED)
+    except ExistsError:
+        data = await read_if_there(run, run.layout.record, MAX_RECORD_BYTES)
+        return data is None or is_closed(data)
+    except NotFoundError:
+        pass  # its directory is gone
+    return True

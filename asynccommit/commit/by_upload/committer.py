@@ -1,0 +1,394 @@
+"""The committers for stores with multipart uploads: tasks upload, the job completes what they did.
+
+This is the side of the job, the same for all of them; ``magic.py`` and ``staging.py`` add what
+tasks do. Compatible on the store with Hadoop's S3A committers. What differs, and why, is in
+docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from asynccommit.commit.by_rename.claims import look_first
+from asynccommit.commit.by_rename.driver_liveness import Living
+from asynccommit.commit.by_rename.job_reports import has_report, report_on
+from asynccommit.commit.by_rename.job_setup import Other, refuse_repeating, to_settle
+from asynccommit.commit.by_rename.steps import (
+    report_ended,
+    reporting,
+    rolled_back_first,
+    undo_half_way,
+)
+from asynccommit.commit.by_rename.write_modes import is_replaced
+from asynccommit.commit.by_upload.cleanup import clean_up, clean_up_aborted
+from asynccommit.commit.by_upload.context import UploadRun, at_work
+from asynccommit.commit.by_upload.jobs import find_attempts, sought, store_of
+from asynccommit.commit.by_upload.load_sets import load_sets
+from asynccommit.commit.by_upload.plan import UploadPlan
+from asynccommit.commit.by_upload.preflight import preflight
+from asynccommit.commit.by_upload.record import begin
+from asynccommit.commit.by_upload.start import refuse_leftovers, refuse_other_attempts
+from asynccommit.commit.by_upload.status import attempts_of, begun_attempts, is_committed, look
+from asynccommit.commit.by_upload.steps import (
+    abort,
+    carry_out,
+    check_destination,
+    check_messages,
+    clean,
+    is_over,
+    job_report,
+    refuse_unfit,
+    resume,
+    roll_back,
+    see,
+    status,
+)
+from asynccommit.commit.context import OnProgress, Phase
+from asynccommit.commit.errors import commit_failures, say_undone
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.errors import CommitError, CommittedError, NotFoundError
+from asynccommit.options.job import Mode, OnFailure, Options
+from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store
+from asynccommit.stores.multipart import MultipartStore
+from asynccommit.stores.policies.stats import Count
+from asynccommit.stores.policies.traffic import Traffic
+from asynccommit.stores.urls import Address
+
+
+class UploadCommitter(Living):
+    """Commits one job attempt under one destination.
+
+    Args:
+        store: where the destination is; must take uploads.
+        layout: destination and job.
+        options: how to commit.
+        host: clock, ids and names.
+        counted: the store's request counters, for statistics.
+        traffic: what has become of the store's requests, for statistics.
+        open_store: opens the store of a report directory that is elsewhere.
+        pending: where the pending sets are, if that is another store.
+
+    Attributes:
+        driver_lives: see ``TaskSide``.
+
+    Raises:
+        UnsupportedError: a store lacks multipart uploads, or writes that never replace.
+    """
+
+    layout: UploadLayout
+
+    def __init__(
+        self,
+        store: MultipartStore,
+        layout: UploadLayout,
+        options: Options,
+        host: Host,
+        counted: Mapping[str, Count] | None = None,
+        traffic: Callable[[], Traffic] = Traffic,
+        open_store: Callable[[Address], Store] | None = None,
+        *,
+        pending: Store | None = None,
+    ) -> None:
+        self.store = store
+        self.pending: Store = store if pending is None else pending
+        self.layout = layout
+        self.options = options
+        self.host = host
+        self._counted = {} if counted is None else counted
+        self._traffic = traffic
+        self._open_store = open_store
+        self.driver_lives: Callable[[], bool] | None = None
+        self._made_destination = False
+        refuse_unfit(store, self.pending)
+
+    async def see_setup(self) -> None:
+        """See what another's setup has made, and add the sign. Raises ``NotFoundError``."""
+        await self.pending.head(self.layout.job_dir)
+        await self.pending.put(self.layout.living, b"")
+
+    async def take_job(self) -> None:
+        """See ``Committer.take_job``. Raises ``ExistsError`` if it is another driver's."""
+        await self._take(self._run(), self.pending)
+
+    async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
+        """Refuse now what could not be committed later; nothing of this job is made.
+
+        What other jobs' commits left that were cut short, as far as this machine and the stores at
+        hand tell, is refused, finished or undone, as ``options.on_unfinished`` says. Raises
+        ``UnfinishedError``, ``CommittedError`` for a job key that is done, and ``CommitError``.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            others = await find_attempts(run, own=False)
+            unfinished = [(o.layout, o.status) for o in others if o.status.unfinished]
+            for other in to_settle(run, unfinished):
+                await self._settle_other(run, other)
+                if other.finishes and not is_replaced(run, mode, overwrite):
+                    refuse_repeating(run, other)
+            await check_destination(run, mode, overwrite)
+
+    async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
+        """Make the directory of this job attempt.
+
+        Raises ``CommitError`` if the destination is a file, or the job attempt is there already,
+        and what ``check_job`` raises.
+        """
+        await self.check_job(mode=mode)
+        run = self._run()
+        async with commit_failures(run):
+            with run.timed("job_stage_setup"):
+                self._made_destination = await look_first(run, self.pending)
+                await self._claim(run, self.pending)
+                await self.pending.put(self.layout.living, b"")
+
+    async def commit_job(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+        strict: bool = False,
+        made_destination: bool | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> JobReport:
+        """Make the files of the committed tasks visible, and nothing else.
+
+        A commit of this job that was cut short, or is under way, is finished with what it began
+        with.
+
+        Args:
+            tasks: the commit messages of the tasks; without them every pending set is trusted.
+            mode: what becomes of what the destination holds.
+            overwrite: decoded paths of further directories whose content is replaced.
+            strict: refuse a job in which tasks have committed that ``tasks`` does not name.
+            made_destination: whether the job made the destination, so that a rollback removes it;
+                ``None`` for what ``setup_job`` has seen.
+            on_progress: called a few times a second, on the event loop.
+
+        Raises:
+            PreflightError: refused; nothing under the destination changed.
+            OwnedError: another process began to commit this job a moment ago; nothing was done.
+            ValidationError: the destination is not as committed; there is no ``_SUCCESS``.
+            CommitUnknownError: an answer was lost; nothing was cleaned.
+            LeaseLostError: another process has rolled the commit back meanwhile.
+            CommitError: it failed half-way; it can be resumed or rolled back.
+        """
+        run = self._run(on_progress)
+        if made_destination is not None:
+            self._made_destination = made_destination
+        try:
+            with at_work(run):
+                async with reporting(run, owned=False):
+                    report = await self._commit_or_go_on(run, tasks, mode, overwrite, strict=strict)
+        except BaseException as error:
+            await self._undo_if_wanted(run, error)
+            raise
+        if report.already:
+            return report
+        return await report_ended(run, report)
+
+    async def _commit_or_go_on(
+        self,
+        run: UploadRun,
+        tasks: Sequence[TaskCommit] | None,
+        mode: Mode,
+        overwrite: Sequence[str],
+        *,
+        strict: bool,
+    ) -> JobReport:
+        standing = await see(run)
+        if standing is None:
+            if await is_committed(run, tasks):
+                return await self._already(run)
+            return await self._commit(run, tasks, mode, overwrite, strict=strict)
+        if tasks is not None:
+            check_messages(run, standing.record, tasks)
+        if await is_over(run, standing):
+            return await self._already(run)
+        report = await resume(run, standing)
+        if report.rolled_back:
+            text = rolled_back_first(report)
+            raise CommitError(run.layout.job_id, "job_stage_abort", (), text)
+        return report
+
+    async def _commit(
+        self,
+        run: UploadRun,
+        tasks: Sequence[TaskCommit] | None,
+        mode: Mode,
+        overwrite: Sequence[str],
+        *,
+        strict: bool = False,
+        adopt: bool = False,
+    ) -> JobReport:
+        refuse_other_attempts(run, await begun_attempts(run))
+        with UploadPlan.new(self.options, mode) as plan:
+            await load_sets(run, plan.loaded, tasks, strict=strict)
+            if tasks is None:
+                await refuse_leftovers(run, plan, known=self.set_up or adopt)
+            await preflight(run, plan, overwrite, adopt=adopt)
+            record = await begin(run, plan, made_destination=self._made_destination)
+            await self._ended()
+            await carry_out(run, plan, record)
+            return job_report(run, plan)
+
+    async def _already(self, run: UploadRun) -> JobReport:
+        """Clean up after a job that is committed, and report on it if nobody has."""
+        run.phase = Phase.COMMITTED
+        await clean(run)
+        if not await has_report(run):
+            await report_on(run, "committer_commit_job")
+        return replace(job_report(run), already=True)
+
+    async def _undo_if_wanted(self, run: UploadRun, error: BaseException) -> None:
+        """Roll back a commit that failed half-way, if that is the policy."""
+        if self.options.on_failure is OnFailure.ROLLBACK:
+            undo, say = self._run(), partial(say_undone, run, error)
+            await undo_half_way(run, error, lambda: self._roll_back(undo), say)
+
+    async def resume_job(
+        self,
+        *,
+        force: bool = False,
+        adopt: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> JobReport:
+        """Finish a commit that was cut short, or a rollback if that had been decided.
+
+        Args:
+            force: of no meaning here: nobody owns a commit, and two who finish it do no harm.
+            adopt: a commit that Hadoop's committer left half-done, which has no record: what
+                completing an upload has made counts as completed.
+            on_progress: called a few times a second, on the event loop.
+
+        Raises what ``commit_job`` raises.
+        """
+        run = self._run(on_progress)
+        with at_work(run):
+            async with reporting(run, owned=False):
+                report = await self._resume(run, adopt=adopt)
+        return report if report.already else await report_ended(run, report)
+
+    async def _resume(self, run: UploadRun, *, adopt: bool) -> JobReport:
+        standing = await see(run)
+        if standing is not None and not await is_over(run, standing):
+            return await resume(run, standing)
+        if standing is not None or await is_committed(run):
+            return await self._already(run)
+        if adopt:
+            return await self._commit(run, None, Mode.APPEND, (), adopt=True)
+        raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
+
+    async def rollback_job(
+        self, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> AbortReport:
+        """Undo a commit that has begun: exactly what it completed, and what that overwrote.
+
+        A job whose commit has not begun is aborted; one that was rolled back stays so. ``force``
+        is of meaning for the former only: though it may be alive.
+
+        Raises ``OwnedError``, ``CommittedError`` if it is committed, ``CommitError``.
+        """
+        return await self._roll_back(self._run(on_progress), force=force)
+
+    async def _roll_back(self, run: UploadRun, *, force: bool = False) -> AbortReport:
+        async with commit_failures(run):
+            standing = await look(run)
+            if standing is not None:
+                with at_work(run), run.timed("job_stage_abort"):
+                    return await roll_back(run, standing)
+            if await is_committed(run):
+                text = "it is committed, and cannot be rolled back"
+                raise CommittedError(self.layout.job_id, "job_stage_abort", (), text)
+        return await self.abort_job("rolled back", careful=not force)
+
+    async def seek(self) -> None:
+        """Act for this job where it is, whichever committer's or user's. Raises ``CommitError``."""
+        run = self._run()
+        async with commit_failures(run):
+            self.layout = await sought(run)
+            self.pending = store_of(run, self.layout)
+
+    async def job_status(self) -> JobStatus | None:
+        """Return what is known of this job attempt, ``None`` if its commit has not begun.
+
+        Its files at their destinations are counted, one listing of each directory.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            standing = await look(run)
+            return None if standing is None else await status(run, standing)
+
+    async def job_statuses(self) -> list[JobStatus]:
+        """Return what is known of every job that can be seen from here; nothing is counted."""
+        run = self._run()
+        async with commit_failures(run):
+            return [found.status for found in await find_attempts(run, lives=True)]
+
+    async def plan_job(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+    ) -> JobReport:
+        """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
+        run = self._run()
+        async with reporting(run, save=False, owned=False):
+            with UploadPlan.new(self.options, mode) as plan:
+                await load_sets(run, plan.loaded, tasks)
+                await preflight(run, plan, overwrite)
+                await plan.take_sample()
+                return job_report(run, plan)
+
+    async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
+        """Abort this job's uploads and delete its files, unless a commit has begun: then all stay.
+
+        Nothing there is fine: aborting twice, or after a success, changes nothing.
+
+        See ``ManifestCommitter.abort_job``; with ``careful`` no attempt of the job may be alive.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            others = await attempts_of(run) if careful else []  # all of them are deleted
+            await self._before_abort(run, self.pending, others, careful=careful)
+            report = await abort(run, reason, made_destination=self._made_destination)
+            await self._ended()
+            return report
+
+    async def cleanup(self) -> str:
+        """Abort this job's uploads and delete its files, whatever its state: see ``abort_job``."""
+        run = self._run()
+        async with commit_failures(run):
+            if await look(run) is None:
+                return (await clean_up_aborted(run))[0].value
+            return (await clean_up(run))[0].value
+
+    async def _settle_other(self, run: UploadRun, other: Other) -> None:
+        """Finish or undo the commit of another job under the same destination."""
+        assert isinstance(other.layout, UploadLayout)
+        layout = replace(other.layout, commit="")
+        with_it = self.options, self.host, self._counted, self._traffic, self._open_store
+        pending = store_of(run, layout)
+        committer = UploadCommitter(self.store, layout, *with_it, pending=pending)
+        await (committer.resume_job() if other.resumes else committer.rollback_job())
+        run.warn(f"job {layout.job_id}, which had been cut short, was settled first")
+
+    def _run(self, on_progress: OnProgress | None = None) -> UploadRun:
+        return UploadRun(
+            store=self.store,
+            layout=self.layout,
+            options=self.options,
+            host=self.host,
+            on_progress=on_progress,
+            open_store=self._open_store,
+            driver_lives=self.driver_lives,
+            counted=self._counted,
+            traffic=self._traffic,
+            pending=self.pending,
+        )

@@ -1,0 +1,96 @@
+"""Job commit, fifth step: complete the uploads, each of which makes one file visible.
+
+An upload that is not there any more was completed or aborted. What is at its destination tells:
+the etag of a completed upload follows from its parts.
+"""
+
+from __future__ import annotations
+
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.loaded import Pending
+from asynccommit.commit.by_upload.plan import UploadPlan
+from asynccommit.commit.by_upload.reconcile import ended_as, is_open
+from asynccommit.commit.spill import Entry
+from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info
+
+GONE = (
+    "its upload is gone and the file is not there: it was aborted, or the file was replaced since"
+)
+
+
+async def complete_uploads(run: UploadRun, plan: UploadPlan) -> None:
+    """Complete every upload; those that are completed already count as well.
+
+    Raises ``ExistsError`` for a file that came to a destination since the preflight,
+    ``NotFoundError`` for an upload that was aborted, ``PreconditionError`` for a file that was to
+    be overwritten and has changed, and for parts that are not those that were sent.
+    """
+
+    async def complete(pending: Pending) -> None:
+        info = await _complete(run, plan, pending)
+        await plan.made.append([Entry(pending.upload_id, pending.dest, pending.size, info.etag)])
+        plan.completed_one(pending.dest)
+        run.renamed_one()
+
+    with run.timed("job_stage_complete_uploads", plan.loaded.files):
+        await for_each(plan.loaded.spill.entries(), complete, workers=run.workers)
+        run.statistics.count("committer_bytes_committed", plan.loaded.bytes)
+        run.statistics.count("committer_commits_completed", plan.loaded.files)
+
+
+async def _complete(run: UploadRun, plan: UploadPlan, pending: Pending) -> Info:
+    old = plan.asides.get(pending.dest)
+    try:
+        if old is not None:
+            return await _over(run, pending, old.etag or "")
+        return await _beside(run, pending)
+    except NotFoundError:
+        info = await ended_as(run, pending)
+        if info is None:
+            raise NotFoundError("complete_upload", pending.dest, GONE) from None
+        return info
+
+
+async def _beside(run: UploadRun, pending: Pending) -> Info:
+    """Complete an upload where nothing is. Raises ``ExistsError``, ``NotFoundError`` if ended."""
+    dest, upload_id, _, parts, token = pending
+    try:
+        return await run.store.complete_upload(
+            dest, upload_id, parts, overwrite=False, token=token or None
+        )
+    except ExistsError:
+        if not await is_open(run, pending):
+            raise NotFoundError("complete_upload", dest, GONE) from None
+        text = "something is there since the commit began: move it, and resume"
+        raise ExistsError("complete_upload", dest, text) from None
+
+
+async def _over(run: UploadRun, pending: Pending, etag: str) -> Info:
+    """Complete an upload over the file that was planned, and over no other.
+
+    Raises ``PreconditionError`` for another's file, ``NotFoundError`` if the upload has ended.
+    """
+    dest, upload_id, _, parts, token = pending
+    try:
+        return await run.store.complete_upload(
+            dest, upload_id, parts, etag=etag, token=token or None
+        )
+    except PreconditionError:
+        there = await _etag_of(run, dest)
+        if not await is_open(run, pending):
+            raise NotFoundError("complete_upload", dest, GONE) from None
+        if there == etag:  # then it is the parts that are not as they were sent
+            raise
+        if there is not None:
+            text = "is to be overwritten, and another has changed it since the commit began"
+            raise PreconditionError("complete_upload", dest, text) from None
+    return await _beside(run, pending)
+
+
+async def _etag_of(run: UploadRun, path: str) -> str | None:
+    try:
+        return (await run.store.head(path)).etag or ""
+    except NotFoundError:
+        return None

@@ -1,0 +1,115 @@
+"""Job commit, the end: replaced files go, and ``_SUCCESS`` comes, in Hadoop's form for S3A."""
+
+from __future__ import annotations
+
+import orjson
+
+from asynccommit.commit.by_rename.success_marker import (
+    COMMIT,
+    EARLIER,
+    MAX_KEYS,
+    keys_of,
+    read_success,
+    summarise,
+)
+from asynccommit.commit.by_upload.context import UploadRun, write_over
+from asynccommit.commit.by_upload.outcome import has_begun
+from asynccommit.commit.by_upload.plan import UploadPlan
+from asynccommit.commit.by_upload.remove import remove_old
+from asynccommit.commit.by_upload.status import is_finished
+from asynccommit.errors import (
+    ExistsError,
+    ManifestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+)
+from asynccommit.formats.s3a_success import encode_s3a_success
+from asynccommit.formats.success import MAX_SUCCESS_BYTES, decode_success
+from asynccommit.formats.upload_record import UploadRecord
+
+_TRIES = 3
+
+
+async def finish_commit(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> bool:
+    """Do what is left of a commit that is decided, but for the clean-up.
+
+    Returns false if another has done it, and ended the commit, meanwhile: a later job may have
+    written since, and what is there is not this one's to change any more.
+    """
+    if await is_finished(run):  # then all of it was done before
+        run.success = run.layout.url(run.layout.success)
+        return True
+    if not await remove_old(run, plan.old):
+        return False
+    return await _write_success(run, plan, record)
+
+
+async def _write_success(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> bool:
+    layout = run.layout
+    if not run.options.mark_success:
+        return True
+    with run.timed("job_stage_save_success_marker"):
+        run.success = layout.url(layout.success)
+        await _keep_keys(run, plan)
+        if not await has_begun(run):
+            return False
+        try:
+            await run.store.put(layout.success, _marker(run, plan), overwrite=False)
+        except ExistsError:
+            return await _replace_marker(run, plan, record)
+    return True
+
+
+def _marker(run: UploadRun, plan: UploadPlan) -> bytes:
+    threads = {"fs.s3a.committer.threads": str(run.workers)}
+    return encode_s3a_success(summarise(run, "committer_commit_job", plan.sample, extra=threads))
+
+
+async def _replace_marker(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> bool:
+    """Write the marker over the one that is there, while that is the one that was looked at.
+
+    The record is looked at after it: while it is there no later job has seen this one's end.
+    """
+    path = run.layout.success
+    for _ in range(_TRIES):
+        try:
+            info = await run.store.head(path)
+            if await _stays(run, record):
+                return True
+            await _remember(run, path)
+            if not await has_begun(run):
+                return False
+            await write_over(run, info, _marker(run, plan))
+        except (NotFoundError, PreconditionError, OutcomeUnknownError):
+            continue  # another has deleted or written it since, or it is this one
+        return True
+    raise PreconditionError("complete_upload", path, "others write it again and again")
+
+
+async def _stays(run: UploadRun, record: UploadRecord) -> bool:
+    """Whether the marker that is there stays: it is of later than a resumed commit, or its own."""
+    try:
+        marker = await read_success(run)
+    except ManifestError:
+        return False
+    if marker is None or marker.diagnostics.get(COMMIT) == run.commit_id:
+        return marker is not None
+    return run.epoch > 1 and marker.timestamp_ms > record.started_ms
+
+
+async def _keep_keys(run: UploadRun, plan: UploadPlan) -> None:
+    """Remember the keys of the marker that this one takes the place of."""
+    if run.layout.success in plan.asides:
+        await _remember(run, run.layout.aside(run.layout.success))
+
+
+async def _remember(run: UploadRun, place: str) -> None:
+    try:
+        data = await run.store.get(place, MAX_SUCCESS_BYTES)
+        keys = keys_of(decode_success(data, place)) if data else []
+    except (NotFoundError, ManifestError):
+        return
+    keys += [key for key in orjson.loads(run.diagnostics.get(EARLIER, "[]")) if key not in keys]
+    if keys:
+        run.diagnostics[EARLIER] = orjson.dumps(keys[:MAX_KEYS]).decode()

@@ -1,0 +1,262 @@
+"""Jobs of uploads under one destination, whichever committer's: at work, or cut short.
+
+Magic jobs are below the destination, and so are staging jobs unless their pending sets were put
+elsewhere. Those are found by staging jobs that put theirs there too: one place is for all tables of
+a user, so of what is in it only commits count whose record names this destination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from asynccommit.commit.by_rename.conflicts import OtherCommit, resolve_places
+from asynccommit.commit.by_rename.liveness import status_without_commit
+from asynccommit.commit.by_rename.phantom_prefixes import is_phantom
+from asynccommit.commit.by_upload.context import UploadRun, read_if_there
+from asynccommit.commit.by_upload.load_sets import find_sets
+from asynccommit.commit.by_upload.status import look, status_of
+from asynccommit.commit.hints import STAGING
+from asynccommit.commit.layout import TEMPORARY
+from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
+from asynccommit.errors import (
+    DeniedError,
+    ManifestError,
+    NotFoundError,
+    OptionError,
+    PreconditionError,
+    RejectedError,
+)
+from asynccommit.formats.magic_paths import MAGIC
+from asynccommit.formats.upload_record import MAX_RECORD_BYTES, UploadRecord, decode_upload_record
+from asynccommit.results import JobStatus, State
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Store
+from asynccommit.stores.tree import is_there, list_all
+from asynccommit.stores.urls import Address
+
+STAGING_NAMES = ("directory", "partitioned")
+"""The names of staging committers in records."""
+_UNREADABLE = (ManifestError, PreconditionError, RejectedError)
+
+L = TypeVar("L", bound=UploadLayout)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One job attempt under the destination.
+
+    Attributes:
+        layout: its paths, with the name of its committer.
+        status: how far it is.
+        places: what its commit touches, as its record says.
+    """
+
+    layout: UploadLayout
+    status: JobStatus
+    places: str = ""
+
+
+async def find_attempts(
+    run: UploadRun, *, own: bool = True, destinations: Sequence[str] = (), lives: bool = False
+) -> list[Found]:
+    """Return every job attempt that can be seen from here.
+
+    Args:
+        run: the job whose destination is meant.
+        own: include the attempts of this job.
+        destinations: decoded paths of further destinations whose jobs count.
+        lives: tell of those whose commit has not begun whether they are alive; they all count as
+            unknown without, which saves two requests for each.
+    """
+    found: list[Found] = []
+
+    async def ask(job: UploadLayout) -> None:
+        for layout in await attempts_in(store_of(run, job), job):
+            one = await _see(run, layout, lives=lives)
+            found.extend([] if one is None else [one])
+
+    async def glance(job: UploadLayout) -> None:
+        with suppress(DeniedError):
+            await ask(job)
+
+    async def find(path: str) -> None:
+        with suppress(DeniedError):
+            there = await jobs_below(run.store, run.layout.dest.at(path))
+            await for_each(there, glance, workers=run.workers)
+
+    jobs = [job for job in await _jobs(run) if own or not _is_own(run, job)]
+    await for_each(jobs, ask, workers=run.workers)
+    await for_each(destinations, find, workers=run.workers)
+    return sorted(found, key=_order)
+
+
+def _order(found: Found) -> tuple[int, str, int]:
+    status = found.status
+    return status.started_ms, status.job_id, status.attempt
+
+
+async def sought(run: UploadRun) -> UploadLayout:
+    """Return the paths of this job attempt where it is; those of ``run`` if it is nowhere else."""
+    mine = run.layout
+    if await is_there(run.pending, mine.attempt_dir):
+        return mine
+    for found in await find_attempts(run, own=False):
+        if (found.layout.job_id, found.layout.attempt) == (mine.job_id, mine.attempt):
+            return found.layout.of_attempt(mine.attempt)
+    return mine
+
+
+async def find_others(run: UploadRun, destinations: Sequence[str] = ()) -> list[OtherCommit]:
+    """Return the attempts of all other jobs.
+
+    Args:
+        run: the commit under way.
+        destinations: decoded paths of further destinations whose jobs count. What may not be
+            listed or read there is passed over.
+    """
+    found = await find_attempts(run, own=False, destinations=destinations)
+    return [
+        OtherCommit(one.status, one.layout, resolve_places(one.layout, one.places)) for one in found
+    ]
+
+
+def store_of(run: UploadRun, layout: UploadLayout) -> Store:
+    """Return where the own files of a job are that was found from ``run``."""
+    return run.store if layout.pending.same_store(layout.dest) else run.pending
+
+
+def _is_own(run: UploadRun, job: UploadLayout) -> bool:
+    mine = run.layout
+    return mine.pending_url(mine.job_dir) == job.pending_url(job.job_dir)
+
+
+async def _jobs(run: UploadRun) -> list[UploadLayout]:
+    """Return the jobs that have directories; those in a place of many tables may be of others."""
+    mine = run.layout
+    found = await jobs_below(run.store, mine.dest)
+    if isinstance(mine, StagingLayout) and not _is_beside(mine):
+        found += await _of_user(run.pending, mine.dest, mine.tmp)
+    return found
+
+
+async def jobs_below(store: Store, dest: Address) -> list[UploadLayout]:
+    """Return the jobs of uploads that have directories below a destination.
+
+    Staging jobs of users whose directories may not be listed are left out. Raises ``StoreError``.
+    """
+    found: list[UploadLayout] = []
+    names = [name_of(info) for info in await directories(store, dest.path)]
+    for name in names:
+        with suppress(OptionError):  # no name of ours
+            if name.startswith(MAGIC):
+                found.append(MagicLayout(dest, name.removeprefix(MAGIC)))
+    if TEMPORARY in names:
+        found += await _staging_jobs(store, dest)
+    return found
+
+
+def _beside(dest: Address) -> Address:
+    return dest.child(TEMPORARY, STAGING)
+
+
+def _is_beside(layout: StagingLayout) -> bool:
+    above = layout.tmp.path.rpartition("/")[0] or "/"
+    return layout.tmp.at(above) == _beside(layout.dest)
+
+
+async def _staging_jobs(store: Store, dest: Address) -> list[StagingLayout]:
+    found: list[StagingLayout] = []
+
+    async def ask(user: Info) -> None:
+        with suppress(DeniedError):  # of another user, whose jobs are not ours to see
+            found.extend(await _of_user(store, dest, dest.at(user.path)))
+
+    users = await directories(store, _beside(dest).path)
+    await for_each(users, ask, workers=store.traits.workers)
+    return found
+
+
+async def _of_user(store: Store, dest: Address, tmp: Address) -> list[StagingLayout]:
+    found: list[StagingLayout] = []
+    for info in await directories(store, tmp.path):
+        with suppress(OptionError):  # no name of ours
+            found.append(StagingLayout(dest, name_of(info), tmp=tmp))
+    return found
+
+
+async def attempts_in(store: Store, job: L) -> list[L]:
+    """Return the attempts of a job that have directories. Raises ``StoreError``."""
+    names = [name_of(info) for info in await directories(store, job.attempts_dir)]
+    numbers = sorted({int(n) for n in names if n.isascii() and n.isdigit() and len(n) <= 4})
+    return [job.of_attempt(number) for number in numbers]
+
+
+async def directories(store: Store, path: str) -> list[Info]:
+    """Return the directories in ``path``; none if that is missing, or a file."""
+    try:
+        return [info for info in await list_all(store, path) if info.is_dir]
+    except (NotFoundError, PreconditionError):
+        return []
+
+
+def name_of(info: Info) -> str:
+    """Return the last name of a path."""
+    return info.path.rpartition("/")[2]
+
+
+async def _see(run: UploadRun, layout: UploadLayout, *, lives: bool) -> Found | None:
+    """Return what is known of a job attempt; ``None`` if it is not known to write here."""
+    other = replace(run, layout=layout, pending=store_of(run, layout))
+    if isinstance(layout, StagingLayout):
+        data = await read_if_there(other, layout.record, MAX_RECORD_BYTES)
+        record = record_of(layout, data)
+        if not _is_beside(layout) and (record is None or not _is_here(layout, record)):
+            return None
+        other.layout = named_by(layout, record)
+    return await _status(other, lives=lives)
+
+
+def record_of(layout: UploadLayout, data: bytes | None) -> UploadRecord | None:
+    """Return what a record says; ``None`` if there is none that can be read."""
+    if data is not None:
+        with suppress(ManifestError):
+            return decode_upload_record(data, layout.pending_url(layout.record))
+    return None
+
+
+def named_by(layout: L, record: UploadRecord | None) -> L:
+    """Return the layout with the name of the staging committer that the commit began with."""
+    if record is None or record.committer not in STAGING_NAMES:
+        return layout
+    return replace(layout, committer=record.committer)
+
+
+def _is_here(layout: UploadLayout, record: UploadRecord) -> bool:
+    """Whether a commit's files go to the destination; ``s3`` and ``s3a`` are one."""
+    there = str(record.options.get("destination") or "")
+    return there.partition("://")[2] == layout.dest.encode().partition("://")[2]
+
+
+async def _status(run: UploadRun, *, lives: bool) -> Found | None:
+    """Return how far a job attempt is; ``None`` if nothing is there."""
+    named = run.layout.job_id, run.layout.attempt
+    try:
+        standing = await look(run)
+    except _UNREADABLE as error:
+        stopped = JobStatus(*named, State.STOPPED, error=str(error), alive=False)
+        return Found(run.layout, stopped)
+    if standing is not None:
+        places = str(standing.record.options.get("places") or "")
+        return Found(run.layout, await status_of(run.host, run.layout, standing), places)
+    try:
+        sets = len(await find_sets(run))
+    except NotFoundError:
+        return None  # it has just ended, or nothing but its prefix is shown
+    if not sets and await is_phantom(run.pending, run.layout.attempt_dir):
+        return None
+    if not lives:
+        return Found(run.layout, JobStatus(*named, State.UNKNOWN, tasks=sets))
+    return Found(run.layout, await status_without_commit(run, run.pending, sets))

@@ -1,0 +1,78 @@
+"""Abort, the end: what tasks begin that still run, and what of that is left open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.open_uploads import open_uploads
+from asynccommit.commit.by_upload.sweep import Sweeper, abort_one
+from asynccommit.commit.hints import quoted
+from asynccommit.errors import DeniedError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.multipart import Upload
+
+_WAITS = (0.5, 1.0, 2.0)
+"""Seconds that an abort gives to tasks which still run, where it sees that any may."""
+_SLACK = 2.0  # by which times of a store may be rounded
+_MOST = 10_000
+"""Open uploads that are looked at: enough to see that there are some."""
+
+
+async def wait_for_late(
+    run: UploadRun, sweeper: Sweeper, delete: Callable[[], Awaitable[bool]]
+) -> bool:
+    """Wait for tasks that still run, and abort what they begin; return whether any left a file.
+
+    If no upload below the destination is open, nobody is waited for. What is open although it was
+    aborted had a part on its way, and is aborted again. What is left open after a few seconds is a
+    warning: nothing tells whether it is this job's.
+
+    Args:
+        run: the abort, which still has the record's place.
+        sweeper: what it has aborted so far.
+        delete: deletes the job's files, after the uploads that they name are aborted.
+    """
+    found = False
+    for seconds in _WAITS:
+        if not await _still_open(run, sweeper):
+            return found
+        await asyncio.sleep(seconds)
+        found |= await delete()
+    if left := await _still_open(run, sweeper):
+        run.warn(_left_open(run, left))
+    return found
+
+
+async def _still_open(run: UploadRun, sweeper: Sweeper) -> Sequence[Upload]:
+    """Return uploads below the destination that are open, once those of this job are aborted."""
+    if not run.options.uploads.abort_pending:
+        return ()
+    found: list[Upload] = []
+    try:
+        async for uploads in open_uploads(run):
+            found += uploads
+            if len(found) > _MOST:
+                break
+    except DeniedError as error:
+        run.warn(f"whether its tasks have left uploads open cannot be told: {error}")
+        return ()
+    if sweeper.since:  # what was begun before the job was set up is another's
+        early = sweeper.since - _SLACK
+        found = [one for one in found if not one.initiated or one.initiated >= early]
+    again = [one for one in found if one[:2] in sweeper.swept.names]
+    await for_each(again, lambda one: abort_one(run, one[:2]), workers=run.workers)
+    return [one for one in found if one[:2] not in sweeper.swept.names]
+
+
+def _left_open(run: UploadRun, left: Sequence[Upload]) -> str:
+    path, upload_id, _ = min(left)
+    dest, place = run.layout.dest, quoted(str(run.layout.dest))
+    return (
+        f"{len(left)} uploads below {dest} are open that no file of this job names, the first of "
+        f"{path[:300]} ({upload_id[:40]}): tasks of this job that still run may have begun them, "
+        "or other jobs. Parts are paid for until an upload ends. List them: asynccommit uploads "
+        f"list {place} - and abort those that nobody needs: asynccommit uploads abort {place} "
+        "--older-than 1h --yes"
+    )

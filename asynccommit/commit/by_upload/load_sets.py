@@ -1,0 +1,230 @@
+"""Job commit, first step: read the pending sets of the committed tasks, and trust none of them.
+
+Only sets that the tasks' commit messages name count, where there are messages. A set is read once;
+what counts of it afterwards is what was read, whatever a late task attempt writes there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from asynccommit.commit.by_rename.load_manifests import digest, warn_of_no_file
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.loaded import Loaded, Pending
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.errors import ManifestError, PreconditionError
+from asynccommit.formats.pending import PendingCommit
+from asynccommit.formats.pending_set import MAX_PENDING_SET_BYTES, PendingSet, decode_pending_set
+from asynccommit.formats.upload_record import SetRow
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info
+from asynccommit.stores.tree import list_all
+
+_ROOM = 8 << 20
+"""Bytes of pending sets held at once; a larger one is read alone."""
+_BATCH = 4_096
+
+
+async def load_sets(
+    run: UploadRun, loaded: Loaded, tasks: Sequence[TaskCommit] | None, *, strict: bool = False
+) -> None:
+    """Read every pending set that counts into ``loaded``.
+
+    Args:
+        run: the commit under way.
+        loaded: takes what they hold.
+        tasks: the commit messages of the tasks; ``None`` if nobody has them, and then every
+            set in the job attempt's directory counts.
+        strict: refuse a job with sets of tasks that no message is of.
+
+    Raises ``ManifestError`` for a set that cannot be trusted, ``NotFoundError`` if the job attempt
+    has no directory.
+    """
+    with run.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
+        found = await find_sets(run)
+        load = _Load(run, loaded)
+        if tasks is None:
+            run.total = len(found)
+            await for_each(found.values(), load.trust, workers=_window(run))
+            warn_of_no_file(run, len(loaded.tasks), loaded.files)
+            return
+        messages = _by_task(run.layout, tasks)
+        named = {run.layout.pending_set(task_id) for task_id in messages}
+        _ignore(run, loaded, sorted(found.keys() - named), strict=strict)
+        load.found = found
+        await for_each(messages.values(), load.verify, workers=_window(run))
+        warn_of_no_file(run, len(loaded.tasks), loaded.files)
+
+
+def _window(run: UploadRun) -> int:
+    return min(run.workers, run.options.window)
+
+
+async def find_sets(run: UploadRun) -> dict[str, Info]:
+    """Return the pending sets of the job attempt by path. Raises ``NotFoundError``."""
+    listing = await list_all(run.pending, run.layout.sets_dir)
+    return {
+        info.path: info
+        for info in listing
+        if not info.is_dir and run.layout.is_set(info.path.rpartition("/")[2])
+    }
+
+
+def _by_task(layout: UploadLayout, tasks: Sequence[TaskCommit]) -> dict[str, TaskCommit]:
+    messages: dict[str, TaskCommit] = {}
+    for task in tasks:
+        if task.task_id in messages and messages[task.task_id] != task:
+            first = messages[task.task_id]
+            raise ManifestError(
+                layout.pending_url(layout.pending_set(task.task_id)),
+                f"two attempts claim task {task.task_id}: {first.attempt_id} and {task.attempt_id}",
+            )
+        messages[task.task_id] = task
+    return messages
+
+
+def _ignore(run: UploadRun, loaded: Loaded, paths: list[str], *, strict: bool) -> None:
+    loaded.ignored = paths
+    if strict and paths:
+        url = run.layout.pending_url(paths[0])
+        raise ManifestError(url, "is of a task whose commit nobody has handed to the job")
+    for path in paths:
+        run.warn(f"ignored {run.layout.pending_url(path)}: no task commit message names it")
+
+
+@dataclass(slots=True)
+class _Load:
+    """Reads one set after the other into the same place."""
+
+    run: UploadRun
+    loaded: Loaded
+    found: dict[str, Info] = field(default_factory=dict)
+    room: Room = field(default_factory=lambda: Room(_ROOM))
+
+    async def trust(self, info: Info) -> None:
+        """Take a set that no message vouches for."""
+        async with self.room.of(info.size):
+            data = await self._read(info)
+            await self._take(data, info, "")
+
+    async def verify(self, task: TaskCommit) -> None:
+        """Take the set that ``task`` vouches for."""
+        path = self.run.layout.pending_set(task.task_id)
+        url = self.run.layout.pending_url(path)
+        info = self.found.get(path)
+        if info is None:
+            raise ManifestError(url, f"is missing, though {task.attempt_id} has committed it")
+        async with self.room.of(info.size):
+            data = await self._read(info)
+            if digest(data) != task.digest:
+                raise ManifestError(
+                    url,
+                    f"is not the one that {task.attempt_id} has committed: another attempt of the "
+                    "task wrote it since. Run the job again",
+                )
+            await self._take(data, info, task.attempt_id)
+
+    async def _read(self, info: Info) -> bytes:
+        url = self.run.layout.pending_url(info.path)
+        if info.size == 0:
+            raise ManifestError(url, "is empty: the task's commit was cut short; run it again")
+        if info.size > MAX_PENDING_SET_BYTES:
+            raise ManifestError(url, f"has {info.size} bytes, over {MAX_PENDING_SET_BYTES}")
+        with self.run.counted_as("op_load_manifest"):
+            data = await self.run.pending.get(info.path, MAX_PENDING_SET_BYTES)
+        self.run.statistics.sample("committer_task_manifest_file_size", len(data))
+        return data
+
+    async def _take(self, data: bytes, info: Info, attempt_id: str) -> None:
+        layout, loaded = self.run.layout, self.loaded
+        url = layout.pending_url(info.path)
+        pending = decode_pending_set(data, url)
+        name = info.path.rpartition("/")[2]
+        attempt = _attempt_of(pending, url) or attempt_id
+        if attempt_id and attempt != attempt_id:
+            raise ManifestError(url, f"is of {attempt}, though its digest is {attempt_id}'s")
+        uploads = list(entries_of(layout, pending, url))
+        loaded.tasks[layout.task_of(name)] = attempt
+        loaded.sets.append(SetRow(name, digest(data), len(uploads)))
+        loaded.etags[info.path] = info.etag
+        self.run.statistics.merge(pending.statistics)
+        for start in range(0, len(uploads), _BATCH):
+            await loaded.add(uploads[start : start + _BATCH])
+        self.run.step()
+
+
+def _attempt_of(pending: PendingSet, url: str) -> str:
+    """Return the task attempt that wrote a set, as far as it says so."""
+    attempts = {commit.task_id for commit in pending.commits} - {""}
+    if len(attempts) > 1:
+        raise ManifestError(
+            url, f"holds uploads of two attempts: {', '.join(sorted(attempts)[:2])}"
+        )
+    return next(iter(attempts), "")
+
+
+def entries_of(layout: UploadLayout, pending: PendingSet, url: str) -> Iterator[Pending]:
+    """Yield the uploads of a set.
+
+    Raises ``ManifestError`` for a set of another job, and for an upload that is not a file of this
+    job's destination.
+    """
+    _refuse_other_job(layout, pending.job_id, url)
+    for commit in pending.commits:
+        _refuse_other_job(layout, commit.job_id, url)
+        dest = place_of(layout, commit, url)
+        yield Pending(dest, commit.upload_id, commit.length, commit.parts, commit.token)
+
+
+def _refuse_other_job(layout: UploadLayout, job_id: str, url: str) -> None:
+    if job_id not in ("", layout.uuid):
+        raise ManifestError(url, f"is of another job, {job_id[:200]!r}")
+
+
+def place_of(layout: UploadLayout, commit: PendingCommit, url: str) -> str:
+    """Return where the file of an upload appears.
+
+    Raises ``ManifestError`` if that is in another bucket, outside of the destination or in a place
+    that no task may write to.
+    """
+    if commit.bucket != layout.dest.authority:
+        raise ManifestError(url, f"names the bucket {commit.bucket[:200]!r}, not that of the job")
+    try:
+        return checked_place(layout, f"/{commit.key}")
+    except PreconditionError as error:
+        raise ManifestError(url, f"{error.path} {error.detail}") from None
+
+
+def checked_place(layout: UploadLayout, path: str) -> str:
+    """Return ``path`` if a task of this job may write there. Raises ``PreconditionError``."""
+    if not path.startswith(f"{layout.root}/") or {".", "..", ""} & set(path[1:].split("/")):
+        raise PreconditionError("complete_upload", path, "is not below the destination")
+    if layout.reserves(path):
+        raise PreconditionError("complete_upload", path, "is not a place for tasks to write to")
+    return path
+
+
+class Room:
+    """So many bytes that may be held at once; whoever wants more than all of it is alone."""
+
+    def __init__(self, size: int) -> None:
+        self._size = self._free = size
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def of(self, size: int) -> AsyncIterator[None]:
+        """Hold ``size`` bytes."""
+        size = min(size, self._size)
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._free >= size)
+            self._free -= size
+        try:
+            yield
+        finally:
+            self._free += size
+            async with self._changed:
+                self._changed.notify_all()

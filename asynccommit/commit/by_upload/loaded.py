@@ -1,0 +1,86 @@
+"""The uploads of a job, and the sets that name them, in memory that does not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+from asynccommit.commit.fingerprints import Fingerprints
+from asynccommit.commit.spill import Rows
+from asynccommit.formats.statistics import Statistics
+from asynccommit.formats.upload_record import SetRow
+from asynccommit.options.job import Options
+from asynccommit.stores.parts import Part
+
+_PARTS_A_ROW = 8  # parts that take about as much memory as the rest of a row
+
+
+class Pending(NamedTuple):
+    """One upload to be completed: where the file appears, decoded, and what it is made of.
+
+    The token is what its file bears; empty where the task gave none, as Hadoop's.
+    """
+
+    dest: str
+    upload_id: str
+    size: int
+    parts: tuple[Part, ...]
+    token: str = ""
+
+
+class Loaded:
+    """What the pending sets say.
+
+    Args:
+        options: where to spill to.
+
+    Attributes:
+        spill: every upload to complete.
+        dests: fingerprints of where their files appear.
+        parents: the directories that files go to.
+        tasks: committed task id -> task attempt id, empty where the set does not say it.
+        sets: what was read.
+        etags: path -> etag of the sets that were read.
+        ignored: paths of pending sets that no commit message names.
+        bytes: the lengths of all files, added up.
+    """
+
+    def __init__(self, options: Options) -> None:
+        directory = options.spill_directory
+        self.spill = Rows(_pending, directory, weigh=_weight)
+        self.dests = Fingerprints(directory)
+        self.parents: set[str] = set()
+        self.tasks: dict[str, str] = {}
+        self.sets: list[SetRow] = []
+        self.etags: dict[str, str | None] = {}
+        self.ignored: list[str] = []
+        self.statistics = Statistics()
+        self.bytes = 0
+
+    @property
+    def files(self) -> int:
+        """How many uploads are to be completed."""
+        return self.spill.count
+
+    async def add(self, found: Sequence[Pending]) -> None:
+        """Take in some uploads."""
+        self.bytes += sum([pending.size for pending in found])
+        self.dests.add([pending.dest for pending in found])
+        self.parents.update({pending.dest.rpartition("/")[0] for pending in found})
+        await self.spill.append(found)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.spill.close()
+        self.dests.close()
+
+
+def _pending(row: list[Any]) -> Pending:
+    dest, upload_id, size, parts, token = row
+    return Pending(dest, upload_id, size, tuple([Part(*part) for part in parts]), token)
+
+
+def _weight(rows: Sequence[Pending]) -> int:
+    return len(rows) + sum([len(row.parts) for row in rows]) // _PARTS_A_ROW

@@ -1,0 +1,232 @@
+"""The magic committer: tasks upload straight to the final places, the job completes what they did.
+
+Compatible on the store with Hadoop's committer of this name (3.4 and later): its tasks and ours may
+be in one job. What differs, and why, is in docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import Self, cast
+
+import anyio
+
+from asynccommit.commit.by_rename.claims import claim_task
+from asynccommit.commit.by_upload.committer import UploadCommitter
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.task.give_up import give_up, uploads_of
+from asynccommit.commit.by_upload.task.intents import Failure
+from asynccommit.commit.by_upload.task.magic import MagicFiles, load_pending, refuse_name
+from asynccommit.commit.by_upload.task.sets import save_set
+from asynccommit.commit.by_upload.task.undo import LAST_WORDS, abort_after
+from asynccommit.commit.by_upload.writer import Slots, check_part_size
+from asynccommit.commit.errors import commit_failures
+from asynccommit.commit.job_context import Opening
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.task_output import check_relative
+from asynccommit.commit.writers import Chunk, Writer
+from asynccommit.errors import NotFoundError, OptionError, StoreError, UnsupportedError
+from asynccommit.formats.pending import PendingCommit
+from asynccommit.options.uploads import S3A
+from asynccommit.stores.multipart import MultipartStore
+from asynccommit.stores.tree import is_there, remove_tree
+
+
+class MagicCommitter(UploadCommitter):
+    """Commits one job attempt whose tasks write to magic places; made as ``TaskSide`` is.
+
+    Raises ``UnsupportedError`` if the options forbid magic, ``OptionError`` for parts that the
+    store does not take.
+    """
+
+    layout: MagicLayout
+
+    @classmethod
+    def opened(cls, opening: Opening) -> Self:
+        """Return the committer of a job attempt; its pending sets are with its data."""
+        if not opening.options.uploads.magic:
+            raise UnsupportedError(
+                f"{S3A}magic.enabled is false: set it to true, or use another committer"
+            )
+        return cls(
+            cast(MultipartStore, opening.store),
+            MagicLayout(opening.dest, opening.job_id, opening.attempt),
+            opening.options,
+            opening.host,
+            opening.counted,
+            opening.traffic,
+            opening.open_store,
+        )
+
+    @cached_property
+    def _slots(self) -> Slots:
+        check_part_size(self.store, self.options.uploads.part_size)
+        return Slots(self.options.uploads.in_flight)
+
+    @cached_property
+    def _attempts(self) -> dict[str, MagicFiles]:
+        return {}
+
+    async def setup_task(self, attempt_id: str) -> str:
+        """Make the directory of a task attempt and return its path.
+
+        Raises ``CommitError`` if it is there already, or the job is not.
+        """
+        run, files = self._run(), self._files(attempt_id)
+        path = self.layout.task_base(attempt_id)
+        async with commit_failures(run):
+            with run.timed("task_stage_setup"):
+                if not await files.see_job():
+                    await self.store.head(self.layout.sets_dir)  # of a job that has not ended
+                await claim_task(
+                    self.store,
+                    self.layout.task_attempt_dir(attempt_id),
+                    self.layout.claim(attempt_id),
+                    self.host.new_id(),
+                    base=None if self.options.uploads.in_memory else path,
+                )
+        self._attempts[attempt_id] = files
+        return path
+
+    def work(self, attempt_id: str) -> MagicWork:
+        """Return where a task attempt writes, in this process."""
+        files = self._attempts.setdefault(attempt_id, self._files(attempt_id))
+        return MagicWork(files, self.layout, attempt_id)
+
+    async def needs_task_commit(self, attempt_id: str) -> bool:
+        """Whether a task attempt has to be committed: always, as with Hadoop."""
+        return True
+
+    async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
+        """Write the pending set of what a task attempt has uploaded.
+
+        The last attempt of a task that commits counts, as with Hadoop, unless the job commit is
+        given the commit messages. If some of it cannot be read or the set cannot be saved, all its
+        uploads are aborted. An attempt is committed once: it is not there afterwards. Raises
+        ``CommitError``, and ``OptionError`` while a file is open.
+        """
+        run = self._run()
+        refuse_open(self._attempts.get(attempt_id))
+        async with commit_failures(run):
+            with run.timed("task_stage_commit"):
+                with run.timed("task_stage_scan_directory"):
+                    commits, unreadable = await self._written(run, attempt_id)
+                try:
+                    return await self._save(run, task_id, attempt_id, commits, unreadable)
+                finally:
+                    self._end(attempt_id)
+                    await self._clear(attempt_id)
+
+    async def abort_task(self, task_id: str, attempt_id: str) -> None:
+        """Abort the uploads of a task attempt, and delete its directory and its pending set.
+
+        Nothing there is fine; once the job's commit has begun only what is still open is aborted.
+        What cannot be read keeps the rest from being deleted, not from being aborted. Raises
+        ``CommitError``.
+        """
+        run = self._run()
+        files = self._attempts.pop(attempt_id, None)
+        async with commit_failures(run):
+            with run.timed("task_stage_abort_task"):
+                if files is not None:
+                    await files.abort()
+                if await is_there(run.pending, self.layout.record):
+                    return
+                base = self.layout.task_base(attempt_id)
+                commits, unreadable, _ = await load_pending(run, base)
+                known = [*commits, *(files.commits.values() if files else ())]
+                await give_up(run, task_id, attempt_id, known, unreadable)
+                with suppress(NotFoundError):
+                    await remove_tree(run.store, self.layout.task_attempt_dir(attempt_id))
+
+    async def _written(
+        self, run: UploadRun, attempt_id: str
+    ) -> tuple[list[PendingCommit], list[Failure]]:
+        """Return what an attempt has written, and what of that cannot be read."""
+        base = self.layout.task_base(attempt_id)
+        if self.options.uploads.in_memory:
+            files = self._attempts.get(attempt_id)
+            if files is None:
+                text = "this process does not remember the task attempt, or it is committed"
+                raise NotFoundError("list", base, text)
+            return list(files.commits.values()), []
+        commits, unreadable, there = await load_pending(run, base, whole=True)
+        if not there:
+            text = "there is no such task attempt, or it is committed"
+            raise NotFoundError("list", base, text)
+        return commits, unreadable
+
+    async def _save(
+        self,
+        run: UploadRun,
+        task_id: str,
+        attempt_id: str,
+        commits: list[PendingCommit],
+        unreadable: list[Failure],
+    ) -> TaskCommit:
+        try:
+            if unreadable:
+                raise unreadable[0][1]
+            uuid = self.layout.uuid
+            marked = [replace(commit, job_id=uuid, task_id=attempt_id) for commit in commits]
+            return await save_set(run, task_id, attempt_id, marked)
+        except BaseException as error:
+            await abort_after(run, error, uploads_of(commits))
+            raise
+
+    def _end(self, attempt_id: str) -> None:
+        files = self._attempts.pop(attempt_id, None)
+        if files is not None:
+            files.end()
+
+    async def _clear(self, attempt_id: str) -> None:
+        """Delete markers and pending files; intents stay, for uploads that another attempt's set
+        replaces are named by nothing else."""
+        uploads = self.options.uploads
+        if uploads.in_memory or uploads.keep_magic:
+            return
+        with anyio.move_on_after(LAST_WORDS, shield=True), suppress(StoreError):
+            await remove_tree(self.store, self.layout.task_base(attempt_id))
+
+    def _files(self, attempt_id: str) -> MagicFiles:
+        base = self.layout.task_base(attempt_id)
+        return MagicFiles(self._run(), attempt_id, base, self._slots)
+
+
+class MagicWork:
+    """A task that streams its files to where they will appear."""
+
+    def __init__(self, files: MagicFiles, layout: MagicLayout, attempt_id: str) -> None:
+        self.directory = str(layout.dest.at(layout.task_base(attempt_id)))
+        self._files = files
+        self._layout = layout
+
+    def path(self, name: str) -> str:
+        """Raise ``UnsupportedError``: nothing is on this machine."""
+        raise UnsupportedError(
+            f"the magic committer writes to {self._layout.dest} itself: use Task.open or Task.put, "
+            "or the committer 'directory'"
+        )
+
+    async def put(self, name: str, data: Chunk) -> None:
+        """See ``Work.put``."""
+        async with await self.open(name) as file:
+            await file.write(data)
+
+    async def open(self, name: str) -> Writer:
+        """See ``Work.open``."""
+        check_relative(name)
+        refuse_name(name)
+        if self._layout.reserves(f"{self._layout.root}/{name}"):
+            raise OptionError(f"{name!r} is a name of the commit protocol")
+        return await self._files.open(name)
+
+
+def refuse_open(files: MagicFiles | None) -> None:
+    """Raise ``OptionError`` if a task has files that were not closed."""
+    if files is not None and files.open_files:
+        names = ", ".join(sorted(files.open_files)[:5])
+        raise OptionError(f"files are still open, close or abort them before the commit: {names}")

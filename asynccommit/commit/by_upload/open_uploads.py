@@ -1,0 +1,91 @@
+"""Which uploads below the destination are open, as one listing says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.loaded import Loaded, Pending
+from asynccommit.commit.by_upload.reconcile import is_open
+from asynccommit.commit.errors import named
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.errors import DeniedError, NotFoundError, RejectedError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.multipart import Upload
+
+_BATCH = 4_096
+
+
+async def open_uploads(run: UploadRun) -> AsyncIterator[tuple[Upload, ...]]:
+    """Yield the uploads of files below the destination that have not ended, a page at a time."""
+    path, token = run.layout.dest.path, None
+    while True:
+        page = await run.store.list_uploads(path, token)
+        yield page.entries
+        if page.token is None:
+            return
+        if page.token == token:
+            raise RejectedError("list_uploads", path, "the store answers one page again and again")
+        token = page.token
+
+
+async def fingerprints_of_open(run: UploadRun) -> Fingerprints | None:
+    """Return fingerprints of (path, upload id) of all open uploads; ``None`` if that is denied."""
+    found = Fingerprints(run.options.spill_directory)
+    try:
+        async for uploads in open_uploads(run):
+            found.add([(upload.path, upload.upload_id) for upload in uploads])
+    except DeniedError:
+        found.close()
+        return None
+    return found
+
+
+async def fingerprints_of_pending(run: UploadRun, loaded: Loaded) -> Fingerprints:
+    """Return fingerprints of (path, upload id) of all uploads of the job."""
+    found, batch = Fingerprints(run.options.spill_directory), list[tuple[str, str]]()
+    async for pending in loaded.spill.each():
+        batch.append((pending.dest, pending.upload_id))
+        if len(batch) == _BATCH:
+            found.add(batch)
+            batch = []
+    found.add(batch)
+    return found
+
+
+async def missing_uploads(run: UploadRun, loaded: Loaded) -> list[str] | None:
+    """Return where the uploads are to go that have ended; ``None`` if nobody may list uploads.
+
+    What the listing does not show is asked for: some servers list no uploads below a directory.
+    """
+    there = await fingerprints_of_open(run)
+    if there is None:
+        return None
+    with there, await fingerprints_of_pending(run, loaded) as wanted:
+        lost = wanted.missing(there)
+    if not lost:
+        return []
+    ended: list[str] = []
+
+    async def ask(pending: Pending) -> None:
+        if not await is_open(run, pending):
+            ended.append(pending.dest)
+
+    await for_each(_of(loaded, lost), ask, workers=run.workers)
+    return sorted(ended)
+
+
+async def _of(loaded: Loaded, prints: set[int]) -> AsyncIterator[Pending]:
+    async for pending in loaded.spill.each():
+        if fingerprint((pending.dest, pending.upload_id)) in prints:
+            yield pending
+
+
+async def refuse_missing(run: UploadRun, loaded: Loaded) -> None:
+    """See that every upload is still open. Raises ``NotFoundError``."""
+    missing = await missing_uploads(run, loaded)
+    if missing is None:
+        run.warn("the uploads were not looked for before the commit began: no permission to list")
+    elif missing:
+        text = f"its upload was aborted, or completed by another: {named(missing)}"
+        raise NotFoundError("complete_upload", missing[0], text)

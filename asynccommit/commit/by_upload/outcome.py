@@ -1,0 +1,103 @@
+"""How a commit of uploads ends: decided once, by whoever writes the outcome first."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from asynccommit.commit.by_upload.context import UploadRun, read_if_there, save
+from asynccommit.commit.by_upload.status import find_outcome, is_closed, read_record
+from asynccommit.commit.context import Phase
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    ExistsError,
+    LeaseLostError,
+    NotFoundError,
+    OutcomeUnknownError,
+)
+from asynccommit.formats.commit_owner import Outcome
+from asynccommit.formats.commit_record import ABORTED
+from asynccommit.formats.upload_record import MAX_RECORD_BYTES, UploadOutcome, encode_upload_outcome
+from asynccommit.stores.tree import remove_file
+
+_TRIES = 3
+
+
+async def decide(run: UploadRun, outcome: Outcome) -> None:
+    """Decide that the commit ends with ``outcome``; deciding the same again is fine.
+
+    Raises ``CommittedError`` if a rollback finds it committed, ``LeaseLostError`` the other way
+    round and if another has ended the commit.
+    """
+    owner = run.owner_id or run.host.new_id()
+    decision = UploadOutcome(outcome, run.commit_id, owner, int(run.host.now() * 1000))
+    with run.timed("job_stage_decide_outcome"):
+        there = await write_once(run, run.layout.outcome, decision)
+        if there is not outcome:
+            raise _otherwise(run, there)
+        run.phase = Phase.DECIDING if outcome is Outcome.COMMITTED else run.phase
+        if not await has_begun(run):  # its place was given back before
+            run.phase = Phase.CHANGING
+            with suppress(NotFoundError):
+                await remove_file(run.pending, run.layout.outcome)
+            raise ended(run)
+        if outcome is Outcome.COMMITTED:
+            run.phase = Phase.COMMITTED
+
+
+async def has_begun(run: UploadRun) -> bool:
+    """Whether the record of this very commit is there. It is read once; then its etag tells."""
+    path = run.layout.record
+    try:
+        etag = (await run.pending.head(path)).etag
+    except NotFoundError:
+        return False
+    if etag is not None and etag == run.record_etag:
+        return True
+    data = await read_if_there(run, path, MAX_RECORD_BYTES)
+    if data is None or is_closed(data):
+        return False
+    if read_record(run.layout, data).plan_id != run.commit_id:
+        return False
+    run.record_etag = etag
+    return True
+
+
+async def is_held(run: UploadRun) -> bool:
+    """Whether the record's place is this commit's, or an abort's if this run is of no commit.
+
+    While it is, all that lies in the job attempt's directory is this job's, and of nobody who took
+    its id after it had ended.
+    """
+    if run.commit_id:
+        return await has_begun(run)
+    return await read_if_there(run, run.layout.record, MAX_RECORD_BYTES) == ABORTED
+
+
+async def write_once(run: UploadRun, path: str, decision: UploadOutcome) -> Outcome:
+    """Write a decision unless there is one; return the one that stands."""
+    data, error = encode_upload_outcome(decision), None
+    for _ in range(_TRIES):
+        try:
+            await save(run, path, data)
+            return decision.outcome
+        except (ExistsError, OutcomeUnknownError) as problem:
+            error = problem
+        there = await find_outcome(run, path)
+        if there is not None:
+            return there.outcome
+    raise error or AssertionError
+
+
+def _otherwise(run: UploadRun, there: Outcome) -> CommitError:
+    job_id, stage = run.layout.job_id, run.stage
+    if there is Outcome.COMMITTED:
+        return CommittedError(job_id, stage, (), "it is committed, and cannot be rolled back")
+    text = "another has decided that it is rolled back: run the job again once that is done"
+    return LeaseLostError(job_id, stage, (), text)
+
+
+def ended(run: UploadRun) -> LeaseLostError:
+    """Return the error for a commit that another has ended meanwhile."""
+    text = "another process has ended this commit, or rolled it back"
+    return LeaseLostError(run.layout.job_id, run.stage, (), text)

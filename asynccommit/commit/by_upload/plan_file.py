@@ -1,0 +1,219 @@
+"""The accepted plan on the store: saved before the commit record, read by whoever resumes.
+
+It holds all that completing the uploads takes, so that a pending set which a late task attempt
+writes anew changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from itertools import islice
+
+from asynccommit.commit.by_rename.conflicts import read_places
+from asynccommit.commit.by_rename.load_manifests import digest
+from asynccommit.commit.by_upload.context import UploadRun, save
+from asynccommit.commit.by_upload.load_sets import checked_place
+from asynccommit.commit.by_upload.loaded import Loaded, Pending
+from asynccommit.commit.by_upload.plan import Old, UploadPlan
+from asynccommit.commit.conditions import prove_conditions
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.commit.spill import Entry
+from asynccommit.errors import ManifestError, NotFoundError, PreconditionError, StoreError
+from asynccommit.formats.upload_plan import (
+    CHUNK_ROWS,
+    MAX_CHUNK_BYTES,
+    OldRow,
+    TaskRow,
+    UploadChunk,
+    UploadRow,
+    decode_upload_chunk,
+    encode_upload_chunk,
+)
+from asynccommit.formats.upload_record import UploadRecord
+from asynccommit.options.job import Mode
+from asynccommit.stores.tree import is_there, remove_file
+
+_CHUNK_PARTS = 200_000
+"""Parts that a chunk holds at most, and one upload more: some 10 MB."""
+
+
+async def save_plan(run: UploadRun, plan: UploadPlan, plan_id: str) -> list[str]:
+    """Write the plan beside the pending sets, and return the digests of its chunks."""
+    digests: list[str] = []
+    async for chunk in _chunks(run.layout, plan, plan_id):
+        data = encode_upload_chunk(chunk, uploads_checked=True)
+        await save(run, run.layout.plan(plan_id, chunk.index), data)
+        digests.append(digest(data))
+        if chunk.index == 0:
+            await _prove(run, run.layout.plan(plan_id, 0), data)
+    return digests
+
+
+async def _prove(run: UploadRun, path: str, data: bytes) -> None:
+    """See, where that is not known, that nothing is written over what is there.
+
+    The commit record needs it, and at the destination the completion of uploads does. Raises
+    ``RejectedError``.
+    """
+    await prove_conditions(run.pending, path, data)
+    traits = run.store.traits
+    if traits.account != run.pending.traits.account and not traits.conditions_proven:
+        probe = f"{run.layout.scratch}/_probe"
+        await run.store.put(probe, b"")
+        await prove_conditions(run.store, probe, b"")
+
+
+async def drop_plan(run: UploadRun, plan_id: str, chunks: int) -> None:
+    """Delete a plan that no record names."""
+    for index in range(chunks):
+        with suppress(StoreError):
+            await remove_file(run.pending, run.layout.plan(plan_id, index))
+
+
+async def _chunks(
+    layout: UploadLayout, plan: UploadPlan, plan_id: str
+) -> AsyncIterator[UploadChunk]:
+    """Yield the plan in parts; the first is there even if it is empty."""
+    index = 0
+    tasks = (TaskRow(*pair) for pair in sorted(plan.loaded.tasks.items()))
+    asides = (OldRow(layout.relative(path), *old) for path, old in sorted(plan.asides.items()))
+    while True:
+        few = list(islice(tasks, CHUNK_ROWS)), list(islice(asides, CHUNK_ROWS))
+        if index and not any(few):
+            break
+        yield UploadChunk(plan_id, index, tasks=few[0], aside=few[1])
+        index += 1
+    async for old in _old_rows(layout, plan):
+        yield UploadChunk(plan_id, index, old=old)
+        index += 1
+    async for uploads in _upload_rows(layout, plan):
+        yield UploadChunk(plan_id, index, uploads=uploads)
+        index += 1
+
+
+async def _old_rows(layout: UploadLayout, plan: UploadPlan) -> AsyncIterator[list[OldRow]]:
+    rows: list[OldRow] = []
+    async for entry in plan.old.each():
+        rows.append(OldRow(layout.relative(entry.dest), entry.size, entry.etag))
+        if len(rows) == CHUNK_ROWS:
+            yield rows
+            rows = []
+    if rows:
+        yield rows
+
+
+async def _upload_rows(layout: UploadLayout, plan: UploadPlan) -> AsyncIterator[list[UploadRow]]:
+    rows: list[UploadRow] = []
+    parts = 0
+    async for dest, upload_id, size, some, token in plan.loaded.spill.each():
+        rows.append(UploadRow(layout.relative(dest), upload_id, size, some, token))
+        parts += len(some)
+        if len(rows) == CHUNK_ROWS or parts >= _CHUNK_PARTS:
+            yield rows
+            rows, parts = [], 0
+    if rows:
+        yield rows
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+async def load_plan(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> None:
+    """Read the plan that ``record`` names; nothing in it is trusted.
+
+    Raises ``ManifestError`` for a chunk that is missing, damaged or leads where no commit of this
+    job may go.
+    """
+    loaded = plan.loaded
+    plan.mode = _mode(run, record)
+    plan.targets = [run.layout.resolve(name) for name in places_in(record, "targets")]
+    loaded.sets += record.sets
+    with run.timed("job_stage_load_manifests", len(record.plan)):
+        for index, wanted in enumerate(record.plan):
+            await _read(run, record, plan, index, wanted)
+            run.step()
+        url = run.layout.pending_url(run.layout.plan(record.plan_id, 0))
+        if (loaded.files, loaded.bytes) != (record.files, record.bytes):
+            raise ManifestError(
+                url,
+                f"is of {loaded.files} files of {loaded.bytes} bytes, and the commit record says "
+                f"{record.files} of {record.bytes}",
+            )
+        await _refuse_own(run, plan, url)
+
+
+def _mode(run: UploadRun, record: UploadRecord) -> Mode:
+    try:
+        return Mode(record.mode)
+    except ValueError:
+        url = run.layout.pending_url(run.layout.record)
+        raise ManifestError(url, f"mode is {record.mode[:100]!r}, which no job has") from None
+
+
+def places_in(record: UploadRecord, name: str) -> list[str]:
+    """Return places that a record names among its options, as ``guard.places_text`` wrote them."""
+    return read_places(str(record.options.get(name) or "[]"))
+
+
+async def has_plan(run: UploadRun, record: UploadRecord) -> bool:
+    """Whether anything of the plan that a record names is there."""
+    for index in range(len(record.plan)):
+        path = run.layout.plan(record.plan_id, index)
+        if await is_there(run.pending, path):
+            return True
+    return False
+
+
+async def _read(
+    run: UploadRun, record: UploadRecord, plan: UploadPlan, index: int, wanted: str
+) -> None:
+    layout = run.layout
+    path = layout.plan(record.plan_id, index)
+    url = layout.pending_url(path)
+    data = b""
+    with suppress(NotFoundError):
+        data = await run.pending.get(path, MAX_CHUNK_BYTES)
+    if digest(data) != wanted:
+        raise ManifestError(url, "is not the one that the commit record names")
+    chunk = decode_upload_chunk(data, url, record.plan_id, index)
+    plan.loaded.tasks.update(chunk.tasks)
+    try:
+        for place, size, etag in chunk.aside:
+            plan.asides[_place(layout, place, marker=True)] = Old(size, etag)
+        old = [Entry("", _place(layout, row.place), row.size, row.etag) for row in chunk.old]
+        await plan.old.append(old)
+        await plan.loaded.add(list(_pending(layout, chunk)))
+    except PreconditionError as error:
+        raise ManifestError(url, f"{error.path} {error.detail}") from None
+
+
+def _pending(layout: UploadLayout, chunk: UploadChunk) -> Iterator[Pending]:
+    for place, upload_id, size, parts, token in chunk.uploads:
+        yield Pending(_place(layout, place), upload_id, size, parts, token)
+
+
+def _place(layout: UploadLayout, name: str, *, marker: bool = False) -> str:
+    path = layout.resolve(name)
+    if marker and path == layout.success:
+        return path
+    return checked_place(layout, path)
+
+
+async def _refuse_own(run: UploadRun, plan: UploadPlan, url: str) -> None:
+    """Refuse to delete as old what the job itself brings."""
+    with Fingerprints(run.options.spill_directory) as old:
+        async for entry in plan.old.each():
+            old.add([entry.dest])
+        suspects = plan.loaded.dests.common(old) | plan.loaded.dests.repeated()
+    if not suspects:
+        return
+    own = await _of(plan.loaded, suspects)
+    async for entry in plan.old.each():
+        if entry.dest in own:
+            raise ManifestError(url, f"{entry.dest} is to be replaced, and the job's own file")
+
+
+async def _of(loaded: Loaded, prints: set[int]) -> set[str]:
+    return {p.dest async for p in loaded.spill.each() if fingerprint(p.dest) in prints}

@@ -1,0 +1,150 @@
+"""Job commit, third step: say that the commit begins, before anything changes.
+
+From this moment on nobody aborts the job: it is finished, or rolled back. An abort, which deletes
+the pending sets, takes the record's place before, so that of commit and abort one comes first. No
+owner is claimed and no lease kept: an upload ends once, so two who finish one commit do no harm,
+and whoever wants another end than they decides that first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from asynccommit.commit.by_rename.conflicts import places_text
+from asynccommit.commit.by_rename.ownership import owner_of
+from asynccommit.commit.by_upload.context import UploadRun, read_if_there, save
+from asynccommit.commit.by_upload.plan import UploadPlan
+from asynccommit.commit.by_upload.plan_file import drop_plan, save_plan
+from asynccommit.commit.by_upload.start import refuse_aborted, start
+from asynccommit.commit.by_upload.status import is_closed
+from asynccommit.commit.context import Phase
+from asynccommit.errors import (
+    CommitError,
+    ExistsError,
+    OutcomeUnknownError,
+    OwnedError,
+    PreflightError,
+    StoreError,
+)
+from asynccommit.formats.upload_record import (
+    MAX_RECORD_BYTES,
+    UploadRecord,
+    digest_of_sets,
+    encode_upload_record,
+)
+from asynccommit.options.job import Options
+
+KEPT: dict[str, type] = {
+    "mark_success": bool,
+    "validate": bool,
+    "validate_sample": int,
+    "job_id_source": str,
+}
+"""Options that change what the commit comes to: whoever resumes takes those of the record."""
+
+
+async def begin(run: UploadRun, plan: UploadPlan, *, made_destination: bool) -> UploadRecord:
+    """Save the plan and write the commit record.
+
+    Args:
+        run: the commit under way.
+        plan: what it will do.
+        made_destination: whether the destination was not there before this job.
+
+    Raises ``OwnedError`` if a commit of this job attempt has begun already.
+    """
+    with run.timed("job_stage_save_commit_record"):
+        plan_id = run.host.new_id()
+        digests = await save_plan(run, plan, plan_id)
+        record = _record(run, plan, plan_id, digests, made_destination=made_destination)
+        try:
+            await _require_driver(run)
+            await _write(run, encode_upload_record(record), plan_id)
+        except (OwnedError, PreflightError):
+            await drop_plan(run, plan_id, len(digests))
+            raise
+        run.epoch, run.manifests, run.owner_id = 1, record.digest, record.owner.id
+        await start(run, record, plan, refuse_aborted)
+        return record
+
+
+def _record(
+    run: UploadRun, plan: UploadPlan, plan_id: str, digests: list[str], *, made_destination: bool
+) -> UploadRecord:
+    layout, options, loaded = run.layout, run.options, plan.loaded
+    sets = tuple(sorted(loaded.sets))
+    return UploadRecord(
+        job_id=layout.job_id,
+        uuid=layout.uuid,
+        attempt=layout.attempt,
+        committer=layout.committer,
+        mode=plan.mode.value,
+        owner=owner_of(run),
+        started_ms=int(run.host.now() * 1000),
+        files=loaded.files,
+        bytes=loaded.bytes,
+        sets=sets,
+        digest=digest_of_sets(sets),
+        plan_id=plan_id,
+        plan=tuple(digests),
+        key=options.job_key,
+        options={
+            **{name: getattr(options, name) for name in KEPT},
+            "places": places_text(run, loaded.parents | set(plan.targets)),
+            "targets": places_text(run, plan.targets),
+            "destination": layout.dest.encode(),
+        },
+        made_destination=made_destination,
+    )
+
+
+async def _require_driver(run: UploadRun) -> None:
+    """Refuse to begin for a driver that is gone: another may be running the job again."""
+    if run.driver_lives is not None and not await asyncio.to_thread(run.driver_lives):
+        text = (
+            "the process that ran its tasks has ended, and may be running again elsewhere. "
+            f"Nothing under {run.layout.dest} was changed"
+        )
+        raise PreflightError(run.layout.job_id, run.stage, (), text)
+
+
+async def _write(run: UploadRun, data: bytes, plan_id: str) -> None:
+    path = run.layout.record
+    run.act_for(plan_id)
+    run.phase = Phase.CHANGING
+    try:
+        run.record_etag = (await save(run, path, data)).etag
+    except ExistsError as error:
+        run.phase = Phase.PLANNING
+        there = await read_if_there(run, path, MAX_RECORD_BYTES)
+        if there != data:
+            raise _taken(run, closed=there is not None and is_closed(there)) from error
+        run.phase = Phase.CHANGING
+    except OutcomeUnknownError:
+        if await read_if_there(run, path, MAX_RECORD_BYTES) != data:
+            raise
+    except StoreError:
+        run.phase = Phase.PLANNING
+        raise
+
+
+def _taken(run: UploadRun, *, closed: bool) -> CommitError:
+    job_id, stage = run.layout.job_id, run.stage
+    if closed:
+        text = f"the job was aborted. Nothing under {run.layout.dest} was changed"
+        return PreflightError(job_id, stage, (), text)
+    text = "another began to commit it a moment ago. Nothing was done"
+    return OwnedError(job_id, stage, (), text)
+
+
+def recorded_options(run: UploadRun, record: UploadRecord) -> Options:
+    """Return the options of ``run`` with those that the record keeps, as far as they can be."""
+    known = {
+        name: value
+        for name, value in record.options.items()
+        if name in KEPT and type(value) in (type(None), KEPT[name])
+    }
+    return replace(run.options, job_key=record.key, **cast(Mapping[str, Any], known))

@@ -1,0 +1,81 @@
+"""Deleting exactly what was planned: each file only while it is the one that is known."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.outcome import has_begun
+from asynccommit.commit.spill import Spill
+from asynccommit.errors import NotFoundError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import remove_files
+
+BATCH = 1_000
+"""Files that are deleted after one look at the commit record, at most."""
+
+
+async def remove_exactly(run: UploadRun, infos: Sequence[Info]) -> None:
+    """Delete files of the destination that have their etags; others and those gone stay so.
+
+    Where the store cannot make the etag a condition, it is asked for just before.
+    """
+    chosen = await _unchanged(run, infos)
+    if chosen:
+        await remove_files(run.store, chosen)
+
+
+async def _unchanged(run: UploadRun, infos: Sequence[Info]) -> list[Info]:
+    chosen = list(infos)
+    if not run.store.traits.conditional_delete:
+        chosen = []
+
+        async def look(info: Info) -> None:
+            try:
+                there = await run.store.head(info.path)
+            except NotFoundError:
+                return
+            if there.etag == info.etag:
+                chosen.append(info)
+
+        await for_each(infos, look, workers=run.workers)
+    return chosen
+
+
+async def remove_listed(run: UploadRun, rows: Spill) -> bool:
+    """Delete files with the etags that are listed, as long as this commit is there.
+
+    Returns false once another has ended it: what is at these places since is for others to say.
+    """
+    ended = False
+
+    async def batches() -> AsyncIterator[list[Info]]:
+        batch: list[Info] = []
+        async for entry in rows.each():
+            batch.append(Info(entry.dest, Kind.FILE, entry.size, entry.etag))
+            if len(batch) == min(run.store.traits.bulk_delete, BATCH):
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    async def remove(batch: list[Info]) -> None:
+        nonlocal ended
+        chosen = await _unchanged(run, batch)
+        if not ended and not await has_begun(run):
+            ended = True
+        if chosen and not ended:
+            await remove_files(run.store, chosen)
+        run.step(len(batch))
+
+    await for_each(batches(), remove, workers=run.workers)
+    return not ended
+
+
+async def remove_old(run: UploadRun, old: Spill) -> bool:
+    """Delete what a mode replaces, now that the job is committed; see ``remove_listed``."""
+    if not old.count:
+        return True
+    with run.timed("op_delete_replaced", old.count):
+        return await remove_listed(run, old)

@@ -1,0 +1,163 @@
+"""Undoing a commit: exactly the files that it completed, and what these have overwritten.
+
+What overwrites is completed after its copy was made: without a copy nothing was. An upload that is
+open was not completed; it is looked at before it is aborted, since services differ in what they say
+to the abort of one that was. One that has ended was completed if its file bears its token. Uploads
+of Hadoop's tasks have none: there the file is told by its parts, and where another may have made
+the same, it stays and is said. Nothing is deleted but as long as the commit record is there.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from asynccommit.commit.by_rename.success_marker import read_success
+from asynccommit.commit.by_upload.backups import put_back, restore
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.loaded import Pending
+from asynccommit.commit.by_upload.outcome import has_begun
+from asynccommit.commit.by_upload.plan import UploadPlan
+from asynccommit.commit.by_upload.reconcile import ended_as, is_open
+from asynccommit.commit.by_upload.remove import remove_listed
+from asynccommit.commit.by_upload.rollback_check import files_left
+from asynccommit.commit.spill import Entry, Spill
+from asynccommit.errors import DeniedError, ManifestError, NotFoundError
+from asynccommit.formats.upload_record import UploadRecord
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info
+from asynccommit.stores.tree import is_there
+
+_SKEW = 900.0
+"""Seconds by which a clock may be wrong: S3 takes no request of one that is more."""
+
+
+class Undone(NamedTuple):
+    """What a rollback did.
+
+    Attributes:
+        files: how many files were taken back.
+        restored: how many were put back in their place.
+        left: places that are not as they were before, each of which a warning names.
+    """
+
+    files: int = 0
+    restored: int = 0
+    left: tuple[str, ...] = ()
+
+
+async def take_back(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> Undone:
+    """End every upload without its file, and put back what was overwritten.
+
+    Raises ``OutcomeUnknownError`` where the service does not tell whose file is at a destination.
+    """
+    with Spill(run.options.spill_directory) as made:
+        began = await _began(run, record)
+        later = await _has_later(run, record, plan, began)
+        taking = _Taking(run, plan, made, began, later)
+        with run.timed("op_abort_uploads", plan.loaded.files):
+            await for_each(plan.loaded.spill.entries(), taking.undo, workers=run.workers)
+            if not await remove_listed(run, made):
+                return Undone(taking.files, taking.restored, tuple(taking.left))
+        files = taking.files + made.count
+    if plan.asides and not await has_begun(run):
+        return Undone(files, taking.restored, tuple(taking.left))
+    restored, left = await restore(run, plan, later=later)
+    left = [*taking.left, *left]
+    left += await files_left(run, plan, left)
+    return Undone(files, taking.restored + restored, tuple(left))
+
+
+async def _began(run: UploadRun, record: UploadRecord) -> float:
+    """Return when the commit began, by the clock that dates the files; else surely before that."""
+    if run.pending.traits.account == run.store.traits.account:
+        with suppress(NotFoundError):
+            return float(int((await run.pending.head(run.layout.record)).modified))
+    return record.started_ms / 1000 - _SKEW
+
+
+async def _has_later(run: UploadRun, record: UploadRecord, plan: UploadPlan, began: float) -> bool:
+    """Whether another job has committed something here since this commit began."""
+    try:
+        info = await run.store.head(run.layout.success)
+    except NotFoundError:
+        return False
+    planned = plan.asides.get(run.layout.success)
+    if planned is not None and planned.etag == info.etag:
+        return False
+    with suppress(ManifestError):
+        marker = await read_success(run)
+        if marker is not None and marker.job_id == record.job_id:
+            return False
+    return not info.modified or info.modified >= began
+
+
+@dataclass(slots=True)
+class _Taking:
+    """Takes back one file after the other; those to be deleted are collected in ``made``."""
+
+    run: UploadRun
+    plan: UploadPlan
+    made: Spill
+    began: float
+    later: bool
+    files: int = 0
+    restored: int = 0
+    left: list[str] = field(default_factory=list)
+
+    async def undo(self, pending: Pending) -> None:
+        """Abort an upload, or see to the file that it has become."""
+        run, dest = self.run, pending.dest
+        overwrites = dest in self.plan.asides
+        info = await self._end(pending)
+        if info is not None and not overwrites:
+            await self.made.append([Entry("", dest, info.size, info.etag)])
+        elif info is not None and await has_begun(run) and await put_back(run, info):
+            self.files += 1
+            self.restored += 1
+        run.step()
+
+    async def _end(self, pending: Pending) -> Info | None:
+        """End an upload; return its file, if that is what it surely has become."""
+        run, was_open = self.run, await self._was_open(pending)
+        if was_open is not False and await self._is_aborted(pending):
+            return None
+        # Only now: a copy that was made before the completion is there when the upload is not.
+        overwrites = pending.dest in self.plan.asides
+        if overwrites and not await is_there(run.store, run.layout.aside(pending.dest)):
+            return None
+        info = await ended_as(run, pending)
+        if info is None or pending.token or self._is_ours(info, ended=was_open is False):
+            return info
+        self.left.append(pending.dest)
+        run.warn(
+            f"{pending.dest} stays: it is made of the same bytes as this job's file, and may be "
+            "another's. See whose it is, and delete it by hand if it is this job's"
+        )
+        return None
+
+    async def _is_aborted(self, pending: Pending) -> bool:
+        """Abort an upload; whether it is sure that this, and not its completion, has ended it."""
+        store = self.run.store
+        try:
+            await store.abort_upload(pending.dest, pending.upload_id)
+        except NotFoundError:
+            return False
+        return store.traits.multipart is not None and store.traits.multipart.abort_tells
+
+    async def _was_open(self, pending: Pending) -> bool | None:
+        try:
+            return await is_open(self.run, pending)
+        except DeniedError:
+            return None
+
+    def _is_ours(self, info: Info, *, ended: bool) -> bool:
+        """Whether a file without a token is of the upload that has ended.
+
+        What was begun before the commit was is of no job that was run after it. (AWS dates a file
+        by the begin of its upload.) Of what is younger only that tells which had ended before.
+        """
+        if info.modified and info.modified < self.began:
+            return True
+        return ended and not self.later

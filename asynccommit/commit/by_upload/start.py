@@ -1,0 +1,162 @@
+"""What is seen to once the commit record is there, before anything is completed.
+
+Others look for records, so that of two commits that bar each other one sees the other. Whoever sees
+that the commit cannot be takes its record back. That excludes that anybody goes on with it: going
+on and taking back are one file, which the first of them writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.load_sets import find_sets
+from asynccommit.commit.by_upload.open_uploads import missing_uploads
+from asynccommit.commit.by_upload.outcome import ended, has_begun, write_once
+from asynccommit.commit.by_upload.plan import UploadPlan
+from asynccommit.commit.by_upload.plan_file import drop_plan
+from asynccommit.commit.by_upload.preflight import refuse_changes, refuse_others
+from asynccommit.commit.by_upload.status import (
+    begun_attempts,
+    find_outcome,
+    is_set_up,
+    refuse_late_sets,
+)
+from asynccommit.commit.context import Phase
+from asynccommit.commit.hints import command
+from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.errors import (
+    CommitError,
+    ExistsError,
+    NotFoundError,
+    OwnedError,
+    PreconditionError,
+    PreflightError,
+)
+from asynccommit.formats.commit_owner import Outcome
+from asynccommit.formats.upload_record import UploadOutcome, UploadRecord
+from asynccommit.stores.tree import remove_file
+
+Check = Callable[[UploadRun, UploadPlan], Awaitable[None]]
+
+
+async def start(run: UploadRun, record: UploadRecord, plan: UploadPlan, check: Check) -> None:
+    """See that nothing bars the commit, and say so; if somebody has said it, that is enough.
+
+    Args:
+        run: the commit under way.
+        record: what was written.
+        plan: what it will do.
+        check: sees that the job was not aborted meanwhile.
+
+    Raises what bars it, and then the record is taken back: ``CommitError``, ``PreconditionError``,
+    ``ExistsError``; ``LeaseLostError`` if another has taken it back, ``OwnedError`` if another goes
+    on with it all the same.
+    """
+    there = await find_outcome(run, run.layout.start)
+    said = None if there is None else there.outcome
+    if said is None:
+        try:
+            refuse_other_attempts(run, await begun_attempts(run))
+            await check(run, plan)
+            await refuse_others(run, plan)
+            await refuse_changes(run, plan)
+        except (CommitError, PreconditionError, ExistsError):
+            await _withdraw(run, record)
+            raise
+        said = await write_once(run, run.layout.start, _said(run, Outcome.COMMITTED))
+    if said is Outcome.ROLLBACK:
+        await _take_back(run, record)
+        raise ended(run)
+    if not await has_begun(run):  # taken back, and its place given back before
+        with suppress(NotFoundError):
+            await remove_file(run.pending, run.layout.start)
+        raise ended(run)
+
+
+def _said(run: UploadRun, outcome: Outcome) -> UploadOutcome:
+    owner = run.owner_id or run.host.new_id()
+    return UploadOutcome(outcome, run.commit_id, owner, int(run.host.now() * 1000))
+
+
+async def _withdraw(run: UploadRun, record: UploadRecord) -> None:
+    said = await write_once(run, run.layout.start, _said(run, Outcome.ROLLBACK))
+    if said is Outcome.COMMITTED:
+        text = "another process has found nothing that bars it, and goes on with it"
+        raise OwnedError(run.layout.job_id, run.stage, (), text)
+    await _take_back(run, record)
+
+
+async def _take_back(run: UploadRun, record: UploadRecord) -> None:
+    """Take the record back: nothing was completed."""
+    run.phase = Phase.PLANNING
+    if await has_begun(run):
+        with suppress(NotFoundError):
+            await remove_file(run.pending, run.layout.record)
+    run.epoch = 0
+    await drop_plan(run, record.plan_id, len(record.plan))
+    with suppress(NotFoundError):
+        await remove_file(run.pending, run.layout.start)
+
+
+async def refuse_aborted(run: UploadRun, plan: UploadPlan) -> None:
+    """See that no abort came to its end between the load and the record.
+
+    It deletes the sets before it gives the record's place back. Sets that are those which were read
+    say that there was none; else the uploads do.
+    """
+    read = plan.loaded.etags
+    if not read and not await is_set_up(run):
+        raise _aborted(run)
+    try:
+        there = {path: info.etag for path, info in (await find_sets(run)).items()}
+    except NotFoundError:
+        there = {}
+    if read.items() <= there.items():
+        return
+    missing = await missing_uploads(run, plan.loaded)
+    if missing or (missing is None and not read.keys() <= there.keys()):
+        raise _aborted(run)
+
+
+async def refuse_ended(run: UploadRun, plan: UploadPlan) -> None:
+    """See that no upload has ended of a commit that nobody has gone on with yet."""
+    if await missing_uploads(run, plan.loaded):
+        raise _aborted(run)
+
+
+def _aborted(run: UploadRun) -> PreflightError:
+    text = f"the job was aborted when its commit began. Nothing under {run.layout.dest} changed"
+    return PreflightError(run.layout.job_id, run.stage, (), text)
+
+
+def refuse_other_attempts(run: UploadRun, others: list[UploadLayout]) -> None:
+    """Raise ``CommitError`` if a commit of another attempt of this job has begun."""
+    if others:
+        text = (
+            f"a commit of this job was begun by another attempt of it, in {others[0].attempt_dir}: "
+            f"only one may be committed. See {command('status', run.layout.dest)}"
+        )
+        error = PreconditionError("put", run.layout.record, "another attempt has one")
+        raise CommitError(run.layout.job_id, run.stage, (error,), text)
+
+
+async def refuse_leftovers(run: UploadRun, plan: UploadPlan, *, known: bool) -> None:
+    """Refuse to commit, on nobody's word, what is left after the end of a job.
+
+    An abort that was cut short leaves no set; late task attempts leave theirs, and not the object
+    that stands for the directory. ``known``: it is the caller's word that the job has not ended.
+    Raises ``PreconditionError``.
+    """
+    await refuse_late_sets(run)
+    if known:
+        return
+    text = ""
+    if not plan.loaded.sets:
+        text = "holds no pending set: it was aborted, or no task has committed"
+    elif not await is_set_up(run):
+        text = "was deleted with the job, and holds what late task attempts have left"
+    if text:
+        text += ". Give the commit messages of the tasks (none is fine), or resume with --adopt"
+        raise PreconditionError("list", run.layout.sets_dir, text)

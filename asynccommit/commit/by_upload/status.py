@@ -1,0 +1,259 @@
+"""How far the commit of a job is, as its record and its outcome say."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from asynccommit.commit.by_rename.ownership import describe
+from asynccommit.commit.by_rename.success_marker import COMMIT, TASKS, read_success
+from asynccommit.commit.by_upload.context import UploadRun, is_at_work, read_if_there
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.errors import ManifestError, PreconditionError
+from asynccommit.formats.commit_owner import Outcome
+from asynccommit.formats.commit_record import ABORTED
+from asynccommit.formats.success import SuccessData
+from asynccommit.formats.upload_record import (
+    MAX_OUTCOME_BYTES,
+    MAX_RECORD_BYTES,
+    SetRow,
+    UploadOutcome,
+    UploadRecord,
+    decode_upload_outcome,
+    decode_upload_record,
+    digest_of_sets,
+)
+from asynccommit.results import JobStatus, State
+from asynccommit.runtime.host import Host
+from asynccommit.stores.tree import is_there, list_if_there, tree_pages
+
+LONG = 3_600.0
+"""Seconds after which a commit that another host has begun counts as cut short: it says no more."""
+_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a commit that has begun.
+
+    Attributes:
+        record: what it is.
+        outcome: how it ends, ``None`` while that is open.
+        is_done: all of it is done, and its files are kept because options said so.
+    """
+
+    record: UploadRecord
+    outcome: UploadOutcome | None = None
+    is_done: bool = False
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether it is decided that it stands."""
+        return self.outcome is not None and self.outcome.outcome is Outcome.COMMITTED
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether it is decided that it is rolled back."""
+        return self.outcome is not None and self.outcome.outcome is Outcome.ROLLBACK
+
+
+async def look(run: UploadRun) -> Standing | None:
+    """Return how far the commit of this job attempt is, ``None`` if none has begun.
+
+    From here on ``run`` acts for that commit. Raises ``ManifestError`` for a record that is none.
+    """
+    data = await read_if_there(run, run.layout.record, MAX_RECORD_BYTES)
+    if data is None or is_closed(data):
+        return None
+    record = read_record(run.layout, data)
+    run.act_for(record.plan_id)
+    run.manifests = record.digest
+    standing = Standing(record, await find_outcome(run))
+    if standing.is_committed:
+        return replace(standing, is_done=await is_there(run.pending, run.layout.done))
+    return standing
+
+
+def is_closed(data: bytes) -> bool:
+    """Whether an abort has taken the record's place, so that no commit can begin."""
+    return data == ABORTED
+
+
+def read_record(layout: UploadLayout, data: bytes) -> UploadRecord:
+    """Read the record of a job attempt. Raises ``ManifestError`` for another's."""
+    url = layout.pending_url(layout.record)
+    record = decode_upload_record(data, url)
+    known = (record.uuid, record.attempt, record.committer)
+    if known != (layout.uuid, layout.attempt, layout.committer):
+        raise ManifestError(url, "is of another job, attempt or committer")
+    return record
+
+
+async def find_outcome(run: UploadRun, path: str = "") -> UploadOutcome | None:
+    """Return how the commit ends, or what another ``path`` says; ``None`` while that is open."""
+    path = path or run.layout.outcome
+    data = await read_if_there(run, path, MAX_OUTCOME_BYTES)
+    if data is None:
+        return None
+    url = run.layout.pending_url(path)
+    outcome = decode_upload_outcome(data, url)
+    if outcome.commit != run.commit_id:
+        raise ManifestError(url, "is of another commit")
+    return outcome
+
+
+async def is_finished(run: UploadRun) -> bool:
+    """Whether the marker says that the commit of this run is done."""
+    try:
+        marker = await read_success(run)
+    except ManifestError:
+        return False
+    return marker is not None and marker.diagnostics.get(COMMIT) == run.commit_id
+
+
+async def is_committed(run: UploadRun, tasks: Sequence[TaskCommit] | None = None) -> bool:
+    """Whether the marker says that this job is committed, with what ``tasks`` say.
+
+    Messages of just the tasks that the marker was written for say so, whatever task attempts have
+    left since. Else pending sets say that it is not: an id may be used again. From a yes on,
+    ``run`` acts for that commit.
+
+    Raises ``PreconditionError`` for other tasks of a job whose directory its end has deleted: those
+    of another job attempt, or late ones, which make it again but not the object that stands for it.
+    """
+    marker = await _marker(run)
+    if marker is None:
+        return False
+    known = marker.diagnostics.get(TASKS)
+    if tasks is not None and known is not None:
+        done = known == digest_of_sets(rows_of(run.layout, tasks))
+    else:
+        done = not await _has_sets(run)
+    if tasks is not None and not done and not await is_set_up(run):
+        text = (
+            "names this very job: it is committed with other task attempts, and its directory was "
+            "deleted then. If it is another job of the same id, set it up, or give it another id"
+        )
+        raise PreconditionError("get", run.layout.success, text)
+    if done and (commit := marker.diagnostics.get(COMMIT, "")) and _ID.fullmatch(commit):
+        run.act_for(commit)
+    return done
+
+
+async def is_set_up(run: UploadRun) -> bool:
+    """Whether the object that stands for the job attempt's directory is still there.
+
+    The end of a job deletes it before the record; what late tasks write does not make it again.
+    """
+    layout = run.layout
+    if run.pending.traits.directories:
+        return True
+    async for page in tree_pages(run.pending, layout.attempts_dir):
+        if any(info.path == layout.attempt_dir for info in page):
+            return True
+    return False
+
+
+async def refuse_late_sets(run: UploadRun) -> None:
+    """Refuse to take all pending sets for those of a job that, as the marker says, is committed.
+
+    Raises ``PreconditionError``: they may be those of task attempts that nobody waited for.
+    """
+    if await _marker(run) is not None and await _has_sets(run):
+        text = (
+            "names this very job: it is committed, and the pending sets that are there since are "
+            "those of late task attempts. If it is another job of the same id, give its commit "
+            "messages; else abort it, which deletes them"
+        )
+        raise PreconditionError("get", run.layout.success, text)
+
+
+async def _marker(run: UploadRun) -> SuccessData | None:
+    """Return the marker if it says that this job is committed."""
+    try:
+        marker = await read_success(run)
+    except ManifestError:
+        return None
+    if marker is None or not marker.success or marker.job_id != run.layout.job_id:
+        return None
+    return marker
+
+
+async def _has_sets(run: UploadRun) -> bool:
+    found = await list_if_there(run.pending, run.layout.sets_dir)
+    return any(run.layout.is_set(info.path.rpartition("/")[2]) for info in found)
+
+
+def rows_of(layout: UploadLayout, tasks: Sequence[TaskCommit]) -> set[SetRow]:
+    """Return the pending sets that commit messages speak of."""
+    return {
+        SetRow(layout.pending_set(t.task_id).rpartition("/")[2], t.digest, t.files) for t in tasks
+    }
+
+
+async def begun_attempts(run: UploadRun) -> list[UploadLayout]:
+    """Return the other attempts of this job of which a commit has begun."""
+    found = []
+    for layout in await attempts_of(run):
+        if layout.attempt == run.layout.attempt:
+            continue
+        data = await read_if_there(run, layout.record, MAX_RECORD_BYTES)
+        if data is not None and not is_closed(data):
+            found.append(layout)
+    return found
+
+
+async def attempts_of(run: UploadRun) -> list[UploadLayout]:
+    """Return every attempt of this job that has a directory."""
+    layout = run.layout
+    names = [
+        i.path.rpartition("/")[2] for i in await list_if_there(run.pending, layout.attempts_dir)
+    ]
+    numbers = sorted({int(n) for n in names if n.isascii() and n.isdigit() and len(n) <= 4})
+    return [layout.of_attempt(number) for number in numbers]
+
+
+async def status_of(host: Host, layout: UploadLayout, standing: Standing) -> JobStatus:
+    """Return what is known of a commit as its users see it, its files not counted."""
+    record = standing.record
+    alive = await is_alive(host, record)
+    state = State.STOPPED if alive is False else State.COMMITTING
+    silent = alive is None and host.now() - record.started_ms / 1000 > LONG
+    if silent:
+        state = State.EXPIRED
+    if standing.outcome is not None:
+        state = State.ROLLING_BACK if standing.is_undone else State.COMMITTED
+    if standing.is_done:
+        state = State.ENDED
+    return JobStatus(
+        job_id=layout.job_id,
+        attempt=layout.attempt,
+        state=state,
+        started_ms=record.started_ms,
+        files=record.files,
+        bytes=record.bytes,
+        tasks=len(record.sets),
+        epoch=1,
+        owner=describe(record.owner),
+        seen_ms=record.started_ms,
+        key=record.key,
+        alive=False if silent else alive,
+    )
+
+
+async def is_alive(host: Host, record: UploadRecord) -> bool | None:
+    """Whether who began a commit is at work on it; ``None`` if that cannot be told from here.
+
+    Another may go on all the same: uploads end once, whoever completes or aborts them.
+    """
+    owner = record.owner
+    if is_at_work(record.plan_id):
+        return True
+    if owner.host != host.name or not owner.process:
+        return None
+    if owner.process == host.process:
+        return False  # this very process, and it is not at work on it
+    return await asyncio.to_thread(host.is_running, owner.process)

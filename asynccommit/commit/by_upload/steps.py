@@ -1,0 +1,341 @@
+"""The steps that committing, resuming and rolling back uploads have in common, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from asynccommit.commit.by_rename.cleanup import Outcome, remove_if_empty
+from asynccommit.commit.by_rename.job_reports import has_report, report_on
+from asynccommit.commit.by_rename.job_setup import check_setup
+from asynccommit.commit.by_rename.plan import SAMPLE
+from asynccommit.commit.by_rename.steps import job_report as report_of
+from asynccommit.commit.by_upload.backups import copy_aside, drop_copies, keep_copies
+from asynccommit.commit.by_upload.cleanup import clean_up, clean_up_aborted, is_kept
+from asynccommit.commit.by_upload.complete import complete_uploads
+from asynccommit.commit.by_upload.context import UploadRun, save
+from asynccommit.commit.by_upload.finish import finish_commit
+from asynccommit.commit.by_upload.open_uploads import fingerprints_of_open
+from asynccommit.commit.by_upload.outcome import decide, ended, has_begun
+from asynccommit.commit.by_upload.plan import UploadPlan
+from asynccommit.commit.by_upload.plan_file import has_plan, load_plan
+from asynccommit.commit.by_upload.preflight import refuse_file
+from asynccommit.commit.by_upload.record import recorded_options
+from asynccommit.commit.by_upload.rollback import Undone, take_back
+from asynccommit.commit.by_upload.start import refuse_ended, start
+from asynccommit.commit.by_upload.status import Standing, is_finished, look, rows_of, status_of
+from asynccommit.commit.by_upload.validate import gather, validate_uploads
+from asynccommit.commit.context import Phase
+from asynccommit.commit.errors import finish
+from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    LeaseLostError,
+    ManifestError,
+    NotFoundError,
+    PreconditionError,
+    PreflightError,
+    StoreError,
+    UnsupportedError,
+)
+from asynccommit.formats.commit_owner import Outcome as Ending
+from asynccommit.formats.upload_record import UploadRecord
+from asynccommit.options.job import Mode
+from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.stores.base import Store
+from asynccommit.stores.tree import is_there
+
+
+async def carry_out(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> None:
+    """Do what a plan says, to the end of the commit.
+
+    Another who does the same is no matter. Raises ``LeaseLostError`` if one has rolled it back.
+    """
+    try:
+        await copy_aside(run, plan)
+        await complete_uploads(run, plan)
+        await validate_uploads(run, plan)
+        await decide(run, Ending.COMMITTED)
+    except (StoreError, LeaseLostError) as error:
+        if not await _was_ended(run):
+            raise
+        if not await is_finished(run):
+            raise ended(run) from error
+        run.phase = Phase.COMMITTED
+        run.success = run.layout.url(run.layout.success)
+        return
+    await conclude(run, plan, record)
+
+
+async def _was_ended(run: UploadRun) -> bool:
+    """Whether another has ended this commit; what was copied aside since is deleted."""
+    with suppress(StoreError, ManifestError):
+        if not await has_begun(run):
+            await drop_copies(run)
+            return True
+    return False
+
+
+async def conclude(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> None:
+    """Do what is left once it is decided that the commit stands."""
+    run.phase = Phase.COMMITTED
+    if not await finish_commit(run, plan, record):
+        return
+    if is_kept(run):
+        await save(run, run.layout.done, b"{}", overwrite=True)
+    await clean(run)
+
+
+async def clean(run: UploadRun) -> None:
+    """Clean up; whether a failure is an error is an option."""
+    ignored = run.options.cleanup_failures_ignored
+    stage = run.stage
+    try:
+        await clean_up(run)
+    except StoreError as error:
+        if ignored is False:
+            raise
+        run.stage = stage
+        if ignored is None:
+            run.warn(f"{run.layout.job_dir} could not be deleted, delete it by hand: {error}")
+
+
+async def resume(run: UploadRun, standing: Standing) -> JobReport:
+    """Finish what was decided about a commit that has begun; without a decision, commit it."""
+    record = standing.record
+    run.epoch, run.phase = 2, Phase.COMMITTED if standing.is_committed else Phase.CHANGING
+    run.options = recorded_options(run, record)
+    with UploadPlan.new(run.options) as plan:
+        try:
+            known = await _load(run, record, plan)
+        except LeaseLostError:
+            if not await is_finished(run):
+                raise
+            run.phase = Phase.COMMITTED
+            return replace(job_report(run), files=record.files, bytes=record.bytes)
+        if standing.is_undone:
+            undone, _ = await undo(run, record, plan)
+            return replace(job_report(run), rolled_back=True, left=undone.left)
+        if not known:
+            text = "it was aborted when its commit began, so that only a rollback can end it"
+            raise CommitError(run.layout.job_id, run.stage, (), text)
+        if standing.is_committed:
+            await plan.take_sample()
+            await conclude(run, plan, record)
+        else:
+            await start(run, record, plan, refuse_ended)
+            await carry_out(run, plan, record)
+        return job_report(run, plan)
+
+
+async def roll_back(run: UploadRun, standing: Standing) -> AbortReport:
+    """Undo a commit that has begun. Raises ``CommittedError``."""
+    if standing.is_committed:
+        text = "it is committed, and cannot be rolled back"
+        raise CommittedError(run.layout.job_id, run.stage, (), text)
+    run.phase = Phase.CHANGING
+    with UploadPlan.new(run.options) as plan:
+        await _load(run, standing.record, plan)
+        await decide(run, Ending.ROLLBACK)
+        undone, uploads = await undo(run, standing.record, plan)
+    return AbortReport(
+        run.layout.job_id,
+        "rolled back",
+        rolled_back=True,
+        files=undone.files,
+        restored=undone.restored,
+        left=undone.left,
+        uploads=uploads,
+        warnings=tuple(run.warnings),
+    )
+
+
+async def undo(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> tuple[Undone, int]:
+    """Take back what a commit completed, and clean up; return also how many uploads were left."""
+    undone = await take_back(run, record, plan)
+    if plan.asides and (undone.left or await is_there(run.store, run.layout.kept)):
+        await keep_copies(run)
+        run.warn(f"copies of what was overwritten stay in {run.layout.aside_dir}")
+    _, swept = await clean_up(run)
+    if record.made_destination:
+        await remove_if_empty(run, run.layout.dest.path)
+    return undone, swept.uploads
+
+
+async def _load(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> bool:
+    """Read the plan of a commit; whether there is one.
+
+    Raises ``LeaseLostError`` if another has ended the commit and deleted it meanwhile.
+    """
+    try:
+        if await has_plan(run, record):
+            await load_plan(run, record, plan)
+            return True
+        await _refuse_lost_plan(run, record)
+    except ManifestError as error:
+        if await _was_ended(run):
+            raise ended(run) from error
+        raise
+    return False
+
+
+async def _refuse_lost_plan(run: UploadRun, record: UploadRecord) -> None:
+    """Refuse to guess what a commit has done whose plan somebody has deleted.
+
+    A record that came late, after an abort, has neither plan nor sets: nothing was done for it.
+    """
+    for row in record.sets:
+        path = f"{run.layout.sets_dir}/{row.name}"
+        with suppress(NotFoundError):
+            await run.pending.head(path)
+            url = run.layout.pending_url(run.layout.plan(record.plan_id, 0))
+            raise ManifestError(url, "is missing, so that nobody knows what the commit has done")
+
+
+async def see(run: UploadRun) -> Standing | None:
+    """Return how far the commit of this job attempt is.
+
+    Raises ``CommitError`` if that cannot be read: then nobody knows what has changed.
+    """
+    try:
+        return await look(run)
+    except (StoreError, ManifestError) as error:
+        text = (
+            f"{error}. Whether a commit of this job has begun cannot be told, nor what it has "
+            f"changed under {run.layout.dest}; nothing was done now. Do not run the job again "
+            "before that is known"
+        )
+        raise CommitError(run.layout.job_id, run.stage, (error,), text) from error
+
+
+def check_messages(run: UploadRun, record: UploadRecord, tasks: Sequence[TaskCommit]) -> None:
+    """Refuse to go on with a commit with other pending sets than those with which it began."""
+    if rows_of(run.layout, tasks) != set(record.sets):
+        text = (
+            "its commit began with other task attempts than those that are committed now: finish "
+            "that commit, or undo it, and run this job under another id"
+        )
+        raise CommitError(run.layout.job_id, run.stage, (), text)
+
+
+async def is_over(run: UploadRun, standing: Standing) -> bool:
+    """Whether all of a commit is done, and its files are kept because options say so."""
+    return standing.is_done or (standing.is_committed and is_kept(run) and await is_finished(run))
+
+
+async def status(run: UploadRun, standing: Standing) -> JobStatus:
+    """Return what is known of a commit, its files at their destinations counted.
+
+    One listing of each directory, and one of the open uploads.
+    """
+    known = await status_of(run.host, run.layout, standing)
+    if standing.is_committed:
+        return replace(known, done=known.files)
+    done = 0
+    with (
+        UploadPlan.new(run.options) as plan,
+        Fingerprints(run.options.spill_directory) as there,
+    ):
+        if not await has_plan(run, standing.record):
+            return replace(known, done=0)
+        await load_plan(run, standing.record, plan)
+        for path in sorted(plan.loaded.parents):
+            await gather(run, path, there, whole=False)
+        still_open = await fingerprints_of_open(run)
+        done = await _count(plan, there, still_open)
+    return replace(known, done=done)
+
+
+async def _count(plan: UploadPlan, there: Fingerprints, still_open: Fingerprints | None) -> int:
+    wanted, pending = Fingerprints(), Fingerprints()
+    with wanted, pending:
+        async for dest, upload_id, size, *_ in plan.loaded.spill.each():
+            wanted.add([(dest, size)])
+            pending.add([(dest, upload_id)])
+        missing = wanted.missing(there)
+        unfinished = pending.common(still_open) if still_open is not None else set()
+        if still_open is not None:
+            still_open.close()
+    done = 0
+    async for dest, upload_id, size, *_ in plan.loaded.spill.each():
+        found = fingerprint((dest, size)) not in missing
+        done += found and fingerprint((dest, upload_id)) not in unfinished
+    return done
+
+
+def job_report(run: UploadRun, plan: UploadPlan | None = None) -> JobReport:
+    """Return what a job commit has done, or would do."""
+    report = report_of(run)
+    if plan is None:
+        return report
+    loaded = plan.loaded
+    marker = run.layout.success
+    overwritten = len(plan.asides) - (marker in plan.asides)
+    return replace(
+        report,
+        files=loaded.files,
+        bytes=loaded.bytes,
+        tasks=dict(loaded.tasks),
+        replaced=plan.old.count + overwritten,
+        replaced_files=plan.old.count + overwritten,
+        replacing=tuple(path for path in plan.replacing[:SAMPLE] if path != marker),
+        filenames=tuple(plan.sample),
+        ignored=tuple(run.layout.pending_url(path) for path in loaded.ignored),
+    )
+
+
+# --- before and without a commit ---------------------------------------------------------------
+
+
+def refuse_unfit(store: Store, pending: Store) -> None:
+    """Refuse stores on which no uploads can be committed. Raises ``UnsupportedError``."""
+    if store.traits.multipart is None:
+        raise UnsupportedError(
+            f"{store.traits.name} has no multipart uploads, which this committer completes: use "
+            "the manifest committer"
+        )
+    for each in (pending, store):
+        if each.traits.conditional_put:
+            continue
+        raise UnsupportedError(
+            f"{each.traits.name} cannot write a file only if there is none, which the commit "
+            "record and the completion of uploads need: two commits of one job could begin at "
+            "once, and files be replaced that nobody has seen"
+        )
+
+
+async def check_destination(run: UploadRun, mode: Mode, overwrite: Sequence[str]) -> None:
+    """Refuse a destination that ``mode`` does not allow, and work that is done.
+
+    Tasks of the partitioned committer see for themselves whether the partitions that they write to
+    are free. Raises ``PreflightError``, ``CommittedError``.
+    """
+    try:
+        await refuse_file(run)
+    except PreconditionError as error:
+        text = f"{error}. Nothing was written"
+        raise PreflightError(run.layout.job_id, "job_stage_setup", (error,), text) from error
+    partitioned = mode is Mode.FAIL and run.layout.committer == "partitioned"
+    await check_setup(run, Mode.APPEND if partitioned else mode, overwrite)
+
+
+async def abort(run: UploadRun, reason: str, *, made_destination: bool) -> AbortReport:
+    """Abort the uploads of a job and delete its files, unless a commit has begun."""
+    job_id = run.layout.job_id
+    with run.timed("job_stage_abort"):
+        outcome, swept = await clean_up_aborted(run)
+        if outcome is Outcome.KEPT:
+            kept = f"a commit has begun: {run.layout.job_dir} is kept. {finish(run)}"
+            return AbortReport(job_id, outcome.value, kept)
+        if made_destination and outcome is not Outcome.DISABLED:
+            await remove_if_empty(run, run.layout.dest.path)
+    report = None
+    if not await has_report(run):
+        error = CommitError(job_id, "job_stage_abort", (), reason or "aborted")
+        report = await report_on(run, "job_stage_abort", (), error)
+    warnings = tuple(run.warnings)
+    uploads = swept.uploads
+    return AbortReport(job_id, outcome.value, report=report, uploads=uploads, warnings=warnings)

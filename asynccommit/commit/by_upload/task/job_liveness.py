@@ -1,0 +1,75 @@
+"""Seeing in a task that its job has not ended, where the job's setup has left a sign of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.task.intents import intent_files
+from asynccommit.commit.by_upload.task.undo import abort_after
+from asynccommit.errors import NotFoundError, StoreError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.tree import is_there, remove_file
+
+
+class Living:
+    """The sign of a living job, as one task attempt looks for it.
+
+    The end of a job deletes the sign, and then lists what tasks have written down. A task writes
+    down what it has begun, and then looks for the sign: one of the two sees the other. Jobs that
+    Hadoop's drivers set up have none, and nothing is told of them.
+
+    Args:
+        run: the task's.
+        attempt_id: the attempt.
+    """
+
+    def __init__(self, run: UploadRun, attempt_id: str) -> None:
+        self._run = run
+        self._attempt_id = attempt_id
+        self._signed: bool | None = None
+        self._ended = self._required = False
+
+    async def look(self) -> bool:
+        """See once, before anything is begun, whether there is a sign.
+
+        Raises ``NotFoundError`` for a job whose end has begun.
+        """
+        run = self._run
+        if self._signed is None:
+            signed = await is_there(run.pending, run.layout.living)
+            if not signed and await is_there(run.pending, run.layout.record):
+                raise self._over()
+            self._signed = signed
+        return self._signed
+
+    async def require(self) -> None:
+        """Raise ``NotFoundError`` if the job has ended since ``look``.
+
+        Once the sign is there after something was written down, nobody is asked again: an end of
+        the job deletes that, and the task's commit misses it.
+        """
+        run = self._run
+        if not self._signed or self._required:
+            return
+        if not await is_there(run.pending, run.layout.living):
+            self._ended = True
+            raise self._over()
+        self._required = True
+
+    def _over(self) -> NotFoundError:
+        text = "the job has ended: what the task has begun is given up"
+        return NotFoundError("create_upload", self._run.layout.attempt_dir, text)
+
+    async def give_up(self, error: BaseException, uploads: Iterable[tuple[str, str]]) -> None:
+        """Abort what was begun because of ``error``, also when cancelled.
+
+        If the job has ended, what this attempt wrote down goes, too.
+        """
+        run = self._run
+        if not await abort_after(run, error, uploads) or not self._ended:
+            return
+        with suppress(StoreError):
+            paths = await intent_files(run, self._attempt_id)
+            await for_each(paths, lambda path: remove_file(run.pending, path), workers=run.workers)

@@ -1,0 +1,196 @@
+"""The files of one task attempt of the magic committer: uploads to their final places.
+
+Beside each, at the magic path, Hadoop's tasks leave an empty marker that says in a header how long
+the file will be, and a ``.pending`` file; so do these, unless the task remembers it all by itself.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import anyio
+
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.task.intents import Failure, Intents
+from asynccommit.commit.by_upload.task.job_liveness import Living
+from asynccommit.commit.by_upload.task.pending import check_place, pending_commit
+from asynccommit.commit.by_upload.task.undo import LAST_WORDS
+from asynccommit.commit.by_upload.writer import Slots, UploadWriter, abort_upload
+from asynccommit.errors import ManifestError, OptionError, PreconditionError, StoreError
+from asynccommit.formats import pending, pending_set
+from asynccommit.formats.magic_paths import marker_metadata, pending_path
+from asynccommit.formats.pending import (
+    MAX_PENDING_BYTES,
+    PendingCommit,
+    decode_pending,
+    encode_pending,
+)
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.tree import is_there, remove_file, tree_pages
+
+
+class MagicFiles:
+    """What one task attempt writes in this process.
+
+    Args:
+        run: the task's.
+        attempt_id: the attempt.
+        base: its magic directory, whose tree is that of the destination.
+        slots: bounds the parts in memory.
+
+    Attributes:
+        commits: what was closed: all of it if the task remembers it by itself, else nothing.
+    """
+
+    def __init__(self, run: UploadRun, attempt_id: str, base: str, slots: Slots) -> None:
+        self.commits: dict[str, PendingCommit] = {}
+        self._run = run
+        self._attempt_id = attempt_id
+        self._base = base
+        self._slots = slots
+        self._intents = Intents(run, attempt_id)
+        self._living = Living(run, attempt_id)
+        self._open: dict[str, UploadWriter | None] = {}
+        self._closed: dict[str, str] = {}
+        self._ended = False
+
+    @property
+    def open_files(self) -> list[str]:
+        """The names of files that are being written."""
+        return [name for name, file in self._open.items() if file is None or file.is_open]
+
+    async def see_job(self) -> bool:
+        """Return whether there is a sign that the job has not ended. Raises ``NotFoundError``."""
+        return await self._living.look()
+
+    async def open(self, name: str) -> UploadWriter:
+        """Begin to write a file; one of this name that was closed before is replaced.
+
+        Raises ``OptionError`` if it is open already or the task has ended, ``StoreError``.
+        """
+        if self._ended:
+            raise OptionError(f"{name!r} comes too late: the task has been committed or aborted")
+        if name in self.open_files:
+            raise OptionError(f"{name!r} is being written already: close it first")
+        run, path = self._run, f"{self._run.layout.root}/{name}"
+        self._open[name] = None
+        token = run.host.new_id()
+        try:
+            upload_id = await self._begin(path, token)
+        except BaseException:
+            del self._open[name]
+            raise
+        file = UploadWriter(
+            run.store,
+            path,
+            upload_id,
+            part_size=run.options.uploads.part_size,
+            slots=self._slots,
+            closed=lambda file: self._close(name, file, token),
+        )
+        self._open[name] = file
+        return file
+
+    async def _begin(self, path: str, token: str) -> str:
+        await self._living.look()
+        upload_id = await self._run.store.create_upload(path, token=token)
+        try:
+            await self._intents.record((path, upload_id))
+            await self._living.require()
+        except BaseException as error:
+            await self._living.give_up(error, [(path, upload_id)])
+            raise
+        return upload_id
+
+    async def _close(self, name: str, file: UploadWriter, token: str) -> None:
+        run, attempt_id = self._run, self._attempt_id
+        commit = pending_commit(
+            run, attempt_id, file.path, file.upload_id, file.parts, file.length, token
+        )
+        if run.options.uploads.in_memory:
+            self.commits[name] = commit
+        else:
+            await self._mark(f"{self._base}/{name}", commit)
+        before = self._closed.pop(name, None)
+        self._closed[name] = file.upload_id
+        self._open.pop(name, None)
+        if before is not None:
+            with suppress(StoreError):  # its intent is there: else the end of the job aborts it
+                await abort_upload(run.store, file.path, before)
+
+    async def _mark(self, path: str, commit: PendingCommit) -> None:
+        run, data = self._run, encode_pending(commit, self._run.options.uploads.etags)
+        try:
+            await run.store.put_marker(path, marker_metadata(commit.length))
+            await run.store.put(pending_path(path), data)
+        except BaseException:  # it may be there all the same, and name an upload that is aborted
+            with anyio.move_on_after(LAST_WORDS, shield=True), suppress(StoreError):
+                await remove_file(run.store, pending_path(path))
+            raise
+
+    def end(self) -> None:
+        """Let nothing be written any more."""
+        self._ended = True
+
+    async def abort(self) -> None:
+        """Abort what is open, and let nothing be written any more. Raises ``StoreError``."""
+        self.end()
+        files = [file for file in self._open.values() if file is not None]
+        await for_each(files, lambda file: file.abort(), workers=self._run.workers)
+        self._open.clear()
+
+
+def refuse_name(name: str) -> None:
+    """Raise ``OptionError`` for a name that is the committer's own below a magic directory."""
+    if name.endswith((pending.SUFFIX, pending_set.SUFFIX)):
+        raise OptionError(f"{name!r} is a name of the commit protocol: give it another ending")
+
+
+async def load_pending(
+    run: UploadRun, base: str, *, whole: bool = False
+) -> tuple[list[PendingCommit], list[Failure], bool]:
+    """Read all ``.pending`` files below a magic directory, whoever wrote them.
+
+    With ``whole`` a file with data counts as unreadable: a client that knows nothing of magic has
+    written it, and nobody would commit it.
+
+    Returns what they hold, which could not be read and why, and whether the directory is there.
+    Raises ``StoreError`` if it cannot be listed.
+    """
+    paths, there = list[str](), False
+    failures: list[Failure] = []
+    async for page in tree_pages(run.store, base):
+        there = there or bool(page)
+        paths += [info.path for info in page if _is_pending(info.path)]
+        failures += [_misplaced(info.path) for info in page if whole and _has_data(info)]
+    if not there:
+        return [], [], await is_there(run.store, base)
+    commits: list[PendingCommit] = []
+
+    async def read(path: str) -> None:
+        try:
+            commit = decode_pending(await run.store.get(path, MAX_PENDING_BYTES), path)
+            check_place(run, commit, path)
+            commits.append(commit)
+        except (StoreError, ManifestError) as error:
+            failures.append((path, error))
+
+    await for_each(paths, read, workers=run.workers)
+    return sorted(commits, key=lambda commit: commit.key), failures, there
+
+
+def _has_data(info: Info) -> bool:
+    """Return whether this is neither a marker, which is empty, nor a ``.pending`` file."""
+    return info.kind is Kind.FILE and info.size > 0 and not _is_pending(info.path)
+
+
+def _misplaced(path: str) -> Failure:
+    text = (
+        "data that nothing uploads from here: write it with Task.open or Task.put, or through S3A"
+    )
+    return path, PreconditionError("list", path, text)
+
+
+def _is_pending(path: str) -> bool:
+    return path.endswith(pending.SUFFIX)

@@ -1,0 +1,156 @@
+"""The pending set of a task, in place of an earlier attempt's without a gap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from asynccommit.commit.by_rename.load_manifests import digest
+from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.errors import (
+    ExistsError,
+    ManifestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    StoreError,
+    UnavailableError,
+)
+from asynccommit.formats.pending import PendingCommit
+from asynccommit.formats.pending_set import (
+    MAX_PENDING_SET_BYTES,
+    PendingSet,
+    decode_pending_set,
+    encode_pending_set,
+)
+from asynccommit.stores.base import Info
+from asynccommit.stores.tree import is_there, remove_file, remove_files
+
+
+async def save_set(
+    run: UploadRun,
+    task_id: str,
+    attempt_id: str,
+    commits: Sequence[PendingCommit],
+    aside: str | None = None,
+) -> TaskCommit:
+    """Write what a task has to have completed; the last attempt that commits counts.
+
+    Args:
+        run: the task's.
+        task_id: the task.
+        attempt_id: the attempt.
+        commits: one for each file.
+        aside: where it is written first, if a store has to rename it for nobody to see half of
+            it; its directory is made.
+
+    Raises ``StoreError``, and ``ManifestError`` if two files have one place. If the job has ended
+    meanwhile, the set is deleted again: ``NotFoundError``.
+    """
+    pending = PendingSet(run.layout.uuid, tuple(commits), run.statistics)
+    data = encode_pending_set(pending, run.options.uploads.etags)
+    final = run.layout.pending_set(task_id)
+    with run.timed("task_stage_save_task_manifest"):
+        try:
+            await _put(run, final, data, aside)
+        except (OutcomeUnknownError, UnavailableError, PreconditionError):
+            if not await _is_in_place(run, final, data):
+                raise
+        await _refuse_ended(run, task_id, attempt_id, commits)
+    return TaskCommit(
+        task_id=task_id,
+        attempt_id=attempt_id,
+        manifest=run.layout.pending_url(final),
+        digest=digest(data),
+        files=len(commits),
+        bytes=sum(commit.length for commit in commits),
+    )
+
+
+async def _refuse_ended(
+    run: UploadRun, task_id: str, attempt_id: str, commits: Sequence[PendingCommit]
+) -> None:
+    """See that the end of the job has not deleted the attempt's intents; else its set goes.
+
+    The directory of the sets tells nothing any more: the set itself makes it on a flat store. The
+    end of a job looks for files once more after it has deleted the intents, so one of the two finds
+    the set. An attempt without uploads has no intents, and its set does no harm.
+    """
+    if not any(commit.token for commit in commits):
+        return
+    if await is_there(run.pending, run.layout.intent(attempt_id, 0)):
+        return
+    own = await own_set(run, task_id, attempt_id)
+    if own is not None:
+        await remove_set(run, own, attempt_id)
+    text = "the job has ended meanwhile: what the task wrote is given up"
+    raise NotFoundError("put", run.layout.pending_set(task_id), text)
+
+
+async def _put(run: UploadRun, final: str, data: bytes, aside: str | None) -> None:
+    if aside is None or run.pending.traits.atomic_put:
+        await run.pending.put(final, data)
+        return
+    await run.pending.mkdir(aside.rpartition("/")[0])
+    await run.pending.put(aside, data)
+    await _make_durable(run, aside)
+    if not run.pending.traits.rename_replaces:
+        with suppress(NotFoundError):
+            await run.pending.delete(final)
+    await run.pending.rename(aside, final, replace=True)
+    await _make_durable(run, run.layout.sets_dir)
+
+
+async def _make_durable(run: UploadRun, path: str) -> None:
+    if not run.pending.traits.durable:
+        await run.pending.sync(path)
+
+
+async def _is_in_place(run: UploadRun, final: str, data: bytes) -> bool:
+    try:
+        return await run.pending.get(final, len(data)) == data
+    except StoreError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSet:
+    """The pending set of a task that one attempt of it wrote, just as it was read."""
+
+    info: Info
+    data: bytes
+    commits: tuple[PendingCommit, ...]
+
+
+async def own_set(run: UploadRun, task_id: str, attempt_id: str) -> OwnSet | None:
+    """Return the pending set of a task if this attempt wrote it; an empty one does not say so.
+
+    Raises ``StoreError``.
+    """
+    path = run.layout.pending_set(task_id)
+    try:
+        info = await run.pending.head(path)  # before it is read: what is deleted is no newer one
+        data = await run.pending.get(path, MAX_PENDING_SET_BYTES)
+        commits = decode_pending_set(data, path).commits
+    except (NotFoundError, ManifestError):
+        return None
+    mine = commits and all(commit.task_id == attempt_id for commit in commits)
+    return OwnSet(info, data, commits) if mine else None
+
+
+async def remove_set(run: UploadRun, own: OwnSet, attempt_id: str) -> None:
+    """Delete a pending set, and not the one that another attempt has put there meanwhile."""
+    store, path = run.pending, own.info.path
+    if store.traits.bulk_delete:
+        await remove_files(store, [own.info])
+        return
+    aside = f"{path.rpartition('/')[0]}/_{attempt_id}.aborted"
+    with suppress(NotFoundError):
+        await store.rename(path, aside, replace=True)
+        if await store.get(aside, MAX_PENDING_SET_BYTES) == own.data:
+            await remove_file(store, aside)
+            return
+        with suppress(ExistsError):
+            await store.rename(aside, path)

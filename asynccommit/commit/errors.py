@@ -1,0 +1,160 @@
+"""How a commit fails: one error with the job, the stage and the remedy in it, and a report."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+
+from asynccommit.commit.context import Phase, Run
+from asynccommit.commit.hints import by_hand, job_command
+from asynccommit.errors import (
+    AsyncCommitError,
+    CommitError,
+    CommittedError,
+    CommitUnknownError,
+    ManifestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    PreflightError,
+    ValidationError,
+)
+from asynccommit.results import AbortReport
+
+NAMED = 20
+"""How many conflicts an error names; it says how many more there are."""
+COMMITTED = "the job is committed, do not run it again"
+"""What every error says that comes after the decision."""
+DECIDING = (
+    "it is decided that the job is committed, unless another process has ended its commit before, "
+    "which could not be seen. Do not run it again before that is known"
+)
+"""What every error says that comes between writing the decision and seeing that it counts."""
+
+
+@asynccontextmanager
+async def commit_failures(run: Run) -> AsyncIterator[None]:
+    """Raise every error as a ``CommitError`` that names the stage in which it came."""
+    try:
+        yield
+    except CommitError:
+        raise
+    except Exception as error:
+        raise CommitError(run.layout.job_id, run.stage, (error,)) from error
+
+
+def job_commit_error(run: Run, error: Exception) -> CommitError:
+    """Return the error of a failed job commit; its kind says what the caller can rely on.
+
+    Args:
+        run: the commit, whose ``phase`` tells what may have changed.
+        error: why it failed.
+    """
+    if isinstance(error, CommitError):
+        return _committed_too(error) if run.phase is Phase.COMMITTED else error
+    failure = _explained(run, error)
+    failure.__cause__ = error
+    return failure
+
+
+def _explained(run: Run, error: Exception) -> CommitError:
+    job_id, stage = run.layout.job_id, run.stage
+    why = reason(error)
+    if run.phase is Phase.COMMITTED:
+        text = (
+            f"the job is committed, but its marker or clean-up failed: {why}. Do not run it "
+            f"again. {finish(run)}"
+        )
+        return CommitError(job_id, stage, (error,), text)
+    if run.phase is Phase.DECIDING:
+        text = f"{DECIDING}: {why}. {finish(run)}"
+        return CommitUnknownError(job_id, stage, (error,), text)
+    if run.phase is Phase.BEGUN:
+        return CommitError(job_id, stage, (error,), _begun(run, why, error))
+    if run.phase is Phase.PLANNING:
+        text = (
+            f"{why}. Nothing under {run.layout.dest} was changed, and what the tasks wrote stays "
+            "until the job is aborted"
+        )
+        return PreflightError(job_id, stage, (error,), text)
+    least = "at least " if run.miscounted or run.epoch > 1 else ""
+    left = (
+        f"{least}{run.renamed} files are at their destinations, there is no new _SUCCESS, and all "
+        f"the rest is kept in {run.layout.attempt_dir}. {finish(run)}"
+    )
+    if isinstance(error, OutcomeUnknownError):
+        text = f"{why}. It cannot be told whether that happened; {left}"
+        return CommitUnknownError(job_id, stage, (error,), text)
+    differs = isinstance(error, NotFoundError | PreconditionError)
+    validating = stage == "job_stage_optional_validate_output"
+    kind = ValidationError if validating and differs else CommitError
+    return kind(job_id, stage, (error,), f"{why}; {left}")
+
+
+def _committed_too(error: CommitError) -> CommitError:
+    """Let an error that keeps its kind, as a lost lease, say first that the job is committed."""
+    if not isinstance(error, CommittedError) and COMMITTED not in error.summary:
+        error.summary = f"{COMMITTED}. After that: {error.summary or reason(error)}"
+    return error
+
+
+@contextmanager
+def noting_commit(run: Run) -> Iterator[None]:
+    """Let whatever ends a committed job, a cancellation among it, say that it is committed."""
+    try:
+        yield
+    except BaseException as error:
+        said = {Phase.COMMITTED: COMMITTED, Phase.DECIDING: DECIDING}.get(run.phase)
+        if said and not isinstance(error, CommitError):
+            error.add_note(f"job {run.layout.job_id}: {said}. {finish(run)}")
+        raise
+
+
+def _begun(run: Run, why: str, error: Exception) -> str:
+    text = (
+        f"{why}. A commit of this job has begun, and what it has changed so far stays as it is; "
+        f"all that is needed to go on is in {run.layout.attempt_dir}. "
+    )
+    damaged = isinstance(error, ManifestError)
+    return text + (f"To end it, {by_hand(run.layout)}" if damaged else finish(run))
+
+
+def reason(error: BaseException) -> str:
+    """Return why something failed, in one text."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # of an exception that cannot say what it is
+        return kind
+    return text if isinstance(error, AsyncCommitError) else f"{kind}: {text}"
+
+
+def say_undone(run: Run, error: BaseException, report: AbortReport) -> None:
+    """Let the error of a failed commit say that it was rolled back, and how far."""
+    text = f"it was rolled back: {_state(run, report)}"
+    if isinstance(error, CommitError) and error.failures:
+        error.summary = f"{reason(error.failures[0])}; {text}"
+    else:
+        error.add_note(text)
+    for warning in report.warnings:
+        error.add_note(warning)
+
+
+def _state(run: Run, report: AbortReport) -> str:
+    if report.left:
+        return f"not all under {run.layout.dest} is as it was before: {named(report.left)}"
+    return f"{run.layout.dest} is as it was before"
+
+
+def finish(run: Run) -> str:
+    """Return what to type to finish a commit that was cut short, or to undo it."""
+    finishing = f"Finish it: {job_command('resume', run.layout)}"
+    if run.phase in (Phase.DECIDING, Phase.COMMITTED):
+        return finishing
+    return f"{finishing} - or undo it: {job_command('abort', run.layout, '--rollback')}"
+
+
+def named(problems: Sequence[str]) -> str:
+    """Return the first of ``problems`` as one text, and how many more there are."""
+    more = len(problems) - NAMED
+    return ", ".join(problems[:NAMED]) + (f" and {more} more" if more > 0 else "")

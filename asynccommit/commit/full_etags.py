@@ -1,0 +1,38 @@
+"""Etags as a store has them, where its listings show a part of them only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asynccommit.commit.context import Run
+from asynccommit.errors import NotFoundError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind
+
+
+async def with_etags(run: Run, infos: Sequence[Info]) -> Sequence[Info]:
+    """Return what a listing has shown, with what its etags leave out of files.
+
+    Nothing is asked where listings say it all. A file that has gone meanwhile, or of which no more
+    is known, stays as it is.
+    """
+    traits = run.store.traits
+    if traits.whole_listings:
+        return infos
+    found = list(infos)
+
+    async def ask(number: int) -> None:
+        info = found[number]
+        try:
+            there = await run.store.head(info.path)
+        except NotFoundError:
+            return
+        if traits.same(there.etag, info.etag):
+            found[number] = info._replace(etag=there.etag)
+
+    await for_each(
+        [n for n, _ in enumerate(found) if _.kind is Kind.FILE and not traits.lasting(_.etag)],
+        ask,
+        workers=run.workers,
+    )
+    return found

@@ -1,0 +1,67 @@
+"""The commands that messages end with: whole, and quoted for a shell."""
+
+from __future__ import annotations
+
+import shlex
+
+from asynccommit.commit.layout import TEMPORARY, Layout
+from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layout_uploads import StagingLayout, UploadLayout
+from asynccommit.options.uploads import NAME, STAGING_PATH
+from asynccommit.stores.urls import Address
+
+STAGING = "staging"
+"""What stands in ``_temporary`` for the pending sets of all staging jobs of a destination."""
+
+_BEFORE_RECORDS = ("commit", "abort")
+"""Verbs for jobs of which no record says yet whose they are."""
+
+
+def command(verb: str, dest: Address, *flags: str) -> str:
+    """Return what to type: ``asynccommit VERB URL ...``."""
+    words = ("asynccommit", verb, str(dest), *flags)
+    return " ".join(quoted(word) for word in words)
+
+
+def job_command(verb: str, layout: Layout, *flags: str) -> str:
+    """Return what to type for one job attempt."""
+    named = ["--job-id", layout.job_id]
+    if layout.attempt:
+        named += ["--attempt", str(layout.attempt)]
+    if isinstance(layout, FileLayout) and verb in _BEFORE_RECORDS and "--rollback" not in flags:
+        named += ["--committer", "file_v1"]
+    return command(verb, layout.dest, *named, *flags, *_options(layout))
+
+
+def by_hand(layout: Layout) -> str:
+    """Return how a person ends a commit whose record or plan cannot be read: no command can."""
+    if isinstance(layout, UploadLayout):
+        return f"restore that file, or delete {layout.attempt_dir}: open uploads stay open then"
+    return (
+        f"restore that file; or put back what is in {layout.attempt_dir}/commit-epoch-*/aside, if "
+        f"anything is, and delete {layout.attempt_dir}"
+    )
+
+
+def _options(layout: Layout) -> list[str]:
+    """Return the options without which nobody finds the job: those of staging are elsewhere."""
+    if not isinstance(layout, StagingLayout):
+        return []
+    said = ["-o", f"{NAME}={layout.committer}"]
+    above = layout.tmp.path.rpartition("/")[0] or "/"
+    if layout.tmp.at(above) != layout.dest.child(TEMPORARY, STAGING):
+        said += ["-o", f"{STAGING_PATH}={layout.tmp.at(above)}"]
+    return said
+
+
+def quoted(word: str) -> str:
+    """Return a word for a shell; what cannot be seen is escaped, as bash reads it."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(_escaped(letter) for letter in word)}'"
+
+
+def _escaped(letter: str) -> str:
+    if letter in "\\'":
+        return f"\\{letter}"
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"

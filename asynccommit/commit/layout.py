@@ -1,0 +1,340 @@
+"""What a job is on the store: every path under the destination, and what a task reports.
+
+Layout (Hadoop 3.4.1 and later)::
+
+    <dest>/_temporary/<job id>/<NN>/tasks/<task attempt id>/     what a task attempt writes
+    <dest>/_temporary/<job id>/<NN>/manifests/<task id>-manifest.json
+    <dest>/_temporary/<job id>/<NN>/absolute/<task attempt id>/  ours: files for elsewhere
+    <dest>/_temporary/<job id>/<NN>/job-owner.json               ours: whose job it is, and alive
+    <dest>/_temporary/<job id>/<NN>/commit-plan-<id>-00000.json  ours: what the commit will do
+    <dest>/_temporary/<job id>/<NN>/commit-record.json           ours: the commit has begun
+    <dest>/_temporary/<job id>/<NN>/commit-epoch-<NNNNNN>/       ours: where its owner works
+    <dest>/_temporary/<job id>/<NN>/commit-outcome.json          ours: what was decided
+    <dest>/_SUCCESS
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+from asynccommit.errors import OptionError
+from asynccommit.stores.urls import Address
+
+TEMPORARY = "_temporary"
+OLDER = "manifest_"
+"""What Hadoop before 3.4.1 puts before the job id."""
+SUCCESS = "_SUCCESS"
+RECORD = "commit-record.json"
+OUTCOME = "commit-outcome"
+EPOCH = "commit-epoch-"
+OWNER = "commit-owner-"
+STOPPED = "commit-stopped-"
+ALIVE = "commit-alive-"
+PLAN = "commit-plan-"
+JOB_OWNER = "job-owner.json"
+JOB_ENDED = "job-ended.json"
+ENDED = ("committed", "aborted", "rolledback")
+MANIFEST_SUFFIX = "-manifest.json"
+
+_NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,200}")
+
+
+def check_name(what: str, name: str) -> str:
+    """Return ``name`` if it can be a file name. Raises ``OptionError`` that says ``what``."""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise OptionError(f"{what} {name!r} cannot be a file name: say 1 to 200 characters, no '/'")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Every path that one attempt of a job has under its destination, decoded.
+
+    Args:
+        dest: the destination of the job.
+        job_id: unique among all jobs with this destination.
+        attempt: the job attempt number, from 0.
+        prefix: what stands before the job id in the directory's name; Hadoop before 3.4.1 had
+            ``manifest_``, which is read and never written.
+        commit: the id of the commit that what is said of it shall name; empty for none.
+
+    ``kind`` names the layout in a commit record; in one that is ``shared`` other jobs' tasks are
+    beside this one's.
+    """
+
+    kind: ClassVar[str] = "manifest"
+    shared: ClassVar[bool] = False
+
+    dest: Address
+    job_id: str
+    attempt: int = 0
+    prefix: str = ""
+    commit: str = ""
+
+    def __post_init__(self) -> None:
+        check_name("the job id", self.job_id)
+        if not 0 <= self.attempt < 10_000:
+            raise OptionError(f"the job attempt number {self.attempt} is not from 0 to 9999")
+
+    def older(self) -> Self:
+        """Return the layout that Hadoop before 3.4.1 has for this job."""
+        return replace(self, prefix=OLDER)
+
+    @property
+    def tag(self) -> str:
+        """What names the commit in the names of the files that say something of it."""
+        return f"{self.commit[:12]}-" if self.commit else ""
+
+    def reserves(self, path: str) -> bool:
+        """Whether ``path`` is the marker's or in ``_temporary``, where no task may write."""
+        return any(
+            path == own or path.startswith(f"{own}/") for own in (self.temporary, self.success)
+        )
+
+    @property
+    def root(self) -> str:
+        """The destination; ``""`` for the root itself, so that names can be appended."""
+        return "" if self.dest.path == "/" else self.dest.path
+
+    @property
+    def temporary(self) -> str:
+        """Shared by all jobs with this destination."""
+        return f"{self.root}/{TEMPORARY}"
+
+    @property
+    def job_dir(self) -> str:
+        """Everything of this job, all its attempts."""
+        return f"{self.temporary}/{self.prefix}{self.job_id}"
+
+    @property
+    def attempt_dir(self) -> str:
+        """Everything of this job attempt."""
+        return f"{self.job_dir}/{self.attempt:02d}"
+
+    @property
+    def tasks_dir(self) -> str:
+        """The parent of the task attempts' directories."""
+        return f"{self.attempt_dir}/tasks"
+
+    @property
+    def sources_dir(self) -> str:
+        """The directory that the sources of a plan are below."""
+        return self.attempt_dir
+
+    @property
+    def committed_dir(self) -> str:
+        """Where tasks leave what makes them committed; there from the job's setup on."""
+        return self.manifests_dir
+
+    @property
+    def setup_dirs(self) -> tuple[str, ...]:
+        """What the job's setup makes."""
+        return (self.committed_dir,)
+
+    def has_committed(self, name: str) -> bool:
+        """Whether what has this name in ``committed_dir`` is of a committed task of this job."""
+        return name.endswith(MANIFEST_SUFFIX)
+
+    def has_source(self, name: str) -> bool:
+        """Whether files of this job's tasks can be below ``name`` in ``sources_dir``."""
+        return name in ("tasks", "absolute")
+
+    def committed(self, task_id: str) -> str:
+        """Where a task leaves what makes it committed."""
+        return self.manifest(task_id)
+
+    def fenced(self, tasks: Iterable[str]) -> tuple[str, ...]:
+        """Return the directories that a rollback moves away, so that no file of ``tasks`` moves."""
+        return (self.tasks_dir, self.absolute_dir)
+
+    @property
+    def manifests_dir(self) -> str:
+        """Where committed tasks leave their manifests."""
+        return f"{self.attempt_dir}/manifests"
+
+    @property
+    def made_destination(self) -> str:
+        """There if Spark's setup of the job made the destination, so that an abort removes it."""
+        return f"{self.attempt_dir}/alive/made-destination"
+
+    @property
+    def job_owner(self) -> str:
+        """Whose job it is: written once by its setup, and again as long as its driver lives."""
+        return f"{self.attempt_dir}/{JOB_OWNER}"
+
+    @property
+    def job_ended(self) -> str:
+        """The owner's file once its driver has given the job up and left it."""
+        return f"{self.attempt_dir}/{JOB_ENDED}"
+
+    def claim(self, attempt_id: str) -> str:
+        """Where a task attempt is claimed, on a store in which no directory can be."""
+        return f"{self.attempt_dir}/claims/{check_name('the task attempt id', attempt_id)}"
+
+    @property
+    def record(self) -> str:
+        """There from the moment before the first change under the destination."""
+        return f"{self.attempt_dir}/{RECORD}"
+
+    @property
+    def outcome(self) -> str:
+        """There from the moment in which it is decided how the commit ends."""
+        name = f"{OUTCOME}-{self.tag}".removesuffix("-")
+        return f"{self.attempt_dir}/{name}.json"
+
+    def plan(self, plan_id: str, index: int) -> str:
+        """Where one chunk of the accepted plan is."""
+        return f"{self.attempt_dir}/{PLAN}{check_name('the plan id', plan_id)}-{index:05d}.json"
+
+    def owner(self, epoch: int) -> str:
+        """The claim of the owner of ``epoch``; the first one's is the commit record."""
+        claim = f"{self.attempt_dir}/{OWNER}{self.tag}{epoch:06d}.json"
+        return self.record if epoch == 1 else claim
+
+    def alive(self, epoch: int, number: int) -> str:
+        """One of the owner's signs of life."""
+        return f"{self.attempt_dir}/{ALIVE}{self.tag}{epoch:06d}-{number:06d}.json"
+
+    def stopped(self, epoch: int) -> str:
+        """The owner's word that it has ended."""
+        return f"{self.attempt_dir}/{STOPPED}{self.tag}{epoch:06d}.json"
+
+    def epoch_dir(self, epoch: int) -> str:
+        """Where the owner of ``epoch`` works; a new owner renames it to its own number."""
+        return f"{self.attempt_dir}/{EPOCH}{epoch:06d}"
+
+    def closed(self, epoch: int) -> str:
+        """The place of the owner of ``epoch`` when all is done but the clean-up."""
+        return f"{self.attempt_dir}/{EPOCH}{self.tag}{epoch:06d}.done"
+
+    def ended(self, how: str) -> str:
+        """The job attempt's directory while it is deleted."""
+        return f"{self.attempt_dir}.{how}"
+
+    def beside(self, base: str, path: str) -> str:
+        """Return the place of ``path`` below ``base``; what is elsewhere has its own part."""
+        if path in (self.dest.path, self.root):
+            return f"{base}/in"
+        if path.startswith(self.root + "/"):
+            return f"{base}/in{path[len(self.root) :]}"
+        return f"{base}/out{path}"
+
+    def relative(self, path: str) -> str:
+        """Return ``path`` as the plan has it: relative to the destination if it is below."""
+        inside = self.root + "/"
+        if path == self.dest.path:
+            return "."
+        return path[len(inside) :] if path.startswith(inside) else path
+
+    def resolve(self, name: str) -> str:
+        """Return the path that ``relative`` wrote."""
+        if name == ".":
+            return self.dest.path
+        return name if name.startswith("/") else f"{self.root}/{name}"
+
+    @property
+    def absolute_dir(self) -> str:
+        """Where tasks stage files whose destination lies outside of the job's."""
+        return f"{self.attempt_dir}/absolute"
+
+    @property
+    def success(self) -> str:
+        """The marker that readers wait for."""
+        return f"{self.root}/{SUCCESS}"
+
+    def success_temp(self, epoch: int) -> str:
+        """Where the owner of ``epoch`` writes the marker before it is renamed."""
+        name = f"{SUCCESS}-{self.tag}".removesuffix("-")
+        return f"{self.epoch_dir(epoch)}/{name}.tmp"
+
+    def task_attempt_dir(self, attempt_id: str) -> str:
+        """Where one task attempt writes."""
+        return f"{self.tasks_dir}/{check_name('the task attempt id', attempt_id)}"
+
+    def manifest(self, task_id: str) -> str:
+        """The manifest of a committed task: one per task, whichever attempt."""
+        return f"{self.manifests_dir}/{check_name('the task id', task_id)}{MANIFEST_SUFFIX}"
+
+    def manifest_temp(self, attempt_id: str) -> str:
+        """Where a task attempt writes its manifest before it is renamed."""
+        name = check_name("the task attempt id", attempt_id)
+        return f"{self.manifests_dir}/{name}{MANIFEST_SUFFIX}.tmp"
+
+    def url(self, path: str) -> str:
+        """Return ``path`` as the text that goes into manifests and markers."""
+        return self.dest.at(path).encode()
+
+    def ids(self, task: int, task_attempt: int = 0) -> tuple[str, str]:
+        """Return task id and task attempt id for a task that has only a number."""
+        run = f"{self.plain_id}_{self.attempt:04d}"
+        return f"task_{run}_m_{task:06d}", f"attempt_{run}_m_{task:06d}_{task_attempt}"
+
+    @property
+    def plain_id(self) -> str:
+        """The letters and digits of the job id."""
+        return re.sub(r"[^A-Za-z0-9]", "", self.job_id) or "job"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCommit:
+    """What a committed task tells the job: small, and enough to trust its manifest.
+
+    Attributes:
+        task_id: the task.
+        attempt_id: the attempt that was committed.
+        manifest: the manifest's URI as text.
+        digest: ``sha256:`` and the hexadecimal digest of the manifest's bytes.
+        files: how many files the manifest lists.
+        bytes: their sizes, added up.
+        absolute: staged URI -> final URI, for files whose destination is outside of the job's.
+        partitions: partition directories written to, relative to the destination.
+    """
+
+    task_id: str
+    attempt_id: str
+    manifest: str
+    digest: str
+    files: int
+    bytes: int
+    absolute: Mapping[str, str] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, with the names that the JVM side uses."""
+        return {
+            "taskId": self.task_id,
+            "attemptId": self.attempt_id,
+            "manifest": self.manifest,
+            "digest": self.digest,
+            "files": self.files,
+            "bytes": self.bytes,
+            "absolute": dict(self.absolute),
+            "partitions": list(self.partitions),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> TaskCommit:
+        """Read what ``to_json`` gave. Raises ``OptionError`` that names the field."""
+        if not isinstance(value, dict):
+            raise OptionError("a task commit message is not a JSON object")
+        text = {name: _typed(value, name, str) for name in ("taskId", "attemptId", "digest")}
+        return cls(
+            task_id=check_name("the task id", text["taskId"]),
+            attempt_id=check_name("the task attempt id", text["attemptId"]),
+            manifest=_typed(value, "manifest", str),
+            digest=text["digest"],
+            files=_typed(value, "files", int),
+            bytes=_typed(value, "bytes", int),
+            absolute=_typed(value, "absolute", dict) if "absolute" in value else {},
+            partitions=tuple(_typed(value, "partitions", list) if "partitions" in value else ()),
+        )
+
+
+def _typed(value: dict[str, Any], name: str, kind: type) -> Any:
+    found = value.get(name)
+    if not isinstance(found, kind) or isinstance(found, bool):
+        raise OptionError(f"a task commit message has no {name} of type {kind.__name__}")
+    return found

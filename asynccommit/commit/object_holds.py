@@ -1,0 +1,39 @@
+"""What a store lets nobody move or delete for now: seen before anything depends on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from asynccommit.commit.context import Run
+from asynccommit.errors import RejectedError
+from asynccommit.stores.base import Info
+
+
+def refuse_held(run: Run, infos: Iterable[Info]) -> None:
+    """Raise ``RejectedError`` for the first of ``infos`` that the store would not move."""
+    for info in infos:
+        if info.held and info.held > run.host.now():
+            raise RejectedError("rename", info.path, _why(run, info.held))
+
+
+def _why(run: Run, until: float) -> str:
+    place = run.layout.dest.at("/")
+    if run.store.traits.probes:
+        return (
+            "a mount point, immutable or append-only, and so it cannot be moved: unmount it "
+            "(umount), or clear the attribute (chattr -i -a)"
+        )
+    if until == math.inf:
+        return (
+            "is under a hold, and can be neither moved nor deleted: release it. If whatever is "
+            f"written to {place} is held from the start, no job can be committed there: switch "
+            "that off, or write elsewhere"
+        )
+    moment = datetime.fromtimestamp(until, UTC)
+    return (
+        f"is under retention until {moment:%Y-%m-%dT%H:%M:%SZ}, and can be neither moved nor "
+        f"deleted before. If whatever is written to {place} is retained, no job can be committed "
+        "there: take the policy away, or write elsewhere"
+    )

@@ -1,0 +1,196 @@
+"""A task as an asyncio program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import anyio
+
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.registry import Committer
+from asynccommit.commit.task_output import Work
+from asynccommit.commit.writers import Chunk, Writer
+from asynccommit.errors import OptionError
+from asynccommit.options.checked import checked
+
+_LAST_WORDS = 60.0
+"""Seconds that the abort of a cancelled job or task may take."""
+_COMMITTING = "is being committed"
+
+
+class Task:
+    """One task attempt: a place to write to, nothing of which is visible before the job commits.
+
+    ``directory`` is that place: a local path, or a URL with scheme and container where the task has
+    no local files. All files below it are committed, if the committer does not upload them itself.
+    """
+
+    def __init__(self, work: Work, task_id: str, attempt_id: str) -> None:
+        self.task_id = task_id
+        self.attempt_id = attempt_id
+        self.directory = work.directory
+        self.commit: TaskCommit | None = None
+        self._work = work
+        self._files: dict[str, Writer] = {}
+        self._awaited: list[str] = []
+        self._over = ""
+
+    def __repr__(self) -> str:
+        return f"Task({self.attempt_id!r})"
+
+    @checked
+    def path(self, name: str) -> str:
+        """Return the local path to write ``name`` to, its directory made.
+
+        Args:
+            name: relative path under the destination, as ``day=1/part-0.parquet``.
+
+        Raises:
+            OptionError: ``name`` is absolute, leads out of the destination or would not be
+                committed; or the task or its job has ended.
+            NotFoundError: the job was ended by another process.
+            UnsupportedError: tasks of this committer, or with this destination, have no local
+                files; see ``open`` and ``put``.
+        """
+        self.check_running()
+        return self._work.path(name)
+
+    @checked
+    async def put(self, name: str, data: Chunk) -> None:
+        """Write one file. Raises ``OptionError`` as ``path`` does, and ``StoreError``.
+
+        A task commits only once this has returned.
+        """
+        with self._running(name):
+            await self._work.put(name, data)
+
+    @checked
+    async def open(self, name: str) -> Writer:
+        """Begin to write a file by and by: ``async with await task.open(name) as file``.
+
+        ``await file.write(data)`` takes bytes; leaving the block closes the file, an exception
+        aborts it. A task commits no file that is open. The magic committer sends what is written
+        in parts, so that little of it is in memory; see ``fs.s3a.multipart.size``. Raises what
+        ``put`` does, and ``OptionError`` if the file is open already.
+        """
+        self._files = {each: file for each, file in self._files.items() if file.is_open}
+        with self._running(name):
+            if name in self._files:
+                raise OptionError(f"{name!r} is being written already: close it first")
+            file = self._files[name] = await self._work.open(name)
+        return file
+
+    @contextmanager
+    def _running(self, name: str) -> Iterator[None]:
+        """Note in the block that the call that writes or opens ``name`` has not returned."""
+        self.check_running()
+        self._awaited.append(name)
+        try:
+            yield
+        finally:
+            self._awaited.remove(name)
+
+    def check_running(self) -> None:
+        """Raise ``OptionError`` if the task or its job has ended: nothing of it would be seen."""
+        if self._over:
+            raise OptionError(
+                f"{self.attempt_id} {self._over}, and takes no more files: write them in the "
+                "task's block, inside of the job's"
+            )
+
+    def end(self, how: str) -> None:
+        """Take no more files from now on; ``how`` says why, and the first outcome stays."""
+        if self._over in ("", _COMMITTING):
+            self._over = how
+
+    def check_closed(self) -> None:
+        """Raise ``OptionError`` if a file is open: half of it, or nothing, would be committed."""
+        unclosed = {name for name, file in self._files.items() if file.is_open}
+        names = sorted(unclosed.union(self._awaited))
+        if names:
+            shown = ", ".join(names[:5])
+            raise OptionError(
+                f"files are still open, close or abort them in the task's block, and await each "
+                f"call there: {shown}"
+            )
+
+    async def abort_files(self) -> None:
+        """Abort the files that are open. Raises ``StoreError``."""
+        for file in self._files.values():
+            await file.abort()
+
+
+class RunningTasks:
+    """The tasks of a job that run in this process."""
+
+    def __init__(self) -> None:
+        self._tasks: set[Task] = set()
+        self._over = ""
+
+    @contextmanager
+    def noted(self) -> Iterator[Callable[[Task], None]]:
+        """Yield what notes a task that runs, which is forgotten when the block is left."""
+        mine: list[Task] = []
+
+        def note(task: Task) -> None:
+            mine.append(task)
+            self._tasks.add(task)
+
+        try:
+            yield note
+        finally:
+            self._tasks.difference_update(mine)
+
+    def check_job(self) -> None:
+        """Raise ``OptionError`` if the job has ended: a task would not be part of it."""
+        if self._over:
+            raise OptionError(f"{self._over}, and takes no more tasks: open another job")
+
+    def check_ended(self, committed: Collection[str]) -> None:
+        """Raise ``OptionError`` if a task still runs of which no attempt is among ``committed``."""
+        names = sorted(task.attempt_id for task in self._tasks if task.task_id not in committed)
+        if names:
+            shown = ", ".join(names[:5])
+            raise OptionError(
+                f"tasks are still running, and their files would not be committed: {shown}. Wait "
+                "for them in the job's block"
+            )
+
+    def end(self, job_id: str) -> None:
+        """Let tasks take no more files: the job ends."""
+        self._over = f"job {job_id} has ended"
+        for task in self._tasks:
+            task.end("has outlived its job, which has ended")
+
+
+@asynccontextmanager
+async def run_task(committer: Committer, task: int, attempt: int) -> AsyncIterator[Task]:
+    """Run a task attempt: committed on leaving, aborted on an exception. Raises ``CommitError``."""
+    if task < 0 or attempt < 0:
+        raise OptionError(f"task {task}, attempt {attempt}: neither may be negative")
+    task_id, attempt_id = committer.layout.ids(task, attempt)
+    await committer.setup_task(attempt_id)
+    running = Task(committer.work(attempt_id), task_id, attempt_id)
+    try:
+        yield running
+        running.check_running()
+        running.check_closed()
+        running.end(_COMMITTING)
+        running.commit = await committer.commit_task(task_id, attempt_id)
+        running.end("is committed")
+    except BaseException as error:
+        running.end("was aborted")
+        await abort_after(error, running.abort_files())
+        await abort_after(error, committer.abort_task(task_id, attempt_id))
+        raise
+
+
+async def abort_after(cause: BaseException, abort: Coroutine[Any, Any, object]) -> None:
+    """Await an abort, also when cancelled; its own error is a note on what caused it."""
+    try:
+        with anyio.move_on_after(_LAST_WORDS, shield=True):
+            await abort
+    except Exception as error:
+        cause.add_note(f"and the abort failed: {error}")

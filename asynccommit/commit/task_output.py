@@ -1,0 +1,134 @@
+"""Where a task attempt writes: a directory, and three ways to put files into it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import Protocol
+
+from asynccommit.commit.layout import SUCCESS, TEMPORARY
+from asynccommit.commit.listed_names import is_odd, refuse_changed
+from asynccommit.commit.writers import Chunk, LocalWriter, WholeWriter, Writer, make_parents
+from asynccommit.errors import ExistsError, NotFoundError, OptionError, UnsupportedError
+from asynccommit.options.checked import NO_TEXT
+from asynccommit.stores.base import Store
+from asynccommit.stores.filesystem_names import is_unlisted
+from asynccommit.stores.tree import remove_file
+from asynccommit.stores.urls import Address
+
+_TRIES = 5
+
+
+class Work(Protocol):
+    """What one task attempt writes, by the names that its files have below the destination.
+
+    All methods raise ``OptionError`` for a name that is absolute, leads out of the destination, or
+    is one of the commit protocol.
+    """
+
+    @property
+    def directory(self) -> str:
+        """The directory of the attempt: a local path, or a URL where tasks have no local files."""
+        ...
+
+    def path(self, name: str) -> str:
+        """Return the local path to write ``name`` to, its directory made.
+
+        Raises ``UnsupportedError`` if nothing of the task is on this machine.
+        """
+        ...
+
+    async def put(self, name: str, data: Chunk) -> None:
+        """Write one whole file. Raises ``StoreError``."""
+        ...
+
+    async def open(self, name: str) -> Writer:
+        """Begin to write a file. Raises ``StoreError``."""
+        ...
+
+
+class StoreWork:
+    """A task that writes to a directory of the destination's store.
+
+    Args:
+        store: the store.
+        dest: the destination, for its scheme.
+        base: the task attempt's directory, a decoded path.
+    """
+
+    def __init__(self, store: Store, dest: Address, base: str) -> None:
+        self._store = store
+        self._dest = dest
+        self._base = base
+        self._local = dest.scheme == "file"
+
+    @property
+    def directory(self) -> str:
+        """See ``Work.directory``."""
+        return self._base if self._local else str(self._dest.at(self._base))
+
+    def path(self, name: str) -> str:
+        """See ``Work.path``."""
+        if not self._local:
+            raise UnsupportedError(
+                f"{self._dest} is not a local filesystem: use Task.put or Task.open"
+            )
+        path = self._place(name)
+        make_parents(path, self._base)
+        return path
+
+    async def put(self, name: str, data: Chunk) -> None:
+        """See ``Work.put``."""
+        path = self._place(name)
+        if self._local:
+            await asyncio.to_thread(make_parents, path, self._base)
+        else:
+            await self._store.mkdir(path.rpartition("/")[0])
+        await put_whole(self._store, path, bytes(data))
+        if is_odd(name):  # its manifest would name what the store has made of it
+            await refuse_changed(self._store, [path])
+
+    async def open(self, name: str) -> Writer:
+        """Begin to write a file; where there are no local files it is kept in memory."""
+        if self._local:
+            return LocalWriter(self._place(name), self._base)
+        return WholeWriter(self._place(name), partial(self.put, name))
+
+    def _place(self, name: str) -> str:
+        check_relative(name)
+        if any(map(is_unlisted, name.split("/"))):
+            raise OptionError(f"{name!r} is a name that Hadoop or the store does not list")
+        return f"{self._base}/{name}"
+
+
+async def put_whole(store: Store, path: str, data: bytes) -> None:
+    """Write a file of a task, over an earlier one of its own.
+
+    Where a late sending of the request would make another version of the file, after its task has
+    committed the first one, each write replaces nothing: what the task wrote before is deleted, as
+    the version that it is. Raises ``StoreError``.
+    """
+    traits = store.traits
+    if not (traits.atomic_put and traits.put_tokens):
+        await store.put(path, data)
+        return
+    for _ in range(_TRIES - 1):
+        try:
+            await store.put(path, data, overwrite=False)
+            return
+        except ExistsError:
+            with suppress(NotFoundError):
+                await remove_file(store, path)
+    await store.put(path, data, overwrite=False)
+
+
+def check_relative(name: str) -> None:
+    """Raise ``OptionError`` unless ``name`` is that of a file below a destination."""
+    parts = name.split("/")
+    if not name or any(part in ("", ".", "..") for part in parts):
+        raise OptionError(f"{name!r} is not a relative path below the destination")
+    if found := NO_TEXT.search(name):
+        raise OptionError(f"{name!r} holds {found[0]!r}, which no path can hold")
+    if parts[0] in (TEMPORARY, SUCCESS):
+        raise OptionError(f"{name!r} is a name of the commit protocol")

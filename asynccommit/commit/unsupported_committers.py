@@ -1,0 +1,93 @@
+"""Committers that users know and that write no new data here, each with the reason.
+
+FileOutputCommitter is among them where directories are not renamed, as on S3; see ``is_classic``.
+
+Names are those of ``fs.s3a.committer.name`` and of classes as Spark and Hadoop are told them, for
+example under ``spark.sql.parquet.output.committer.class``. Sources: Hadoop 3.5.0's documentation
+of its S3A committers; SPARK-9899 and SPARK-10063 on direct committers; Stocator's own sources; the
+release guide of Amazon EMR on its committer for S3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from asynccommit.errors import UnsupportedError
+
+_INSTEAD = "Take 'magic' or 'staging' where files are uploaded, 'manifest' where they are renamed."
+
+_REASONS = {
+    "file": (
+        "FileOutputCommitter needs renames that take no time: S3 copies and deletes each file, a "
+        "reader sees parts of a job, and version 2 shows tasks of jobs that fail."
+    ),
+    "direct": (
+        "direct committers write to the final place at once: a second attempt of a task, or a job "
+        "that fails, leaves duplicates or halves that nobody can tell from the data. Spark removed "
+        "its own for that (SPARK-10063)."
+    ),
+    "stocator": (
+        "Stocator writes every attempt of a task to the final place, under a name of its own, and "
+        "leaves it to readers to take the largest: readers without Stocator see all of them, and "
+        "the largest need not be the one that was committed. Tables that it wrote can be listed "
+        "and repaired: see asynccommit.stocator.resolve."
+    ),
+    "emrfs": (
+        "Amazon EMR's committer is to be had on EMR only, and completes the uploads of a task when "
+        "the task commits: readers see the tasks of a job that is not done or fails."
+    ),
+}
+REFUSED: Mapping[str, str] = {name: f"{why} {_INSTEAD}" for name, why in _REASONS.items()}
+"""Name in lower case -> why it is refused, and what there is instead."""
+
+_NO_LETTER = re.compile("[^a-z0-9]+")
+# Of the last part of a class name, in lower case without other signs; the first that fits counts.
+_CLASSES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile("direct(?!ory)[a-z0-9]*(outputcommitter|committerfactory)"), "direct"),
+    (re.compile("stocator|objectstorefilesystem|objectstorevisitor"), "stocator"),
+    (re.compile("emroptimized[a-z0-9]*|filesystemoptimizedcommitter"), "emrfs"),
+    (
+        re.compile(
+            "filev[12]|(parquet)?fileoutputcommitter(v[12]|factory)?|parquetoutputcommitter"
+        ),
+        "file",
+    ),
+)
+
+
+def why_refused(name: str) -> str | None:
+    """Return why a committer writes no new data here; ``None`` if nothing is said against it.
+
+    Args:
+        name: as in ``REFUSED`` or of a class, with its packages or without; in any case.
+    """
+    kind = _kind(name)
+    return None if kind is None else REFUSED[kind]
+
+
+def is_classic(name: str) -> bool:
+    """Whether a name, or the name of a class, is that of a FileOutputCommitter."""
+    return _kind(name) == "file"
+
+
+def _kind(name: str) -> str | None:
+    plain = name.strip().lower()
+    if plain in REFUSED:
+        return plain
+    last = _NO_LETTER.sub("", re.split(r"[.$]", plain)[-1])
+    for pattern, kind in _CLASSES:
+        if pattern.fullmatch(last):
+            return kind
+    return "stocator" if plain.startswith("com.ibm.stocator.") else None
+
+
+def refuse(name: str) -> None:
+    """Do nothing, unless ``name`` is that of a committer that is refused.
+
+    Raises:
+        UnsupportedError: it is; says why, and what there is instead.
+    """
+    reason = why_refused(name)
+    if reason is not None:
+        raise UnsupportedError(f"the committer {name.strip()[:200]!r} is refused: {reason}")

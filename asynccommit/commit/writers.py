@@ -1,0 +1,260 @@
+"""Files that a task writes by and by: what is written counts once the file is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from types import TracebackType
+from typing import IO, Annotated, Protocol, Self, TypeAlias
+
+import anyio
+
+from asynccommit.errors import (
+    NotFoundError,
+    OptionError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+)
+from asynccommit.options.checked import BUFFER
+
+_GATHERED = 1 << 20
+"""Bytes that are written to a local file at once: each time takes a hop to a thread."""
+_LAST_WORDS = 30.0
+"""Seconds that the abort of a cancelled file may take."""
+
+Chunk: TypeAlias = Annotated[bytes | bytearray | memoryview, BUFFER]
+
+
+class Writer(Protocol):
+    """An open file: what is written to it counts once it is closed, and not if it is aborted."""
+
+    is_open: bool
+
+    async def write(self, data: Chunk) -> int:
+        """Take ``data`` and return its length in bytes."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish the file."""
+        ...
+
+    async def abort(self) -> None:
+        """Forget the file, if it is open."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class FileWriter(ABC):
+    """What all writers share: the context that closes the file, or aborts it on an exception.
+
+    Attributes:
+        is_open: the file has been neither closed nor aborted; true while it is being closed.
+    """
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self._closing = False
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """See ``Writer.aclose``."""
+
+    @abstractmethod
+    async def abort(self) -> None:
+        """See ``Writer.abort``."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.aclose()
+            return
+        await abort_after(error, self)
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether the file is open, and nobody is closing it."""
+        return self.is_open and not self._closing
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """Refuse what is written during the block; the file is closed when that is left."""
+        self._closing = True
+        try:
+            yield
+        finally:
+            self.is_open = False
+
+    def check_open(self, path: str) -> None:
+        """Raise ``OptionError`` if the file has been closed or aborted, or is being closed."""
+        if not self.takes_more:
+            raise OptionError(f"{path} has been closed: nothing can be written to it any more")
+
+
+class WholeWriter(FileWriter):
+    """One file that is kept in memory until it is closed, for stores without uploads.
+
+    Args:
+        path: where the file will be, for messages.
+        save: writes the whole file.
+    """
+
+    def __init__(self, path: str, save: Callable[[bytes], Awaitable[object]]) -> None:
+        super().__init__()
+        self.path = path
+        self._save = save
+        self._buffer = BytesIO()
+
+    async def write(self, data: Chunk) -> int:
+        """See ``Writer.write``. Raises ``OptionError`` for a file that was closed."""
+        self.check_open(self.path)
+        return self._buffer.write(data)
+
+    async def aclose(self) -> None:
+        """Write the file. Raises ``StoreError``."""
+        if self.takes_more:
+            with self.closing():
+                data, self._buffer = self._buffer.getvalue(), BytesIO()
+                await self._save(data)
+
+    async def abort(self) -> None:
+        """Forget the file; nothing was written."""
+        self.is_open = False
+        self._buffer = BytesIO()
+
+
+class LocalWriter(FileWriter):
+    """One file on this machine, whose directory is made; aborted, it is deleted.
+
+    Args:
+        path: on this machine.
+        top: the directory above it that is never made.
+    """
+
+    def __init__(self, path: str, top: str = "/") -> None:
+        super().__init__()
+        self.path = path
+        self._top = top
+        self._file: IO[bytes] | None = None
+        self._gathered = BytesIO()
+
+    async def write(self, data: Chunk) -> int:
+        """See ``Writer.write``. Raises ``OptionError`` for a file that was closed, and what ends
+        a write to the disk as ``RejectedError``."""
+        self.check_open(self.path)
+        taken = self._gathered.write(data)
+        if self._gathered.tell() >= _GATHERED:
+            await self._flush(close=False)
+        return taken
+
+    async def aclose(self) -> None:
+        """Write what is left; if that fails the file is deleted. Raises ``RejectedError``."""
+        if not self.takes_more:
+            return
+        with self.closing():
+            try:
+                await self._flush(close=True)
+            except BaseException:  # half of it must not be taken for a file of the task
+                await _to_its_end(self._remove)
+                raise
+
+    async def abort(self) -> None:
+        """Delete the file, unless it is being closed."""
+        if self.takes_more:
+            self.is_open = False
+            await _to_its_end(self._remove)
+
+    async def _flush(self, *, close: bool) -> None:
+        data, self._gathered = self._gathered.getvalue(), BytesIO()
+        await _to_its_end(self._write, data, close)
+
+    def _write(self, data: bytes, close: bool) -> None:
+        try:
+            if self._file is None:
+                make_parents(self.path, self._top)
+                self._file = open(self.path, "wb", buffering=0)  # noqa: SIM115
+            view = memoryview(data)
+            while view:
+                view = view[self._file.write(view) :]
+            if close:
+                self._file.close()
+        except OSError as error:
+            raise RejectedError("put", self.path, error.strerror or str(error)) from None
+
+    def _remove(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            with suppress(OSError):
+                os.unlink(self.path)
+
+
+def make_parents(path: str, top: str) -> None:
+    """Make the directories between ``top`` and the file ``path``.
+
+    ``top`` is deleted with its job or task, and made again it would look like one that runs. Raises
+    ``NotFoundError`` if it is missing, ``PreconditionError`` for a file in the way, and
+    ``RejectedError``.
+    """
+    missing: list[str] = []
+    parent = os.path.dirname(path)
+    while not os.path.isdir(parent):
+        if len(parent) <= len(top):
+            text = "the directory of the task attempt is gone: the task or its job has ended"
+            raise NotFoundError("mkdir", parent, text)
+        missing.append(parent)
+        parent = os.path.dirname(parent)
+    for directory in reversed(missing):
+        _make(directory)
+
+
+def _make(directory: str) -> None:
+    try:
+        os.mkdir(directory)
+    except (FileExistsError, NotADirectoryError):
+        if not os.path.isdir(directory):
+            text = "a file is there, or above it"
+            raise PreconditionError("mkdir", directory, text) from None
+    except FileNotFoundError:
+        text = "its parent was deleted meanwhile: the task or its job has ended"
+        raise NotFoundError("mkdir", directory, text) from None
+    except OSError as error:
+        raise RejectedError("mkdir", directory, error.strerror or str(error)) from None
+
+
+async def _to_its_end(work: Callable[..., None], *args: object) -> None:
+    """Await ``work`` in a thread; cancelled, too, it is done before anything else is."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *args))
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        raise
+
+
+async def abort_after(error: BaseException, file: FileWriter) -> None:
+    """Abort ``file`` because of ``error``, also when cancelled; a failure is a note on it."""
+    try:
+        with anyio.move_on_after(_LAST_WORDS, shield=True):
+            await file.abort()
+    except StoreError as failure:
+        error.add_note(f"and what was written could not be aborted: {failure}")

@@ -1,0 +1,1 @@
+"""Hive: find duplicate task output, and publish the rest to a table."""

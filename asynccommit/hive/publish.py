@@ -1,0 +1,209 @@
+"""What Hive does when a job ends: its files are cut off from stragglers, cleaned and published.
+
+Tasks give their files final names in ``_tmp.X``, beside ``X``. Then::
+
+    _tmp.X  ->  _tmp.X.intermediate    whoever still writes, writes elsewhere from now on
+                duplicates deleted, empty buckets made
+                _tmp.X.intermediate  ->  X
+                _task_tmp.X deleted
+
+Where ``X`` is to be replaced it is ``_backup.X`` meanwhile. Where files are added to it one by one
+they are in ``_tmp.X.adding`` meanwhile, so that nobody looks for duplicates among half of them.
+Empty buckets are written to ``_tmp.X.buckets`` and moved, so that a write of a dead process that
+comes late cannot make ``.intermediate`` again, and the next run take that for what a job wrote.
+Each step is one rename, or can be done twice; so a run that was cut short is finished by another.
+The order is that of Hive 0.9; later releases rename nothing first, and a straggler may add a file
+that nobody compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+from asynccommit.errors import (
+    ManifestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StoreError,
+    UnsupportedError,
+)
+from asynccommit.hive.add_files import add, add_from
+from asynccommit.hive.dedup import Dedup, change
+from asynccommit.hive.movability import refuse_unmovable
+from asynccommit.hive.places import Places, cleaning_up, drop, move, restore
+from asynccommit.hive.places import Published as Published
+from asynccommit.hive.scan import Reading, look
+from asynccommit.options.checked import checked
+from asynccommit.stores.base import Store
+from asynccommit.stores.tree import is_there
+
+
+@checked
+async def publish(
+    store: Store, path: str, reading: Reading | None = None, *, replaces: bool = False
+) -> Published:
+    """Publish what the tasks of a Hive job left in ``_tmp.X`` beside ``path``.
+
+    All tasks have ended, and this is the only process that publishes there. After a failure, which
+    names what went wrong, or a crash run it again, or ``discard``. A failure whose outcome is known
+    leaves at ``path`` what was there, unless it says that the job is committed.
+
+    Args:
+        store: one that renames a directory in one step.
+        path: ``X``: where the files are to be; absolute and decoded.
+        reading: how they are to be read; ``None`` is one level, by the rules up to Hive 2.3.
+        replaces: what is at ``path`` goes; else the files are added, as copies where a name is
+            taken.
+
+    Raises:
+        UnsupportedError: the store has no such rename.
+        ManifestError: the duplicates cannot be told, or something is in the way that may be
+            another job's; it is named.
+        CommitError: the files are published, and what is left beside them could not be removed.
+        StoreError: the first request that failed before.
+    """
+    places = await _open(store, path)
+    if await is_there(store, places.adding):
+        await _refuse_late(store, places, places.adding)
+        done = await add_from(store, places, resumed=True)
+    else:
+        done = await _publish(store, places, reading, replaces)
+    async with cleaning_up(places):
+        for directory in (places.buckets, places.task, places.discarded):
+            await drop(store, directory)
+    return done
+
+
+@checked
+async def discard(store: Store, path: str) -> None:
+    """Remove both temporary directories of a Hive job that failed, and put back what it replaces.
+
+    Args:
+        store: one that renames a directory in one step.
+        path: ``X``: where the files would have been; absolute and decoded.
+
+    Raises:
+        UnsupportedError: the store has no such rename.
+        ManifestError: the job is half published, or what it replaces cannot be put back.
+        StoreError: the first request that failed.
+    """
+    places = await _open(store, path)
+    if await is_there(store, places.adding):
+        raise ManifestError(
+            places.adding, f"is half added to {places.final}: publish again, which finishes that"
+        )
+    if await is_there(store, places.taken) and await is_there(store, places.backup):
+        await _refuse_foreign(store, places)
+    await restore(store, places)
+    await drop(store, places.discarded)
+    for directory in (places.written, places.taken):
+        with suppress(NotFoundError):  # in one step: of a half no later run shall publish the rest
+            await move(store, directory, places.discarded)
+            await drop(store, places.discarded)
+    for directory in (places.buckets, places.task):
+        await drop(store, directory)
+
+
+async def _open(store: Store, path: str) -> Places:
+    places = Places(path.rstrip("/"))
+    await is_there(store, places.final)  # a store may learn by a first request what it can do
+    if not store.traits.atomic_directory_rename:
+        raise UnsupportedError(
+            f"{store.traits.name} cannot rename a directory in one step, so nothing keeps "
+            "stragglers out of what is published: publish elsewhere, or let dedup clean the table"
+        )
+    return places
+
+
+async def _publish(
+    store: Store, places: Places, reading: Reading | None, replaces: bool
+) -> Published:
+    if await is_there(store, places.taken):
+        await _refuse_late(store, places, places.taken)
+    else:
+        await _settle(store, places)
+        if not await is_there(store, places.written):
+            return Published()
+        if replaces:
+            await refuse_unmovable(store, places.final, places.written)
+        await move(store, places.written, places.taken)
+    cleaned = await _clean(store, places, reading or Reading())
+    return replace(await (_replace if replaces else add)(store, places), dedup=cleaned)
+
+
+async def _clean(store: Store, places: Places, reading: Reading) -> Dedup:
+    done = Dedup(dry_run=False, found=await look(store, places.taken, reading))
+    await drop(store, places.buckets)
+    numbers = {path: number for number, path in enumerate(done.found.missing)}
+    if numbers:
+        await store.mkdir(places.buckets)
+
+    async def put(path: str, data: bytes, *, overwrite: bool) -> None:
+        written = f"{places.buckets}/{numbers[path]}"
+        # A late sending that made another version would keep it from being moved.
+        made = await store.put(written, data, overwrite=False)
+        await store.rename(written, path, replace=overwrite, etag=made.etag)
+
+    await change(store, done, put)
+    return done
+
+
+async def _settle(store: Store, places: Places) -> None:
+    """Finish, or take back, what an earlier run left of replacing."""
+    if not await is_there(store, places.backup):
+        return
+    if not await is_there(store, places.final):
+        await restore(store, places)
+        return
+    async with cleaning_up(places):
+        await drop(store, places.backup)  # that run had only this left to do
+    await _refuse_late(store, places, places.final)
+
+
+async def _refuse_late(store: Store, places: Places, taken: str) -> None:
+    if await is_there(store, places.written):
+        raise ManifestError(
+            places.written,
+            f"came after {taken} was made of it: it is a straggler's, and to be deleted, or "
+            "another job's; look at it, move it away and publish again",
+        )
+
+
+async def _replace(store: Store, places: Places) -> Published:
+    replaced = await is_there(store, places.backup)
+    if replaced:
+        await _refuse_foreign(store, places)
+    elif await is_there(store, places.final):
+        await move(store, places.final, places.backup)
+        replaced = True
+    async with _putting_back(store, places):
+        await move(store, places.taken, places.final)
+    async with cleaning_up(places):
+        await drop(store, places.backup)
+    return Published(replaced=replaced)
+
+
+async def _refuse_foreign(store: Store, places: Places) -> None:
+    if await is_there(store, places.final):
+        raise ManifestError(
+            places.final,
+            f"is there, and so is {places.backup}, which it was moved to: somebody else has made "
+            "it. Move one of them away and publish again",
+        )
+
+
+@asynccontextmanager
+async def _putting_back(store: Store, places: Places) -> AsyncIterator[None]:
+    """Put back what is replaced if the block fails, unless it may have done its work."""
+    try:
+        yield
+    except OutcomeUnknownError:
+        raise
+    except StoreError as error:
+        try:
+            await restore(store, places)
+        except StoreError as second:
+            error.add_note(f"{places.backup} could not be put back: {second}")
+        raise

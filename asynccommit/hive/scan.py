@@ -1,0 +1,303 @@
+"""Looking at a table that Hive wrote: which of its files are several attempts of one task.
+
+Nothing is changed here. ``hive_merge`` does what is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
+
+from asynccommit.errors import ManifestError, NotFoundError, RejectedError
+from asynccommit.hive.empty_files import MOST, Format, empty_file
+from asynccommit.hive.names import (
+    Attempt,
+    HiveName,
+    Rules,
+    is_copy,
+    is_hidden,
+    is_spark,
+    is_temporary,
+    parse_name,
+    winner_of,
+)
+from asynccommit.options.checked import Within, check_fields, checked
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Info, Kind, Store
+from asynccommit.stores.tree import pages
+
+_MOST_BUCKETS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a table is to be read.
+
+    Attributes:
+        rules: whose rules.
+        partitions: how many directories deep the files are: 2 for ``year=2026/month=5``.
+        buckets: how many files each directory with files must have; 0 for as many as there are.
+        format: of empty buckets; ``None`` is told from a file beside them.
+        force: take names for Hive's that look like somebody else's.
+
+    Raises:
+        OptionError: a number is below 0, or there would be more than a million buckets.
+    """
+
+    rules: Rules = Rules.TWO
+    partitions: Annotated[int, Within(0, 100)] = 0
+    buckets: Annotated[int, Within(0, _MOST_BUCKETS)] = 0
+    format: Format | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+class Duplicates(NamedTuple):
+    """Files of one task: the one that stays, and those that do not."""
+
+    winner: Info
+    losers: tuple[Info, ...]
+
+
+@dataclass(slots=True)
+class Found:
+    """What is below a table; each list by path.
+
+    Attributes:
+        files: how many were looked at, temporary and hidden ones apart.
+        directories: how many directories with files, or none, that deep.
+        duplicates: of which tasks there are several files.
+        temporary: files that no task had finished.
+        empty: partition directories without any file.
+        missing: path of a bucket that has no file -> what is to be there.
+        conflicts: path -> why the rules cannot be applied there.
+        passed: what is not as deep as the partitions, or deeper, and was passed over.
+    """
+
+    files: int = 0
+    directories: int = 0
+    duplicates: list[Duplicates] = field(default_factory=list)
+    temporary: list[Info] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+    missing: dict[str, bytes] = field(default_factory=dict)
+    conflicts: dict[str, str] = field(default_factory=dict)
+    passed: list[str] = field(default_factory=list)
+
+    @property
+    def losers(self) -> list[Info]:
+        """The files that a better attempt makes superfluous."""
+        return [info for one in self.duplicates for info in one.losers]
+
+    def check(self) -> None:
+        """Raise ``ManifestError`` if there is a conflict."""
+        for path, reason in self.conflicts.items():
+            more = len(self.conflicts) - 1
+            raise ManifestError(path, reason + (f" (and {more} more)" if more else ""))
+
+
+@checked
+async def look(store: Store, path: str, reading: Reading) -> Found:
+    """Return what is below a table. Names and sizes of duplicates are kept in memory, no others.
+
+    Args:
+        store: any.
+        path: of the table; absolute and decoded.
+        reading: how it is to be read.
+
+    Raises:
+        NotFoundError: there is no such directory, and the store can tell.
+        ManifestError: its names look like Spark's, or like nobody's that is known, and the rules
+            would delete good data: unless ``reading.force``.
+    """
+    found = Found()
+
+    async def each(directory: str) -> None:
+        await _look_at(store, directory, reading, found)
+
+    leaves = await _leaves(store, path, reading.partitions, found)
+    await for_each(leaves, each, workers=store.traits.workers)
+    found.directories = len(leaves)
+    found.duplicates.sort()
+    found.temporary.sort()
+    found.empty.sort()
+    found.passed.sort()
+    found.missing = dict(sorted(found.missing.items()))
+    found.conflicts = dict(sorted(found.conflicts.items()))
+    return found
+
+
+async def _leaves(store: Store, path: str, depth: int, found: Found) -> list[str]:
+    """Return the directories that are so many levels below."""
+    level = [path]
+    for _ in range(depth):
+        below: list[str] = []
+
+        async def step(directory: str, into: list[str] = below) -> None:
+            for info in await _listed(store, directory, path):
+                if is_hidden(_name(info)):
+                    continue
+                (into if info.is_dir else found.passed).append(info.path)
+
+        await for_each(level, step, workers=store.traits.workers)
+        level = sorted(below)
+    return level
+
+
+async def _listed(store: Store, directory: str, table: str) -> list[Info]:
+    try:
+        return [info async for page in pages(store, directory) for info in page]
+    except NotFoundError:
+        if directory == table:
+            raise
+        return []  # somebody has deleted it since its parent was listed
+
+
+async def _look_at(store: Store, directory: str, reading: Reading, found: Found) -> None:
+    table = directory if reading.partitions == 0 else ""
+    entries = await _listed(store, directory, table)
+    temporary = [info for info in entries if info.kind is Kind.FILE and is_temporary(_name(info))]
+    found.temporary += temporary
+    found.passed += [info.path for info in entries if info.is_dir and not is_hidden(_name(info))]
+    if reading.partitions and len(temporary) == len(entries):
+        # Of a transactional table an empty base_5 says that what came before does not count.
+        if "=" in directory.rpartition("/")[2]:
+            found.empty.append(directory)
+        return
+    files = sorted(
+        info for info in entries if info.kind is Kind.FILE and not is_hidden(_name(info))
+    )
+    found.files += len(files)
+    if not reading.force:
+        _refuse_spark(files)
+    staying = _compare(files, reading, found)
+    if reading.buckets and staying:
+        await _fill(store, staying, reading, found)
+
+
+def _refuse_spark(files: Iterable[Info]) -> None:
+    for info in files:
+        if is_spark(_name(info)):
+            raise ManifestError(
+                info.path,
+                "is a name as Spark gives: files of different tasks would be taken for one "
+                "another's attempts, and deleted; --force does it all the same",
+            )
+
+
+def _compare(files: list[Info], reading: Reading, found: Found) -> list[Info]:
+    """Add the files of each task that has several, and who wins; return all files that stay."""
+    groups: dict[str, list[Info]] = {}
+    for info in files:
+        name = _name(info)
+        parsed = None if is_copy(name) else parse_name(name, reading.rules)
+        if parsed is not None:
+            groups.setdefault(parsed.id, []).append(info)
+    gone: set[Info] = set()
+    for group in groups.values():
+        if len(group) > 1:
+            gone.update(_choose(group, reading, found))
+    return [info for info in files if info not in gone]
+
+
+def _choose(group: list[Info], reading: Reading, found: Found) -> tuple[Info, ...]:
+    by_name = {_name(info): info for info in group}
+    try:
+        if not reading.force:
+            _refuse_foreign(by_name, reading.rules)
+            _refuse_same(by_name, reading.rules)
+        attempts = [Attempt(name, info.size) for name, info in by_name.items()]
+        winner = by_name[winner_of(attempts, reading.rules).name]
+    except ManifestError as error:
+        found.conflicts[f"{group[0].path.rpartition('/')[0]}/{error.path}"] = error.reason
+        return ()
+    losers = tuple(info for info in group if info is not winner)
+    found.duplicates.append(Duplicates(winner, losers))
+    return losers
+
+
+def _refuse_foreign(names: Iterable[str], rules: Rules) -> None:
+    for name in names:
+        parsed = parse_name(name, rules)
+        if parsed is not None and parsed.is_foreign:
+            raise ManifestError(
+                name,
+                f"is no name as Hive gives, and would be taken for an attempt of task {parsed.id}; "
+                "--force does it all the same",
+            )
+
+
+def _refuse_same(names: Iterable[str], rules: Rules) -> None:
+    """Refuse two files of one attempt: that writes one, so they are of different statements.
+
+    A second INSERT with another compression finds its name free, and so makes no copy.
+    """
+    seen: dict[int, str] = {}
+    for name in names:
+        parsed = parse_name(name, rules)
+        number = -1 if parsed is None else parsed.number
+        if number in seen:
+            raise ManifestError(
+                name,
+                f"is of the same attempt as {seen[number]}, and so of another statement; "
+                "--force does it all the same",
+            )
+        seen[number] = name
+
+
+async def _fill(store: Store, files: list[Info], reading: Reading, found: Found) -> None:
+    """Add the buckets that have no file, with what is to be in it."""
+    parsed = [(info, parse_name(_name(info), reading.rules)) for info in files]
+    named = [(info, name) for info, name in parsed if name is not None]
+    if not named:
+        found.conflicts[files[0].path] = "is no bucket: there is no number in its name"
+        return
+    info, model = min(named, key=lambda one: (bool(one[1].copy), one[0].path))
+    there = {int(name.task) for _, name in named}
+    if max(there) >= reading.buckets:
+        found.conflicts[info.path.rpartition("/")[0]] = (
+            f"has bucket {max(there)}, and there are {reading.buckets}, from 0: give --buckets "
+            "as the table has it"
+        )
+        return
+    wanted = set(range(reading.buckets)) - there
+    if not wanted:
+        return
+    try:
+        await _add_buckets(store, files, (model, sorted(wanted)), reading, found)
+    except (ManifestError, RejectedError) as error:
+        found.conflicts[error.path] = str(error).removeprefix(f"{error.path}: ")
+
+
+async def _add_buckets(
+    store: Store,
+    files: list[Info],
+    wanted: tuple[HiveName, list[int]],
+    reading: Reading,
+    found: Found,
+) -> None:
+    folder = files[0].path.rpartition("/")[0]
+    model, numbers = wanted
+    paths = [f"{folder}/{model._replace(copy='').of_task(number)}" for number in numbers]
+    data = empty_file(paths[0], await _beside(store, files, reading), reading.format)
+    found.missing.update(dict.fromkeys(paths, data))
+
+
+async def _beside(store: Store, files: list[Info], reading: Reading) -> bytes:
+    """Return the smallest file with content, which has the format and the columns."""
+    if reading.format is Format.TEXT:
+        return b""
+    filled = [info for info in files if info.size]
+    if not filled:
+        raise ManifestError(
+            files[0].path,
+            "no file beside has content, so nobody can tell the format: say --format text for "
+            "empty files",
+        )
+    return await store.get(min(filled, key=lambda info: (info.size, info.path)).path, MOST)
+
+
+def _name(info: Info) -> str:
+    return info.path.rpartition("/")[2]

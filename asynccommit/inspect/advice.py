@@ -1,0 +1,136 @@
+"""What a resume or an abort would do to a job, and the command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from asynccommit.commit.hints import job_command
+from asynccommit.commit.layout import Layout
+from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.inspect.terminal import count_of
+from asynccommit.results import JobStatus, State
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a verb would do to a job, and the command; no command if there is nothing to do."""
+
+    does: str
+    command: str = ""
+
+
+def on_resume(status: JobStatus, layout: Layout, moved: int = 0, files: int = 0) -> Advice:
+    """Return what a resume would do.
+
+    Args:
+        status: of the job.
+        layout: its paths.
+        moved: files of a job without a record that are not where its tasks left them.
+        files: all of them, then.
+    """
+    if isinstance(layout, UploadLayout):
+        return _on_resume_uploads(status, layout, moved, files)
+    resume = job_command("resume", layout)
+    if not status.begun and moved:
+        does = f"adopts it: {moved:,} of {count_of(files, 'file')} are not where tasks left them"
+        return Advice(does, job_command("resume", layout, "--adopt"))
+    if not status.begun:
+        return _on_resume_early(status, layout)
+    if status.state is State.COMMITTING:
+        does = "refused while its owner lives; takeover does it all the same"
+        return Advice(does, job_command("takeover", layout))
+    if status.state is State.ROLLING_BACK:
+        return Advice("finishes the rollback", resume)
+    if status.state is State.COMMITTED:
+        return Advice("finishes the clean-up; every file is visible", resume)
+    if status.state is State.ENDED:
+        return Advice("nothing")
+    return Advice(f"moves {_rest(status)} and writes _SUCCESS", resume)
+
+
+def on_abort(status: JobStatus, layout: Layout, moved: int = 0) -> Advice:
+    """Return what an abort would do."""
+    if isinstance(layout, UploadLayout):
+        return _on_abort_uploads(status, layout, moved)
+    rollback = job_command("abort", layout, "--rollback")
+    if not status.begun:
+        does = f"deletes what {count_of(status.tasks, 'committed task')} and others wrote"
+        if moved:
+            does += f"; {count_of(moved, 'file')} that another commit moved would stay"
+        return _on_abort_early(status, layout, does)
+    if status.state is State.COMMITTING:
+        return Advice("keeps everything; with --rollback refused while its owner lives", rollback)
+    if status.state is State.ROLLING_BACK:
+        return Advice("keeps everything; with --rollback it finishes the rollback", rollback)
+    if status.state in (State.COMMITTED, State.ENDED):
+        return Advice("nothing: the job is committed")
+    back = "what was moved" if status.done is None else count_of(status.done, "file")
+    does = f"keeps everything; with --rollback it takes back {back} and restores the rest"
+    return Advice(does, rollback)
+
+
+def _on_resume_early(status: JobStatus, layout: Layout) -> Advice:
+    """Return what a resume would do to a job whose commit has not begun: nothing."""
+    if status.state is State.RUNNING:
+        return Advice("nothing: its driver lives, and its commit has not begun")
+    commit = job_command("commit", layout, "--tasks", str(status.tasks))
+    if status.state is State.DEAD:
+        return Advice("nothing: its commit has not begun. Commit or abort it", commit)
+    does = "nothing: its commit has not begun. If its program has died, commit or abort it"
+    return Advice(does, commit)
+
+
+def _on_abort_early(status: JobStatus, layout: Layout, does: str) -> Advice:
+    """Return what an abort would do to a job whose commit has not begun."""
+    if status.state is State.RUNNING:
+        return Advice(f"refused while its driver lives; with --force it {does}")
+    if status.state is State.DEAD:
+        return Advice(does, job_command("abort", layout))
+    forced = job_command("abort", layout, "--force")
+    return Advice(f"refused while its program may live; with --force it {does}", forced)
+
+
+def _rest(status: JobStatus) -> str:
+    if status.done is None:
+        return f"what is left of {count_of(status.files, 'file')}"
+    return f"the other {status.files - status.done:,} of {count_of(status.files, 'file')}"
+
+
+def _on_resume_uploads(status: JobStatus, layout: Layout, ended: int, files: int) -> Advice:
+    """Return what a resume would do to uploads: it is nobody's alone, and refused to nobody."""
+    resume = job_command("resume", layout)
+    if not status.begun and ended:
+        does = f"adopts it: {ended:,} of {count_of(files, 'upload')} have ended"
+        return Advice(does, job_command("resume", layout, "--adopt"))
+    if not status.begun:
+        return _on_resume_early(status, layout)
+    if status.state is State.ROLLING_BACK:
+        return Advice("finishes the rollback", resume)
+    if status.state is State.COMMITTED:
+        return Advice("finishes the clean-up; every file is visible", resume)
+    if status.state is State.ENDED:
+        if not status.epoch:
+            return Advice("nothing: an abort of it has begun")
+        return Advice("deletes what is left of it, if it was committed", resume)
+    does = f"completes {_rest(status)} and writes _SUCCESS"
+    if status.state is State.COMMITTING:
+        does += "; its owner, if that is at work, does the same"
+    return Advice(does, resume)
+
+
+def _on_abort_uploads(status: JobStatus, layout: Layout, ended: int) -> Advice:
+    rollback = job_command("abort", layout, "--rollback")
+    if not status.begun:
+        does = f"aborts the uploads of {count_of(status.tasks, 'committed task')} and others"
+        if ended:
+            does += f"; what became of {count_of(ended, 'upload')} that ended would stay"
+        return _on_abort_early(status, layout, does)
+    if status.state is State.ENDED and not status.epoch:
+        return Advice("deletes what is left of it", job_command("abort", layout))
+    if status.state in (State.COMMITTED, State.ENDED):
+        return Advice("nothing: its commit has ended")
+    if status.state is State.ROLLING_BACK:
+        return Advice("keeps everything; with --rollback it finishes the rollback", rollback)
+    back = "what was completed" if status.done is None else count_of(status.done, "file")
+    does = f"keeps everything; with --rollback it takes back {back} and restores the rest"
+    return Advice(does, rollback)

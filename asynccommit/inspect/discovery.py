@@ -1,0 +1,364 @@
+"""Which jobs are under a destination, and how far each came, before anybody touches them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from asynccommit.api import OptionsLike, StorageOptions, open_committer
+from asynccommit.commit.by_rename import shared_directories
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.by_rename.directory_owner import as_found
+from asynccommit.commit.by_rename.phantom_prefixes import is_phantom
+from asynccommit.commit.by_rename.status import is_blank, is_end
+from asynccommit.commit.by_upload.committer import UploadCommitter
+from asynccommit.commit.layout import ENDED, MANIFEST_SUFFIX, RECORD, TEMPORARY, Layout
+from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layout_uploads import StagingLayout, UploadLayout
+from asynccommit.commit.registry import Committer
+from asynccommit.errors import AsyncCommitError, NotFoundError, PreconditionError
+from asynccommit.formats.commit_record import MAX_RECORD_BYTES
+from asynccommit.inspect.upload_discovery import Seen, find_staged, find_uploads_jobs, see
+from asynccommit.options.job import Options
+from asynccommit.runtime.host import this_host
+from asynccommit.stores.base import Info, Store
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.registry import StoreSettings, close_store, open_store
+from asynccommit.stores.tree import list_all
+from asynccommit.stores.urls import Address, parse_url
+
+_ATTEMPT = re.compile("[0-9]{2,4}", re.ASCII)
+_ENDED = re.compile(rf"[0-9]{{2,4}}\.({'|'.join(ENDED)})", re.ASCII)
+
+
+class NothingThereError(AsyncCommitError):
+    """There is no job, and nothing else to look at."""
+
+
+class SeveralJobsError(AsyncCommitError):
+    """There is more than one job, or job attempt, and none was named.
+
+    Args:
+        jobs: what is there.
+        summary: one sentence with the remedy.
+    """
+
+    def __init__(self, jobs: Sequence[FoundJob], summary: str) -> None:
+        self.jobs = tuple(jobs)
+        super().__init__(summary)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJob:
+    """One attempt of a job that is under a destination.
+
+    Attributes:
+        layout: its paths.
+        present: whether its directory is there.
+        manifests: how many tasks have committed: manifests, or pending sets.
+        begun: whether a job commit has begun.
+        ended: whether a commit or rollback of it has ended, and its clean-up died half-way.
+        closed: an abort of it has begun, and died half-way or is under way.
+        modified: when its directory changed last, seconds since the epoch; 0.0 if unknown.
+        staged: whether tasks staged files for places outside of the destination.
+        classic: it is a job of FileOutputCommitter, which has no manifests.
+    """
+
+    layout: Layout
+    present: bool = False
+    manifests: int = 0
+    begun: bool = False
+    ended: bool = False
+    closed: bool = False
+    modified: float = 0.0
+    staged: bool = False
+    classic: bool = False
+
+    @property
+    def name(self) -> str:
+        """The job id, and the attempt if it is not the first."""
+        attempt = f", attempt {self.layout.attempt}" if self.layout.attempt else ""
+        return self.layout.job_id + attempt
+
+    @property
+    def committer(self) -> str:
+        """The name of the committer that it is of."""
+        return committer_of(self.layout)
+
+
+def committer_of(layout: Layout) -> str:
+    """Return the name of the committer that has jobs where this one is."""
+    if isinstance(layout, FileLayout):
+        return "file_v1"
+    return layout.committer if isinstance(layout, UploadLayout) else "manifest"
+
+
+@asynccontextmanager
+async def open_place(place: Address, storage: StorageOptions = None) -> AsyncIterator[Wrapped]:
+    """Open the store of a place to look around. Raises ``UnsupportedError``."""
+    store = open_store(place, StoreSettings(rng=this_host().rng, options=storage or {}))
+    try:
+        yield store
+    finally:
+        await close_store(store)
+
+
+@asynccontextmanager
+async def open_stores(
+    layout: Layout, storage: StorageOptions = None
+) -> AsyncIterator[tuple[Wrapped, Wrapped]]:
+    """Open the store of a job's destination, and that of its own files. See ``open_place``."""
+    async with open_place(layout.dest, storage) as store:
+        if not isinstance(layout, UploadLayout) or layout.pending.same_store(layout.dest):
+            yield store, store
+            return
+        async with open_place(layout.pending, storage) as pending:
+            yield store, pending
+
+
+@asynccontextmanager
+async def open_layout(
+    layout: Layout,
+    options: OptionsLike,
+    storage: StorageOptions = None,
+    committer: str | None = None,
+) -> AsyncIterator[Committer]:
+    """Open the committer of a job that was found, in the layout that it was found in.
+
+    ``committer`` is its name, where a layout is of several.
+    """
+    if committer is None and isinstance(layout, UploadLayout | FileLayout):
+        committer = committer_of(layout)
+    staging = layout.tmp if isinstance(layout, StagingLayout) else None
+    opened = open_committer(
+        str(layout.dest),
+        layout.job_id,
+        attempt=layout.attempt,
+        options=options,
+        storage_options=storage,
+        committer=committer,
+        pending=None if staging is None else str(staging),
+    )
+    async with opened as made:
+        if isinstance(layout, UploadLayout):
+            if isinstance(made, UploadCommitter):
+                made.layout = layout
+        elif isinstance(made, ManifestCommitter):
+            made.layout = layout
+        yield made
+
+
+async def find_jobs(store: Store, dest: Address) -> list[FoundJob]:
+    """Return the job attempts under a destination, in order of their names.
+
+    Directories that are no job's are passed over, and so are jobs of the staging committers whose
+    pending sets are not below the destination. Raises ``StoreError``.
+    """
+    found: list[FoundJob] = []
+    for info in await children(store, Layout(dest, "any").temporary):
+        if info.is_dir:
+            found += await _attempts(store, dest, info.path.rpartition("/")[2])
+    if any(job.classic for job in found):
+        found = await _with_names(store, dest, found)
+    if store.traits.multipart is not None:
+        found += [_found(seen) for seen in await find_uploads_jobs(store, dest)]
+    return sorted(found, key=lambda job: (job.layout.job_id, job.layout.attempt))
+
+
+async def _with_names(store: Store, dest: Address, found: list[FoundJob]) -> list[FoundJob]:
+    """Return jobs of FileOutputCommitter by the names that their tasks say, if these do."""
+    named = await shared_directories.find_jobs(store, dest)
+    if not named:
+        return found
+    begun = {(job.layout.job_id, job.layout.attempt) for job in found if job.begun}
+    classic = [
+        FoundJob(
+            layout,
+            present=True,
+            manifests=tasks,
+            begun=(layout.job_id, layout.attempt) in begun,
+            classic=True,
+        )
+        for layout, tasks in named.items()
+    ]
+    return [job for job in found if not job.classic] + classic
+
+
+async def find_jobs_at(
+    dest: Address, storage: StorageOptions, options: Options, job_id: str | None
+) -> list[FoundJob]:
+    """Return the job attempts under a destination, and those elsewhere that options lead to.
+
+    Args:
+        dest: the destination.
+        storage: options of the store.
+        options: say where staging keeps pending sets.
+        job_id: the job that is meant, if one is: others may be of other destinations there.
+
+    Raises ``StoreError``.
+    """
+    async with open_place(dest, storage) as store:
+        found = await find_jobs(store, dest)
+        place = options.uploads.staging_path
+        if store.traits.multipart is None or place is None or job_id is None:
+            return found
+    there = parse_url(place)
+    async with open_place(there, storage) as pending:
+        staged = [_found(seen) for seen in await find_staged(pending, dest, there, job_id)]
+    known = {job.layout.attempt_dir for job in found}
+    return found + [job for job in staged if job.layout.attempt_dir not in known]
+
+
+async def find_rubbish(store: Store, dest: Address) -> dict[str, Layout]:
+    """Return the directories of job attempts that have ended and were not wholly deleted.
+
+    Each with the job attempt that it was. Raises ``StoreError``.
+    """
+    found: dict[str, Layout] = {}
+    for info in await children(store, Layout(dest, "any").temporary):
+        inside = await children(store, info.path) if info.is_dir else []
+        for child in inside:
+            name = child.path.rpartition("/")[2]
+            if _ENDED.fullmatch(name):
+                job = info.path.rpartition("/")[2]
+                layout = Layout(dest, job, int(name.partition(".")[0]))
+                found[child.path] = await as_found(store, layout)
+    return dict(sorted(found.items()))
+
+
+def choose(
+    found: Sequence[FoundJob],
+    dest: Address,
+    job_id: str | None,
+    attempt: int | None,
+    *,
+    classic: bool = False,
+) -> FoundJob:
+    """Return the one job attempt that is meant; ``classic`` for one of FileOutputCommitter.
+
+    Raises:
+        NothingThereError: there is none such.
+        SeveralJobsError: there are several.
+    """
+    kind = [job for job in found if job.classic is classic and _is_whole(job)]
+    ours = [job for job in kind if job_id in (None, job.layout.job_id)]
+    meant = [job for job in ours if attempt in (None, job.layout.attempt)]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        names = {job.layout.job_id for job in meant}
+        wanted = "--job-id" if len(names) > 1 else "--attempt"
+        shown = "; ".join(job.name for job in meant[:20])
+        raise SeveralJobsError(meant, f"{len(meant)} jobs are under {dest}: {shown}. Say {wanted}")
+    raise NothingThereError(_missing(found, dest, job_id, attempt))
+
+
+async def children(store: Store, path: str) -> list[Info]:
+    """Return what is in a directory; nothing if it is not there, or no directory."""
+    try:
+        return await list_all(store, path)
+    except (NotFoundError, PreconditionError):
+        return []
+
+
+def layout_of(place: Address) -> Layout | None:
+    """Return the job attempt that a path lies in, ``None`` if it names no job and attempt.
+
+    The job is what its directory is called; see ``as_found``.
+    """
+    parts = place.path.split("/")
+    if TEMPORARY not in parts:
+        return None
+    start = len(parts) - 1 - parts[::-1].index(TEMPORARY)
+    inside = parts[start + 1 : start + 3]
+    if len(inside) < 2 or not _ATTEMPT.fullmatch(inside[1]):
+        return None
+    dest = place.at("/".join(parts[:start]) or "/")
+    return Layout(dest, inside[0], int(inside[1]))
+
+
+async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJob | None:
+    """Return what is known of a job attempt, ``None`` if its directory is no job's.
+
+    Args:
+        store: where its own files are.
+        layout: its paths.
+        modified: what the store says of its directory.
+    """
+    if isinstance(layout, UploadLayout):
+        seen = await see(store, layout)
+        return None if seen is None else _found(seen)
+    paths = [info.path for info in await children(store, layout.attempt_dir)]
+    names = {path.rpartition("/")[2] for path in paths}
+    if not names & {"manifests", "tasks", RECORD} or await is_phantom(store, layout.attempt_dir):
+        return None
+    manifests = await children(store, layout.manifests_dir)
+    return FoundJob(
+        layout,
+        present=True,
+        manifests=sum(info.path.endswith(MANIFEST_SUFFIX) for info in manifests),
+        begun=RECORD in names and await _has_begun(store, layout),
+        ended=any(is_end(layout, path) for path in paths),
+        modified=modified,
+        staged=bool(await children(store, layout.absolute_dir)),
+    )
+
+
+def _found(seen: Seen) -> FoundJob:
+    return FoundJob(
+        seen.layout,
+        present=True,
+        manifests=seen.sets,
+        begun=seen.begun,
+        ended=seen.ended,
+        closed=seen.closed,
+        modified=seen.modified,
+    )
+
+
+async def _has_begun(store: Store, layout: Layout) -> bool:
+    """Whether there is a commit record; one without content was never written."""
+    try:
+        return not is_blank(await store.get(layout.record, MAX_RECORD_BYTES))
+    except NotFoundError:
+        return False
+
+
+async def _attempts(store: Store, dest: Address, name: str) -> list[FoundJob]:
+    jobs: list[FoundJob] = []
+    first = await as_found(store, Layout(dest, name))
+    for info in await children(store, first.job_dir):
+        child = info.path.rpartition("/")[2]
+        if info.is_dir and _ATTEMPT.fullmatch(child):
+            job = await look_at(store, replace(first, attempt=int(child)), info.modified)
+            jobs += [job] if job is not None else []
+        elif name.isdigit() and (child == TEMPORARY or child.startswith("task_")):
+            if await is_phantom(store, info.path):
+                continue
+            return [FoundJob(first, present=True, classic=True)]
+    return jobs
+
+
+def _is_whole(job: FoundJob) -> bool:
+    """Whether it is known which job it is: of FileOutputCommitter only its tasks say so."""
+    return not job.classic or isinstance(job.layout, FileLayout)
+
+
+def _missing(
+    found: Sequence[FoundJob], dest: Address, job_id: str | None, attempt: int | None
+) -> str:
+    wanted = "job" if job_id is None else f"job {job_id}"
+    if attempt is not None:
+        wanted += f", attempt {attempt}"
+    text = f"no {wanted} is under {dest}"
+    others = [job.name for job in found if not job.classic]
+    if others:
+        return f"{text}; there is {', '.join(others[:20])}"
+    if found:
+        return (
+            f"{text}; a job of Hadoop's FileOutputCommitter is, which has no manifests: say "
+            "--committer file_v1"
+        )
+    return text

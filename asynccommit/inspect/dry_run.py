@@ -1,0 +1,102 @@
+"""What an abort, a rollback or a takeover would do to a job, before anybody asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from asynccommit.api import StorageOptions
+from asynccommit.commit.by_rename.shared_directories import own_tasks
+from asynccommit.commit.context import Run
+from asynccommit.inspect.discovery import FoundJob, open_stores
+from asynccommit.inspect.status import JobView, view
+from asynccommit.inspect.terminal import count_of
+from asynccommit.options.job import Options
+from asynccommit.results import NOT_BEGUN, State
+from asynccommit.runtime.host import this_host
+from asynccommit.stores.base import Store
+from asynccommit.stores.tree import list_if_there, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A directory of a job, or a file directly in its own: its files, and their bytes."""
+
+    path: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """What a verb would do.
+
+    Attributes:
+        view: how far the job is; ``None`` if nothing is left of it.
+        does: what would be done.
+        refused: nothing would: without more words the verb is refused.
+        places: what is in the job's own directories, all of which would go in the end.
+    """
+
+    view: JobView | None
+    does: str
+    refused: bool = False
+    places: Sequence[Place] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "dry_run": True,
+            "does": self.does,
+            "refused": self.refused,
+            "job": None if self.view is None else self.view.to_json(),
+            "places": [asdict(place) for place in self.places],
+        }
+
+
+async def what_goes(
+    job: FoundJob, storage: StorageOptions, *, rollback: bool, force: bool
+) -> Going:
+    """Return what an abort would do, or with ``rollback`` a rollback. Raises ``StoreError``."""
+    if not job.present:
+        return Going(None, "nothing: it is not there")
+    async with open_stores(job.layout, storage) as (store, pending):
+        seen = await view(store, job, pending)
+        status = seen.status
+        if status is None:
+            return Going(seen, f"cannot be told: {seen.problem}", refused=True)
+        places = await _places(pending, job)
+    if status.state in NOT_BEGUN:
+        refused = status.state is not State.DEAD and not force
+        return Going(seen, seen.abort.does, refused, places)
+    over = status.state in (State.COMMITTED, State.ENDED)
+    owned = status.state is State.COMMITTING and not force and status.alive is not False
+    return Going(seen, seen.abort.does, over or owned or not rollback, places)
+
+
+async def what_is_left(job: FoundJob, storage: StorageOptions) -> Going:
+    """Return what finishing a commit would do, whoever owns it. Raises ``StoreError``."""
+    async with open_stores(job.layout, storage) as (store, pending):
+        seen = await view(store, job, pending)
+    status = seen.status
+    if status is None:
+        return Going(seen, f"cannot be told: {seen.problem}", refused=True)
+    if status.state is not State.COMMITTING:
+        return Going(seen, seen.resume.does)
+    done = "" if status.done is None else f"; in their places: {status.done:,}"
+    return Going(seen, f"finishes the commit of {count_of(status.files, 'file')}{done}")
+
+
+async def _places(store: Store, job: FoundJob) -> list[Place]:
+    run = Run(store=store, layout=job.layout, options=Options(), host=this_host())
+    top = await list_if_there(store, job.layout.attempt_dir)
+    found: list[Place] = []
+    for info in [*top, *await own_tasks(run)]:
+        files, size = (0, 0) if info.is_dir else (1, info.size)
+        if info.is_dir:
+            async for below in walk(store, info.path):
+                files += not below.is_dir
+                size += below.size
+        found.append(Place(info.path, files, size))
+    return sorted(found, key=lambda place: place.path)

@@ -1,0 +1,262 @@
+"""The jobs under a destination: how far each is, and what could be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from asynccommit.api import StorageOptions
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.by_rename.entries import decode_entries
+from asynccommit.commit.by_rename.liveness import status_without_commit
+from asynccommit.commit.context import Run
+from asynccommit.commit.hints import job_command
+from asynccommit.commit.layout import Layout
+from asynccommit.commit.layout_uploads import UploadLayout
+from asynccommit.errors import AsyncCommitError, CommitError, NotFoundError
+from asynccommit.formats.manifest import SUFFIX, decode_manifest
+from asynccommit.inspect.advice import Advice, on_abort, on_resume
+from asynccommit.inspect.discovery import (
+    FoundJob,
+    NothingThereError,
+    children,
+    committer_of,
+    find_jobs_at,
+    find_rubbish,
+    open_place,
+    open_stores,
+)
+from asynccommit.inspect.files import moment
+from asynccommit.inspect.terminal import count_of
+from asynccommit.inspect.upload_status import look_at_uploads
+from asynccommit.options.job import MAX_MANIFEST_BYTES, Options
+from asynccommit.results import JobStatus
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.host import this_host
+from asynccommit.stores.base import Store
+from asynccommit.stores.multipart import MultipartStore
+from asynccommit.stores.tree import walk
+from asynccommit.stores.urls import Address
+
+_AT_ONCE = 8
+"""Jobs looked at at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One job attempt as ``status`` shows it.
+
+    Attributes:
+        status: what is known of it; ``None`` if its record cannot be read.
+        layout: its paths.
+        age: seconds since its commit began or, if it has not, since its directory changed.
+        silent: seconds since the owner's last sign of life.
+        problem: why it cannot be told how far it is, ``""`` if it can.
+        resume: what a resume would do.
+        abort: what an abort would do.
+    """
+
+    status: JobStatus | None
+    layout: Layout
+    age: float | None = None
+    silent: float | None = None
+    problem: str = ""
+    resume: Advice = field(default_factory=lambda: Advice(""))
+    abort: Advice = field(default_factory=lambda: Advice(""))
+
+    @property
+    def committer(self) -> str:
+        """The name of the committer that it is of."""
+        return committer_of(self.layout)
+
+    @property
+    def name(self) -> str:
+        """The job id, and the attempt if it is not the first."""
+        attempt = f", attempt {self.layout.attempt}" if self.layout.attempt else ""
+        return self.layout.job_id + attempt
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        named = {"job_id": self.layout.job_id, "attempt": self.layout.attempt}
+        return {
+            **(named if self.status is None else self.status.to_json()),
+            "committer": self.committer,
+            "age": self.age,
+            "silent": self.silent,
+            "problem": self.problem,
+            "resume": {"does": self.resume.does, "command": self.resume.command},
+            "abort": {"does": self.abort.does, "command": self.abort.command},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is under a destination.
+
+    Attributes:
+        dest: the destination.
+        jobs: the job attempts that are or should be dealt with.
+        rubbish: directories of jobs that have ended, half deleted: decoded path -> what deletes it.
+        classic: ids of jobs of Hadoop's classic committer.
+    """
+
+    dest: Address
+    jobs: Sequence[JobView] = ()
+    rubbish: Mapping[str, str] = field(default_factory=dict)
+    classic: Sequence[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "destination": str(self.dest),
+            "jobs": [job.to_json() for job in self.jobs],
+            "rubbish": [{"path": path, "command": said} for path, said in self.rubbish.items()],
+            "classic": list(self.classic),
+        }
+
+
+async def look_under(
+    dest: Address,
+    storage: StorageOptions = None,
+    options: Options | None = None,
+    job_id: str | None = None,
+    attempt: int | None = None,
+) -> Situation:
+    """Return what is under a destination; changes nothing.
+
+    Args:
+        dest: the destination.
+        storage: options of the store.
+        options: say where staging keeps pending sets.
+        job_id: the only job to look at; all by default.
+        attempt: the only attempt to look at; all by default.
+
+    Raises ``NothingThereError`` if there is no such directory, and ``StoreError``.
+    """
+    async with open_place(dest, storage) as store:
+        await _need_place(store, dest, options)
+        there = await find_jobs_at(dest, storage, options or Options(), job_id)
+        found = [job for job in there if _is_meant(job.layout, job_id, attempt)]
+        views: dict[str, JobView] = {}
+
+        async def look(job: FoundJob) -> None:
+            async with open_stores(job.layout, storage) as (_, pending):
+                views[job.layout.attempt_dir] = await view(store, job, pending)
+
+        ours = [job for job in found if not job.classic]
+        await for_each(ours, look, workers=_AT_ONCE)
+        rubbish = await find_rubbish(store, dest)
+        return Situation(
+            dest,
+            [views[job.layout.attempt_dir] for job in ours],
+            {
+                path: job_command("abort", layout)
+                for path, layout in rubbish.items()
+                if _is_meant(layout, job_id, attempt)
+            },
+            [job.layout.job_id for job in found if job.classic and not job.begun],
+        )
+
+
+async def _need_place(store: Store, dest: Address, options: Options | None) -> None:
+    try:
+        await store.head(dest.path)
+    except NotFoundError:
+        elsewhere = options is not None and options.uploads.staging_path is not None
+        if not elsewhere:  # else nothing need be there before the commit
+            raise NothingThereError(f"there is nothing at {dest}") from None
+
+
+def _is_meant(layout: Layout, job_id: str | None, attempt: int | None) -> bool:
+    return job_id in (None, layout.job_id) and attempt in (None, layout.attempt)
+
+
+async def view(store: Store, job: FoundJob, pending: Store | None = None) -> JobView:
+    """Return how far a job is; what cannot be read is a problem, not an error.
+
+    Args:
+        store: where its destination is.
+        job: the job.
+        pending: where its own files are, if that is another store.
+    """
+    layout = job.layout
+    try:
+        if isinstance(layout, UploadLayout):
+            status, moved = await look_at_uploads(cast(MultipartStore, store), job, pending)
+        else:
+            status, moved = await _look(store, job)
+    except AsyncCommitError as error:
+        causes = error.failures if isinstance(error, CommitError) else ()
+        return JobView(None, layout, problem=str(next(iter(causes), error)))
+    if status is None:
+        return JobView(None, layout, problem="it has just ended")
+    now = this_host().now()
+    began = status.started_ms / 1000 or job.modified
+    return JobView(
+        status,
+        layout,
+        age=max(now - began, 0.0) if began else None,
+        silent=max(now - status.seen_ms / 1000, 0.0) if status.seen_ms else None,
+        resume=on_resume(status, layout, *moved),
+        abort=on_abort(status, layout, moved[0]),
+    )
+
+
+async def how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:
+    """Return what has become of a commit that has begun, with the command that goes on.
+
+    Args:
+        store: where its destination is.
+        job: the job.
+        facts: take what else is known.
+    """
+    text = "a commit of this job has begun"
+    found = await view(store, job)
+    status = found.status
+    if status is None:
+        return f"{text}, and how far it is cannot be told: {found.problem}"
+    facts.update(state=str(status.state), owner=status.owner)
+    if not isinstance(job.layout, UploadLayout):  # nobody owns a commit of uploads
+        facts["epoch"] = status.epoch
+    facts.update(committed_tasks=status.tasks, files=status.files, bytes=status.bytes)
+    if status.done is not None:
+        facts["done"] = f"{status.done:,} of {count_of(status.files, 'file')}"
+    text += f": at {moment(status.started_ms)}, by {status.owner}; it is {status.state}"
+    if status.error:
+        text += f", because of: {status.error}"
+    return f"{text}. {found.resume.command}".rstrip(". ")
+
+
+async def _look(store: Store, job: FoundJob) -> tuple[JobStatus | None, tuple[int, int]]:
+    """Return how far a job with manifests is, how many of its files were moved, and of how many."""
+    layout = job.layout
+    status = await ManifestCommitter(store, layout, Options(), this_host()).job_status()
+    if status is not None or job.begun:
+        return status, (0, 0)
+    run = Run(store=store, layout=layout, options=Options(), host=this_host())
+    return await status_without_commit(run, store, job.manifests), await _moved(store, job)
+
+
+async def _moved(store: Store, job: FoundJob) -> tuple[int, int]:
+    """Return how many files of manifests are not where tasks left them, and how many there are.
+
+    A commit of ours writes its record first. So without one, somebody else's has begun: Hadoop's.
+    """
+    infos = await children(store, job.layout.manifests_dir)
+    paths = [info.path for info in infos if info.path.endswith(SUFFIX)]
+    sources: set[str] = set()
+
+    async def read(path: str) -> None:
+        data = await store.get(path, MAX_MANIFEST_BYTES)
+        entries, _ = decode_entries(job.layout, decode_manifest(data, job.layout.url(path)))
+        sources.update(entry.source for entry in entries)
+
+    await for_each(paths, read, workers=min(store.traits.workers, 32))
+    files = len(sources)
+    try:
+        async for info in walk(store, job.layout.tasks_dir):
+            sources.discard(info.path)
+    except NotFoundError:
+        pass  # all tasks' directories are gone, and so are their files
+    return len(sources), files

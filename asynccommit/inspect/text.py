@@ -1,0 +1,299 @@
+"""Reports as text for a terminal: compact tables, and nothing in them that a name could abuse."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from asynccommit.inspect.dry_run import Going
+from asynccommit.inspect.files import Completion, Inspection, Rename
+from asynccommit.inspect.progress import OUTERMOST, stage_name
+from asynccommit.inspect.status import JobView, Situation
+from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
+from asynccommit.results import AbortReport, JobReport, JobStatus
+
+_WORTH = 0.1  # seconds of waiting that are worth a word
+ROWS = 20
+"""How many rows of a long table are shown."""
+
+
+def safe(text: object, style: str = "") -> Text:
+    """Return text from elsewhere as a cell: no markup, no control characters."""
+    return Text(plain(str(text)), style=style, overflow="fold")
+
+
+def to_text(renderable: RenderableType, width: int = 100) -> str:
+    """Return what a table looks like, without colours: for logs and files."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:
+    """Return what a commit or resume did or, after a dry run, would do."""
+    if report.already:
+        return safe(f"job {report.job_id} had been committed before: nothing was done")
+    if report.rolled_back:
+        head = f"job {report.job_id} was being rolled back, and that is finished"
+        return safe(head + _not_as_before(report.left), "bold")
+    verb = "would commit" if dry_run else "committed"
+    head = (
+        f"job {report.job_id} {verb} {count_of(report.files, 'file')}, "
+        f"{show_bytes(report.bytes)}, of {count_of(len(report.tasks), 'task')}"
+    )
+    if report.resumed:
+        head += ", resumed,"
+    if not dry_run:
+        head += f" in {show_seconds(report.seconds)}"
+        if report.seconds > 0 and report.files and not report.resumed:
+            head += f" ({report.files / report.seconds:,.0f} files/s)"
+    return Group(safe(head, "bold"), Padding(_job_facts(report, dry_run), (0, 0, 0, 2)))
+
+
+def _job_facts(report: JobReport, dry_run: bool) -> Table:
+    table = facts_table({"destination": report.dest})
+    for name, number in (("directories made", report.directories), ("replaced", report.replaced)):
+        if number:
+            table.add_row(name, f"{number:,}")
+    if dry_run:
+        if report.replacing:
+            _add_list(table, "would be replaced", report.replacing, report.replaced)
+            table.add_row("files replaced", f"{report.replaced_files:,}")
+        _add_list(table, "files", report.filenames, report.files)
+        return table
+    table.add_row("stages", safe(stage_times(report.stages)))
+    if trouble := _trouble(report):
+        table.add_row("requests", safe(trouble))
+    for name, url in (("marker", report.success), ("report", report.report)):
+        if url is not None:
+            table.add_row(name, safe(url))
+    return table
+
+
+def _trouble(report: JobReport) -> str:
+    """Return what a store did other than to answer at once."""
+    parts = [f"{count_of(sum(report.recovered.values()), 'lost answer')} settled"] * bool(
+        report.recovered
+    )
+    if report.refused:
+        parts.append(f"{report.refused:,} refused for their rate")
+    if sum(report.waited.values()) >= _WORTH:
+        reasons = ", ".join(f"{why} {show_seconds(took)}" for why, took in report.waited.items())
+        parts.append(f"waited, added up: {reasons}")
+    return "; ".join(parts)
+
+
+def stage_times(stages: Mapping[str, float]) -> str:
+    """Return what a commit spent its time on, stage by stage."""
+    inner = [(name, took) for name, took in stages.items() if name != OUTERMOST]
+    return ", ".join(f"{stage_name(name)} {show_seconds(took)}" for name, took in inner)
+
+
+def check_list(checks: Mapping[str, bool]) -> RenderableType:
+    """Return what had to be shown, a line each, and whether it was."""
+    return Group(
+        *(
+            Text(f"{'yes' if held else 'NO '}  {what}", "green" if held else "bold red")
+            for what, held in checks.items()
+        )
+    )
+
+
+def abort_report(report: AbortReport) -> RenderableType:
+    """Return what an abort or rollback did."""
+    what = report.kept or report.outcome
+    if report.rolled_back:
+        what = f"rolled back: {count_of(report.files, 'file')} taken back"
+        if report.restored:
+            what += f", {report.restored:,} put back in their place"
+        what += _not_as_before(report.left)
+    if report.uploads:
+        what += f", {count_of(report.uploads, 'upload')} aborted"
+    return safe(f"job {report.job_id}: {what}", "bold")
+
+
+def _not_as_before(left: Sequence[str]) -> str:
+    return f"; {count_of(len(left), 'place')} NOT as before" if left else ""
+
+
+def what_would_go(going: Going, name: str) -> RenderableType:
+    """Return what a verb would do to a job of this name."""
+    status = None if going.view is None else going.view.status
+    state = "" if status is None else f" ({status.state})"
+    why = "" if status is None or not status.why else f": {status.why}"
+    parts: list[RenderableType] = [safe(f"job {name}{state}{why}", "bold")]
+    parts.append(safe(f"  {'would be refused' if going.refused else 'would do'}: {going.does}"))
+    for place in going.places[:ROWS]:
+        counted = f"{count_of(place.files, 'file')}, {show_bytes(place.bytes)}"
+        parts.append(safe(f"  {place.path}  {counted}"))
+    if len(going.places) > ROWS:
+        parts.append(Text(f"  and {len(going.places) - ROWS} more"))
+    parts.append(Text("nothing was changed"))
+    return Group(*parts)
+
+
+def situation(found: Situation) -> RenderableType:
+    """Return the jobs under a destination, and what could be done about each."""
+    parts: list[RenderableType] = [Text.assemble(("destination ", "bold"), safe(found.dest))]
+    if found.jobs:
+        parts += [Padding(_overview(found.jobs), (0, 0, 0, 2))]
+    else:
+        parts.append(Text("  no job is there"))
+    for job in found.jobs[:ROWS]:
+        parts += _next_steps(job)
+    for name in found.classic:
+        said = f"job {name} of FileOutputCommitter is there: commit it with --committer file_v1"
+        parts.append(Padding(safe(said), (0, 0, 0, 2)))
+    if found.rubbish:
+        said = f"{count_of(len(found.rubbish), 'directory', 'directories')} of jobs that ended"
+        parts.append(Padding(safe(f"{said}; to delete what is left:"), (1, 0, 0, 2)))
+        commands = list(dict.fromkeys(found.rubbish.values()))[:ROWS]
+        parts += [_typed(command, 4) for command in commands]
+    return Group(*parts)
+
+
+def _overview(jobs: Sequence[JobView]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    told = any(job.committer != "manifest" for job in jobs)
+    for name in (
+        "job",
+        *["committer"] * told,
+        "state",
+        "age",
+        "done",
+        "owner",
+        "last sign of life",
+    ):
+        table.add_column(name, overflow="fold")
+    for job in jobs:
+        status = job.status
+        named = [safe(job.name), *[safe(job.committer)] * told]
+        if status is None:
+            table.add_row(*named, "unknown")
+            continue
+        age = "" if job.age is None else show_seconds(job.age)
+        silent = "" if job.silent is None else f"{show_seconds(job.silent)} ago"
+        row = (str(status.state), age, _done(status), status.owner, silent)
+        table.add_row(*named, *(safe(cell) for cell in row))
+    return table
+
+
+def _done(status: JobStatus) -> str:
+    if not status.epoch:
+        return f"{count_of(status.tasks, 'task')} committed"
+    if status.done is None:
+        return count_of(status.files, "file")
+    return f"{status.done:,} of {count_of(status.files, 'file')}"
+
+
+def _next_steps(job: JobView) -> Iterator[RenderableType]:
+    """Yield why a job stopped and what can be done; commands stay in one line, to be copied."""
+    yield Text()
+    yield Padding(safe(f"job {job.name}", "bold"), (0, 0, 0, 2))
+    why = job.problem or (job.status.error if job.status is not None else "")
+    if job.status is not None and job.status.why:
+        yield Padding(safe(f"{job.status.state:<8}{job.status.why}"), (0, 0, 0, 4))
+    if why:
+        yield Padding(safe(f"why     {why}", "red"), (0, 0, 0, 4))
+    for name, advice in (("resume", job.resume), ("abort", job.abort)):
+        if advice.does:
+            yield Padding(safe(f"{name:<8}{advice.does}"), (0, 0, 0, 4))
+        if advice.command:
+            yield _typed(advice.command, 12)
+
+
+def _typed(command: str, indent: int) -> Text:
+    return Text(" " * indent + plain(command), no_wrap=True, overflow="ignore")
+
+
+def inspection(found: Inspection) -> RenderableType:
+    """Return what is at a path, with what speaks against a commit."""
+    return Group(*_inspection(found))
+
+
+def _inspection(found: Inspection) -> Iterator[RenderableType]:
+    yield Text.assemble((f"{found.kind} ", "bold"), safe(found.path))
+    inner: list[RenderableType] = [facts_table(found.facts)]
+    if found.tasks:
+        inner.append(_tasks(found.tasks))
+    if found.renames:
+        inner.append(_files("would be renamed to", found.renames, found))
+    if found.uploads:
+        inner.append(_files("would be completed", found.uploads, found))
+    inner += [safe(f"problem: {problem}", "red") for problem in found.problems[:ROWS]]
+    if len(found.problems) > ROWS:
+        inner.append(Text(f"and {len(found.problems) - ROWS} more problems", "red"))
+    if found.kind == "job" and found.tasks and not found.problems:
+        inner.append(Text("nothing speaks against a commit", "green"))
+    yield Padding(Group(*inner), (0, 0, 0, 2))
+    for part in found.parts:
+        yield Padding(inspection(part), (1, 0, 0, 2))
+
+
+def facts_table(facts: Mapping[str, Any]) -> Table:
+    """Return names and values, one below the other."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        _add_fact(table, name.replace("_", " "), value)
+    return table
+
+
+def _add_fact(table: Table, name: str, value: object) -> None:
+    if isinstance(value, Mapping):
+        lines = [f"{key}: {_first_line(str(text))}" for key, text in value.items()]
+        _add_list(table, name, lines, len(lines))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        _add_list(table, name, value, len(value))
+    elif name == "bytes" and isinstance(value, int):
+        table.add_row(name, show_bytes(value))
+    elif isinstance(value, bool):
+        table.add_row(name, "yes" if value else "no")
+    else:
+        table.add_row(name, safe(f"{value:,}" if isinstance(value, int) else value))
+
+
+def _first_line(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    return f"{first} ..." if rest else first
+
+
+def _add_list(table: Table, name: str, values: Sequence[object], count: int) -> None:
+    for index, value in enumerate(values[:ROWS]):
+        table.add_row("" if index else safe(name), safe(value))
+    if count > min(len(values), ROWS):
+        table.add_row("", f"and {count - min(len(values), ROWS):,} more")
+
+
+def _tasks(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    table.add_column("task attempt", overflow="fold")
+    table.add_column("files", justify="right")
+    table.add_column("size", justify="right")
+    for row in rows[:ROWS]:
+        files, size = f"{row['files']:,}", show_bytes(row["bytes"])
+        table.add_row(safe(row["task_attempt_id"]), files, size)
+    if len(rows) > ROWS:
+        table.add_row(f"and {len(rows) - ROWS:,} more", "", "")
+    return table
+
+
+def _files(head: str, files: Sequence[Rename | Completion], found: Inspection) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    table.add_column(head, overflow="fold")
+    table.add_column("size", justify="right")
+    shown = files[:ROWS]
+    for file in shown:
+        table.add_row(safe(file.dest), show_bytes(file.size))
+    more = int(found.facts.get("files", len(shown))) - len(shown)
+    if more > 0:
+        table.add_row(f"and {more:,} more", "")
+    return table

@@ -1,0 +1,1 @@
+"""MapReduce: the markers of its application master's commit."""

@@ -1,0 +1,119 @@
+"""The commit window: no commit begins unless the resource manager has been heard from just now.
+
+An application master that is cut off may have been replaced without knowing it. Hadoop asks this
+after it has said that it commits, and waits for ever; here it is asked first, and for so long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from asynccommit.errors import OptionError, PreflightError
+from asynccommit.options.checked import Within, check_fields
+from asynccommit.options.job import LEASE as LEASE_BOUNDS
+from asynccommit.options.values import lease
+
+WINDOW = "yarn.app.mapreduce.am.job.committer.commit-window"
+CANCEL_TIMEOUT = "yarn.app.mapreduce.am.job.committer.cancel-timeout"
+LEASE = "asynccommit.lease"
+STAGE = "committer_commit_job"
+
+_MOST = 86_400_000  # milliseconds
+_DAY = Within(0, 86_400, "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerSettings:
+    """How a commit with markers waits; all in seconds.
+
+    Attributes:
+        window: how old the resource manager's last answer may be when a commit begins.
+        patience: how long to wait for a younger one. After so long YARN itself, as it is delivered,
+            has given the application master up.
+        cancel_timeout: how long an abort waits for a commit to stop.
+        lease: without a sign of life for so long, a commit is taken for one that nobody goes on
+            with; ``None`` for a minute, and five on a store over a network.
+    """
+
+    window: Annotated[float, _DAY] = 10.0
+    patience: Annotated[float, _DAY] = 600.0
+    cancel_timeout: Annotated[float, _DAY] = 60.0
+    lease: Annotated[float | None, LEASE_BOUNDS] = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @classmethod
+    def from_conf(cls, conf: Mapping[str, str]) -> MarkerSettings:
+        """Read Hadoop's two keys, in milliseconds, and ``asynccommit.lease``, in seconds.
+
+        Raises ``OptionError``.
+        """
+        found = {
+            "window": _seconds(WINDOW, conf.get(WINDOW, "10000")),
+            "cancel_timeout": _seconds(CANCEL_TIMEOUT, conf.get(CANCEL_TIMEOUT, "60000")),
+        }
+        if LEASE in conf:
+            found["lease"] = lease(LEASE, conf[LEASE])
+        return cls(**found)
+
+
+def _seconds(key: str, value: str) -> float:
+    text = value.strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) <= _MOST):
+        raise OptionError(f"{key} is {value!r}: say milliseconds, from 0 to {_MOST}")
+    return int(text) / 1000
+
+
+class Heartbeat:
+    """When the resource manager answered last; told by whoever talks to it.
+
+    Args:
+        clock: seconds since any moment.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._last = -math.inf
+        self._next = asyncio.Event()
+
+    def beat(self) -> None:
+        """Note that it has answered now. To be called on the event loop."""
+        self._last = self._clock()
+        self._next.set()
+        self._next = asyncio.Event()
+
+    @property
+    def age(self) -> float:
+        """Seconds since it answered; endless if it never did."""
+        return self._clock() - self._last
+
+    async def next(self) -> None:
+        """Return when it answers the next time."""
+        await self._next.wait()
+
+
+def is_open(age: float, window: float) -> bool:
+    """Whether a commit may begin: the last answer is no older than the window, in seconds."""
+    return age <= window
+
+
+async def wait_for_window(heartbeat: Heartbeat, settings: MarkerSettings, job_id: str) -> None:
+    """Return when a commit may begin.
+
+    Raises ``PreflightError`` if the resource manager is not heard from.
+    """
+    try:
+        async with asyncio.timeout(settings.patience):
+            while not is_open(heartbeat.age, settings.window):
+                await heartbeat.next()
+    except TimeoutError:
+        text = (
+            f"the resource manager has not answered for {settings.patience:,.0f} s, and may have "
+            "given this attempt up: nothing was begun, and another attempt can commit the job"
+        )
+        raise PreflightError(job_id, STAGE, (), text) from None

@@ -1,0 +1,399 @@
+"""Commits a MapReduce job with its markers, in an order that survives what Hadoop's does not.
+
+Hadoop's application master says that it commits, waits until it is connected, commits, and says how
+that ended; whatever goes wrong on the way is a failed commit. Here it is first seen that this
+process may commit; of several exactly one begins; and only what has failed is called so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from typing import Any, TypeVar
+
+from asynccommit.commit.by_rename.lease import ACCOUNT_LEASE, LEASE
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    CommitUnknownError,
+    LeaseLostError,
+    ManifestError,
+    OptionError,
+    OutcomeUnknownError,
+    OwnedError,
+    PreflightError,
+    StoreError,
+)
+from asynccommit.formats.commit_owner import MAX_EPOCH
+from asynccommit.formats.commit_record import Owner
+from asynccommit.mapreduce.commit_window import (
+    STAGE,
+    Heartbeat,
+    MarkerSettings,
+    is_open,
+    wait_for_window,
+)
+from asynccommit.mapreduce.lease import MARGIN, Tenure
+from asynccommit.mapreduce.marker_store import Committed, Place, is_silent
+from asynccommit.mapreduce.markers import (
+    FAIL,
+    STARTED,
+    SUCCESS,
+    End,
+    Standing,
+    Start,
+    Verdict,
+    encode_end,
+    encode_start,
+    judge,
+    later_start,
+    sign_of_life,
+)
+from asynccommit.mapreduce.refusals import ABORT, refusal, refuse_abort
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store
+from asynccommit.stores.urls import Address
+
+T = TypeVar("T")
+Check = Callable[[], None]
+Work = Callable[[Check], Coroutine[Any, Any, str]]
+
+_TRIES = 10
+_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each try to say that it is committed
+# After these nobody knows, or it is for another to say, whether the job is committed.
+_UNDECIDED = (
+    OwnedError,
+    LeaseLostError,
+    CommitUnknownError,
+    CommittedError,
+    OutcomeUnknownError,
+)
+
+
+class CommitMarkers:
+    """One attempt of an application master, as far as it commits its job.
+
+    Args:
+        store: where the staging directory is.
+        directory: the job's staging directory; must be there.
+        job_id: the job.
+        epoch: the number of this attempt, from 1: of two owners the higher one stands.
+        host: where it runs.
+        heartbeat: is told when the resource manager has answered.
+        settings: how long it waits.
+
+    Raises:
+        OptionError: the number cannot be one.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        directory: Address,
+        job_id: str,
+        *,
+        epoch: int,
+        host: Host,
+        heartbeat: Heartbeat,
+        settings: MarkerSettings | None = None,
+    ) -> None:
+        if not 1 <= epoch <= MAX_EPOCH:
+            raise OptionError(f"epoch is {epoch}: say the attempt's number, from 1 to {MAX_EPOCH}")
+        self.place = Place(store, directory.path, job_id)
+        self.owner = Owner(host.new_id(), host.name, host.user, host.process)
+        self.epoch = epoch
+        self._host = host
+        self._heartbeat = heartbeat
+        self._settings = settings or MarkerSettings()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._aborted = False
+        self._waiting: asyncio.Task[Any] | None = None
+        self._digest: str | None = None
+        self._worked = False
+        self._failed = False
+        self._numbers = count(1)
+
+    @property
+    def job_id(self) -> str:
+        """The job."""
+        return self.place.job_id
+
+    @property
+    def lease(self) -> float:
+        """Seconds without a sign of life after which another may go on."""
+        if self._settings.lease is not None:
+            return self._settings.lease
+        return ACCOUNT_LEASE if self.place.store.traits.account else LEASE
+
+    async def commit(
+        self, work: Work, *, repeatable: bool = False, force: bool = False
+    ) -> Committed:
+        """Commit the job, unless another does or somebody has; say how it ended.
+
+        When the work is done and that could not be said, this may be called again, and says it.
+
+        Args:
+            work: does it, and returns a digest of what it has committed. Before each step it is to
+                call what it is given, which raises ``LeaseLostError`` if another may commit now.
+            repeatable: the work may be done again, whatever became of an earlier try.
+            force: a person knows that whoever commits it is dead. Only of what may be repeated.
+
+        Raises:
+            PreflightError: the resource manager is not heard from, or the directory is not as it
+                has to be; nothing was written.
+            OwnedError: another is committing it; nothing was written.
+            LeaseLostError: another may commit it now; no end was written.
+            CommitUnknownError: it cannot be told whether the job is committed, or it is, and that
+                could not be said; ``COMMIT_FAIL`` was not written.
+            CommitError: it has failed.
+            UnsupportedError: the store cannot keep two from committing; nothing was written.
+            Exception: what the work raised; it has failed.
+        """
+        if not self._idle.is_set():
+            raise OwnedError(self.job_id, STAGE, (), "this process is committing it already")
+        self._idle.clear()
+        try:
+            async with self._store_errors():
+                since, start = await self._begin(repeatable, force)
+            if isinstance(start, Committed):
+                return start
+            async with Tenure(self.place, start, self._host, since, self._numbers) as tenure:
+                return await self._go_on(work, tenure)
+        finally:
+            self._idle.set()
+
+    async def abort(self, undo: Callable[[], Awaitable[T]]) -> T:
+        """Stop a commit that this process has under way, wait until it has stopped, then undo.
+
+        Args:
+            undo: aborts the job; is called only if the job is not committed, and nobody is at it.
+
+        Raises:
+            CommittedError: the job is committed; nothing was undone.
+            OwnedError: another is committing it; nothing was undone.
+            CommitUnknownError: nobody can tell whether it is committed; nothing was undone.
+            CommitError: the commit does not stop; nothing was undone.
+        """
+        self._aborted = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+        try:
+            async with asyncio.timeout(self._settings.cancel_timeout):
+                await self._idle.wait()
+        except TimeoutError:
+            seconds = self._settings.cancel_timeout
+            text = f"its commit has not stopped within {seconds:,.0f} s: nothing was undone"
+            raise CommitError(self.job_id, ABORT, (), text) from None
+        done, failed = self._digest is not None, self._failed
+        try:
+            async with self._store_errors():
+                standing = await self.place.look()
+            refuse_abort(self.place, standing, self.owner.id, done=done, failed=failed)
+        except CommitError:
+            self._aborted = False
+            raise
+        return await undo()
+
+    # --- beginning -----------------------------------------------------------------------------
+
+    async def _begin(self, repeatable: bool, force: bool) -> tuple[float, Start | Committed]:
+        """Become the one owner of the commit; return since when, by this host's clock."""
+        for _ in range(_TRIES):
+            await self._interruptible(wait_for_window(self._heartbeat, self._settings, self.job_id))
+            standing = await self.place.look()
+            verdict = await self._verdict(standing, repeatable, force)
+            if verdict is Verdict.COMMITTED:
+                return 0.0, self._committed(standing.success, already=True)
+            if not verdict.commits:
+                raise refusal(self.place, verdict, standing, self._host.now())
+            since = self._host.clock()
+            start = await self._claim(verdict, standing, repeatable)
+            new = verdict is not Verdict.GO_ON
+            if start is not None and await self._is_proven(start, since, new=new):
+                return since, start
+        text = (
+            f"it was tried {_TRIES} times, and never was the last answer of the resource manager "
+            f"younger than {self._settings.window:g} s when the commit was to begin: the window is "
+            "too short for this store. Nothing was begun"
+        )
+        raise PreflightError(self.job_id, STAGE, (), text)
+
+    async def _verdict(self, standing: Standing, repeatable: bool, force: bool) -> Verdict:
+        verdict, free = (
+            judge(standing, self.owner.id, self.epoch, repeatable=repeatable, expired=expired)
+            for expired in (False, True)
+        )
+        if verdict is Verdict.GO_ON and self._is_lost and not repeatable:
+            return Verdict.UNREPEATABLE
+        if verdict is not Verdict.OWNED:
+            return verdict
+        if force and standing.start is None:
+            return Verdict.TAKE_OVER if repeatable else Verdict.UNREPEATABLE
+        if force:
+            return free
+        if free is Verdict.TAKE_OVER:
+            # Only now, because asking the store for its time leaves a file there for a moment.
+            return free if await self.place.is_expired(standing, self._host) else verdict
+        return free if is_silent(standing, self._host) else verdict
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether this process has begun the work, and cannot tell what became of it."""
+        return self._worked and self._digest is None
+
+    async def _claim(self, verdict: Verdict, standing: Standing, repeatable: bool) -> Start | None:
+        """Write the start of this owner; ``None`` if another was quicker."""
+        if verdict is Verdict.GO_ON:
+            sign = sign_of_life(self.epoch, next(self._numbers))
+            return standing.start if await self.place.write(sign, b"") else None
+        name = STARTED
+        if verdict is Verdict.TAKE_OVER and standing.start is not None:
+            name = later_start(self.epoch)
+        elif verdict is Verdict.TAKE_OVER:
+            # By force, and as Hadoop's own does it: the start is deleted, the job committed again.
+            await self.place.take_back(STARTED, b"", self._host.new_id())
+        start = Start(
+            self.job_id,
+            self.epoch,
+            self.owner,
+            self.lease,
+            int(self._host.now() * 1000),
+            repeatable,
+        )
+        mine = await self.place.claim(name, encode_start(start), self._host.new_id())
+        return start if mine else None
+
+    async def _is_proven(self, start: Start, since: float, *, new: bool) -> bool:
+        """See, now that others can see the start, that it stands; else take it back.
+
+        So no more than a moment is left in which an application master that is cut off says that
+        it commits, and of two that began together one gives way.
+        """
+        standing = await self.place.look()
+        mine = standing.start is not None and standing.start.owner.id == self.owner.id
+        ended = standing.markers.success or standing.is_failed
+        if mine and not ended and is_open(self._heartbeat.age, self._settings.window):
+            return True
+        # One that another has built upon stays: without it that one would be nobody's successor.
+        if mine and new and self._host.clock() - since < MARGIN * start.lease:
+            for name in (later_start(start.epoch), STARTED):
+                await self.place.take_back(name, encode_start(start), self._host.new_id())
+        return False
+
+    # --- going on ------------------------------------------------------------------------------
+
+    async def _go_on(self, work: Work, tenure: Tenure) -> Committed:
+        if self._digest is None:
+            self._worked = True
+            try:
+                self._digest = await self._interruptible(work(tenure.check), tenure)
+            except Exception as error:
+                self._failed = not isinstance(error, _UNDECIDED)
+                await self._fail(tenure, error)
+                raise
+        return await self._succeed(tenure, self._digest)
+
+    async def _interruptible(self, work: Coroutine[Any, Any, T], tenure: Tenure | None = None) -> T:
+        """Await what an abort, or the end of the lease, may cut short; it has ended then."""
+        task: asyncio.Task[T] = asyncio.create_task(work)
+        self._waiting = task
+        if self._aborted:
+            task.cancel()
+        if tenure is not None:
+            tenure.guard(task)
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task])
+            raise
+        finally:
+            self._waiting = None
+        if task.cancelled():
+            if tenure is not None:
+                tenure.check()
+            who = "an abort" if self._aborted else "a cancellation in it"
+            raise CommitError(self.job_id, STAGE, (), f"{who} has stopped the commit")
+        return task.result()
+
+    async def _succeed(self, tenure: Tenure, digest: str) -> Committed:
+        """Say that the job is committed, however often that has to be tried; never that it is not.
+
+        Raises ``CommitUnknownError`` if it could not be said.
+        """
+        end = self._end(digest=digest)
+        problem: Exception | None = None
+        for pause in _PAUSES:
+            await asyncio.sleep(pause)
+            try:
+                await tenure.require()
+                await self.place.write(SUCCESS, encode_end(end))
+                standing = await self.place.look()
+            except (StoreError, ManifestError) as error:
+                problem = error
+                continue
+            await self._tidy(tenure, standing)
+            return self._committed(standing.success or end)
+        text = (
+            f"the job is committed, and its output published, but {SUCCESS} could not be written: "
+            f"{problem}. {FAIL} was not written. Call commit once more, or write "
+            f"{self.place.at(SUCCESS)} by hand"
+        )
+        raise CommitUnknownError(self.job_id, STAGE, (problem,) if problem else (), text)
+
+    async def _fail(self, tenure: Tenure, error: Exception) -> None:
+        """Say that the commit has failed, if that is so and it is for this owner to say.
+
+        Raises ``LeaseLostError`` if it is for another.
+        """
+        if not self._failed:
+            return
+        data = encode_end(self._end(error=f"{type(error).__name__}: {error}"))
+        try:
+            if (await tenure.require()).markers.success:
+                return
+            await self.place.write(FAIL, data)
+            standing = await self.place.look()
+            if standing.markers.success or not tenure.holds(standing):
+                await self.place.take_back(FAIL, data, self._host.new_id())
+            else:
+                await self.place.remove(tenure.signs)
+        except LeaseLostError as lost:
+            raise lost from error
+        except (StoreError, ManifestError) as problem:
+            error.add_note(f"{FAIL} was not written: {problem}")
+
+    async def _tidy(self, tenure: Tenure, standing: Standing) -> None:
+        """Delete what says nothing any more: signs of life, and the end that an earlier owner saw.
+
+        The one who was replaced may have said that it failed just when it was.
+        """
+        await self.place.remove(tenure.signs)
+        if standing.fail is not None and standing.fail.epoch < self.epoch:
+            with suppress(StoreError):
+                data = encode_end(standing.fail)
+                await self.place.take_back(FAIL, data, self._host.new_id())
+
+    # --- what these share ----------------------------------------------------------------------
+
+    def _end(self, *, digest: str = "", error: str = "") -> End:
+        now = int(self._host.now() * 1000)
+        return End(self.job_id, self.epoch, self.owner, now, digest, error)
+
+    def _committed(self, end: End | None, *, already: bool = False) -> Committed:
+        if end is None:
+            return Committed(self.job_id, "", None, already)
+        return Committed(self.job_id, end.digest, end.owner, already)
+
+    @asynccontextmanager
+    async def _store_errors(self) -> AsyncIterator[None]:
+        """Turn what a store says into errors of the commit."""
+        try:
+            yield
+        except OutcomeUnknownError as error:
+            raise CommitUnknownError(self.job_id, STAGE, (error,)) from error
+        except (StoreError, ManifestError) as error:
+            raise CommitError(self.job_id, STAGE, (error,)) from error

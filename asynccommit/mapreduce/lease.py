@@ -1,0 +1,138 @@
+"""The time for which an owner of a commit with markers may go on: while it says that it lives.
+
+It measures with a clock that counts suspension, from before it said so, and stops a margin before
+anybody else may take the commit over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from asynccommit.errors import LeaseLostError, ManifestError, StoreError
+from asynccommit.mapreduce.commit_window import STAGE
+from asynccommit.mapreduce.marker_store import Place
+from asynccommit.mapreduce.markers import Standing, Start, sign_of_life
+from asynccommit.runtime.host import Host
+
+MARGIN = 0.75
+"""The part of a lease that its owner uses."""
+
+_TICKS = 16  # looks at the clock in one lease
+_BEAT = 4  # ticks from one sign of life to the next
+_SILENT = "it could not say in time that it lives"
+_TAKEN = "another application master has the commit now"
+
+
+class Tenure:
+    """Held while a commit goes on.
+
+    Attributes:
+        signs: the names of the signs of life that are left.
+
+    Args:
+        place: where the markers are.
+        start: the owner's.
+        host: where the owner runs.
+        since: when it began to write its start, by the host's clock.
+        numbers: of its signs of life.
+    """
+
+    def __init__(
+        self, place: Place, start: Start, host: Host, since: float, numbers: Iterator[int]
+    ) -> None:
+        self._place, self._start, self._host = place, start, host
+        self._until = since + MARGIN * start.lease
+        self._why = ""
+        self._numbers = numbers
+        self.signs: list[str] = []
+        self._guarded: asyncio.Task[Any] | None = None
+        self._beating: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._beating = asyncio.create_task(self._beat())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.wait([self._beating])
+
+    def guard(self, task: asyncio.Task[Any]) -> None:
+        """Cancel this task when the commit may not go on."""
+        self._guarded = task
+
+    def check(self) -> None:
+        """Raise ``LeaseLostError`` unless the commit is still this owner's to go on with."""
+        if self._host.clock() > self._until:
+            self._why = self._why or _SILENT
+        if self._why:
+            raise self.lost()
+
+    def lost(self, why: str = "") -> LeaseLostError:
+        """Return the error of an owner that may not go on."""
+        text = (
+            f"this process stopped, because {why or self._why}: it has written no end to "
+            f"{self._place.path}. Its successor ends the commit"
+        )
+        return LeaseLostError(self._place.job_id, STAGE, (), text)
+
+    def holds(self, standing: Standing) -> bool:
+        """Whether this owner is the present one."""
+        start = standing.start
+        return start is not None and start.owner.id == self._start.owner.id
+
+    async def require(self) -> Standing:
+        """Return what is there. Raises ``LeaseLostError`` unless this owner is the present one."""
+        self.check()
+        standing = await self._place.look()
+        if not self.holds(standing):
+            self._why = _TAKEN
+            raise self.lost()
+        self.check()
+        return standing
+
+    @property
+    def _is_over(self) -> bool:
+        return bool(self._why)
+
+    async def _beat(self) -> None:
+        """Say from time to time that this owner lives; end its work when it may no longer."""
+        saying: asyncio.Task[None] | None = None
+        ticks = 0
+        try:
+            while not self._is_over:
+                await asyncio.sleep(self._start.lease / _TICKS)
+                ticks += 1
+                if ticks % _BEAT == 0 and (saying is None or saying.done()):
+                    saying = asyncio.create_task(self._say())
+                if self._host.clock() > self._until:
+                    self._why = self._why or _SILENT
+            if self._guarded is not None:
+                self._guarded.cancel()
+        finally:
+            if saying is not None:
+                saying.cancel()
+                await asyncio.wait([saying])
+
+    async def _say(self) -> None:
+        """Write a sign of life to a name of its own, and look whether the commit is taken."""
+        now, name = self._host.clock(), sign_of_life(self._start.epoch, next(self._numbers))
+        with suppress(StoreError, ManifestError):
+            # Never over another: what must be new does not bring a deleted directory back.
+            await self._place.store.put(self._place.at(name), b"", overwrite=False)
+            if not self.holds(await self._place.look()):
+                self._why = _TAKEN
+                await self._place.remove([name, *self.signs])
+                return
+            self._until = now + MARGIN * self._start.lease
+            before, self.signs = self.signs, [name]
+            await self._place.remove(before)

@@ -1,0 +1,85 @@
+"""What an application master that may not commit is told: who commits, and since when."""
+
+from __future__ import annotations
+
+from asynccommit.errors import (
+    CommitError,
+    CommittedError,
+    CommitUnknownError,
+    OwnedError,
+    PreflightError,
+)
+from asynccommit.mapreduce.commit_window import STAGE
+from asynccommit.mapreduce.marker_store import Place
+from asynccommit.mapreduce.markers import STARTED, Standing, Start, Verdict
+
+ABORT = "job_stage_abort"
+
+
+def refusal(place: Place, verdict: Verdict, standing: Standing, now: float) -> CommitError:
+    """Return the error of a verdict by which nobody may commit.
+
+    Args:
+        place: where the markers are.
+        verdict: one that does not commit.
+        standing: what it was about.
+        now: seconds since the epoch.
+    """
+    job_id = place.job_id
+    if verdict is Verdict.FAILED:
+        said = standing.fail.error if standing.fail else "Hadoop does not say why"
+        return CommitError(job_id, STAGE, (), f"its commit has failed before: {said}")
+    if verdict is Verdict.MISSING:
+        return PreflightError(job_id, STAGE, (), f"there is no {place.path}. Nothing was written")
+    if verdict is Verdict.STRAY:
+        text = f"{place.path} holds an end without {STARTED}: see whose it is, and delete it"
+        return PreflightError(job_id, STAGE, (), f"{text}. Nothing was written")
+    text = f"{who(standing.start)} {_why(verdict, standing, now)}. Nothing was written"
+    return OwnedError(job_id, STAGE, (), text)
+
+
+def refuse_abort(
+    place: Place, standing: Standing, owner_id: str, *, done: bool, failed: bool
+) -> None:
+    """Raise the error of an abort that may not undo anything, if it may not.
+
+    Args:
+        place: where the markers are.
+        standing: what they say, now that this process has nothing under way.
+        owner_id: who asks.
+        done: this process has committed the job, whatever the markers say.
+        failed: its commit has failed, though that could perhaps not be written.
+    """
+    markers, mine = standing.markers, standing.start and standing.start.owner.id == owner_id
+    if done or (markers.started and markers.success):
+        raise CommittedError(place.job_id, ABORT, (), "it is committed: nothing was undone")
+    if not markers.started or standing.is_failed or (mine and failed):
+        return
+    if not mine:
+        text = f"{who(standing.start)} is committing it: nothing was undone"
+        raise OwnedError(place.job_id, ABORT, (), text)
+    text = "nobody can tell whether it is committed: nothing was undone"
+    raise CommitUnknownError(place.job_id, ABORT, (), text)
+
+
+def who(start: Start | None) -> str:
+    """Return an owner as people know it."""
+    if start is None:
+        return "an application master of Hadoop's"
+    process = start.owner.process.partition(".")[0]
+    name = f"{start.owner.user}@{start.owner.host}" + (f", process {process}" if process else "")
+    return f"attempt {start.epoch} ({name})"
+
+
+def _why(verdict: Verdict, standing: Standing, now: float) -> str:
+    if verdict is Verdict.UNREPEATABLE:
+        return "has begun to commit it, and what may not be repeated nobody takes over"
+    if verdict is Verdict.LATER:
+        return "came later, or is this very attempt in another process"
+    if standing.start is None:
+        return "is committing it: it has no lease, so nobody can tell whether it lives"
+    age, lease = max(0.0, now - standing.seen), standing.start.lease
+    return (
+        f"is committing it, and gave its last sign of life {age:,.0f} s ago (its lease is "
+        f"{lease:,.0f} s)"
+    )

@@ -1,0 +1,1 @@
+"""Options of jobs and of stores: their fields, defaults and checks."""

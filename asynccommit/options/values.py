@@ -1,0 +1,138 @@
+"""Reading the values of options: each function takes a key, for the message, and its text.
+
+All raise ``OptionError`` that names key and value.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import warnings
+from collections.abc import Callable
+from enum import Enum
+
+from asynccommit.errors import OptionError
+from asynccommit.options.checked import bounds_of, check_field, show
+
+OURS = "asynccommit."
+"""How the keys begin that only this package has."""
+
+Reader = Callable[[str, str], object]
+
+_SIZE = re.compile(r"([0-9]{1,18})\s*([kmgtpKMGTP]?)[bB]?", re.ASCII)
+_UNITS = ("", "k", "m", "g", "t", "p")
+
+
+class OptionWarning(UserWarning):
+    """An option of a family that belongs to this package is unknown, or has no effect here."""
+
+
+def within_bounds(kind: type, field_of: str, key: str, value: object) -> object:
+    """Return what a key says as its field has to have it.
+
+    A number that is too large for here is lowered where the key is of others, whose users mean
+    "many" by it, with an ``OptionWarning``. Raises ``OptionError`` that names the key.
+    """
+    bounds = bounds_of(kind, field_of)
+    foreign = not key.startswith(OURS)
+    if bounds is not None and foreign and isinstance(value, int | float) and value > bounds.high:
+        most = type(value)(bounds.high)
+        text = f"{key} is {show(value)}, which is taken for {most:,}, the most that is possible"
+        warnings.warn(text, OptionWarning, 4)
+        return most
+    return check_field(kind, field_of, value, key)
+
+
+def boolean(key: str, value: str) -> bool:
+    """Read ``true`` or ``false``, in any case."""
+    text = value.strip().lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"{key} is {show(value)}: say true or false")
+    return text == "true"
+
+
+def integer(key: str, value: str) -> int:
+    """Read a whole number."""
+    try:
+        return int(value.strip())
+    except ValueError:
+        raise OptionError(f"{key} is {show(value)}: say a whole number") from None
+
+
+def count(key: str, value: str) -> int:
+    """Read a whole number from 1."""
+    number = integer(key, value)
+    if number < 1:
+        raise OptionError(f"{key} is {show(value)}: say a number of at least 1")
+    return number
+
+
+def version(key: str, value: str) -> int:
+    """Read a version of FileOutputCommitter: 1 or 2."""
+    if value.strip() not in ("1", "2"):
+        raise OptionError(f"{key} is {show(value)}: there are the versions 1 and 2 only")
+    return int(value)
+
+
+def workers(key: str, value: str) -> int | None:
+    """Read how many at once; a number below one is the default."""
+    number = integer(key, value)
+    return number if number > 0 else None
+
+
+def threads(key: str, value: str) -> int:
+    """Read how many at once, as the S3A committers have it: 0 is one, -2 two for each core."""
+    number = integer(key, value)
+    return max(1, number if number >= 0 else -number * (os.cpu_count() or 1))
+
+
+def size(key: str, value: str) -> int:
+    """Read a number of bytes, as ``67108864``, ``64M`` or ``1G``: the units are powers of 1024."""
+    found = _SIZE.fullmatch(value.strip())
+    number = 0 if found is None else int(found[1]) << (10 * _UNITS.index(found[2].lower()))
+    if not 1 <= number < 1 << 63:
+        raise OptionError(f"{key} is {show(value)}: say a size as 64M")
+    return number
+
+
+def rate(key: str, value: str) -> float | None:
+    """Read requests a second; 0 is no limit."""
+    try:
+        number = float(value)
+    except ValueError:
+        raise OptionError(
+            f"{key} is {show(value)}: say requests a second, or 0 for no limit"
+        ) from None
+    if not 0 <= number < math.inf:
+        raise OptionError(f"{key} is {show(value)}: say requests a second, or 0 for no limit")
+    return number or None
+
+
+def text(key: str, value: str) -> str | None:
+    """Read any text; none is ``None``."""
+    return value.strip() or None
+
+
+def lease(key: str, value: str) -> float:
+    """Read the seconds of a lease."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 1 <= seconds <= 86_400:
+        raise OptionError(f"{key} is {show(value)}: say seconds, from 1 to 86400")
+    return seconds
+
+
+def one_of(kind: type[Enum]) -> Reader:
+    """Return what reads one of the values of an enumeration, in any case."""
+
+    def read(key: str, value: str) -> Enum:
+        try:
+            return kind(value.strip().lower())
+        except ValueError:
+            known = ", ".join(choice.value for choice in kind)
+            raise OptionError(f"{key} is {show(value)}: say one of {known}") from None
+
+    return read

@@ -1,0 +1,153 @@
+"""Files of each format, one row group (or stripe) at a time; pyarrow does the work."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.orc
+import pyarrow.parquet as pq
+
+from asynccommit.errors import UnsupportedError
+from asynccommit.inspect.terminal import plain
+from asynccommit.spark.datasource.options import SourceOptions
+
+SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
+VERSION_KEY = b"org.apache.spark.version"
+
+_GREGORIAN = dt.date(1582, 10, 15)
+
+
+class Encoder(Protocol):
+    """Writes one file of a format."""
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows, as one group of their own."""
+        ...
+
+    def close(self) -> None:
+        """Write what ends the file; its sink stays open."""
+        ...
+
+    def forget(self) -> None:
+        """Write nothing any more."""
+        ...
+
+
+class ParquetEncoder:
+    """A Parquet file that Spark's reader takes for one of Spark's own.
+
+    Args:
+        sink: takes the bytes.
+        schema: of the rows, with what ``footer`` gave.
+        codec: its name among our options.
+    """
+
+    def __init__(self, sink: Any, schema: pa.Schema, codec: str) -> None:
+        compression = {"none": "NONE", "uncompressed": "NONE", "lz4_raw": "LZ4"}.get(codec, codec)
+        self._writer = pq.ParquetWriter(
+            sink,
+            schema,
+            compression=compression,
+            version="2.6",  # microseconds; Spark reads no older form of them with a zone
+            store_schema=False,  # Spark's own is in the footer
+        )
+        if schema.metadata:  # which Arrow leaves out together with its schema
+            self._writer.add_key_value_metadata(schema.metadata)
+
+    def write(self, table: pa.Table) -> None:
+        """See ``Encoder.write``."""
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+    def close(self) -> None:
+        """See ``Encoder.close``."""
+        self._writer.close()
+
+    def forget(self) -> None:
+        """See ``Encoder.forget``."""
+        self._writer.is_open = False  # else its finalizer would write to what is closed
+
+
+class OrcEncoder:
+    """An ORC file.
+
+    Args:
+        sink: takes the bytes.
+        schema: of the rows.
+        codec: its name among our options.
+    """
+
+    def __init__(self, sink: Any, schema: pa.Schema, codec: str) -> None:
+        compression = "uncompressed" if codec == "none" else codec
+        self._schema = schema
+        self._empty = True
+        self._writer = pyarrow.orc.ORCWriter(sink, compression=compression)
+
+    def write(self, table: pa.Table) -> None:
+        """See ``Encoder.write``. Raises ``UnsupportedError`` for days that Spark misreads."""
+        _refuse_old_days(table)
+        self._empty = False
+        self._writer.write(table)
+
+    def close(self) -> None:
+        """See ``Encoder.close``."""
+        if self._empty:  # the writer begins the file with the first table
+            self._writer.write(self._schema.empty_table())
+        self._writer.close()
+
+    def forget(self) -> None:
+        """See ``Encoder.forget``."""
+        self._writer.is_open = False
+
+
+def _refuse_old_days(table: pa.Table) -> None:
+    """Refuse days of before 1582: Arrow's files do not say of which calendar they are.
+
+    Spark then takes them for days of the old one, and reads others.
+    """
+    for field, column in zip(table.schema, table.columns, strict=True):
+        for chunk in column.chunks:
+            for days in _days(chunk):
+                first = pc.min(days).as_py()
+                if first is not None and first < _GREGORIAN:
+                    raise UnsupportedError(
+                        f"column {plain(field.name)!r} has the day {first}: Spark reads those of "
+                        f"before {_GREGORIAN} otherwise from an ORC file, write parquet"
+                    )
+
+
+def _days(values: pa.Array) -> Iterator[pa.Array]:
+    """Yield the days that are in an array, at any depth."""
+    kind = values.type
+    if pa.types.is_date32(kind):
+        yield values
+    elif "date32" not in str(kind):
+        return
+    elif pa.types.is_struct(kind):
+        for child in values.flatten():
+            yield from _days(child)
+    elif pa.types.is_map(kind):
+        exact = values.take(pa.array(range(len(values)), pa.int64()))  # a slice has all its items
+        yield from _days(exact.keys)
+        yield from _days(exact.items)
+    else:
+        yield from _days(values.flatten())
+
+
+def encoder(sink: Any, schema: pa.Schema, options: SourceOptions) -> Encoder:
+    """Return what writes a file of the wanted format."""
+    if options.file_format == "orc":
+        return OrcEncoder(sink, schema, options.compression)
+    return ParquetEncoder(sink, schema, options.compression)
+
+
+def footer(schema_json: str, spark_version: str) -> dict[bytes, bytes]:
+    """Return what Spark's own files say in their footers: the schema, and who wrote the rows.
+
+    By the version Spark knows that days and times of before 1582 are of the calendar that it uses
+    today.
+    """
+    return {SCHEMA_KEY: schema_json.encode(), VERSION_KEY: spark_version.encode()}

@@ -1,0 +1,254 @@
+"""The Python Data Source ``asynccommit``: a table written through any session, Spark Connect too.
+
+spark.dataSource.register(AsyncCommitDataSource)
+df.write.format("asynccommit").mode("append").save("gs://bucket/flights")
+
+No class is added to the JVM: tasks write with pyarrow, through the stores of this package, and a
+Python process of Spark's commits them. Written for PySpark 4.0 to 4.3; see
+docs/guide-datasource.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import orjson
+import pyspark
+from pyspark import TaskContext
+from pyspark.sql import datasource
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.options.job import Mode, Options
+from asynccommit.runtime.host import this_host
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.spark.datasource import jobs, streams
+from asynccommit.spark.datasource.jobs import SourceJob
+from asynccommit.spark.datasource.options import SourceOptions
+from asynccommit.spark.datasource.schema import check_schema, partition_columns
+from asynccommit.spark.datasource.streams import BatchPart, batch_tag, stream_job
+from asynccommit.spark.datasource.tasks import Attempt, Rows, run_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAME = "asynccommit"
+_AT_ONCE = 10_000
+"""Rows that become Arrow's at once, where PySpark gives single ones."""
+_BATCH_ID = "streaming.sql.batchId"
+_QUERY_ID = "sql.streaming.queryId"
+
+
+class AsyncCommitDataSource(DataSource):
+    """``format("asynccommit")``: writes in batch and in streams; Spark's own readers read it."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return NAME
+
+    def schema(self) -> NoReturn:
+        """Refuse to be read. Raises ``UnsupportedError``."""
+        raise UnsupportedError(
+            "format('asynccommit') writes only, and what it wrote is read as any table: "
+            "spark.read.parquet(path)"
+        )
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """Set up a job. Raises what keeps it from being written or committed."""
+        options = _options(self.options, schema)
+        mode = _mode(options, overwrite=overwrite)
+        commit = Options.from_conf(options.conf)
+        made = SourceJob(options.path, this_host().new_id(), commit, options.storage, mode)
+        return BatchWriter(submit(jobs.set_up(made)), options, _rows(schema, options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Return what writes, or commits, one micro-batch."""
+        if overwrite:
+            raise UnsupportedError(
+                "outputMode 'complete' writes the whole table in each batch, which a table of "
+                "files cannot take: use 'append', or foreachBatch with df.write.mode('overwrite')"
+            )
+        options = _options(self.options, schema)
+        if options.fail_if_exists or options.replace_partitions:
+            raise OptionError(
+                "a stream adds to its table: leave if_exists and partitionOverwriteMode out"
+            )
+        writer: DataSourceStreamWriter = _stream_writer()(options, schema)
+        return writer
+
+
+class SourceMessage(WriterCommitMessage):
+    """What a task tells the commit: a JSON text of a few hundred bytes.
+
+    Args:
+        text: the text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"SourceMessage({self.text!r})"
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """One batch job: made and set up once, then handed to tasks and to the commit.
+
+    Args:
+        job: set up.
+        options: of the write.
+        rows: what is known of them.
+    """
+
+    def __init__(self, job: SourceJob, options: SourceOptions, rows: Rows) -> None:
+        self._job, self._options, self._rows = job, options, rows
+
+    def __repr__(self) -> str:
+        return f"BatchWriter({self._job!r})"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SourceMessage:
+        """Write the rows of one task attempt. Called in the task."""
+        attempt, _ = _here()
+        job = self._job
+        written = run_task(job, self._options, self._rows, attempt, job.job_id, iterator)
+        return SourceMessage(orjson.dumps(written.commit.to_json()).decode())
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Commit what the messages name. Raises ``CommitError``."""
+        tasks = [TaskCommit.from_json(orjson.loads(text)) for text in _texts(messages)]
+        if len(tasks) < len(messages):
+            raise OptionError("a task has sent no message: its rows would be missing")
+        submit(jobs.commit(self._job, tasks))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Delete what the job left, unless its commit has begun; tasks may be running still."""
+        running = None in messages or not messages
+        submit(jobs.abort(self._job, running=running))
+
+
+class _StreamWriter:
+    """One micro-batch: Spark makes a writer for its tasks, and another for its commit.
+
+    Args:
+        options: of the stream.
+        schema: of the rows.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options, self._schema = options, schema
+        self._job = stream_job(options.path, options, this_host().new_id())
+        self._set_up = False
+        self._rows: Rows | None = None
+
+    def __repr__(self) -> str:
+        return f"StreamWriter({self._options!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Set the job up: only the writer for tasks is ever sent anywhere."""
+        if not self._set_up:
+            self._rows = _rows(self._schema, self._options)
+            self._job = submit(streams.set_up(self._job, self._options))
+            self._set_up = True
+        return self.__dict__
+
+    def write(self, iterator: Iterator[Any]) -> SourceMessage:
+        """Write the rows of one task attempt. Called in the task."""
+        attempt, context = _here()
+        assert self._rows is not None
+        query = context.getLocalProperty(_QUERY_ID) or ""
+        batch = int(context.getLocalProperty(_BATCH_ID) or 0)
+        tag = batch_tag(query, batch, self._job.job_id)
+        batches = self._batches(iterator)
+        written = run_task(self._job, self._options, self._rows, attempt, tag, batches)
+        return SourceMessage(BatchPart(self._job.job_id, query, batch, written).to_json())
+
+    def _batches(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        return iterator
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Publish the batch; one that is published already is left as it is."""
+        parts = [BatchPart.from_json(text) for text in _texts(messages)]
+        if len(parts) < len(messages):
+            raise OptionError("a task has sent no message: its rows would be missing")
+        submit(streams.commit(self._job, self._options, batchId, parts))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Delete what the batch left; what is published stays."""
+        parts = [BatchPart.from_json(text) for text in _texts(messages)]
+        running = None in messages or not messages
+        submit(streams.abort(self._job, self._options, parts, running=running))
+
+
+class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
+    """For PySpark 4.0, which gives streams single rows."""
+
+    def _batches(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        from pyspark.sql.conversion import LocalDataToArrowConversion
+
+        convert: Any = LocalDataToArrowConversion.convert
+        while rows := list(islice(iterator, _AT_ONCE)):
+            yield from convert(rows, self._schema, False).to_batches()
+
+
+if hasattr(datasource, "DataSourceStreamArrowWriter"):
+
+    class ArrowStreamWriter(_StreamWriter, datasource.DataSourceStreamArrowWriter):
+        """For PySpark from 4.1."""
+
+
+def _stream_writer() -> Any:
+    return globals().get("ArrowStreamWriter", RowStreamWriter)
+
+
+# --- what Spark gives -------------------------------------------------------------------------
+
+
+def _here() -> tuple[Attempt, TaskContext]:
+    context = TaskContext.get()
+    if context is None:
+        raise UnsupportedError("the rows of a data source are written in Spark's tasks only")
+    # Unlike the attempt's number in its stage, this one is not used again when a stage is.
+    return Attempt(context.partitionId(), context.taskAttemptId()), context
+
+
+def _texts(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+    return [message.text for message in messages if isinstance(message, SourceMessage)]
+
+
+def _options(given: Mapping[str, str], schema: StructType) -> SourceOptions:
+    options = SourceOptions.of(given)
+    check_schema(schema, options.partition_by, options.file_format)
+    return replace(options, partition_by=partition_columns(schema, options.partition_by))
+
+
+def _mode(options: SourceOptions, *, overwrite: bool) -> Mode:
+    if not overwrite:
+        return Mode.FAIL if options.fail_if_exists else Mode.APPEND
+    if options.fail_if_exists:
+        raise OptionError("mode('overwrite') and if_exists=fail contradict each other: drop one")
+    return Mode.REPLACE_PARTITIONS if options.replace_partitions else Mode.REPLACE_TABLE
+
+
+def _rows(schema: StructType, options: SourceOptions) -> Rows:
+    data = StructType([f for f in schema.fields if f.name not in options.partition_by])
+    return Rows(_arrow(data), data.json(), pyspark.__version__)
+
+
+def _arrow(schema: StructType) -> pa.Schema:
+    convert: Any = to_arrow_schema
+    try:
+        return convert(schema, timezone="UTC")
+    except TypeError:  # before 4.2 it is so without a word
+        return convert(schema)

@@ -1,0 +1,158 @@
+"""What a task of the Data Source does: take rows, write files, tell of them in a few words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from asynccommit.api import Job
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.registry import Committer
+from asynccommit.errors import OptionError
+from asynccommit.runtime.loop_thread import submit
+from asynccommit.spark.datasource.encoders import footer
+from asynccommit.spark.datasource.files import TableFiles
+from asynccommit.spark.datasource.jobs import SourceJob, leave_nothing, opened_blocking, see_alive
+from asynccommit.spark.datasource.options import SourceOptions
+from asynccommit.spark.datasource.sinks import LocalSink, StoreSink
+from asynccommit.sync import BlockingJob, BlockingTask
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Which task attempt this is.
+
+    Each is a task of its own to the committer: nobody asks before an attempt commits whether it
+    may, so two attempts of a task must not write one manifest. The messages say which count.
+
+    Attributes:
+        task: the number of the task in its job, for the names of files.
+        number: unlike that of any other attempt in the program.
+    """
+
+    task: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What is known of the rows before there are any.
+
+    Attributes:
+        schema: Arrow's, for a task without rows.
+        data_json: Spark's, of the columns that go into files.
+        spark: the version of Spark that makes the rows.
+    """
+
+    schema: pa.Schema
+    data_json: str
+    spark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a task attempt has done: the message for its job, and name and size of each file."""
+
+    commit: TaskCommit
+    files: tuple[tuple[str, int], ...]
+
+
+def run_task(
+    job: SourceJob,
+    options: SourceOptions,
+    rows: Rows,
+    attempt: Attempt,
+    tag: str,
+    batches: Iterable[pa.RecordBatch],
+) -> Written:
+    """Write ``batches``; nothing of it can be seen before the job is committed.
+
+    If the job has ended meanwhile, whatever was made is removed and ``NotFoundError`` raised; what
+    fails is aborted.
+    """
+    with opened_blocking(job) as committer:
+        try:
+            submit(see_alive(committer))
+            with BlockingJob(Job(committer)).task(attempt.number) as task:
+                files = _write(committer, task, options, rows, (attempt.task, tag), batches)
+            submit(see_alive(committer))
+        except BaseException as error:
+            _leave(error, committer, job, attempt)
+            raise
+    if task.commit is None:
+        raise OptionError("the task has written nothing that could be committed")
+    return Written(task.commit, files)
+
+
+def _leave(error: BaseException, committer: Committer, job: SourceJob, attempt: Attempt) -> None:
+    try:
+        submit(leave_nothing(committer, job, attempt.number))
+    except Exception as failure:
+        error.add_note(f"and what it made could not be removed: {failure}")
+
+
+def _write(
+    committer: Committer,
+    task: BlockingTask,
+    options: SourceOptions,
+    rows: Rows,
+    named: tuple[int, str],
+    batches: Iterable[pa.RecordBatch],
+) -> tuple[tuple[str, int], ...]:
+    waiting = iter(batches)
+    first = next(waiting, None)
+    schema = _file_schema(rows, rows.schema if first is None else first.schema, options)
+    local = committer.layout.dest.scheme == "file"
+    begin = _local(task.directory) if local else _remote(committer, task)
+    # Where files are uploaded in parts, only a part is in memory.
+    whole = not local and committer.store.traits.multipart is None
+    files = TableFiles(options, schema, *named, begin, whole=whole)
+    try:
+        for batch in _from(first, waiting):
+            files.write(batch)
+        files.close()
+    except BaseException:
+        files.forget()
+        raise
+    return tuple(files.written.items())
+
+
+def _from(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    return rest if first is None else chain((first,), rest)
+
+
+def _file_schema(rows: Rows, schema: pa.Schema, options: SourceOptions) -> pa.Schema:
+    inside = [field for field in schema if field.name not in options.partition_by]
+    return pa.schema(inside, metadata=footer(rows.data_json, rows.spark))
+
+
+def _local(directory: str) -> Callable[[str], Any]:
+    """Return what begins files below the directory of a task attempt, and never makes that.
+
+    So nothing comes back once the end of the job has removed it.
+    """
+
+    def begin(name: str) -> Any:
+        place = directory
+        for part in name.split("/")[:-1]:
+            place = f"{place}/{part}"
+            if not os.path.isdir(place):
+                os.mkdir(place)
+        return LocalSink(f"{directory}/{name}", "wb")
+
+    return begin
+
+
+def _remote(committer: Committer, task: BlockingTask) -> Callable[[str], Any]:
+    """Return what begins files on a store, unless the job has ended."""
+
+    def begin(name: str) -> Any:
+        submit(see_alive(committer))
+        return StoreSink(task.open(name))
+
+    return begin

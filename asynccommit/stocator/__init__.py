@@ -1,0 +1,1 @@
+"""Stocator: resolve which files of its tables belong to committed tasks."""

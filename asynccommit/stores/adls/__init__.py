@@ -1,0 +1,1 @@
+"""Azure Data Lake Storage Gen2 and flat Azure Blob Storage."""

@@ -1,0 +1,176 @@
+"""One door to a storage account: requests are authorised, sent once, and judged here."""
+
+from __future__ import annotations
+
+from asynccommit.errors import DeniedError, RejectedError
+from asynccommit.runtime.host import Host
+from asynccommit.stores.adls.errors import Judge, Request, explain
+from asynccommit.stores.adls.options import AzureSettings
+from asynccommit.stores.adls.wire import VERSION, Query, encode, query
+from asynccommit.stores.grant import check_grant
+from asynccommit.stores.http.base import READS, Response, Transport, TransportError
+from asynccommit.stores.http.tokens import Flight, TokenError
+
+SMALL = 1 << 16  # most bytes of an answer that carries no data
+
+_ACCESS = query(action="getAccessControl", upn="false")
+_CONTAINER = query(resource="filesystem")
+
+# Answers to who is known and may ask other things.
+_MAY_NOT_ASK = frozenset(
+    {
+        "AuthorizationPermissionMismatch",
+        "AuthorizationFailure",
+        "InsufficientAccountPermissions",
+        "AuthorizationResourceTypeMismatch",
+        "AuthorizationServiceMismatch",
+    }
+)
+_SILENCE = (TransportError, TokenError, ValueError)
+
+
+class Client:
+    """Sends the requests of one store.
+
+    The first one is preceded by a question: has the account a hierarchical namespace? Whoever
+    asks meanwhile waits for that answer and shares it.
+
+    Attributes:
+        container: path of the container in URLs.
+        source: the same as the source of a rename is named.
+        tail: what the source of a rename ends in: a SAS is needed there too.
+    """
+
+    def __init__(self, settings: AzureSettings, host: Host, transport: Transport) -> None:
+        self.place = settings.place
+        self.source = settings.place.source
+        self.container = settings.place.prefix + self.source
+        self._credential = settings.credential
+        self._suffix = f"&{settings.credential.suffix}" if settings.credential.suffix else ""
+        self.tail = f"?{settings.credential.suffix}" if self._suffix else ""
+        self._now = host.now
+        self._send = transport.send
+        self._transport = transport
+        self._judge = Judge(settings.place, settings.credential, host.now)
+        self._hierarchical = settings.hierarchical
+        self._flight = Flight(self._probe)
+
+    def encode(self, request: Request, path: str) -> str:
+        """Return ``path`` percent-encoded. Raises ``RejectedError``."""
+        try:
+            return encode(path)
+        except ValueError as error:
+            raise self._judge.translate(request, error) from None
+
+    async def ask(
+        self,
+        request: Request,
+        verb: str,
+        path: str,
+        query: Query,
+        headers: dict[str, str],
+        body: bytes = b"",
+        limit: int = SMALL,
+    ) -> Response:
+        """Send a request once and return the answer, whatever it says.
+
+        Args:
+            request: what it is for.
+            verb: in capitals.
+            path: of the URL, percent-encoded.
+            query: of the URL.
+            headers: by lower-case name; added to here.
+            body: whole.
+            limit: most bytes of the answer.
+
+        Raises:
+            StoreError: there is no answer, or the account has a flat namespace.
+        """
+        if not self._hierarchical:
+            await self._need_directories(request)
+        try:
+            return await self._exchange(verb, path, query, headers, body, limit)
+        except _SILENCE as error:
+            raise self._judge.translate(request, error) from error
+
+    def need(self, request: Request, answer: Response, *expected: int) -> None:
+        """Raise what ``answer`` means, unless its status is expected and the service's own."""
+        if answer.status not in expected or "x-ms-request-id" not in answer.headers:
+            raise self._judge.translate(request, answer)
+
+    def unread(self, request: Request, error: ValueError) -> RejectedError:
+        """Return the error for an answer that cannot be read."""
+        said = f"{self.place.origin}: {error}; is it a Data Lake endpoint?"
+        return RejectedError(request.op, request.path, said)
+
+    async def aclose(self) -> None:
+        """Close connections and credential."""
+        await self._transport.aclose()
+        await self._credential.aclose()
+
+    async def _exchange(
+        self, verb: str, path: str, query: Query, headers: dict[str, str], body: bytes, limit: int
+    ) -> Response:
+        credential = self._credential
+        if credential.renew_at <= self._now():
+            await credential.renew()
+        headers["x-ms-version"] = VERSION
+        credential.authorize(verb, path, query, headers, len(body))
+        tail = query.text + self._suffix if query.text else self.tail[1:]
+        url = f"{self.place.origin}{path}?{tail}" if tail else self.place.origin + path
+        if verb not in READS:
+            check_grant()
+        answer = await self._send(verb, url, headers, body, limit=limit)
+        if answer.status == 401 and await credential.refused(headers):
+            raise TokenError("the token was refused and has been renewed", again=True)
+        return answer
+
+    # --- the namespace -----------------------------------------------------------------------
+
+    async def _need_directories(self, request: Request) -> None:
+        request = request._replace(writes=False)  # it has not been sent yet
+        if self._hierarchical is None:
+            answer = await self._flight()
+            if isinstance(answer, Response):
+                self._hierarchical = self._has_directories(request, answer)
+            else:
+                raise self._judge.translate(request, answer)
+        if not self._hierarchical:
+            raise RejectedError(
+                request.op,
+                request.path,
+                f"the account {self.place.account!r} has a flat namespace, where a rename is a "
+                "copy and a delete for every file: use an account with a hierarchical namespace "
+                "(Azure Data Lake Storage Gen2)",
+            )
+
+    async def _probe(self) -> Response | TransportError | TokenError | ValueError:
+        """Ask whether the account has a hierarchical namespace; no answer is a result too."""
+        try:
+            answer = await self._exchange("HEAD", self.container + "/", _ACCESS, {}, b"", SMALL)
+            if answer.status == 403 and explain(answer)[0] in _MAY_NOT_ASK:
+                return await self._exchange("HEAD", self.container, _CONTAINER, {}, b"", SMALL)
+            return answer
+        except _SILENCE as error:
+            return error
+
+    def _has_directories(self, request: Request, answer: Response) -> bool:
+        said = answer.headers.get("x-ms-namespace-enabled")
+        known = "x-ms-request-id" in answer.headers
+        if answer.status == 200 and known:
+            return said != "false"
+        code = explain(answer)[0]
+        if answer.status == 400 and known and not code.startswith(("InvalidHeader", "InvalidRes")):
+            return False
+        if answer.status == 403 and code in _MAY_NOT_ASK:
+            raise DeniedError(
+                request.op,
+                request.path,
+                f"{answer.status} {code}: the credential may not ask whether the account has a "
+                "hierarchical namespace; give it that permission (SAS: e), or, if it has one, the "
+                "option fs.azure.account.hns.enabled=true",
+            )
+        if answer.status == 404 and known and code != "FilesystemNotFound":
+            detail = f"404 {code}: {self.place.origin} knows no such account"
+            raise RejectedError(request.op, request.path, detail)
+        raise self._judge.translate(request, answer)

@@ -1,0 +1,202 @@
+"""Where the requests of a store on Azure go: account, container and the URL of the service."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
+from urllib.parse import quote
+
+from asynccommit.errors import OptionError
+from asynccommit.stores.adls.hadoop import HadoopOptions
+from asynccommit.stores.http.base import is_loopback
+from asynccommit.stores.http.option_values import flag
+from asynccommit.stores.urls import Address
+
+_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
+_CONTAINER = re.compile(r"\$?[a-z0-9](?:-?[a-z0-9]){0,62}")
+_OF_ACCOUNT = re.compile(r"([^.]+)\.(?:[^.]+\.)*(?:dfs|blob)\.", re.IGNORECASE)
+_BLOB = re.compile(r"(?<=\.)blob(?=\.)", re.IGNORECASE)
+_ENDPOINT = re.compile(
+    r"(?P<protocol>https?)://(?P<server>(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?)"
+    r"(?P<path>(?:/[a-z0-9-]+)*)/?",
+    re.IGNORECASE,
+)
+
+_CLOUD = "core.windows.net"
+_DEVELOPMENT = (
+    "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey="
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
+    "DfsEndpoint=http://127.0.0.1:10004/devstoreaccount1"
+)
+_FIELDS = {
+    "accountname": "account_name",
+    "accountkey": "account_key",
+    "sharedaccesssignature": "sas_token",
+    "defaultendpointsprotocol": "_protocol",
+    "endpointsuffix": "_suffix",
+    "dfsendpoint": "_dfs",
+    "blobendpoint": "_blob",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A container, and how to reach it.
+
+    Attributes:
+        account: the account's name.
+        container: the container's name, which Azure also calls filesystem.
+        host: the account's host as Hadoop's options name it.
+        origin: scheme, host and port that requests go to.
+        prefix: what begins every path there: empty, or ``/account``.
+    """
+
+    account: str
+    container: str
+    host: str
+    origin: str
+    prefix: str
+
+    @property
+    def source(self) -> str:
+        """Path of the container as the source of a rename is named."""
+        return "/" + quote(self.container, safe="")
+
+    @property
+    def limit(self) -> str:
+        """What shares one limit on requests."""
+        server = self.origin.partition("://")[2]
+        return f"adls:{server}" if server == self.host else f"adls:{server}/{self.account}"
+
+    def refuse_plain_tokens(self) -> None:
+        """Raise ``OptionError`` if tokens would cross a network unencrypted."""
+        protocol, _, server = self.origin.partition("://")
+        if protocol == "http" and not is_loopback(server):
+            raise OptionError(f"tokens are not sent to {self.origin}: use https, or an account key")
+
+
+def find_place(
+    address: Address, told: Mapping[str, Any], hadoop: HadoopOptions, around: Mapping[str, Any]
+) -> Place:
+    """Return the place of ``address``.
+
+    Args:
+        address: ``abfs(s)://container@host/``, ``abfs(s)://container/`` or ``az://container/``.
+        told: options.
+        hadoop: those of Hadoop.
+        around: what the environment says, used where options say nothing.
+
+    Raises:
+        OptionError: account or container has no possible name, or two accounts are named.
+    """
+    container, _, host = address.authority.partition("@")
+    if not _CONTAINER.fullmatch(container):
+        raise OptionError(
+            f"{address.authority!r} has no container: write {address.scheme}://"
+            "CONTAINER@ACCOUNT.dfs.core.windows.net/path; a container's name has 3 to 63 "
+            "lower-case letters, digits and single hyphens"
+        )
+    host = _BLOB.sub("dfs", host.lower())
+    account = _account(host, told, around)
+    # An endpoint in the environment belongs to the account that is named there.
+    known = {**(around if around.get("account_name") == account else {}), **told}
+    if not _is_host(host):
+        host = f"{account}.dfs.{known.get('_suffix', _CLOUD)}"
+    origin, prefix = _server(address.scheme, account, host, known, hadoop)
+    return Place(account, container, host, origin, prefix)
+
+
+def _account(host: str, told: Mapping[str, Any], around: Mapping[str, Any]) -> str:
+    """Return the name of the account, which must be the same wherever it is said."""
+    found = _OF_ACCOUNT.match(host)
+    in_url = found[1] if found else "" if _is_host(host) else host
+    option = str(told.get("account_name", ""))
+    if in_url and option and in_url != option:
+        raise OptionError(f"the URL names the account {in_url!r}, account_name is {option!r}")
+    account = in_url or option or str(around.get("account_name", ""))
+    if not account:
+        raise OptionError(
+            "which storage account? Give the option account_name, or write "
+            "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/path"
+        )
+    if not _ACCOUNT.fullmatch(account):
+        raise OptionError(
+            f"{account[:100]!r} is no name of a storage account: "
+            "those have 3 to 24 lower-case letters and digits"
+        )
+    return account
+
+
+def _server(
+    scheme: str, account: str, host: str, known: Mapping[str, Any], hadoop: HadoopOptions
+) -> tuple[str, str]:
+    """Return scheme and host that requests go to, and what begins their path."""
+    named = (known.get("account_host"), known.get("_dfs"), known.get("_blob"))
+    given = str(next(filter(None, (*named, hadoop.endpoint(host), host))))
+    plain = known.get("_protocol") == "http" or (scheme == "abfs" and hadoop.plain(host))
+    given = given if "://" in given else f"{'http' if plain else 'https'}://{given}"
+    found = _ENDPOINT.fullmatch(given)
+    if not found:
+        # It may be part of a connection string, so it is not repeated.
+        raise OptionError(f"the endpoint of {account!r} is no host: say account_host=HOST:PORT")
+    protocol, server, prefix = found["protocol"], _BLOB.sub("dfs", found["server"]), found["path"]
+    if "use_ssl" in known:
+        protocol = "https" if flag(known, "use_ssl") else "http"
+    if not prefix and _is_bare(server):
+        prefix = f"/{account}"
+    return f"{protocol}://{server}", prefix
+
+
+def _is_host(text: str) -> bool:
+    """Whether it is more than the name of an account."""
+    return "." in text or ":" in text
+
+
+def _is_bare(server: str) -> bool:
+    """Whether a host, maybe with a port, has no account in its name: then it is in the path."""
+    name = _name_of(server)
+    return "." not in name or _address(name) is not None
+
+
+def _name_of(server: str) -> str:
+    return server[1:].partition("]")[0] if server[:1] == "[" else server.partition(":")[0]
+
+
+def _address(name: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None
+
+
+def parse_connection_string(text: str) -> dict[str, Any]:
+    """Return what a connection string says, under the names of options; no error repeats it.
+
+    Raises:
+        OptionError: it is none, or lacks the account.
+    """
+    if "usedevelopmentstorage=true" in text.replace(" ", "").lower():
+        text = _DEVELOPMENT
+    found: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip().isalpha():
+            raise OptionError(
+                "the connection string is not NAME=VALUE;NAME=VALUE: copy it whole from the portal"
+            )
+        if (field := _FIELDS.get(name.strip().lower())) and value.strip():
+            found[field] = value.strip()
+    if "account_name" not in found:
+        found |= _named_by_endpoint(found)
+    return found
+
+
+def _named_by_endpoint(found: Mapping[str, Any]) -> dict[str, Any]:
+    url = _ENDPOINT.fullmatch(str(found.get("_dfs") or found.get("_blob")))
+    if not url:
+        raise OptionError("the connection string has neither AccountName nor an endpoint")
+    server, path = url["server"], url["path"].strip("/")
+    return {"account_name": path if _is_bare(server) else server.partition(".")[0]}

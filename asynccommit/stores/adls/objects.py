@@ -1,0 +1,259 @@
+"""Files of ADLS Gen2: their status, their bytes, and how one gets into its place whole.
+
+What is written goes to a temporary file beside its place and is moved. Its name is new for
+every sending: what a lost request does late, it does to a file that nobody moves any more. When
+the answer to the move is lost, the temporary file is deleted, so that the move cannot come late.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from asynccommit.errors import (
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+    ThrottledError,
+    UnavailableError,
+)
+from asynccommit.stores.adls.client import SMALL, Client
+from asynccommit.stores.adls.errors import Request, explain
+from asynccommit.stores.adls.wire import bare_etag, encode, info_of, parse_date, query
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.filesystem_names import TEMPORARY_FILE
+from asynccommit.stores.http.base import Response
+
+_FENCES = 5  # how often it is asked what became of a file
+PIECE = 8 << 20  # bytes of one append, and of what a copy holds in memory
+
+STATUS = query(action="getStatus", upn="false")
+_ACCESS = query(action="getAccessControl", upn="false")
+_READ = query()
+_FILE = query(resource="file")
+_RENAME = query(mode="legacy")
+_DELETE = query(recursive="false")
+_DATA = "application/octet-stream"
+_TOTAL = re.compile(r"bytes \d+-\d+/(\d+)")
+
+
+class Piece(NamedTuple):
+    """Some bytes of a file, and whether they are the last ones."""
+
+    data: bytes
+    last: bool
+
+
+class Files:
+    """Reads, writes and moves files.
+
+    Args:
+        client: what sends the requests.
+        new_id: a fresh unique name.
+    """
+
+    def __init__(self, client: Client, new_id: Callable[[], str]) -> None:
+        self._client = client
+        self._new_id = new_id
+
+    async def head(self, request: Request, path: str) -> Info:
+        """Return what is at ``path``."""
+        client = self._client
+        root = path == "/"  # which has no status of its own
+        url = client.container + client.encode(request, path)
+        answer = await client.ask(request, "HEAD", url, _ACCESS if root else STATUS, {})
+        client.need(request, answer, 200)
+        try:
+            info = info_of(path, answer.headers)
+        except ValueError as error:
+            raise client.unread(request, error) from None
+        return info._replace(kind=Kind.DIRECTORY, size=0) if root else info
+
+    async def read(self, request: Request, path: str, limit: int) -> bytes:
+        """Return the content of a file that holds at most ``limit`` bytes."""
+        client = self._client
+        url = client.container + client.encode(request, path)
+        # The most for an answer that says no is there too, so that it can be read.
+        answer = await client.ask(request, "GET", url, _READ, {}, limit=max(limit, SMALL))
+        client.need(request, answer, 200)
+        _need_file(request, answer)
+        if len(answer.body) > limit:
+            raise RejectedError(
+                request.op, path, f"holds {len(answer.body)} bytes, more than {limit}"
+            )
+        return answer.body
+
+    async def move(
+        self, request: Request, source: str, dest: str, etag: str | None, token: str | None
+    ) -> None:
+        """Rename ``source`` to ``dest``, both percent-encoded."""
+        client = self._client
+        headers = {"x-ms-rename-source": f"{client.source}{source}{client.tail}"}
+        if request.new:
+            headers["if-none-match"] = "*"
+        if etag is not None:
+            headers["x-ms-source-if-match"] = f'"{bare_etag(etag)}"'
+        if token is not None:
+            headers["x-ms-client-transaction-id"] = token
+        answer = await client.ask(request, "PUT", client.container + dest, _RENAME, headers)
+        if answer.status != 201:
+            client.need(request, answer)
+        if "x-ms-continuation" in answer.headers:  # never seen where there are directories
+            detail = f"renamed in part only{f' (to {request.dest})' if request.dest else ''}"
+            raise OutcomeUnknownError(request.op, request.path, detail)
+
+    async def place(
+        self,
+        request: Request,
+        dest: str,
+        pieces: AsyncIterator[Piece],
+        token: str | None = None,
+    ) -> Info:
+        """Write a file aside and move it to ``dest``; return what is there then.
+
+        Args:
+            request: the move, as it is to be judged.
+            dest: where to.
+            pieces: the content.
+            token: marks the move.
+        """
+        encoded = self._client.encode(request, dest)
+        folder = dest.rpartition("/")[0]
+        await self._need_directory(request._replace(writes=False, new=False), folder)
+        aside = request._replace(writes=False, new=False, aside=True)
+        temp = encode(f"{_beside(folder, new=request.new)}/{TEMPORARY_FILE}{self._new_id()}.tmp")
+        try:
+            info = await self._write(aside, temp, pieces)
+        except StoreError:
+            await self._discard(aside, temp)
+            raise
+        try:
+            await self.move(request, temp, encoded, info.etag, token)
+        except OutcomeUnknownError as error:
+            moved = await self._is_moved(aside, temp, dest, info.etag)
+            if moved is None:
+                raise
+            if not moved:
+                kind = ThrottledError if error.busy else UnavailableError
+                raise kind(error.op, error.path, error.detail) from error
+        except StoreError:
+            await self._discard(aside, temp)
+            raise
+        return info._replace(path=dest, token=token)
+
+    async def _discard(self, aside: Request, temp: str) -> Response | None:
+        """Delete a temporary file, and return the answer if there is one."""
+        with suppress(StoreError):
+            url = self._client.container + temp
+            return await self._client.ask(aside, "DELETE", url, _DELETE, {})
+        return None
+
+    async def _is_moved(
+        self, aside: Request, temp: str, dest: str, etag: str | None
+    ) -> bool | None:
+        """Whether a move that was not answered has happened; if not, it never will.
+
+        The temporary file is taken away, because what is sent again must not be overtaken by what
+        was lost. ``None`` if nobody can tell.
+        """
+        gone = False
+        for _ in range(_FENCES):
+            if not gone and (answer := await self._discard(aside, temp)):
+                if answer.status == 200:
+                    return False
+                # By the move, or by a deletion that was not answered.
+                gone = explain(answer)[0] == "PathNotFound"
+            if gone:
+                with suppress(ThrottledError, UnavailableError):
+                    return await self._has_etag(aside._replace(aside=False), dest, etag)
+        return None
+
+    async def _has_etag(self, request: Request, path: str, etag: str | None) -> bool:
+        try:
+            return (await self.head(request, path)).etag == etag
+        except NotFoundError:
+            return False
+
+    async def pieces(self, request: Request, path: str) -> AsyncGenerator[Piece, None]:
+        """Yield the content of a file, all of it of one version."""
+        client = self._client
+        url = client.container + client.encode(request, path)
+        start, total, etag = 0, 1, ""
+        while start < total:
+            headers = {"range": f"bytes={start}-{start + PIECE - 1}"}
+            if etag:
+                headers["if-match"] = etag
+            answer = await client.ask(request, "GET", url, _READ, headers, limit=PIECE + SMALL)
+            if answer.status == 416 and not start:
+                await self._need_empty(request, path)
+                return
+            client.need(request, answer, 200, 206)
+            _need_file(request, answer)
+            data, etag = answer.body, answer.headers.get("etag", "")
+            found = _TOTAL.fullmatch(answer.headers.get("content-range", ""))
+            total = int(found[1]) if found else len(data)
+            start += len(data)
+            if not data and total:
+                raise client.unread(request, ValueError("an answer holds no data"))
+            yield Piece(data, start >= total)
+
+    async def _write(self, aside: Request, temp: str, pieces: AsyncIterator[Piece]) -> Info:
+        """Make the file ``temp``, fill it, and return what it is."""
+        client = self._client
+        url = client.container + temp
+        answer = await client.ask(aside, "PUT", url, _FILE, {})
+        client.need(aside, answer, 201)
+        position = 0
+        async for piece in pieces:
+            flush = {"flush": "true"} if piece.last else {}
+            append = query(action="append", position=position, **flush)
+            headers = {"content-type": _DATA}
+            answer = await client.ask(aside, "PATCH", url, append, headers, piece.data)
+            client.need(aside, answer, 200, 202)
+            position += len(piece.data)
+        if not {"etag", "last-modified"} <= answer.headers.keys():
+            answer = await client.ask(aside, "HEAD", url, STATUS, {})
+            client.need(aside, answer, 200)
+        etag, modified = answer.headers.get("etag"), answer.headers.get("last-modified")
+        return Info(aside.path, Kind.FILE, position, bare_etag(etag), parse_date(modified))
+
+    async def _need_directory(self, request: Request, path: str) -> None:
+        """See that a directory is there: the service makes those that are missing."""
+        with suppress(NotFoundError):
+            if not path or (await self.head(request, path)).is_dir:
+                return
+        raise NotFoundError(request.op, request.path, f"there is no directory {path}")
+
+    async def _need_empty(self, request: Request, path: str) -> None:
+        info = await self.head(request, path)
+        if info.is_dir:
+            raise PreconditionError(request.op, request.path, "is a directory")
+        if info.size:
+            raise UnavailableError(request.op, request.path, "was written meanwhile")
+
+
+def _beside(folder: str, *, new: bool) -> str:
+    """Return where the temporary file of a write to ``folder`` goes.
+
+    Creating it makes the directories above it. What must be new there must not bring a directory
+    back that somebody moves away just now, so it comes from one level up, and the move fails.
+    """
+    above = folder.rpartition("/")[0]
+    return above if new and above else folder
+
+
+async def pieces_of(data: bytes) -> AsyncIterator[Piece]:
+    """Yield ``data`` in pieces that one request takes."""
+    view = memoryview(data)
+    for start in range(0, len(data), PIECE):
+        piece = data if len(data) <= PIECE else bytes(view[start : start + PIECE])
+        yield Piece(piece, start + PIECE >= len(data))
+
+
+def _need_file(request: Request, answer: Response) -> None:
+    if answer.headers.get("x-ms-resource-type") == "directory":
+        raise PreconditionError(request.op, request.path, "is a directory")

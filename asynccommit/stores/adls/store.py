@@ -1,0 +1,197 @@
+"""Azure Data Lake Storage Gen2, by its REST interface."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any
+
+from asynccommit.errors import ExistsError, PreconditionError, RejectedError
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.stores.adls.client import Client
+from asynccommit.stores.adls.errors import Request, explain
+from asynccommit.stores.adls.objects import Files, pieces_of
+from asynccommit.stores.adls.options import read_settings
+from asynccommit.stores.adls.tokens import Tokens
+from asynccommit.stores.adls.wire import PAGE, entries_of, query
+from asynccommit.stores.base import Info, Page, Traits
+from asynccommit.stores.http.base import Transport, open_transport
+from asynccommit.stores.urls import Address
+
+_PARTS = 100_000  # requests that delete one directory: each takes away some thousand entries
+_LISTING = 64 << 20  # most bytes of a page: 5,000 entries with paths of a kilobyte take a tenth
+
+_DIRECTORY = query(resource="directory")
+_DELETE = query(recursive="false")
+
+
+class AdlsStore:
+    """One container of a storage account with a hierarchical namespace.
+
+    The account is asked once, by the first request, whether it has one: in a flat account a
+    rename is many requests, and nothing here would hold.
+
+    An etag has no quotes, as in Hadoop's manifests. Names that end in a dot are refused, as
+    Hadoop refuses them, because the service cuts the dot off.
+
+    ``put`` and ``copy`` write a temporary file in the same directory, which listings leave out,
+    and move it: nobody sees half of a file. They look for the directory first, because the
+    service would make it. Whatever fails before the move has changed nothing. A copy holds
+    8 MiB in memory.
+
+    A rename never moves a directory into another one: it depends on there being nothing, and
+    where it may replace something, it asks for the mode in which only an empty directory gives
+    way to a directory.
+
+    Args:
+        address: scheme and authority of the container.
+        options: see ``azure_options``.
+        environ: the environment, if not that of the process.
+        host: clock and ids.
+        transport: what sends, if not what ``open_transport`` finds.
+
+    Raises:
+        OptionError: an option or the address cannot be used.
+        UnsupportedError: a library is missing.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        options: Mapping[str, Any] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        host: Host | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        host = host or this_host()
+        environ = os.environ if environ is None else environ
+        settings = read_settings(address, options or {}, environ=environ, now=host.now)
+        place = settings.place
+        transport = transport or open_transport(settings.http, prefer=settings.library)
+        self._name = f"AdlsStore({place.container}@{place.host})"
+        self._client = Client(settings, host, transport)
+        self._files = Files(self._client, host.new_id)
+        # Only with tokens are permissions checked file by file, which may take several requests.
+        parts = {"paginated": "true"} if isinstance(settings.credential, Tokens) else {}
+        self._delete_tree = {"recursive": "true", **parts}
+        self.traits = Traits(
+            "Azure Data Lake Storage Gen2",
+            tokens=True,
+            workers=settings.workers,
+            account=place.limit,
+            costs={"put": 4, "copy": 5},
+        )
+
+    def __repr__(self) -> str:
+        return self._name
+
+    async def head(self, path: str) -> Info:
+        return await self._files.head(Request("head", path), path)
+
+    async def list(self, path: str, token: str | None = None) -> Page:
+        request, client = Request("list", path), self._client
+        client.encode(request, path)  # for its checks: in a query it is encoded otherwise
+        about = {"directory": path[1:]} if path != "/" else {}
+        more = {"continuation": token} if token else {}
+        asked = query(resource="filesystem", recursive="false", maxResults=PAGE, **about, **more)
+        answer = await client.ask(request, "GET", client.container, asked, {}, limit=_LISTING)
+        client.need(request, answer, 200)
+        try:
+            entries = entries_of(answer.body, path)
+        except ValueError as error:
+            raise client.unread(request, error) from None
+        if len(entries) == 1 and entries[0].path == path:
+            raise PreconditionError("list", path, "is a file")
+        return Page(tuple(entries), answer.headers.get("x-ms-continuation") or None)
+
+    async def get(self, path: str, limit: int) -> bytes:
+        return await self._files.read(Request("get", path), path, limit)
+
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
+        request = Request("put", path, writes=True, new=not overwrite)
+        return await self._files.place(request, path, pieces_of(data), token)
+
+    async def delete(self, path: str) -> None:
+        request, client = Request("delete", path, writes=True), self._client
+        url = self._below_root(request)
+        answer = await client.ask(request, "DELETE", url, _DELETE, {})
+        client.need(request, answer, 200, 202)
+
+    async def delete_tree(self, path: str) -> None:
+        request, client = Request("delete_tree", path, writes=True), self._client
+        url = self._below_root(request)
+        more: dict[str, str] = {}
+        for _ in range(_PARTS):
+            asked = query(**self._delete_tree, **more)
+            answer = await client.ask(request, "DELETE", url, asked, {})
+            if more and answer.status == 404:  # somebody else did the rest
+                return
+            client.need(request, answer, 200, 202)
+            token = answer.headers.get("x-ms-continuation")
+            if not token:
+                return
+            more = {"continuation": token}
+        raise RejectedError("delete_tree", path, f"is not deleted after {_PARTS:,} requests")
+
+    async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
+        files = self._files
+        request = Request("copy", source, writes=True, new=not overwrite, dest=dest)
+        async with aclosing(files.pieces(Request("copy", source), source)) as pieces:
+            await files.place(request, dest, pieces)
+
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        request = Request("rename", source, writes=True, new=not replace, dest=dest)
+        encode = self._client.encode
+        await self._files.move(request, encode(request, source), encode(request, dest), etag, token)
+
+    async def mkdir(self, path: str) -> None:
+        request, client = Request("mkdir", path, writes=True), self._client
+        if path == "/":
+            await self._files.head(Request("mkdir", path), path)
+            return
+        url = client.container + client.encode(request, path)
+        # Without the condition, a directory that is there would lose its properties.
+        answer = await client.ask(request, "PUT", url, _DIRECTORY, {"if-none-match": "*"})
+        if answer.status != 409 or explain(answer)[0] != "PathAlreadyExists":
+            client.need(request, answer, 201)
+            return
+        kind = answer.headers.get("x-ms-existing-resource-type")
+        if kind is None:  # older versions of the service do not say
+            info = await self._files.head(Request("mkdir", path), path)
+            kind = info.kind.value
+        if kind != "directory":
+            raise PreconditionError("mkdir", path, f"a {kind} is there")
+
+    async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
+        request, client = Request("mkdir_new", path, writes=True, new=True), self._client
+        if path == "/":
+            raise ExistsError("mkdir_new", path, "the root is there")
+        url = client.container + client.encode(request, path)
+        marked = {"x-ms-client-transaction-id": token} if token is not None else {}
+        answer = await client.ask(request, "PUT", url, _DIRECTORY, {"if-none-match": "*", **marked})
+        client.need(request, answer, 201)
+
+    async def sync(self, path: str) -> None:
+        """Nothing is left to do: the service answers when what it was given lasts."""
+
+    async def aclose(self) -> None:
+        """Close the connections, and the credential if it was made here."""
+        await self._client.aclose()
+
+    def _below_root(self, request: Request) -> str:
+        """Return the URL path of what is to be deleted."""
+        if request.path == "/":
+            raise RejectedError(request.op, request.path, "the root is not deleted")
+        return self._client.container + self._client.encode(request, request.path)

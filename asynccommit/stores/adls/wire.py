@@ -1,0 +1,142 @@
+"""What ADLS Gen2 requests and answers look like: encoded paths, queries, listings, statuses."""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import orjson
+
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.filesystem_names import is_temporary
+
+VERSION = "2024-11-04"  # the first that keeps x-ms-client-transaction-id
+PAGE = 5000  # entries of one page of a listing, the most that the service gives
+
+_plain = re.compile(r"(?:[A-Za-z0-9_.~-]*[A-Za-z0-9_~-])?").fullmatch
+_new = tuple.__new__
+_FILE = Kind.FILE
+
+
+class Query(NamedTuple):
+    """A query of a URL, and what of it is signed."""
+
+    text: str
+    signed: str
+
+
+def query(**pairs: str | int) -> Query:
+    """Return the query of ``pairs``, values percent-encoded."""
+    known = sorted((name.lower(), name, str(value)) for name, value in pairs.items())
+    text = "&".join(f"{name}={quote(value, safe='')}" for _, name, value in known)
+    return Query(text, "".join(f"\n{lower}:{value}" for lower, _, value in known))
+
+
+def encode(path: str) -> str:
+    """Percent-encode an absolute decoded path, all but letters, digits and ``-._~/``.
+
+    Raises:
+        ValueError: the service cannot hold the path, or would take it for another.
+    """
+    folder, _, name = path.rpartition("/")
+    return f"{_folder(folder)}/{name if _plain(name) else _name(name)}"
+
+
+@lru_cache(maxsize=4096)
+def _folder(path: str) -> str:
+    return "/".join(map(_name, path.split("/")))
+
+
+def _name(name: str) -> str:
+    if name.endswith("."):
+        raise ValueError(f"{name!r} ends in a dot, which ADLS cuts off: choose another name")
+    if "\0" in name:
+        raise ValueError(f"{name!r} holds NUL, which no path can hold")
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError:
+        raise ValueError(f"{name!r} is not Unicode text") from None
+
+
+def is_hidden(path: str) -> bool:
+    """Whether listings leave ``path`` out: it is a temporary file of ours."""
+    return is_temporary(path.rpartition("/")[2])
+
+
+def bare_etag(text: str | None) -> str | None:
+    """Return an etag as listings have it and Hadoop writes it: without quotes and mark."""
+    return text.removeprefix("W/").strip('"') if text else None
+
+
+@lru_cache(maxsize=1024)
+def _day(text: str) -> int:
+    return timegm(parsedate_to_datetime(f"{text} 00:00:00 GMT").timetuple())
+
+
+@lru_cache(maxsize=4096)
+def parse_date(text: str | None) -> float:
+    """Return the seconds since the epoch of an HTTP date; 0.0 if it is none."""
+    try:
+        # "Tue, 05 Mar 2024 17:09:08 GMT": the day is nearly always one seen before.
+        hour, minute, second = text[17:25].split(":")  # type: ignore[index]
+        return float(_day(text[:16]) + 3600 * int(hour) + 60 * int(minute) + int(second))  # type: ignore[index]
+    except (TypeError, ValueError, IndexError):
+        return 0.0
+
+
+def info_of(path: str, headers: Mapping[str, str]) -> Info:
+    """Return what a status answer says of ``path``.
+
+    Raises:
+        ValueError: it is no such answer.
+    """
+    etag = bare_etag(headers.get("etag"))
+    if etag is None:
+        raise ValueError("the answer has no ETag")
+    kind = Kind.DIRECTORY if headers.get("x-ms-resource-type") == "directory" else _FILE
+    return Info(
+        path,
+        kind,
+        int(headers.get("content-length", 0)) if kind is _FILE else 0,
+        etag,
+        parse_date(headers.get("last-modified")),
+        token=headers.get("x-ms-client-transaction-id") or None,
+    )
+
+
+def entries_of(body: bytes, path: str) -> list[Info]:
+    """Return what one page of a listing of the directory ``path`` says, without what is hidden.
+
+    Raises:
+        ValueError: it is no such answer.
+    """
+    try:
+        paths: list[dict[str, Any]] = orjson.loads(body)["paths"]
+        found = [_entry(entry) for entry in paths]
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"the answer is no listing ({type(error).__name__})") from None
+    except ValueError as error:
+        raise ValueError(f"the answer is no listing ({error})") from None
+    start = "/" if path == "/" else f"{path}/"
+    for info in found:
+        name = info.path[len(start) :]
+        outside = not info.path.startswith(start) or "/" in name or name in ("", ".", "..")
+        if (outside and info.path != path) or info.size < 0:
+            raise ValueError(f"the answer is no listing of {path}: it has {info.path!r}")
+    return [info for info in found if not is_hidden(info.path)]
+
+
+def _entry(entry: dict[str, Any]) -> Info:
+    path, etag = "/" + entry["name"], bare_etag(entry.get("etag") or entry.get("eTag"))
+    modified = parse_date(entry.get("lastModified"))
+    # Values are strings; servers of other hands say true and 12.
+    if entry.get("isDirectory") in ("true", True):
+        return Info(path, Kind.DIRECTORY, 0, etag, modified)
+    size = int(entry.get("contentLength", 0))
+    # A third of the time of Info(...), once for every file of a listing.
+    return _new(Info, (path, _FILE, size, etag, modified, 0, True, None, 0.0, 0))

@@ -1,0 +1,155 @@
+"""Which of several credentials counts for a store on Google Cloud Storage."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.stores.gcs.credentials import Anonymous, Credential, Tokens
+from asynccommit.stores.gcs.endpoint import Place
+from asynccommit.stores.gcs.hadoop import HadoopOptions
+from asynccommit.stores.gcs.identity import SCOPE, Identity
+from asynccommit.stores.gcs.tokens import GcloudSource, ObjectSource
+from asynccommit.stores.http.base import HttpSettings, Transport, open_transport
+from asynccommit.stores.http.tokens import Source
+
+ACCESS = ("read_only", "read_write", "full_control")
+"""What tokens may be asked for, as in gcsfs."""
+
+_FILE = "give the path of a file of credentials, its content, or an object of google.auth"
+_OF_GCSFS = {
+    "cache": f"is of gcsfs alone: {_FILE}",
+    "browser": "is of gcsfs alone: run gcloud auth application-default login instead",
+}
+
+
+def credential_of(
+    told: Mapping[str, Any],
+    hadoop: HadoopOptions,
+    place: Place,
+    open_transport: Callable[[bool], Transport],
+    environ: Mapping[str, str],
+    now: Callable[[], float],
+) -> Credential:
+    """Return the credential that options name, or else the one that the machine has.
+
+    An emulator gets none unless options name one. No file is read and nobody is asked yet.
+
+    Args:
+        told: options; of them ``token`` and ``access`` count.
+        hadoop: those of Hadoop, which count where ``told`` says nothing.
+        place: where it is sent.
+        open_transport: see ``opener``.
+        environ: the environment.
+        now: seconds since the epoch.
+
+    Raises:
+        OptionError: it is no credential, or would be sent unencrypted.
+        UnsupportedError: it is of a kind that is not known here, or a library is missing.
+    """
+    scope = _scope(told)
+    found: Identity | object = told.get("token")
+    if isinstance(found, str | os.PathLike | Mapping):
+        found = _of_token(found, scope)
+    if found is None:
+        found = hadoop.identity(scope, environ.get("HADOOP_USER_NAME") or environ.get("USER", ""))
+    if found is None:
+        found = _of_machine(place, scope)
+    if found == "anonymous" or _names(found) & {"AnonymousCredentials"}:
+        return Anonymous()
+    place.refuse_plain("tokens")
+    return Tokens(_source(found, scope, open_transport, environ, now), now)
+
+
+def opener(http: HttpSettings, library: str | None) -> Callable[[bool], Transport]:
+    """Return what opens the transport that tokens are asked through.
+
+    It is called with whether only this machine's own network is asked: then there is no proxy.
+
+    Args:
+        http: of the store, whose certificates and proxy count for tokens too.
+        library: which HTTP library sends; ``None`` for the quickest.
+    """
+    return partial(_open, http, library)
+
+
+def _scope(told: Mapping[str, Any]) -> str:
+    access = str(told.get("access", ACCESS[-1]))
+    if access not in ACCESS:
+        raise OptionError(f"access is {access[:100]!r}: say {', '.join(ACCESS)}")
+    return f"{SCOPE}devstorage.{access}"
+
+
+def _of_token(
+    given: str | os.PathLike[str] | Mapping[str, Any], scope: str
+) -> Identity | Literal["anonymous"]:
+    if isinstance(given, Mapping):
+        return Identity("data", scope, data=given)
+    if not isinstance(given, str):
+        return Identity("file", scope, os.fspath(given))
+    match given.strip():
+        case "anon":
+            return "anonymous"
+        case "google_default":
+            return Identity("default", scope)
+        case "cloud":
+            return Identity("machine", scope)
+        case "cache" | "browser" as word:
+            raise OptionError(f"token is {word!r}, which {_OF_GCSFS[word]}")
+        case text:
+            return Identity("text", scope, text)
+
+
+def _of_machine(place: Place, scope: str) -> Identity | Literal["anonymous"]:
+    """Return what counts if nothing is said: the machine's own is for Google, not for emulators."""
+    if not place.real and (place.emulator or place.plain):
+        return "anonymous"
+    return Identity("default", scope)
+
+
+def _source(
+    found: Identity | object,
+    scope: str,
+    open_transport: Callable[[bool], Transport],
+    environ: Mapping[str, str],
+    now: Callable[[], float],
+) -> Source:
+    if not isinstance(found, Identity):
+        if not all(hasattr(found, name) for name in ("token", "expiry", "valid", "refresh")):
+            raise OptionError(f"token is a {type(found).__name__}: {_FILE}")
+        return ObjectSource(found, scope, open_transport)
+    found.check()
+    if not _is_installed():
+        raise UnsupportedError(
+            "gcloud-aio-auth is needed for this credential: pip install 'asynccommit[gcs]', or "
+            "give a credentials object of google.auth as token"
+        )
+    return GcloudSource(partial(found.load, environ), open_transport, now)
+
+
+def _names(found: object) -> set[str]:
+    return {kind.__name__ for kind in type(found).__mro__}
+
+
+def _is_installed() -> bool:
+    try:
+        return find_spec("gcloud.aio.auth") is not None
+    except ImportError:  # not even its parent
+        return False
+
+
+def _open(http: HttpSettings, library: str | None, direct: bool) -> Transport:
+    settings = HttpSettings(
+        connect_timeout=min(http.connect_timeout, 3.0 if direct else 10.0),
+        read_timeout=20.0,
+        total_timeout=30.0,
+        connections=4,
+        proxy="" if direct else http.proxy,
+        ca_file=http.ca_file,
+        user_agent=http.user_agent,
+    )
+    return open_transport(settings, prefer=library)

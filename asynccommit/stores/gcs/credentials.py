@@ -1,0 +1,88 @@
+"""How requests to Google Cloud Storage are authorised: by a bearer token, or not at all.
+
+A ``Credential`` puts its header into each request, and knows its own secrets, so that no error
+repeats one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from asynccommit.redact import redact
+from asynccommit.stores.http.tokens import Renewal
+
+
+class Credential(Protocol):
+    """What authorises requests.
+
+    Attributes:
+        renew_at: from when on ``renew`` is to be awaited before a request; infinite for some.
+        anonymous: whether it authorises nothing.
+    """
+
+    renew_at: float
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether it authorises nothing."""
+        ...
+
+    def authorize(self, headers: dict[str, str]) -> None:
+        """Add to ``headers``, which are by lower-case name."""
+        ...
+
+    async def renew(self) -> None:
+        """Get a new token. Raises ``TokenError`` if there is none to use."""
+        ...
+
+    async def refused(self, headers: dict[str, str]) -> bool:
+        """Take note that the service knows these no longer; say whether there are new ones.
+
+        Raises ``TokenError`` as ``renew`` does.
+        """
+        ...
+
+    def hide(self, text: str) -> str:
+        """Return ``text`` with every secret in it replaced."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give back what it holds."""
+        ...
+
+
+class Anonymous:
+    """No authorisation: for what is public, and for emulators."""
+
+    anonymous = True
+
+    def __init__(self) -> None:
+        self.renew_at = math.inf
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def authorize(self, headers: dict[str, str]) -> None:
+        return None
+
+    async def renew(self) -> None:
+        return None
+
+    async def refused(self, headers: dict[str, str]) -> bool:
+        return False
+
+    def hide(self, text: str) -> str:
+        return redact(text)
+
+    async def aclose(self) -> None:
+        return None
+
+
+class Tokens(Renewal):
+    """Tokens of a source, renewed ahead of their end."""
+
+    anonymous = False
+
+    def authorize(self, headers: dict[str, str]) -> None:
+        headers["authorization"] = self.header

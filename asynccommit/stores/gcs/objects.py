@@ -1,0 +1,294 @@
+"""Objects of Google Cloud Storage: what is at a path, their bytes, and how they are written."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, urlsplit
+
+import orjson
+
+from asynccommit.errors import (
+    NotFoundError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+    UnavailableError,
+)
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.gcs.client import SMALL, Client
+from asynccommit.stores.gcs.errors import Request, explain, says_no_bucket
+from asynccommit.stores.gcs.wire import (
+    OBJECT,
+    PLAIN,
+    WHOLE,
+    copied,
+    info_of,
+    json_of,
+    list_query,
+    listed,
+    mark_of,
+    metadata_of,
+    multipart,
+    prefix_of,
+)
+from asynccommit.stores.http.base import Response
+
+PAGES = 1000  # without an entry, after which a listing is given up
+_CALLS = 100_000  # of one rewrite: a server that never ends is left
+_REWRITTEN = f"fields=done,rewriteToken{PLAIN}"
+_FOUND = f"fields=name{PLAIN}"
+_DATA = "application/octet-stream"
+_JSON = "application/json; charset=UTF-8"
+_GO_ON = 308
+# What is said of an object that is encrypted with another key of a caller's, or with none.
+_ANOTHER_KEY = re.compile(rb"WithCustomerEncryptionKey|customerEncryptionKeyIsIncorrect")
+_RANGE = re.compile(r"bytes=0-(\d+)")
+
+
+class Files:
+    """Reads and writes objects.
+
+    Args:
+        client: what sends the requests.
+    """
+
+    def __init__(self, client: Client) -> None:
+        settings = client.settings
+        self._client = client
+        self._bucket = client.place.objects.removesuffix("/o").removeprefix(
+            client.place.prefix + client.place.service
+        )
+        self._keys = dict(settings.write_headers)
+        self._rewrite_keys = {**settings.write_headers, **settings.source_headers}
+        key = quote(settings.kms_key_name, safe="")
+        self._insert_tail = f"&kmsKeyName={key}" if key else ""
+        self._rewrite_tail = f"&destinationKmsKeyName={key}" if key else ""
+        if settings.rewrite_chunk:
+            self._rewrite_tail += f"&maxBytesRewrittenPerCall={settings.rewrite_chunk}"
+
+    # --- what is there -----------------------------------------------------------------------
+
+    async def find(self, request: Request, path: str) -> Info | None:
+        """Return the object at ``path``, if there is one."""
+        client = self._client
+        url = client.objects + client.encode(request, path)
+        answer = await client.ask(request, "GET", url, OBJECT, dict(self._keys))
+        if self._has_another_key(answer):
+            answer = await client.ask(request, "GET", url, OBJECT)
+        if answer.status == 404 and explain(answer)[0] and not says_no_bucket(answer):
+            return None
+        client.need(request, answer, 200)
+        return self._info(request, path, answer)
+
+    def _has_another_key(self, answer: Response) -> bool:
+        """Whether an object is not to be read with the caller's key: another client wrote it."""
+        return bool(self._keys and answer.status == 400 and _ANOTHER_KEY.search(answer.body))
+
+    async def is_directory(self, request: Request, path: str) -> bool:
+        """Whether ``path`` is a folder, or the start of the name of any object."""
+        client = self._client
+        if client.hierarchical and path != "/":
+            url = f"{client.folders}{client.encode(request, path)}%2F"
+            answer = await client.ask(request, "GET", url, _FOUND)
+            if answer.status == 404 and explain(answer)[0] and not says_no_bucket(answer):
+                return False
+            client.need(request, answer, 200)
+            return True
+        return bool(await self.below(request, path, 1)) or path == "/"
+
+    async def below(self, request: Request, path: str, most: int) -> list[Info]:
+        """Return the first objects whose names start with ``path/``, itself as its placeholder."""
+        client = self._client
+        start = "/" + prefix_of(path)
+        token: str | None = None
+        for _ in range(PAGES):
+            asked = list_query(path, most, token, tree=True, hierarchical=False)
+            answer = await client.ask(request, "GET", client.place.objects, asked, limit=1 << 20)
+            client.need(request, answer, 200)
+            try:
+                found = listed(answer.body, path, tree=True)
+            except ValueError as error:
+                raise client.unread(request, error) from None
+            itself = [Info(start, Kind.DIRECTORY)] if found.itself else []
+            if found.entries or itself or found.token is None:
+                return itself + found.entries
+            token = found.token
+        raise UnavailableError(request.op, request.path, "its listing has empty pages only")
+
+    async def missing(self, request: Request, path: str) -> StoreError:
+        """Return the error for a path where no object is."""
+        if await self.is_directory(request.look, path):
+            return PreconditionError(request.op, path, "is a directory")
+        return NotFoundError(request.op, path, "there is no such object")
+
+    # --- content -----------------------------------------------------------------------------
+
+    async def read(self, request: Request, path: str, limit: int) -> bytes:
+        """Return the content of an object that holds at most ``limit`` bytes."""
+        client = self._client
+        url = client.downloads + client.encode(request, path)
+        # The most for an answer that says no is there too, so that it can be read.
+        most = max(limit, SMALL)
+        answer = await client.ask(request, "GET", url, "alt=media", dict(self._keys), limit=most)
+        if self._has_another_key(answer):
+            answer = await client.ask(request, "GET", url, "alt=media", limit=most)
+        if answer.status == 404 and not says_no_bucket(answer):
+            # Downloads say no in bare text; whether that is the service's word, metadata tell.
+            if await self.find(request, path) is None:
+                raise await self.missing(request, path)
+            raise UnavailableError(request.op, path, "came or went just now")
+        client.need(request, answer, 200)
+        if "x-goog-generation" not in answer.headers:
+            raise client.unread(request, ValueError("the answer names no generation"))
+        if len(answer.body) > limit:
+            held = f"holds {len(answer.body)} bytes, more than {limit}"
+            raise RejectedError(request.op, path, held)
+        return answer.body
+
+    async def write(self, request: Request, path: str, data: bytes, token: str | None) -> Info:
+        """Make the object at ``path``, by one request unless it is large."""
+        client = self._client
+        name = client.encode(request, path)
+        headers = dict(self._keys)
+        query = f"{OBJECT}{self._insert_tail}{'&ifGenerationMatch=0' if request.new else ''}"
+        if len(data) > client.settings.chunk:
+            answer = await self._send_in_chunks(request, path, data, token, query)
+        elif token is None and not request.new:
+            headers["content-type"] = _DATA
+            query = f"uploadType=media&name={name}&{query}"
+            answer = await client.ask(request, "POST", client.place.uploads, query, headers, data)
+        else:
+            headers["content-type"], body = multipart(metadata_of(path[1:], token), data)
+            query = f"uploadType=multipart&{query}"
+            answer = await client.ask(request, "POST", client.place.uploads, query, headers, body)
+        client.need(request, answer, 200, 201)
+        info = self._info(request, path, answer)
+        if info.size != len(data):
+            raise client.unread(request, ValueError(f"an object of {info.size} bytes was made"))
+        return info
+
+    async def make_placeholder(self, request: Request, path: str) -> None:
+        """Make the empty object ``path/`` that stands for a directory, unless it is there."""
+        client = self._client
+        name = f"{client.encode(request, path)}%2F"
+        query = f"uploadType=media&name={name}&ifGenerationMatch=0&{_FOUND}{self._insert_tail}"
+        headers = {**self._keys, "content-type": _DATA}
+        answer = await client.ask(request, "POST", client.place.uploads, query, headers)
+        if answer.status != 412 or not explain(answer)[0]:
+            client.need(request, answer, 200, 201)
+
+    async def make_folder(self, request: Request, path: str) -> None:
+        """Make a folder and those above it; that it is there already is fine."""
+        client = self._client
+        body = orjson.dumps({"name": f"{path[1:]}/"})
+        url, query = client.folders.removesuffix("/"), f"recursive=true&{_FOUND}"
+        answer = await client.ask(request, "POST", url, query, {"content-type": _JSON}, body)
+        if answer.status != 409 or not explain(answer)[0]:
+            client.need(request, answer, 200, 201)
+
+    async def marked(self, request: Request, source: str) -> bytes:
+        """Return the metadata that a copy of ``source``, encoded, is to have; empty if it is gone.
+
+        By them the copy is known as this one, whatever else has the same content.
+        """
+        client = self._client
+        answer = await client.ask(
+            request.look, "GET", client.objects + source, WHOLE, dict(self._keys)
+        )
+        if answer.status == 404 and explain(answer)[0] and not says_no_bucket(answer):
+            return b""
+        client.need(request.look, answer, 200)
+        try:
+            return copied(answer.body, mark_of(request.path, request.generation))
+        except ValueError as error:
+            raise client.unread(request.look, error) from None
+
+    async def rewrite(
+        self, request: Request, source: str, dest: str, conditions: str, metadata: bytes = b""
+    ) -> Response | None:
+        """Copy an object; return the answer that says no, ``None`` once it is there.
+
+        Args:
+            request: what it is for.
+            source: the object, encoded.
+            dest: the new one, encoded.
+            conditions: the end of the query.
+            metadata: of the new one, if not the source's.
+        """
+        client = self._client
+        url = f"{client.objects}{source}/rewriteTo{self._bucket}/o/{dest}"
+        token = ""
+        for _ in range(_CALLS):
+            query = f"{_REWRITTEN}{conditions}{self._rewrite_tail}{token}"
+            headers = dict(self._rewrite_keys)
+            if metadata:
+                headers["content-type"] = "application/json"
+            answer = await client.ask(request, "POST", url, query, headers, metadata)
+            if answer.status != 200:
+                return answer
+            more = self._rest_of(request, answer)
+            if not more:
+                return None
+            token = f"&rewriteToken={quote(more, safe='')}"
+        raise RejectedError(request.op, request.path, f"is not copied after {_CALLS:,} requests")
+
+    def _rest_of(self, request: Request, answer: Response) -> str:
+        """Return the token that the rest of a rewrite is asked for by; empty if it is done."""
+        try:
+            found = json_of(answer.body)
+            more = found.get("rewriteToken")
+            if found.get("done") is True:
+                return ""
+            if isinstance(more, str) and more:
+                return more
+            raise ValueError("the answer is no rewrite's")
+        except ValueError as error:
+            raise self._client.unread(request, error) from None
+
+    def _info(self, request: Request, path: str, answer: Response) -> Info:
+        try:
+            return info_of(path, answer.body)
+        except ValueError as error:
+            raise self._client.unread(request, error) from None
+
+    # --- large content -----------------------------------------------------------------------
+
+    async def _send_in_chunks(
+        self, request: Request, path: str, data: bytes, token: str | None, query: str
+    ) -> Response:
+        """Upload by a session; only its last request makes the object."""
+        client, total = self._client, len(data)
+        url, asked = await self._open_session(request, path, total, token, query)
+        start, view = 0, memoryview(data)
+        for _ in range(2 * (total // client.settings.chunk + 1)):
+            end = min(start + client.settings.chunk, total)
+            headers = {**self._keys, "content-range": f"bytes {start}-{end - 1}/{total}"}
+            sent = request if end == total else request.look
+            piece = bytes(view[start:end])
+            answer = await client.ask(sent, "PUT", url, asked, headers, piece)
+            if answer.status != _GO_ON:
+                if end < total:
+                    raise client.error(sent, answer)
+                return answer
+            found = _RANGE.fullmatch(answer.headers.get("range", ""))
+            start = int(found[1]) + 1 if found else 0
+        raise UnavailableError(request.op, path, "an upload went on without coming to its end")
+
+    async def _open_session(
+        self, request: Request, path: str, total: int, token: str | None, query: str
+    ) -> tuple[str, str]:
+        """Return path and query that the pieces of an upload go to."""
+        client = self._client
+        request = request._replace(writes=False)
+        about = {"content-type": _JSON, "x-upload-content-type": _DATA}
+        headers = {**self._keys, **about, "x-upload-content-length": str(total)}
+        query = f"uploadType=resumable&{query}"
+        body = metadata_of(path[1:], token)
+        answer = await client.ask(request, "POST", client.place.uploads, query, headers, body)
+        client.need(request, answer, 200)
+        # Wherever a server says that it is: credentials go to the endpoint that was named.
+        there = urlsplit(answer.headers.get("location", ""))
+        pairs = [pair for pair in there.query.split("&") if not pair.startswith("userProject=")]
+        if not there.path.startswith("/") or not any(pairs):
+            raise client.unread(request, ValueError("the answer has no place for the upload"))
+        return there.path, "&".join(pairs)

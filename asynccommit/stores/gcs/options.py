@@ -1,0 +1,396 @@
+"""Options of a store on Google Cloud Storage, under every name that users know them by.
+
+Three families of names are read: those of fsspec and gcsfs (``token``, ``project``), those of
+Hadoop (``fs.gs.auth.type``, with ``spark.hadoop.`` in front or not), and the environment's
+(``STORAGE_EMULATOR_HOST``). The environment counts only where options say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+from asynccommit.errors import OptionError
+from asynccommit.options.job import OptionWarning, bare
+from asynccommit.stores.base import Ramp
+from asynccommit.stores.gcs.access import credential_of, opener
+from asynccommit.stores.gcs.credentials import Credential
+from asynccommit.stores.gcs.endpoint import Place, find_place
+from asynccommit.stores.gcs.hadoop import PREFIX, SHARED, HadoopOptions
+from asynccommit.stores.gcs.keys import encryption_headers, kms_key_name
+from asynccommit.stores.http.base import HttpSettings
+from asynccommit.stores.http.option_values import CONNECTIONS, LARGEST, WORDS, count, flag, number
+from asynccommit.stores.urls import Address
+
+KNOWN = frozenset(
+    {
+        "project",
+        "access",
+        "token",
+        "endpoint_url",
+        "requester_pays",
+        "requests_timeout",
+        "timeout",
+        "connection_timeout",
+        "read_timeout",
+        "max_concurrency",
+        "proxy",
+        "ca_file",
+        "http_library",
+        "move",
+        "hns",
+        "ramp",
+        "reads",
+        "writes",
+        "kms_key_name",
+        "encryption_key",
+        "chunk",
+    }
+)
+"""Options that have an effect here, Hadoop's apart."""
+
+# Of gcsfs and fsspec, about files that are opened and listings that are kept: they have nothing
+# to do here, and no fault.
+_PASSED_OVER = frozenset(
+    {
+        "asynchronous",
+        "loop",
+        "block_size",
+        "blocksize",
+        "cache_timeout",
+        "cache_type",
+        "check_connection",
+        "default_block_size",
+        "default_cache_type",
+        "default_fill_cache",
+        "default_location",
+        "experimental_zb_hns_support",
+        "listings_expiry_time",
+        "max_paths",
+        "secure_serialize",
+        "skip_instance_cache",
+        "use_listings_cache",
+    }
+)
+_OTHERS = ("fs.azure.", "fs.s3a.")  # a cluster's configuration may be of several clouds
+# Whoever gives these expects something of them.
+_VAIN = {
+    "consistency": (
+        ("none",),
+        "the service checks what it is sent, and etags tell what was written",
+    ),
+    "version_aware": (("false", "0"), "only the live version of an object is read or replaced"),
+    "session_kwargs": (("{}",), "say proxy, ca_file, timeout or max_concurrency"),
+    "batch_size": ((), "deletes are sent in batches of 100, everything else alone"),
+}
+_ELSEWHERE = {
+    "anon": "say token='anon'",
+    "anonymous": "say token='anon'",
+    "credential": "say token",
+    "credentials": "say token",
+    "service_account": "say token",
+    "service_account_key": "say token",
+    "service_account_path": "say token",
+    "user_project": "say requester_pays",
+    "endpoint": "say endpoint_url",
+    "account_name": "is this a gs:// URL?",
+}
+
+_PROJECTS = ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GCSFS_DEFAULT_PROJECT")
+_PROJECT = re.compile(r"(?:[a-z0-9.-]+:)?[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+_FOLDERS_KEY = "hierarchical.namespace.folders.enable"
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_OWN_HEADERS = frozenset(
+    {"authorization", "host", "content-length", "content-type", "transfer-encoding", "connection"}
+)
+_WORKERS = 256  # at 50 ms an answer, what a bucket takes that has not been asked for much yet
+_BATCH, _PAGE = 100, 1000  # the most that the service takes; and what it gives, if not asked
+_QUARTER = 1 << 18  # an upload goes in pieces of whole multiples of this
+_MEGABYTE = 1 << 20  # and a rewrite of this
+_CHUNK = 8 << 20
+_READS, _WRITES, _DOUBLING = 5000.0, 1000.0, 1200.0  # of a bucket that nobody asked for much yet
+_FOLDERS = 8  # times as much where there are folders
+
+
+@dataclass(frozen=True, slots=True)
+class GcsSettings:
+    """What a store on Google Cloud Storage is made from.
+
+    Attributes:
+        place: which bucket, and where requests go.
+        credential: what authorises them.
+        http: how they are sent.
+        library: which HTTP library sends them; ``None`` for the quickest.
+        hierarchical: whether the bucket has folders; ``None`` if the service is to be asked.
+        move: whether an object may be moved by one request; if not, it is rewritten and deleted.
+        ramp: whether the rate grows slowly only; ``None`` where that is Google's service.
+        reads: requests a second that read, at the start; ``None`` for what such buckets take.
+        writes: the same of those that change something.
+        workers: requests in flight.
+        batch: deletes in one batch.
+        page: entries of a page of a listing.
+        chunk: bytes of one upload request; what is larger is sent in several.
+        rewrite_chunk: bytes of one request that rewrites; 0 leaves that to the service.
+        user_project: the project that pays; empty for the bucket's own.
+        kms_key_name: the key that what is written is encrypted with; empty for the bucket's own.
+        write_headers: headers with a key of the customer's, for whatever reads or writes content.
+        source_headers: the same for the source of a rewrite.
+        headers: of every request, beside these.
+    """
+
+    place: Place
+    credential: Credential = field(repr=False)
+    http: HttpSettings
+    library: str | None = None
+    hierarchical: bool | None = None
+    move: bool = True
+    ramp: bool | None = None
+    reads: float | None = None
+    writes: float | None = None
+    workers: int = _WORKERS
+    batch: int = _BATCH
+    page: int = _PAGE
+    chunk: int = _CHUNK
+    rewrite_chunk: int = 0
+    user_project: str = ""
+    kms_key_name: str = ""
+    write_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    source_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def ramp_for(self, hierarchical: bool) -> Ramp | None:
+        """Return how fast the rate may grow, given whether the bucket has folders."""
+        if not (self.place.real if self.ramp is None else self.ramp):
+            return None
+        times = _FOLDERS if hierarchical else 1
+        reads, writes = self.reads or _READS * times, self.writes or _WRITES * times
+        return Ramp(reads, writes, _DOUBLING)
+
+
+def read_settings(
+    address: Address,
+    options: Mapping[str, Any],
+    *,
+    environ: Mapping[str, str],
+    now: Callable[[], float],
+) -> GcsSettings:
+    """Return the settings of the store that holds ``address``.
+
+    No file is read and nobody is asked yet: that is left to the first request.
+
+    Args:
+        address: its authority is the bucket.
+        options: of the three families, or of none.
+        environ: the environment.
+        now: seconds since the epoch.
+
+    Raises:
+        OptionError: an option is unknown, cannot be read, or contradicts another.
+        UnsupportedError: credentials are of a kind that is not known here, or a library is missing.
+    """
+    told, hadoop = _sort(options)
+    library = _text(told, "http_library")
+    place = find_place(
+        address, _endpoint(told, hadoop), hadoop.get("storage.service.path"), environ
+    )
+    workers = count(told, "max_concurrency", CONNECTIONS) or _WORKERS
+    http = _http(told, hadoop, workers)
+    written, source = _encryption(told, hadoop, place)
+    move = flag(told, "move")
+    ramp, reads, writes = _ramp(told)
+    return GcsSettings(
+        place=place,
+        credential=credential_of(told, hadoop, place, opener(http, library), environ, now),
+        http=http,
+        library=library,
+        hierarchical=_hierarchical(told, hadoop),
+        move=hadoop.flag("operation.move.enable") is not False if move is None else move,
+        ramp=ramp,
+        reads=reads,
+        writes=writes,
+        workers=workers,
+        batch=min(hadoop.count("max.requests.per.batch") or _BATCH, _BATCH),
+        page=min(hadoop.count("list.max.items.per.call") or _PAGE, 5 * _PAGE),
+        chunk=_chunk(told, hadoop),
+        rewrite_chunk=_whole(hadoop.size("rewrite.max.chunk.size") or 0, _MEGABYTE),
+        user_project=_payer(told, hadoop, place.bucket, environ),
+        kms_key_name=_kms(told, written),
+        write_headers=written,
+        source_headers=source,
+        headers=_headers(hadoop),
+    )
+
+
+def _sort(options: Mapping[str, Any]) -> tuple[dict[str, Any], HadoopOptions]:
+    named: dict[str, Any] = {}
+    hadoop: dict[str, str] = {}
+    for key, value in options.items():
+        name = bare(key)
+        if value is None or name in _PASSED_OVER or (value == "" and name != "proxy"):
+            continue
+        if name.startswith(_OTHERS):
+            continue
+        if name.startswith((PREFIX, SHARED)):
+            hadoop[name] = str(value)
+        elif name in _VAIN:
+            _warn(name, value)
+        elif name in KNOWN:
+            named[name] = value
+        else:
+            raise OptionError(_unknown(name))
+    return named, HadoopOptions(hadoop)
+
+
+def _warn(name: str, value: object) -> None:
+    harmless, why = _VAIN[name]
+    if str(value).lower() not in harmless:
+        warnings.warn(f"{name} has no effect here: {why}", OptionWarning, stacklevel=4)
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name.lower(), KNOWN, n=3, cutoff=0.6)
+    if name.lower() in _ELSEWHERE:
+        hint = f": {_ELSEWHERE[name.lower()]}"
+    elif near:
+        hint = f": did you mean {' or '.join(near)}?"
+    else:
+        hint = f"; there is {', '.join(sorted(KNOWN))}"
+    return f"no option {name[:100]!r} of a store on Google Cloud Storage{hint}"
+
+
+def _endpoint(told: Mapping[str, Any], hadoop: HadoopOptions) -> tuple[str, str] | None:
+    given = {
+        "endpoint_url": str(told.get("endpoint_url", "")),
+        f"{PREFIX}storage.root.url": hadoop.get("storage.root.url"),
+    }
+    return next(((name, url) for name, url in given.items() if url), None)
+
+
+# --- how requests are sent -------------------------------------------------------------------
+
+
+def _http(told: Mapping[str, Any], hadoop: HadoopOptions, workers: int) -> HttpSettings:
+    known = HttpSettings()
+    seconds = partial(number, told, what="a number of seconds")
+    total = seconds("requests_timeout") or seconds("timeout")
+    connect = seconds("connection_timeout") or hadoop.seconds("http.connect-timeout")
+    read = seconds("read_timeout") or hadoop.seconds("http.read-timeout")
+    proxy = told.get("proxy")
+    return HttpSettings(
+        connect_timeout=connect or known.connect_timeout,
+        read_timeout=read or known.read_timeout,
+        total_timeout=total or known.total_timeout,
+        connections=workers,
+        proxy=hadoop.proxy() if proxy is None else str(proxy),
+        ca_file=_text(told, "ca_file"),
+        user_agent=f"{known.user_agent} {_suffix(hadoop)}".rstrip(),
+    )
+
+
+def _suffix(hadoop: HadoopOptions) -> str:
+    text = hadoop.get("application.name.suffix")
+    if not (text.isascii() and text.isprintable()) and text:
+        raise OptionError(f"{PREFIX}application.name.suffix is {text[:100]!r}: say plain letters")
+    return text
+
+
+def _headers(hadoop: HadoopOptions) -> dict[str, str]:
+    found = hadoop.headers()
+    for name, value in found.items():
+        if not _HEADER.fullmatch(name) or not (value.isascii() and value.isprintable()):
+            raise OptionError(f"{PREFIX}storage.http.headers.{name[:100]} is no header")
+        if name.lower() in _OWN_HEADERS:
+            raise OptionError(f"{PREFIX}storage.http.headers.{name} is not for options to set")
+    return {name.lower(): value for name, value in found.items()}
+
+
+# --- what requests ask for -------------------------------------------------------------------
+
+
+def _hierarchical(told: Mapping[str, Any], hadoop: HadoopOptions) -> bool | None:
+    """Hadoop's key is about what its client does, and says nothing of the bucket."""
+    hadoop.flag(_FOLDERS_KEY)
+    return flag(told, "hns")
+
+
+def _ramp(told: Mapping[str, Any]) -> tuple[bool | None, float | None, float | None]:
+    """Return whether the rate grows slowly only, and where reads and writes begin."""
+    rate = partial(number, told, what="requests a second")
+    reads, writes = rate("reads"), rate("writes")
+    text = str(told.get("ramp", "")).lower()
+    if not text or text in WORDS:
+        ramp = flag(told, "ramp")
+    elif writes is not None:
+        raise OptionError("ramp and writes are both a rate: say ramp=true, or leave one out")
+    else:
+        ramp, writes = True, rate("ramp")
+        reads = reads or (writes or 0.0) * _READS / _WRITES
+    if (reads or writes) and ramp is False:
+        raise OptionError("reads and writes are where a ramp begins, and ramp is false")
+    return (True if reads or writes else ramp), reads, writes
+
+
+def _chunk(told: Mapping[str, Any], hadoop: HadoopOptions) -> int:
+    chunk = (
+        count(told, "chunk", LARGEST)
+        or hadoop.size("outputstream.upload.chunk.size", LARGEST)
+        or _CHUNK
+    )
+    return _whole(chunk, _QUARTER)
+
+
+def _payer(
+    told: Mapping[str, Any], hadoop: HadoopOptions, bucket: str, environ: Mapping[str, str]
+) -> str:
+    """Return the project that pays for requests; empty for the bucket's own."""
+    given = told.get("requester_pays")
+    text = str(given).strip()
+    pays = hadoop.payer(bucket) if given is None else WORDS.get(text.lower(), text)
+    if pays is False:
+        return ""
+    known = (told.get("project"), hadoop.get("project.id"), *map(environ.get, _PROJECTS))
+    project = str(next(filter(None, known), "")) if pays is True else pays
+    if not project:
+        raise OptionError("requester_pays is true: which project pays? Give the option project")
+    if not _PROJECT.fullmatch(project):
+        raise OptionError(
+            f"{project[:100]!r} is no id of a project: requester_pays and project have lower-case "
+            "letters, digits and hyphens"
+        )
+    return project
+
+
+def _encryption(
+    told: Mapping[str, Any], hadoop: HadoopOptions, place: Place
+) -> tuple[dict[str, str], dict[str, str]]:
+    name, key = "encryption_key", told.get("encryption_key")
+    digest = algorithm = ""
+    if key is None:
+        name, key = f"{PREFIX}encryption.key", hadoop.get("encryption.key")
+        digest, algorithm = hadoop.get("encryption.key.hash"), hadoop.get("encryption.algorithm")
+    if not key:
+        return {}, {}
+    place.refuse_plain("encryption keys")
+    key = key if isinstance(key, bytes) else str(key)
+    return encryption_headers(key, digest, algorithm, name=name)
+
+
+def _kms(told: Mapping[str, Any], written: Mapping[str, str]) -> str:
+    name = str(told.get("kms_key_name", ""))
+    if name and written:
+        raise OptionError("kms_key_name and a key of your own are given: give one of them")
+    return kms_key_name(name) if name else ""
+
+
+def _text(told: Mapping[str, Any], name: str) -> str | None:
+    return str(told[name]) if name in told else None
+
+
+def _whole(size: int, unit: int) -> int:
+    """Return the next whole multiple of ``unit``."""
+    return -(-size // unit) * unit

@@ -1,0 +1,1 @@
+"""HTTP as the object stores need it: clients, tokens, options."""

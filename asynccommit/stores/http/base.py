@@ -1,0 +1,253 @@
+"""The one door to HTTP: what a store needs of a client, whichever library sends.
+
+A transport sends one request and returns its answer, whatever the status says. It adds nothing:
+no redirect is followed, no cookie kept, no body decoded, and no request is ever sent twice. What
+goes wrong is said by what can have happened:
+
+TransportError                there is no answer to use: has .detail
+  NotSentError                nothing can have reached the server
+    UntrustedError            its certificate is not trusted: no use to ask again
+  NoAnswerError               sent or partly sent, and no whole answer: it may have happened
+  TooLargeError               the answer is larger than the caller takes
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from ipaddress import ip_address, ip_network
+from types import MappingProxyType
+from typing import Annotated, NamedTuple, Protocol
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment
+
+from asynccommit.errors import OptionError, UnsupportedError
+from asynccommit.options.checked import PATH, Within, check_fields
+from asynccommit.version import __version__
+
+TRANSPORTS: Mapping[str, str] = MappingProxyType(
+    {
+        "pyreqwest": "asynccommit.stores.http.with_pyreqwest.PyreqwestTransport",
+        "aiohttp": "asynccommit.stores.http.with_aiohttp.AiohttpTransport",
+    }
+)
+"""Library -> dotted name of its transport, imported when one is opened; the quickest first."""
+
+EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"pyreqwest": ("fast",), "aiohttp": ("adls", "gcs", "s3")}
+)
+"""Library -> the extras of this package that install it."""
+
+READS = frozenset({"GET", "HEAD"})
+"""The verbs that change nothing."""
+
+# What both libraries send byte for byte. The rest they quote or resolve each in its own way.
+_PATH = r"(?:/(?!(?:\.|%2[eE]){1,2}(?:[/?]|\Z))[\w.~!$&'()*+,;=:@%-]*)+"
+_URL = re.compile(
+    rf"https?://(?:[\w.-]+|\[[\w:.]+\])(?::\d+)?{_PATH}(?:\?[\w.~!$&()*+,;=:@%/?-]+)?", re.ASCII
+)
+
+
+class Response(NamedTuple):
+    """An answer: its status, its headers by lower-case name, and its body as it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class TransportError(Exception):
+    """A request has no answer that can be used.
+
+    ``detail`` names method, host and path and what went wrong; never a header, a query or a body.
+    """
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class NotSentError(TransportError):
+    """Nothing of the request can have reached the server."""
+
+
+class UntrustedError(NotSentError):
+    """The server's certificate is not trusted; asking again does not help."""
+
+
+class NoAnswerError(TransportError):
+    """Sent, or partly sent, and no whole answer came: it may have happened."""
+
+
+class TooLargeError(TransportError):
+    """The answer is larger than the caller takes."""
+
+
+class Transport(Protocol):
+    """Sends requests over connections that it keeps."""
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", *, limit: int
+    ) -> Response:
+        """Send one request once and return its answer, whatever the status is.
+
+        Args:
+            method: the verb, in capitals.
+            url: absolute and percent-encoded; it is sent as it is.
+            headers: all that the request has beside host, length, user agent and what is accepted.
+            body: the whole body.
+            limit: most bytes of the answer's body to take.
+
+        Raises:
+            NotSentError: nothing can have reached the server.
+            UntrustedError: its certificate is not trusted.
+            NoAnswerError: it may have happened, and no whole answer came.
+            TooLargeError: the answer has more than ``limit`` bytes.
+            ValueError: the URL or a header cannot be sent as it is.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections; requests still under way fail."""
+        ...
+
+
+_Seconds = Annotated[float, Within(1e-9, 1e6, "seconds")]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """How a transport connects and how long it waits, in seconds.
+
+    Attributes:
+        connect_timeout: for a connection, be it a free or a new one, with its name and TLS.
+        read_timeout: from one piece of an answer to the next, and until the first.
+        total_timeout: for a request as a whole.
+        connections: open at one time at most.
+        keep_alive: how long an unused connection stays open.
+        proxy: its URL; ``""`` is none, ``None`` is what the environment says.
+        ca_file: certificates in PEM form to trust beside those of the system.
+        user_agent: what the client calls itself.
+    """
+
+    connect_timeout: _Seconds = 10.0
+    read_timeout: _Seconds = 60.0
+    total_timeout: _Seconds = 120.0
+    connections: Annotated[int, Within(1, 4096)] = 64
+    keep_alive: _Seconds = 30.0
+    proxy: str | None = field(default=None, repr=False)
+    ca_file: Annotated[str | None, PATH] = None
+    user_agent: str = f"asynccommit/{__version__}"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def default_headers(self) -> dict[str, str]:
+        """Return the headers that every request has."""
+        return {"User-Agent": self.user_agent, "Accept": "*/*", "Accept-Encoding": "identity"}
+
+
+class Proxies:
+    """Which proxy a URL is asked through, read once from a setting or the environment.
+
+    Raises:
+        OptionError: a proxy is of another kind than ``http`` or ``https``.
+    """
+
+    def __init__(self, setting: str | None) -> None:
+        self._known = {"all": setting} if setting is not None else getproxies_environment()
+        self._by_host: dict[str, str | None] = {}
+        for scheme in ("http", "https", "all"):
+            _check_proxy(self._known.get(scheme))
+
+    def __bool__(self) -> bool:
+        return any(self._known.get(scheme) for scheme in ("http", "https", "all"))
+
+    def __call__(self, url: str) -> str | None:
+        """Return the proxy for ``url``, if it is asked through one."""
+        origin = url[: url.find("/", 8)]
+        try:
+            return self._by_host[origin]
+        except KeyError:
+            return self._by_host.setdefault(origin, self._find(origin))
+
+    def _find(self, origin: str) -> str | None:
+        url = urlsplit(origin)
+        proxy = self._known.get(url.scheme) or self._known.get("all")
+        return None if not proxy or self._is_direct(url.hostname or "", url.netloc) else proxy
+
+    def _is_direct(self, host: str, netloc: str) -> bool:
+        """Whether NO_PROXY names the host, a domain or network that it is in, or all hosts."""
+        for name in self._known.get("no", "").lower().split(","):
+            suffix = name.strip().lstrip(".")
+            if suffix in ("*", host, netloc) or (suffix and host.endswith(f".{suffix}")):
+                return True
+            if _is_within(host, suffix):
+                return True
+        return False
+
+
+def _is_within(host: str, network: str) -> bool:
+    try:
+        return ip_address(host) in ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+def _check_proxy(proxy: str | None) -> None:
+    try:
+        known = not proxy or urlsplit(proxy).scheme in ("http", "https")
+    except ValueError:  # whose text has the whole of it, a password too
+        known = False
+    if not known:
+        raise OptionError("a proxy is given as http://host:port; other kinds are not known")
+
+
+def check_url(url: str) -> None:
+    """Raise ValueError for a URL that would not be sent as it is."""
+    if not _URL.fullmatch(url):
+        raise ValueError(f"cannot be sent byte for byte: {place(url)}")
+
+
+def place(url: str) -> str:
+    """Return host and path of ``url``, which errors may name; the query may hold a signature."""
+    return url.partition("?")[0].partition("#")[0].partition("://")[2].rpartition("@")[2]
+
+
+def open_transport(settings: HttpSettings, *, prefer: str | None = None) -> Transport:
+    """Open a transport with the quickest library that is installed, or with ``prefer``.
+
+    Raises:
+        OptionError: ``prefer`` names none of ``TRANSPORTS``, or a setting is wrong.
+        UnsupportedError: the library is not installed, or does not work in a forked process.
+    """
+    if prefer not in (None, *TRANSPORTS):  # what is given may be unhashable
+        raise OptionError(f"no transport {prefer!r}; there is {', '.join(TRANSPORTS)}")
+    for name in TRANSPORTS if prefer is None else (prefer,):
+        try:
+            return _open(name, settings)
+        except ImportError:
+            continue
+        except UnsupportedError:
+            if prefer is not None:
+                raise
+    ways = " or ".join(f"'asynccommit[{extra}]'" for extra in EXTRAS[prefer or "aiohttp"])
+    raise UnsupportedError(f"no HTTP client is installed: pip install {ways}")
+
+
+def _open(name: str, settings: HttpSettings) -> Transport:
+    module, _, cls = TRANSPORTS[name].rpartition(".")
+    transport: Transport = getattr(import_module(module), cls)(settings)
+    return transport
+
+
+def is_loopback(server: str) -> bool:
+    """Whether ``HOST:PORT`` is this machine, so that nobody else reads what is sent there."""
+    server = server.rpartition("@")[2]
+    name = server[1:].partition("]")[0] if server[:1] == "[" else server.partition(":")[0]
+    try:
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False

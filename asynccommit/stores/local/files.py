@@ -1,0 +1,311 @@
+"""The requests of the local store as blocking functions: system calls and the rules upon them.
+
+They raise ``OSError`` for what the system says and ``StoreError`` for what the contract says
+beyond it; ``translate`` makes the first into the second.
+Renaming is in ``moves``, and what listings leave out in ``hidden``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from math import inf
+from stat import S_ISDIR, S_ISLNK, S_ISREG
+from typing import IO
+
+from asynccommit.errors import (
+    DeniedError,
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+    UnavailableError,
+)
+from asynccommit.stores.base import Info, Kind, Page
+from asynccommit.stores.filesystem_names import TEMPORARY_FILE
+from asynccommit.stores.local import moves, trees
+from asynccommit.stores.local.birth_times import made_at
+from asynccommit.stores.local.hidden import drop_sidecar, empty_of_hidden, sort_out
+from asynccommit.stores.local.mounts import APPEND_ONLY, place_of
+
+PAGE = 1000  # entries of one page of a listing: some 3 ms of work
+# Filesystems that have nothing to do for a directory say so.
+_NO_FSYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
+_RACES = 10  # how often a directory is made again that somebody removes at once
+
+_serial = count()
+_new = tuple.__new__
+_FILE = Kind.FILE
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def head(path: str) -> Info:
+    """Answer ``Store.head``."""
+    info = _info(path, os.lstat(path))
+    if info.is_dir:
+        return info
+    held = inf if place_of(path).fixed else 0.0
+    return info._replace(held=held, made=made_at(path) if info.kind is _FILE else 0)
+
+
+def get(path: str, limit: int) -> bytes:
+    """Answer ``Store.get``."""
+    with _open(path, "get") as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(limit + 1) if size <= limit else b""
+        if size > limit or len(data) > limit:
+            raise RejectedError("get", path, f"holds {size} bytes, more than {limit}")
+        return data
+
+
+def names(path: str) -> tuple[list[str], list[str]]:
+    """Return the names in ``path`` that listings show, sorted, and those of stale checksums."""
+    try:
+        shown, stale = sort_out(path, os.listdir(path))
+        shown.sort()
+        return shown, stale
+    except NotADirectoryError as error:
+        if not os.path.lexists(path):
+            raise
+        raise PreconditionError("list", path, "not a directory") from error
+
+
+def page(path: str, known: list[str] | None, after: str | None) -> tuple[Page, list[str]]:
+    """Return one page of the directory ``path``, and all its names.
+
+    Args:
+        path: the directory.
+        known: its sorted names, if an earlier page brought them.
+        after: the token: the last name of the page before.
+    """
+    stale: list[str] = []
+    if known is None:
+        known, stale = names(path)
+    start = 0 if after is None else bisect_right(known, after)
+    shown = known[start : start + PAGE]
+    base, lstat = path.rstrip("/"), os.lstat
+    entries = []
+    for name in shown:
+        child = f"{base}/{name}"
+        try:
+            entries.append(_info(child, lstat(child)))
+        except FileNotFoundError:  # gone since the names were read
+            continue
+    token = shown[-1] if start + PAGE < len(known) else None
+    return Page(tuple(entries), token, tuple(f"{base}/{name}" for name in stale)), known
+
+
+def _info(path: str, stat: os.stat_result) -> Info:
+    """Describe what is at ``path``."""
+    if S_ISREG(stat.st_mode):
+        size, etag = stat.st_size, moves.etag_of(stat)
+        # Half the time of Info(...), once for every file of a listing.
+        return _new(Info, (path, _FILE, size, etag, stat.st_mtime, stat.st_dev, True, None, 0.0, 0))
+    if S_ISDIR(stat.st_mode):
+        place = place_of(path)
+        # Nothing is ever taken out of one that is append-only: no rollback either.
+        writable = os.access(path, os.W_OK | os.X_OK) and place.fixed != APPEND_ONLY
+        held, volume = inf if place.fixed else 0.0, place.volume(stat.st_dev)
+        found = (path, Kind.DIRECTORY, 0, None, stat.st_mtime, volume, writable, None, held, 0)
+        return _new(Info, found)
+    return Info(path, Kind.OTHER, 0, None, stat.st_mtime, stat.st_dev)
+
+
+def _open(path: str, op: str) -> IO[bytes]:
+    """Open a plain file to read; never through a link, never waiting for a pipe's writer."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO) and os.path.lexists(path):
+            raise PreconditionError(op, path, "not a plain file") from error
+        raise
+    if not S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise PreconditionError(op, path, "not a plain file")
+    return os.fdopen(fd, "rb", buffering=0)
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+
+def put(path: str, data: bytes, overwrite: bool) -> Info:
+    """Answer ``Store.put``: readers see all of the file or none of it."""
+    with _written_aside("put", path, overwrite) as file:
+        file.write(data)
+        file.flush()
+        stat = os.fstat(file.fileno())
+    return _info(path, stat)
+
+
+def copy(source: str, dest: str, overwrite: bool) -> None:
+    """Answer ``Store.copy``."""
+    with _open(source, "copy") as data, _written_aside("copy", dest, overwrite) as file:
+        shutil.copyfileobj(data, file, 1 << 20)
+
+
+@contextmanager
+def _written_aside(op: str, path: str, overwrite: bool) -> Iterator[IO[bytes]]:
+    """Give a new file in the same directory that takes the place ``path`` at the end."""
+    directory = path.rpartition("/")[0] or "/"
+    file, temp = _temporary(directory)
+    try:
+        with file:
+            yield file
+        if overwrite:
+            os.replace(temp, path)
+        else:
+            moves.move_new(temp, path)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(temp)
+        if isinstance(error, OSError) and os.path.isdir(path) and overwrite:
+            raise PreconditionError(op, path, "a directory is there") from error
+        raise
+    if overwrite:
+        drop_sidecar(path)
+
+
+def _temporary(directory: str) -> tuple[IO[bytes], str]:
+    while True:
+        temp = f"{directory}/{TEMPORARY_FILE}{os.getpid()}-{next(_serial)}.tmp"
+        with suppress(FileExistsError):  # another host's process of the same number
+            return open(temp, "xb"), temp
+
+
+def mkdir(path: str) -> None:
+    """Answer ``Store.mkdir``; if others remove a parent in the middle of it, begin again."""
+    for left in range(_RACES, -1, -1):
+        try:
+            os.makedirs(path, exist_ok=True)
+            return
+        except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
+            if not _was_removed(error):
+                raise PreconditionError("mkdir", path, "a file is there, or above it") from error
+            if not left:
+                raise
+
+
+def mkdir_new(path: str) -> None:
+    """Answer ``DirectoryStore.mkdir_new``: one system call makes the directory or refuses."""
+    parent = path.rpartition("/")[0]
+    for left in range(_RACES, -1, -1):
+        mkdir(parent or "/")
+        try:
+            os.mkdir(path)
+            return
+        except FileNotFoundError:  # somebody has removed the parent
+            if not left:
+                raise
+
+
+def _was_removed(error: OSError) -> bool:
+    """Whether a directory that was there is the reason why another could not be made."""
+    if isinstance(error, FileExistsError):
+        return os.path.isdir(error.filename) or not os.path.lexists(error.filename)
+    return isinstance(error, FileNotFoundError)
+
+
+def delete(path: str) -> None:
+    """Answer ``Store.delete``."""
+    mode = os.lstat(path).st_mode
+    if S_ISDIR(mode):
+        _remove_directory(path)
+    elif S_ISLNK(mode):
+        raise PreconditionError("delete", path, "a symbolic link, which is left where it is")
+    else:
+        os.unlink(path)
+        drop_sidecar(path)
+
+
+def delete_tree(path: str, check: Callable[[], object] | None = None) -> None:
+    """Answer ``Store.delete_tree``; links are removed, not followed.
+
+    Args:
+        path: what to delete.
+        check: called once a directory is open and before anything in it is deleted.
+    """
+    if path == "/":
+        raise RejectedError("delete_tree", path, "the root is not deleted")
+    if S_ISDIR(os.lstat(path).st_mode):
+        trees.delete(path, check)
+    else:
+        if check is not None:
+            check()
+        os.unlink(path)
+        drop_sidecar(path)
+
+
+def sync(path: str) -> None:
+    """Answer ``Store.sync``; a link to a directory stands for it."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except NotADirectoryError:
+        with _open(path, "sync") as file:
+            _to_disk(path, file.fileno())
+        return
+    try:
+        _to_disk(path, fd)
+    except OSError as error:
+        if error.errno not in _NO_FSYNC:
+            raise
+    finally:
+        os.close(fd)
+
+
+def _to_disk(path: str, fd: int) -> None:
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        # Asked again, the kernel says yes: it has forgotten what it could not write.
+        raise RejectedError("sync", path, "the disk has not taken it") from error
+
+
+def _remove_directory(path: str) -> None:
+    try:
+        os.rmdir(path)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not empty_of_hidden(path):
+            raise
+        os.rmdir(path)
+
+
+# --- errors ----------------------------------------------------------------------------------
+
+
+def _table(kind: type[StoreError], *codes: str) -> dict[int, type[StoreError]]:
+    return {getattr(errno, code): kind for code in codes if hasattr(errno, code)}
+
+
+_KINDS: dict[int, type[StoreError]] = {
+    **_table(NotFoundError, "ENOENT", "ENOTDIR"),
+    **_table(ExistsError, "EEXIST", "ENOTEMPTY"),
+    **_table(PreconditionError, "EISDIR"),
+    **_table(DeniedError, "EACCES", "EPERM", "EROFS"),
+    **_table(UnavailableError, "EBUSY", "EAGAIN", "EINTR", "EMFILE", "ENFILE", "ENOMEM", "ETXTBSY"),
+    **_table(OutcomeUnknownError, "EIO", "ESTALE", "ETIMEDOUT", "EREMOTEIO", "EHOSTDOWN"),
+}
+
+
+def translate(op: str, path: str, error: OSError | ValueError) -> StoreError:
+    """Return the ``StoreError`` that says what ``error`` means. Unknown codes are refusals."""
+    if isinstance(error, ValueError):
+        return RejectedError(op, path, f"no name for this filesystem: {error}")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return RejectedError(op, path, f"no space left on the disk of {path}")
+    kind = _KINDS.get(error.errno or 0, RejectedError)
+    detail = error.strerror or str(error)
+    if error.filename2 is not None:
+        detail = f"{detail} ({error.filename2})"
+    return kind(op, path, detail)

@@ -1,0 +1,77 @@
+"""What listings of the local store hide: Hadoop's checksums and our temporary files.
+
+Hadoop's local filesystem keeps a checksum of ``NAME`` in ``.NAME.crc`` and refuses to read a file
+that disagrees with it. So whatever replaces or deletes ``NAME`` removes that, and a directory that
+holds nothing else counts as empty. A checksum beside which there is no ``NAME`` is nobody's to
+remove; a listing names it apart from its entries. What has such a name and is no checksum is shown
+as any other file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from stat import S_ISDIR
+
+from asynccommit.stores.filesystem_names import checksum_of, file_of, is_checksum, is_unlisted
+
+_HEADER = b"crc\0"
+"""How a checksum file of Hadoop begins; Hadoop passes over one that does not."""
+
+
+def sort_out(path: str, found: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the names in the directory ``path`` that listings show, and stale checksums.
+
+    Args:
+        path: the directory.
+        found: all names in it.
+    """
+    shown = [name for name in found if name[0] != "." or not is_unlisted(name)]
+    stale: list[str] = []
+    if len(shown) == len(found):
+        return shown, stale
+    there = set(shown)
+    for name in found:
+        if is_checksum(name) and file_of(name) not in there:
+            (stale if _is_of_hadoop(f"{path}/{name}") else shown).append(name)
+    return shown, stale
+
+
+def _is_of_hadoop(path: str) -> bool:
+    """Return whether ``path`` is a checksum file, or cannot be looked at."""
+    try:
+        if S_ISDIR(os.lstat(path).st_mode):
+            return False
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.read(fd, len(_HEADER)) == _HEADER
+        finally:
+            os.close(fd)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def empty_of_hidden(path: str) -> bool:
+    """Remove what is hidden, if the directory holds nothing else; say whether it was so."""
+    found = os.listdir(path)
+    if sort_out(path, found)[0]:
+        return False
+    for name in found:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{path}/{name}")
+    return True
+
+
+def drop_sidecar(path: str) -> None:
+    """Remove the checksum of ``path``, whose file was replaced or deleted, if there is one.
+
+    Never raises ``OSError``: the request it belongs to is done already, and must not be taken for
+    one that failed.
+    """
+    sidecar = checksum_of(path)
+    if os.access(sidecar, os.F_OK):  # cheaper than an exception, and there is nearly never one
+        with suppress(OSError):
+            os.unlink(sidecar)

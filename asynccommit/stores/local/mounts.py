@@ -1,0 +1,102 @@
+"""Where things are mounted, and what the system lets nobody move, as far as Linux tells.
+
+The number of a device does not say whether a rename is possible: the kernel renames within one
+mount, and a bind mount of the same device is another. Elsewhere the device number is all there is.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import lru_cache
+from typing import NamedTuple
+
+from asynccommit.stores.local import statx
+
+MOUNT_POINT, IMMUTABLE, APPEND_ONLY = "a mount point", "immutable", "append-only"
+
+
+class Place(NamedTuple):
+    """What the system says of one path.
+
+    Attributes:
+        mount: the number of the mount that it is in; 0 where the system does not tell.
+        fixed: why it can be neither moved nor deleted; empty if nothing is known against that.
+    """
+
+    mount: int
+    fixed: str
+
+    def volume(self, device: int) -> int:
+        """Return the number of what a rename cannot leave, for a directory on ``device``.
+
+        Both count: subvolumes are in one mount, and a rename does not cross them either.
+        """
+        return (self.mount << 64) + device
+
+
+def place_of(path: str, *, follow: bool = False) -> Place:
+    """Return what the system says of ``path``, or of what a link there leads to.
+
+    Never raises: what is not told is not known.
+    """
+    ask = statx.statx
+    told = None if ask is None else ask(path, statx.MOUNT, follow=follow, cached=True)
+    if told is None:
+        return by_descriptor(path, follow=follow)
+    if told.known & statx.MOUNT and told.supported & statx.MOUNT_ROOT:
+        return Place(told.mount, _fixed(told.attributes))
+    there = by_descriptor(path, follow=follow)
+    return Place(there.mount, _fixed(told.attributes) or there.fixed)
+
+
+def by_descriptor(path: str, *, follow: bool = False) -> Place:
+    """As ``place_of``, where the kernel is older than 5.8; attributes are not told."""
+    mount = _mount_id(path, follow)
+    above = _mount_id(os.path.dirname(path) or "/", True)
+    return Place(mount, MOUNT_POINT if mount and above and mount != above else "")
+
+
+@lru_cache(maxsize=64)  # on some machines there are thousands of mounts to read through
+def filesystem(mount: int, device: int) -> str:
+    """Return the type of the filesystem of this mount number; empty if nobody knows.
+
+    Args:
+        mount: its number, which the kernel gives out again once it is free.
+        device: of a directory in it; another one is not answered from memory.
+    """
+    start = b"%d " % mount
+    with suppress(OSError), open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            if line.startswith(start):
+                return line.partition(b" - ")[2].partition(b" ")[0].decode("ascii", "replace")
+    return ""
+
+
+def _mount_id(path: str, follow: bool) -> int:
+    flags = getattr(os, "O_PATH", None)
+    if flags is None:
+        return 0
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    except (OSError, ValueError):
+        return 0
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+            said = file.read().partition(b"mnt_id:")[2].split(None, 1)
+            return int(said[0]) if said else 0
+    except OSError:
+        return 0
+    finally:
+        os.close(fd)
+
+
+def _fixed(flags: int) -> str:
+    return next((text for flag, text in _REASONS if flags & flag), "")
+
+
+_REASONS = (
+    (statx.MOUNT_ROOT, MOUNT_POINT),
+    (statx.IMMUTABLE, IMMUTABLE),
+    (statx.APPEND_ONLY, APPEND_ONLY),
+)

@@ -1,0 +1,192 @@
+"""Directories of the local filesystem that are meant themselves, not whatever bears their names.
+
+A path below a pinned directory is looked up from its descriptor. When the directory was deleted,
+there is nothing to be found, also if another one has been made at the same path; so a call that a
+process makes late, as it wakes, cannot reach what came after it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from asynccommit.stores.grant import Grant
+
+AT_CWD = -100
+"""The descriptor from which absolute paths are looked up."""
+PROC = "/proc/self/fd"
+_PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def can_pin() -> bool:
+    """Whether this system shows descriptors as paths, which calls for whole paths need."""
+    return os.path.isdir(PROC)
+
+
+def path_from(fd: int, path: str) -> str:
+    """Return a path for calls that take no descriptor."""
+    return path if fd == AT_CWD else f"{PROC}/{fd}/{path}"
+
+
+class LocalPins:
+    """See ``PinningStore.pin``. Opened in a thread, used by any, closed when nothing uses it."""
+
+    def __init__(self, places: Sequence[str], families: Sequence[str]) -> None:
+        self.families = tuple(families)
+        # The innermost first; None is a place where no directory is.
+        self._held: dict[str, int | None] = dict.fromkeys(sorted(places, key=len, reverse=True))
+        self._opened: list[int] = []
+        for place in places:
+            self._hold(place)
+
+    async def aclose(self) -> None:
+        """See ``Pins.aclose``."""
+        self._held = {}
+        while self._opened:
+            os.close(self._opened.pop())
+
+    def spot(self, path: str, *, new: bool = False) -> tuple[int, str]:
+        """Return a descriptor, and where ``path`` is from there.
+
+        Raises ``FileNotFoundError`` below a place where no directory is held, and for a place that
+        has another by now, unless it is to be ``new``.
+        """
+        for place, fd in self._held.items():
+            if not path.startswith(place):
+                continue
+            rest = path[len(place) :]
+            if not rest:
+                if not new:
+                    _require_same(path, fd)
+            elif rest[0] == "/":
+                if fd is None:
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+                return fd, rest[1:]
+        return AT_CWD, path
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """What is pinned, the innermost first."""
+        return tuple(self._held)
+
+    @property
+    def nearest(self) -> tuple[str, int]:
+        """What paths below the innermost place begin with, and its descriptor."""
+        for place, fd in self._held.items():
+            return ("\0", AT_CWD) if fd is None else (f"{place}/", fd)
+        return "\0", AT_CWD
+
+    def real(self, path: str) -> str:
+        """Return a path for the system that leads to where ``path`` is. Raises as ``spot`` does."""
+        return path_from(*self.spot(path))
+
+    def inside(self, path: str) -> str:
+        """Return the same, to list what is in it: of a place, the directory that is held."""
+        fd = self._held.get(path)
+        if fd is None:
+            return self.real(path)
+        if not os.fstat(fd).st_nlink:  # the C library shows one that was deleted as empty
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return f"{PROC}/{fd}"
+
+    def shown(self, text: str) -> str:
+        """Return a text in which the system's paths are those that the caller knows."""
+        for place, fd in self._held.items():
+            text = text.replace(f"{PROC}/{fd}/", f"{place}/")
+        return text
+
+    def makes(self, path: str) -> bool:
+        """Whether ``path`` is at or below a place where nothing was, and so is made by its name."""
+        return any(
+            fd is None and f"{path}/".startswith(f"{place}/") for place, fd in self._held.items()
+        )
+
+    def came(self, path: str) -> None:
+        """Hold the places at ``path`` and above where nothing was: this caller has made them."""
+        for place in [place for place, fd in self._held.items() if fd is None]:
+            if path == place or path.startswith(f"{place}/"):
+                self._hold(place)
+
+    def went(self, path: str) -> None:
+        """Hold the place ``path`` no longer: this caller has moved its directory away."""
+        if path in self._held:
+            self._held = {place: fd for place, fd in self._held.items() if place != path}
+
+    def _hold(self, place: str) -> None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            self._held[place] = fd = os.open(place, _PLACE)
+            self._opened.append(fd)
+
+
+def _require_same(place: str, fd: int | None) -> None:
+    """Raise ``FileNotFoundError`` unless the directory that is held is still at its place."""
+    if fd is not None:
+        here, held = os.stat(place), os.fstat(fd)
+        if (here.st_dev, here.st_ino) == (held.st_dev, held.st_ino):
+            return
+    raise FileNotFoundError(errno.ENOENT, "its directory has gone", place)
+
+
+def pins_of(grant: Grant) -> LocalPins | None:
+    """Return what a grant holds of this kind of store."""
+    return grant.pins if isinstance(grant.pins, LocalPins) else None
+
+
+class Reach:
+    """Where the files of some renames are: looked up from descriptors, as far as there are any.
+
+    What is directly in a family is opened first and the grant looked at afterwards, so that it is
+    of a time when this caller was allowed to go on.
+
+    Args:
+        pins: what is held; ``None`` for nothing.
+        check: looks at the grant.
+    """
+
+    def __init__(self, pins: LocalPins | None, check: Callable[[], object] | None) -> None:
+        self._pins = pins
+        self._check = check
+        self._opened: dict[str, int] = {}
+        if pins is not None:
+            self._places, (self._near, self._fd) = pins.places, pins.nearest
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        while self._opened:
+            os.close(self._opened.popitem()[1])
+
+    def move(self, source: str, dest: str) -> tuple[str, str, int, int]:
+        """Return source and destination with their descriptors, and look at the grant last."""
+        here = there = AT_CWD
+        if self._pins is not None:
+            # Nearly every file comes from below the innermost place and goes to below none.
+            if source.startswith(self._near):
+                here, source = self._fd, source[len(self._near) :]
+            else:
+                here, source = self._source(self._pins, source)
+            if dest.startswith(self._places):
+                there, dest = self._pins.spot(dest, new=True)
+        if self._check is not None:
+            self._check()
+        return source, dest, here, there
+
+    def _source(self, pins: LocalPins, path: str) -> tuple[int, str]:
+        for family in pins.families:
+            name, slash, rest = path[len(family) + 1 :].partition("/")
+            if slash and path.startswith(f"{family}/"):
+                member = f"{family}/{name}"
+                if member not in self._opened:
+                    self._opened[member] = os.open(member, _PLACE)
+                return self._opened[member], rest
+        return pins.spot(path)

@@ -1,0 +1,245 @@
+"""The local filesystem, and whatever the system mounts into it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, TypeVar
+
+from asynccommit.errors import StoreError
+from asynccommit.stores.base import Info, Move, Page, Renamed, Traits
+from asynccommit.stores.grant import Grant, granted
+from asynccommit.stores.local import files, moves, probes
+from asynccommit.stores.local.lanes import Lanes
+from asynccommit.stores.local.pins import LocalPins, Reach, can_pin, pins_of
+from asynccommit.stores.urls import Address
+
+T = TypeVar("T")
+_Names = list[str]  # in the class, the name "list" is the method
+
+_WRITES = frozenset({"put", "delete", "delete_tree", "copy", "mkdir", "mkdir_new"})
+_LISTINGS = 8  # long listings under way whose names are kept
+_LONGEST = os.pathconf("/", "PC_PATH_MAX") - 1  # bytes; the system counts the NUL at the end
+_WHILE = 0.05  # seconds from which on files are not renamed together any more
+
+
+class LocalStore:
+    """Files of the local filesystem, for one event loop.
+
+    What is quick (rename, delete, head, list, mkdir) is gathered, see ``Lanes``; what reads or
+    writes data, and ``delete_tree``, has threads of its own, so that it delays no rename.
+
+    Links are never followed at the end of a path, except by ``list`` and ``mkdir``, for which a
+    link to a directory is a directory: so a table may be a link, and ``walk`` stays inside.
+
+    An etag is made of inode, time of change in nanoseconds, and size. ``rename`` without
+    replacing is one atomic request on Linux; elsewhere, and on network filesystems that lack it,
+    so for files only. A listing of more than ``files.PAGE`` names is read at once and shown in
+    pages.
+
+    The system has no rename that depends on an etag: what is renamed with one is looked at just
+    before, in the same thread. It keeps no tokens; they are passed over.
+
+    A caller that is cancelled returns once the call that it had begun is over.
+    """
+
+    traits = Traits(
+        "local filesystem",
+        file_etags=True,
+        conditional_rename=False,
+        bulk_rename=16,
+        links=True,
+        probes=True,
+        pins=can_pin(),
+        durable=False,
+        checksums=True,
+        longest_path=_LONGEST,
+        workers=128,
+    )
+
+    def __init__(
+        self, address: Address | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        del address, options  # one disk, and nothing to choose
+        self._quick = Lanes("asynccommit-quick")
+        self._slow = Lanes("asynccommit-slow", gather=False)
+        self._names: OrderedDict[str, _Names] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return "LocalStore()"
+
+    async def head(self, path: str) -> Info:
+        return await _ask(self._quick, "head", files.head, path)
+
+    async def list(self, path: str, token: str | None = None) -> Page:
+        known = None if token is None else self._names.get(path)
+        page, names = await _ask(self._quick, "list", files.page, path, known, token)
+        if page.token is None:
+            self._names.pop(path, None)
+        else:
+            self._keep(path, names)
+        return page
+
+    async def get(self, path: str, limit: int) -> bytes:
+        return await _ask(self._quick, "get", files.get, path, limit)
+
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
+        return await _ask(self._slow, "put", files.put, path, data, overwrite)
+
+    async def delete(self, path: str) -> None:
+        await _ask(self._quick, "delete", files.delete, path)
+
+    async def delete_tree(self, path: str) -> None:
+        await _ask(self._slow, "delete_tree", files.delete_tree, path)
+
+    async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
+        await _ask(self._slow, "copy", files.copy, source, dest, overwrite)
+
+    async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> LocalPins:
+        call = self._quick.submit(LocalPins, places, families)
+        return await _answer(self._quick, "pin", call, places[0])
+
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        grant = granted()
+        call = self._quick.submit(_rename, grant, source, dest, replace, etag)
+        await _answer(self._quick, "rename", call, source)
+
+    async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
+        call = self._quick.submit(_rename_many, granted(), pairs)
+        return await _answer(self._quick, "rename_many", call, pairs[0][0])
+
+    async def probe(self, path: str, place: str) -> None:
+        await _ask(self._quick, "rename", probes.probe, path, place)
+
+    async def mkdir(self, path: str) -> None:
+        await _ask(self._quick, "mkdir", files.mkdir, path)
+
+    async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
+        await _ask(self._quick, "mkdir_new", files.mkdir_new, path)
+
+    async def sync(self, path: str) -> None:
+        await _ask(self._slow, "sync", files.sync, path)
+
+    async def aclose(self) -> None:
+        """Wait for the calls under way and end the threads."""
+        await self._quick.aclose()
+        await self._slow.aclose()
+
+    def _keep(self, path: str, names: _Names) -> None:
+        """Keep the names for the next page; if they are dropped, the next page reads them again."""
+        self._names[path] = names
+        self._names.move_to_end(path)
+        if len(self._names) > _LISTINGS:
+            self._names.popitem(last=False)
+
+
+async def _ask(lanes: Lanes, op: str, function: Callable[..., T], path: str, *args: Any) -> T:
+    """Await one call, with what the system says against it as our error."""
+    grant = granted()
+    if grant is None:
+        call = lanes.submit(function, path, *args)
+    else:
+        call = lanes.submit(_under, grant, op, function, path, *args)
+    return await _answer(lanes, op, call, path)
+
+
+async def _answer(lanes: Lanes, op: str, call: asyncio.Future[T], path: str) -> T:
+    try:
+        return await call
+    except asyncio.CancelledError:
+        await lanes.settle(call)
+        raise
+    except (OSError, ValueError) as error:
+        raise files.translate(op, path, error) from error
+
+
+def _under(grant: Grant, op: str, function: Callable[..., Any], path: str, *args: Any) -> Any:
+    """Make one call as its grant allows, where its path leads under that. Runs in a thread."""
+    pins = pins_of(grant)
+    check = grant.check if op in _WRITES else None
+    if op == "delete_tree":
+        args, check = (check,), None
+    if pins is None:
+        if check is not None:
+            check()
+        return function(path, *args)
+    makes = op == "mkdir" and pins.makes(path)
+    real = path if makes else pins.inside(path) if op == "list" else pins.real(path)
+    if op == "copy":
+        args = (pins.real(args[0]), *args[1:])
+    if check is not None:
+        check()
+    try:
+        answer = function(real, *args)
+    except StoreError as error:
+        raise type(error)(error.op, path, pins.shown(error.detail)) from error
+    except OSError as error:
+        if error.filename2 is not None:
+            error.filename2 = pins.shown(os.fsdecode(error.filename2))
+        raise
+    if makes:
+        pins.came(path)
+    return answer if real is path else _named(answer, real, path)
+
+
+def _named(answer: Any, real: str, path: str) -> Any:
+    """Return an answer about ``real`` as one about ``path``."""
+    if isinstance(answer, Info):
+        return answer._replace(path=path)
+    if isinstance(answer, tuple) and isinstance(answer[0], Page):
+        page, cut = answer[0], len(real)
+        entries = tuple(info._replace(path=path + info.path[cut:]) for info in page.entries)
+        stale = tuple(path + name[cut:] for name in page.stale)
+        return replace(page, entries=entries, stale=stale), *answer[1:]
+    return answer
+
+
+def _rename(grant: Grant | None, source: str, dest: str, replace: bool, etag: str | None) -> None:
+    if grant is None:
+        moves.rename(source, dest, replace, None, etag)
+        return
+    pins = pins_of(grant)
+    with Reach(pins, grant.check) as reach:
+        moves.rename(source, dest, replace, reach, etag)
+    if pins is not None:
+        pins.went(source)
+        pins.came(dest)
+
+
+def _rename_many(grant: Grant | None, pairs: Sequence[Move]) -> Renamed:
+    if grant is None:
+        return _rename_each(pairs, None)
+    with Reach(pins_of(grant), grant.check) as reach:
+        return _rename_each(pairs, reach)
+
+
+def _rename_each(pairs: Sequence[Move], reach: Reach | None) -> Renamed:
+    end = perf_counter() + _WHILE
+    for done, (source, dest, etag) in enumerate(pairs):
+        if done and perf_counter() > end:  # none of these renames is quick: they go one by one
+            return done, None
+        try:
+            moves.rename(source, dest, False, reach, etag)
+        except StoreError as error:
+            return done, error
+        except (OSError, ValueError) as error:
+            return done, files.translate("rename", source, error)
+        except Exception:
+            if done:  # those are counted; what comes next is told so too
+                return done, None
+            raise
+    return len(pairs), None

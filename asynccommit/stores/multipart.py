@@ -1,0 +1,129 @@
+"""The contract of stores that take files in parts: ``store`` has that of all stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from asynccommit.stores.base import BulkStore, Info
+from asynccommit.stores.parts import Part
+
+
+class Upload(NamedTuple):
+    """An upload that has been begun, and neither completed nor aborted.
+
+    Attributes:
+        path: where the file appears when it is completed.
+        upload_id: the service's name for it.
+        initiated: seconds since the epoch, or 0.0 if unknown.
+    """
+
+    path: str
+    upload_id: str
+    initiated: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPage:
+    """One page of uploads; ``token`` asks for the next one and is ``None`` at the end."""
+
+    entries: tuple[Upload, ...]
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartPage:
+    """One page of the parts of an upload, by number, with their bytes."""
+
+    entries: tuple[tuple[int, Part, int], ...]
+    token: str | None = None
+
+
+class MultipartStore(BulkStore, Protocol):
+    """A store that takes files in parts: nothing of one is visible until it is completed.
+
+    ``Traits.multipart`` is what the parts may be. An upload can be completed once, and not after
+    it was aborted: whichever comes first ends it, and from then on it is not there.
+    """
+
+    async def create_upload(self, path: str, *, token: str | None = None) -> str:
+        """Begin an upload of the file ``path``, and return the service's name for it.
+
+        ``token`` is a UUID that marks the file to be: ``head`` shows it where
+        ``Traits.put_tokens`` says so, and ``completed`` tells the file by it.
+        """
+        ...
+
+    async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
+        """Send the part ``number``, from 1, again if need be: the last one sent counts.
+
+        Raises ``NotFoundError`` if there is no such upload.
+        """
+        ...
+
+    async def complete_upload(
+        self,
+        path: str,
+        upload_id: str,
+        parts: Sequence[Part],
+        *,
+        overwrite: bool = True,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> Info:
+        """Make the file ``path`` of ``parts``, in one moment, and return what is there now.
+
+        ``etag`` is what the file in its place must have, and then ``overwrite`` says nothing; see
+        ``Multipart.matches``. ``token`` is the one that the upload was begun with, if the caller
+        knows it: it is not sent, but whoever has to find out what became of a request asks
+        ``completed`` with it.
+
+        Raises ``NotFoundError`` if there is no such upload (any more), ``ExistsError`` if something
+        is at ``path`` and ``overwrite`` is false, ``PreconditionError`` if nothing is there, or
+        something with another etag than ``etag``: the upload is still there then. Raises
+        ``PreconditionError`` if ``parts`` are not what was sent, or too small.
+        """
+        ...
+
+    async def completed(
+        self, path: str, parts: Sequence[Part], token: str | None = None
+    ) -> Info | None:
+        """Return what is at ``path`` if completing ``parts`` made it; ``None`` if it did not.
+
+        With a ``token`` that is what bears it, and nothing else. Without one it is what is made of
+        just such parts: another upload of the same bytes looks the same.
+
+        Raises ``OutcomeUnknownError`` if something is there of which the service does not tell.
+        """
+        ...
+
+    async def copy_if(
+        self, source: str, dest: str, etag: str, *, replaces: str | None = None
+    ) -> None:
+        """Copy the file ``source`` while it has this etag; what is at ``dest`` is replaced.
+
+        ``replaces`` is the etag that the file at ``dest`` must have. Where the service is not known
+        to look at either, the store does, before it copies.
+
+        Raises ``NotFoundError`` if there is no source, ``PreconditionError`` for another etag than
+        ``etag`` or ``replaces``, or if there is nothing to replace, ``RejectedError`` for a file
+        that one request cannot copy.
+        """
+        ...
+
+    async def abort_upload(self, path: str, upload_id: str) -> None:
+        """Delete an upload and its parts. Raises ``NotFoundError`` if there is none (any more)."""
+        ...
+
+    async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
+        """Write the empty file ``path``, with what is to be said of it; one there is replaced."""
+        ...
+
+    async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
+        """Return one page of the uploads of files below ``path``; none is an empty page."""
+        ...
+
+    async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:
+        """Return one page of the parts that were sent. Raises ``NotFoundError``."""
+        ...

@@ -1,0 +1,164 @@
+"""Asking an account as fast as it takes requests, and no faster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from asynccommit.errors import OutcomeUnknownError, StoreError, ThrottledError
+from asynccommit.stores.base import Ramp, Traits
+from asynccommit.stores.policies.funnel import Call, Op
+from asynccommit.stores.policies.ramp_up import Growths
+from asynccommit.stores.policies.rate_queue import DELETES, READS, WRITES, Ceilings, Limiter
+from asynccommit.stores.policies.shared import kept, shared
+from asynccommit.stores.policies.shared_quota import Quota
+
+_KINDS = {
+    "head": READS,
+    "list": READS,
+    "list_tree": READS,
+    "get": READS,
+    "completed": READS,
+    "list_uploads": READS,
+    "list_parts": READS,
+    "delete": DELETES,
+    "delete_tree": DELETES,
+    "abort_upload": DELETES,
+}
+
+
+class Adaptive:
+    """Send requests at the rate that their account takes, every attempt counted.
+
+    One ``Limiter`` paces all stores that one event loop opened on an account (``Traits.account``).
+    Where the account has a ramp (``Traits.ramp``), that is a ceiling for reads and one for all
+    else; it may become known when the store has been asked first. What it has grown to is kept for
+    the next store of the loop.
+
+    What counts as a refusal is ``ThrottledError``, and ``OutcomeUnknownError`` where the store was
+    busy. ``waited`` has the seconds that requests of this store waited here, by reason: for the
+    ``rate``, or in a pause that the store asked for (``retry-after``). ``refused`` counts refusals.
+
+    A refusal that names a time delays its own request, in ``Retry``, and everybody's only if most
+    requests are refused: an account at its limit answers some so all the time, and a pause at each
+    would leave most of the limit unused.
+
+    Each file of a ``delete_many`` pays for itself, and is answered for itself.
+
+    Args:
+        traits: of the store: its account, its ramp, and what its calls cost.
+        ceilings: rates that are not exceeded; the lowest of all stores on the account holds.
+        ramp: says what the store knows of the ramp by now; ``None`` for what ``traits`` says.
+        costs: the same of what its calls cost.
+    """
+
+    def __init__(
+        self,
+        traits: Traits,
+        ceilings: Ceilings | None = None,
+        ramp: Callable[[], Ramp | None] | None = None,
+        costs: Callable[[], Mapping[str, int]] | None = None,
+    ) -> None:
+        self.ceilings = ceilings or Ceilings()
+        self.waited = {"rate": 0.0, "retry-after": 0.0}
+        self.refused = 0
+        self._traits = traits
+        self._ask_ramp = ramp or (lambda: traits.ramp)
+        self._ask_costs = costs or (lambda: traits.costs)
+        self._costs = traits.costs
+        self._ramp: Ramp | None = None
+        self._limiter: Limiter | None = None
+
+    def __repr__(self) -> str:
+        return f"Adaptive({self._traits.account!r}, {self.ceilings!r})"
+
+    @property
+    def rate(self) -> float:
+        """Requests a second that the account is asked at now; 0 before the first.
+
+        Where it counts reads apart, the rate of all else.
+        """
+        return self._limiter.quotas[WRITES].pace.rate if self._limiter else 0.0
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def paced(op: Op) -> Any:
+            limiter = self._limiter or self._join()
+            if op.name == "delete_many":
+                return await self._many(limiter, call, op)
+            kind, cost = _KINDS.get(op.name, WRITES), self._costs.get(op.name, 1)
+            if not limiter.take(kind, cost):
+                await self._turn(limiter, kind, cost)
+            quota = limiter.quotas[kind]
+            epoch = quota.epoch
+            try:
+                answer = await call(op)
+            except StoreError as error:
+                self._failed(quota, epoch, 1, error)
+                raise
+            if epoch == quota.epoch:
+                quota.good += 1
+            return answer
+
+        return paced
+
+    async def _many(self, limiter: Limiter, call: Call, op: Op) -> Any:
+        cost = max(1, op.size)
+        if not limiter.take(DELETES, cost):
+            await self._turn(limiter, DELETES, cost)
+        quota = limiter.quotas[DELETES]
+        epoch = quota.epoch
+        try:
+            answers: Sequence[StoreError | None] = await call(op)
+        except StoreError as error:
+            self._failed(quota, epoch, cost, error)
+            raise
+        failed = [one for one in answers if one is not None]
+        if epoch == quota.epoch:
+            quota.good += len(answers) - len(failed)
+        for one in failed:
+            self._failed(quota, epoch, 1, one)
+        return answers
+
+    def _join(self) -> Limiter:
+        loop = asyncio.get_running_loop()
+        name, self._ramp = self._traits.account, self._ask_ramp()
+        limiter = shared(Limiter, name, lambda: Limiter(loop, kept(Growths, name, Growths)))
+        limiter.join(self, self.ceilings, self._ramp)
+        self._limiter = limiter
+        return limiter
+
+    async def _turn(self, limiter: Limiter, kind: int, cost: int) -> None:
+        clock = asyncio.get_running_loop().time
+        begin = clock()
+        self._learn(limiter)
+        try:
+            await limiter.wait(kind, cost)
+        finally:
+            end = clock()
+            paused = limiter.quotas[kind].paused(begin, end)
+            self.waited["retry-after"] += paused
+            self.waited["rate"] += end - begin - paused
+            self._learn(limiter)
+
+    def _learn(self, limiter: Limiter) -> None:
+        """Ask the store what it has learned of itself: it matters to requests that wait alone."""
+        self._costs = self._ask_costs()
+        ramp = self._ask_ramp()
+        if ramp is not self._ramp:
+            self._ramp = ramp
+            limiter.join(self, self.ceilings, ramp)
+
+    def _failed(self, quota: Quota, epoch: int, count: int, error: StoreError) -> None:
+        """Note an error that answers ``count`` requests."""
+        after = None
+        if isinstance(error, ThrottledError):
+            after = error.retry_after
+        elif not (isinstance(error, OutcomeUnknownError) and error.busy):
+            if epoch == quota.epoch:
+                quota.good += count  # An answer, though not the wished one.
+            return
+        self.refused += count
+        quota.refused(epoch, count, after, asyncio.get_running_loop().time())

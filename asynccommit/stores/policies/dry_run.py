@@ -1,0 +1,57 @@
+"""A dry run: what would be written is noted down and not done."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.parts import Part
+from asynccommit.stores.policies.funnel import Call, Op, renames_of
+
+
+class Record:
+    """Keep every write in ``ops``, in the order of the calls, and do none; reads pass through.
+
+    So what a recorded write would have made is not there for a later read. A ``sync`` is neither
+    done nor kept: there is nothing that it could make last, and nothing that anybody would see.
+    """
+
+    def __init__(self) -> None:
+        self.ops: list[Op] = []
+
+    def __repr__(self) -> str:
+        return f"Record({len(self.ops)} writes)"
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+
+        async def recorded(op: Op) -> Any:
+            if not op.writes:
+                return await call(op)
+            if op.name == "sync":
+                return None
+            if op.name == "rename_many":
+                self.ops += renames_of(op)
+            else:
+                self.ops.append(op)
+            return self._answer(op)
+
+        return recorded
+
+    def _answer(self, op: Op) -> Any:
+        """Return what the caller of a store goes on with."""
+        match op.name:
+            case "put":
+                return Info(op.path, Kind.FILE, len(op.args[1]))
+            case "put_marker" | "complete_upload":
+                return Info(op.path, Kind.FILE)
+            case "create_upload":
+                return f"dry-run-{len(self.ops)}"
+            case "put_part":
+                return Part(hashlib.md5(op.args[3], usedforsecurity=False).hexdigest())
+            case "delete_many":
+                return [None] * op.size
+            case "rename_many":
+                return op.size, None
+        return None

@@ -1,0 +1,287 @@
+"""The one funnel: every request of the ``Store`` contract, spelled out in this file alone.
+
+``Wrapped(store, *policies)`` turns each call into an ``Op`` and sends it through the policies,
+which are composed once, when the store is opened. A policy is a class with one method,
+``around``: it is given the next call inwards and returns the call to make in its place. One that
+has nothing to do returns what it was given, and then costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol, cast
+
+from asynccommit.errors import StoreError
+from asynccommit.stores.base import Info, Move, Page, Renamed, Store, Traits
+from asynccommit.stores.grant import Pins, check_grant
+from asynccommit.stores.multipart import PartPage, UploadPage
+from asynccommit.stores.parts import Part
+from asynccommit.stores.pinning import PinningStore
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+_READS = ("head", "list", "get")
+_WRITES = ("put", "delete", "delete_tree", "copy", "rename", "mkdir", "sync")
+_SOME = (  # of stores that have them
+    *("list_tree", "delete_many", "rename_many", "probe", "mkdir_new"),
+    *("create_upload", "put_part", "complete_upload", "completed", "abort_upload"),
+    *("list_uploads", "list_parts", "put_marker", "copy_if"),
+)
+
+
+class Op:
+    """One call of one store method.
+
+    Attributes:
+        name: the method, ``rename``.
+        args: its positional arguments; the first is the path that the call is about.
+        options: its keyword arguments.
+        writes: whether it changes the store.
+        repeatable: whether it may be sent again when nobody knows if it was done, because doing
+            it twice is doing it once. Renames are not, nor is what refuses to overwrite.
+    """
+
+    __slots__ = ("args", "name", "options", "repeatable", "writes")
+
+    def __init__(
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        writes: bool,
+        repeatable: bool,
+        options: Mapping[str, Any] = _NONE,
+    ) -> None:
+        self.name = name
+        self.args = args
+        self.writes = writes
+        self.repeatable = repeatable
+        self.options = options
+
+    @property
+    def path(self) -> str:
+        """The path that the call is about; of many, that of the first."""
+        first: Any = self.args[0]
+        path: str = first if isinstance(first, str) else first[0][0]
+        return path
+
+    @property
+    def size(self) -> int:
+        """How many files the call is about: more than one where a method takes many."""
+        first: Any = self.args[0]
+        return 1 if isinstance(first, str) else len(first)
+
+    def __repr__(self) -> str:
+        shown = [
+            f"<{len(arg)} bytes>" if isinstance(arg, bytes) else repr(arg) for arg in self.args
+        ]
+        shown += [f"{key}={value!r}" for key, value in self.options.items() if value is not None]
+        return f"{self.name}({', '.join(shown)})"
+
+
+def renames_of(op: Op) -> list[Op]:
+    """Return the files of a ``rename_many`` as requests of their own."""
+    moves: Sequence[Move] = op.args[0]
+    return [
+        Op("rename", (source, dest), True, False, {"etag": etag}) for source, dest, etag in moves
+    ]
+
+
+Call = Callable[[Op], Awaitable[Any]]
+
+
+class Policy(Protocol):
+    """Something done around every request, whatever the request is."""
+
+    def around(self, call: Call) -> Call:
+        """Return the call to make in place of ``call``."""
+        ...
+
+
+class Wrapped:
+    """A store whose every call goes through ``policies``, the outermost first.
+
+    It is a ``Store`` itself, and a ``BulkStore``, ``BatchStore``, ``ProbingStore`` or
+    ``MultipartStore`` where ``store`` is one.
+    """
+
+    def __init__(self, store: Store, *policies: Policy) -> None:
+        self.store = store
+        self.policies = policies
+        call = _sender(store)
+        for policy in reversed(policies):
+            call = policy.around(call)
+        self._call = call
+
+    @property
+    def traits(self) -> Traits:
+        """What the store can do."""
+        return self.store.traits
+
+    async def head(self, path: str) -> Info:
+        """See ``Store.head``."""
+        info: Info = await self._call(Op("head", (path,), False, True))
+        return info
+
+    async def list(self, path: str, token: str | None = None) -> Page:
+        """See ``Store.list``."""
+        page: Page = await self._call(Op("list", (path, token), False, True))
+        return page
+
+    async def get(self, path: str, limit: int) -> bytes:
+        """See ``Store.get``."""
+        data: bytes = await self._call(Op("get", (path, limit), False, True))
+        return data
+
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
+        """See ``Store.put``."""
+        op = Op("put", (path, data), True, overwrite, {"overwrite": overwrite, "token": token})
+        info: Info = await self._call(op)
+        return info
+
+    async def delete(self, path: str) -> None:
+        """See ``Store.delete``."""
+        await self._call(Op("delete", (path,), True, True))
+
+    async def delete_tree(self, path: str) -> None:
+        """See ``Store.delete_tree``."""
+        await self._call(Op("delete_tree", (path,), True, True))
+
+    async def list_tree(self, path: str, token: str | None = None) -> Page:
+        """See ``Store.list_tree``."""
+        page: Page = await self._call(Op("list_tree", (path, token), False, True))
+        return page
+
+    async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
+        """See ``Store.delete_many``."""
+        said: Sequence[StoreError | None]
+        said = await self._call(Op("delete_many", (entries,), True, True))
+        return said
+
+    async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
+        """See ``BatchStore.rename_many``."""
+        said: Renamed
+        said = await self._call(Op("rename_many", (pairs,), True, False))
+        return said
+
+    async def probe(self, path: str, place: str) -> None:
+        """See ``ProbingStore.probe``."""
+        await self._call(Op("probe", (path, place), False, True))
+
+    async def create_upload(self, path: str, *, token: str | None = None) -> str:
+        """See ``MultipartStore.create_upload``."""
+        op = Op("create_upload", (path,), True, True, {"token": token})
+        upload_id: str = await self._call(op)
+        return upload_id
+
+    async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
+        """See ``MultipartStore.put_part``."""
+        part: Part
+        part = await self._call(Op("put_part", (path, upload_id, number, data), True, True))
+        return part
+
+    async def complete_upload(
+        self,
+        path: str,
+        upload_id: str,
+        parts: Sequence[Part],
+        *,
+        overwrite: bool = True,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> Info:
+        """See ``MultipartStore.complete_upload``."""
+        args = path, upload_id, parts
+        options = {"overwrite": overwrite, "etag": etag, "token": token}
+        info: Info = await self._call(Op("complete_upload", args, True, False, options))
+        return info
+
+    async def completed(
+        self, path: str, parts: Sequence[Part], token: str | None = None
+    ) -> Info | None:
+        """See ``MultipartStore.completed``."""
+        info: Info | None
+        info = await self._call(Op("completed", (path, parts, token), False, True))
+        return info
+
+    async def copy_if(
+        self, source: str, dest: str, etag: str, *, replaces: str | None = None
+    ) -> None:
+        """See ``MultipartStore.copy_if``."""
+        options = {"replaces": replaces}
+        await self._call(Op("copy_if", (source, dest, etag), True, True, options))
+
+    async def abort_upload(self, path: str, upload_id: str) -> None:
+        """See ``MultipartStore.abort_upload``."""
+        await self._call(Op("abort_upload", (path, upload_id), True, True))
+
+    async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
+        """See ``MultipartStore.put_marker``."""
+        info: Info = await self._call(Op("put_marker", (path, metadata), True, True))
+        return info
+
+    async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
+        """See ``MultipartStore.list_uploads``."""
+        page: UploadPage = await self._call(Op("list_uploads", (path, token), False, True))
+        return page
+
+    async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:
+        """See ``MultipartStore.list_parts``."""
+        page: PartPage
+        page = await self._call(Op("list_parts", (path, upload_id, token), False, True))
+        return page
+
+    async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
+        """See ``Store.copy``."""
+        await self._call(Op("copy", (source, dest), True, overwrite, {"overwrite": overwrite}))
+
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        """See ``Store.rename``."""
+        options = {"replace": replace, "etag": etag, "token": token}
+        await self._call(Op("rename", (source, dest), True, False, options))
+
+    async def mkdir(self, path: str) -> None:
+        """See ``Store.mkdir``."""
+        await self._call(Op("mkdir", (path,), True, True))
+
+    async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
+        """See ``DirectoryStore.mkdir_new``."""
+        await self._call(Op("mkdir_new", (path,), True, False, {"token": token}))
+
+    async def sync(self, path: str) -> None:
+        """See ``Store.sync``."""
+        await self._call(Op("sync", (path,), True, True))
+
+    async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> Pins:
+        """See ``PinningStore.pin``; no policy sees it, for nothing is asked of a service."""
+        return await cast(PinningStore, self.store).pin(places, families)
+
+    async def aclose(self) -> None:
+        """See ``Store.aclose``."""
+        await self.store.aclose()
+
+
+def _sender(store: Store) -> Call:
+    """Return the innermost call: the store's own method, looked up once.
+
+    Whatever has made a request wait is behind it here, so here its grant is looked at.
+    """
+    table: dict[str, Callable[..., Awaitable[Any]]]
+    table = {name: getattr(store, name) for name in (*_READS, *_WRITES)}
+    table |= {name: getattr(store, name) for name in _SOME if hasattr(store, name)}
+
+    def send(op: Op) -> Awaitable[Any]:
+        if op.writes:
+            check_grant()
+        return table[op.name](*op.args, **op.options)
+
+    return send

@@ -1,0 +1,38 @@
+"""A bound on the requests that are on the wire at one time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from asynccommit.stores.policies.funnel import Call, Op
+
+
+class Limit:
+    """Let at most ``slots`` requests run at a time; ``None`` is no bound.
+
+    It stands inside ``Retry``, so that a request that waits to be sent again holds no slot.
+    """
+
+    def __init__(self, slots: int | None) -> None:
+        if slots is not None and slots < 1:
+            raise ValueError(f"slots must be at least 1, not {slots}")
+        self._slots = slots
+
+    def __repr__(self) -> str:
+        return f"Limit({self._slots})"
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+        if self._slots is None:
+            return call
+        slots = asyncio.Semaphore(self._slots)
+
+        async def limited(op: Op) -> Any:
+            await slots.acquire()
+            try:
+                return await call(op)
+            finally:
+                slots.release()
+
+        return limited

@@ -1,0 +1,282 @@
+"""Telling what became of a request whose answer was lost, by the identity of what is there.
+
+A rename, or a write that must not replace, cannot simply be sent again, and a second answer alone
+says little: "there is no source" may mean that the first sending has done it. Nor is it always
+known that there was a first sending: a proxy sends again by itself, and a process that resumes has
+no memory. So every "no" to such a request is settled by looking, like every silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError, StoreError
+from asynccommit.stores.base import Info, Traits
+from asynccommit.stores.policies.funnel import Call, Op
+from asynccommit.stores.policies.lost_completions import Completion
+from asynccommit.stores.policies.retry_budget import Backoff, is_throttled
+from asynccommit.stores.policies.verdicts import TO_SETTLE, Case, Seen, Verdict
+
+__all__ = ["Recover", "Seen", "Sight", "Verdict", "judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is known of a request when it is settled.
+
+    Attributes:
+        lost: a sending of it was not answered: it may have been done, or be done later.
+        missing: the answer was that something is missing.
+        replace: it may replace what is at the destination.
+        dest: what is at the destination.
+        source: whether what it moves is still at its source; ``None`` if there is none, or nobody
+            looked.
+    """
+
+    lost: bool
+    missing: bool
+    replace: bool
+    dest: Seen
+    source: bool | None = None
+
+
+def judge(sight: Sight) -> Verdict:
+    """Return what became of a request.
+
+    ===== ======= ======== ======== ======= =======
+    lost  dest    source   replace  missing verdict
+    ===== ======= ======== ======== ======= =======
+    any   mine    any      any      any     DONE
+    no    nothing there    any      yes     AGAIN
+    no    else    any      any      any     NO
+    yes   nothing there    any      any     AGAIN
+    yes   else    there    yes      any     AGAIN
+    yes   else    there    no       any     TAKEN
+    yes   any     gone     any      any     UNKNOWN
+    yes   nothing none     no       any     AGAIN
+    yes   other   none     no       any     TAKEN
+    yes   unmark. none     no       any     UNKNOWN
+    ===== ======= ======== ======== ======= =======
+
+    * What is at the destination with its token or etag got there by some sending of it.
+    * A "no" that nothing speaks against is true. But under load the service calls a directory of
+      the destination missing that is there (HADOOP-18242): while the source is there, ask again.
+    * While its source is there, a rename has not been done. The lost sending may still take
+      effect, before the second one or after it. Whichever comes later finds no source, or not the
+      etag that it asks for, and does nothing; what it answers is settled by identity once more.
+    * It cannot be sent again if it must not replace and something else is there. The lost sending
+      cannot take effect either, as long as that stays.
+    * With the source gone and another one's file, or none, at the destination, it may have been
+      done and undone by somebody else, or somebody else took the source.
+    * A write that must not replace has no source. If nothing is there it is sent again; a late
+      first sending carries the same token and the same bytes, so either of them is the write.
+      Something with another token was there first, or has replaced it since; either way it does
+      not stand. What bears no token may be its own, on a service that forgets them.
+    """
+    if sight.dest is Seen.MINE:
+        return Verdict.DONE
+    absent = sight.dest is Seen.NOTHING
+    if not sight.lost:
+        return Verdict.AGAIN if sight.missing and absent and sight.source else Verdict.NO
+    if sight.source is False:
+        return Verdict.UNKNOWN
+    if absent or (sight.source and sight.replace):
+        return Verdict.AGAIN
+    return Verdict.TAKEN if sight.source or sight.dest is Seen.OTHER else Verdict.UNKNOWN
+
+
+class Recover:
+    """Settle what is not simply sent again, by looking; stands around ``Retry``.
+
+    That is renames and writes that must not replace, by token and etag, and the completion of
+    uploads, by the upload and its parts (see ``asynccommit.stores.policies.lost_completions``).
+
+    Where the store remembers tokens (``Traits.tokens``) each such request gets one, unless the
+    caller gave it, the same for every sending. The etag that the caller gave counts where it, or
+    its part that tells the content, survives a rename; in the latter case a rename is done if its
+    source has not this version any more. A request with neither passes unchanged, and its lost
+    answer stays lost.
+
+    ``recovered`` counts, by method, the requests that were found done though no answer, or another
+    one, said so. What is sent again waits as in ``Retry`` and spends the same budget.
+
+    Args:
+        traits: of the store.
+        rng: where tokens and waits are drawn from.
+        attempts: how often a request is sent at most, answers aside that the store was busy.
+        deadline: seconds after the first lost answer in which it is sent again.
+        sleep: how to wait.
+        clock: what the deadline is measured with; ``None`` for the running loop's time.
+    """
+
+    def __init__(
+        self,
+        traits: Traits,
+        rng: random.Random,
+        *,
+        attempts: int = 8,
+        deadline: float = 600.0,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self.recovered: Counter[str] = Counter()
+        self._traits = traits
+        self._rng = rng
+        self._attempts = attempts
+        self._backoff = Backoff(
+            rng, account=traits.account, deadline=deadline, sleep=sleep, clock=clock
+        )
+        self.waited = self._backoff.waited
+
+    def __repr__(self) -> str:
+        return f"Recover(attempts={self._attempts})"
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+        traits, completes = self._traits, self._traits.multipart is not None
+        etags, contents = traits.etag_survives_rename, traits.content_etags
+        marks = {
+            "rename": traits.tokens,
+            "put": traits.tokens or traits.put_tokens,
+            "mkdir_new": traits.tokens,
+        }
+        if not (marks["put"] or etags or contents or completes):
+            return call
+
+        def recovered(op: Op) -> Awaitable[Any]:
+            if op.name == "complete_upload":
+                return self._sent(call, op)
+            if op.repeatable or op.name not in marks:
+                return call(op)
+            if marks[op.name]:
+                return self._sent(call, op if op.options.get("token") else self._marked(op))
+            if op.name == "rename" and (etags or contents) and op.options.get("etag"):
+                return self._sent(call, op)
+            if op.name == "rename" and contents:
+                return self._versioned(call, op)
+            return call(op)
+
+        return recovered
+
+    async def _versioned(self, call: Call, op: Op) -> Any:
+        """Send a rename for the version that is there, so that what comes of it can be told."""
+        info: Info = await call(Op("head", (op.path,), False, True))
+        if info.etag is None:  # a directory
+            return await call(op)
+        options = {**op.options, "etag": info.etag}
+        return await self._sent(call, Op(op.name, op.args, op.writes, op.repeatable, options))
+
+    def _marked(self, op: Op) -> Op:
+        """Return the request with a random UUID for a token."""
+        text = f"{self._rng.getrandbits(128):032x}"
+        token = f"{text[:8]}-{text[8:12]}-4{text[13:16]}-8{text[17:20]}-{text[20:]}"
+        return Op(op.name, op.args, op.writes, op.repeatable, {**op.options, "token": token})
+
+    async def _sent(self, call: Call, op: Op) -> Any:
+        try:
+            return await call(op)
+        except TO_SETTLE as error:
+            first: StoreError = error
+        if op.name == "complete_upload":
+            return await self._settle(Completion(call, op), first)
+        return await self._settle(_Case(self._traits, call, op), first)
+
+    async def _settle(self, case: Case, error: StoreError) -> Any:
+        start = self._backoff.now()
+        sent, spent = 1, 0
+        while True:
+            case.lost = case.lost or isinstance(error, OutcomeUnknownError)
+            spent += not is_throttled(error)
+            info, verdict = await case.look(error)
+            if verdict is Verdict.DONE:
+                self.recovered[case.op.name] += 1
+                return None if case.op.name in ("rename", "mkdir_new") else info
+            most = self._attempts if case.lost else 2
+            may = verdict is Verdict.AGAIN and spent < most and isinstance(error, TO_SETTLE)
+            if not (may and await self._backoff.wait(error, sent, start)):
+                raise case.answer(error, verdict, sent)
+            sent += 1
+            try:
+                return await case.call(case.op)
+            except StoreError as again:
+                error = again
+
+
+class _Case(Case):
+    """A rename or a write, under suspicion."""
+
+    def __init__(self, traits: Traits, call: Call, op: Op) -> None:
+        self._is_rename = op.name == "rename"
+        super().__init__(call, op, op.args[1] if self._is_rename else op.path)
+        tokens = traits.tokens or (traits.put_tokens and not self._is_rename)
+        self._token: str | None = op.options.get("token") if tokens else None
+        self._etag: str | None = op.options.get("etag")
+        self._contents = traits.content_etags
+        self._lasting = traits.lasting
+        self._same = traits.same
+
+    async def look(self, error: StoreError) -> tuple[Info | None, Verdict]:
+        """Return what is at the destination, and what that means."""
+        missing = isinstance(error, NotFoundError)
+        info = await self._head(self.dest, error)
+        seen, source = self._recognise(info), None
+        doubtful = self.lost or (missing and seen is Seen.NOTHING)
+        if self._contents and self._has_content(info):
+            return info, await self._told_by_source(error)
+        if self._is_rename and doubtful and seen is not Seen.MINE:
+            found = await self._head(self.op.path, error)
+            source = found is not None
+            if found is not None and self._etag is not None:
+                source = self._same(self._etag, found.etag)
+            if not source:  # A late sending may have moved it between the two looks.
+                info = await self._head(self.dest, error)
+                if self._contents and self._has_content(info):
+                    return info, Verdict.DONE
+                seen = self._recognise(info)
+        replace = bool(self.op.options.get("replace"))
+        return info, judge(Sight(self.lost, missing, replace, seen, source))
+
+    def _has_content(self, info: Info | None) -> bool:
+        """Whether what is at the destination is what this rename brings, or is just like it."""
+        content = self._lasting(self._etag)
+        return info is not None and content is not None and self._lasting(info.etag) == content
+
+    async def _told_by_source(self, error: StoreError) -> Verdict:
+        """Judge a rename whose content is at its destination, by whether it left its source.
+
+        If it did not, that is another's file of the same content, or its own copy where a rename is
+        a copy and a delete: the store knows which when it is asked again.
+        """
+        found = await self._head(self.op.path, error)
+        if found is None or not self._same(found.etag, self._etag):
+            return Verdict.DONE
+        if not self.lost:
+            return Verdict.NO
+        return Verdict.TAKEN if isinstance(error, ExistsError) else Verdict.AGAIN
+
+    def _recognise(self, info: Info | None) -> Seen:
+        if info is None:
+            return Seen.NOTHING
+        if self._token is not None and info.token == self._token:
+            # A write that is there in part, under its token, must not pass for a whole one.
+            whole = self.op.name != "put" or info.size == len(self.op.args[1])
+            return Seen.MINE if whole else Seen.UNMARKED
+        etag = self._lasting(self._etag) and self._etag
+        if etag is not None and info.etag == etag:
+            return Seen.MINE
+        told = info.token is not None if etag is None else info.etag is not None
+        return Seen.OTHER if told else Seen.UNMARKED
+
+    async def _head(self, path: str, error: StoreError) -> Info | None:
+        try:
+            found: Info = await self.call(Op("head", (path,), False, True))
+        except NotFoundError:
+            return None
+        except StoreError as failed:
+            raise self.blind(path, error, failed) from failed
+        return found

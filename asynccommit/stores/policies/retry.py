@@ -1,0 +1,148 @@
+"""Sending again what is safe to send again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from asynccommit.errors import (
+    NotFoundError,
+    OutcomeUnknownError,
+    StoreError,
+    ThrottledError,
+    UnavailableError,
+)
+from asynccommit.stores.policies.funnel import Call, Op
+from asynccommit.stores.policies.retry_budget import Backoff, is_throttled
+
+_AGAIN = (ThrottledError, UnavailableError, OutcomeUnknownError)
+_DELETES = frozenset({"delete", "delete_tree"})
+# There is no such upload any more, by whomever: aborted or completed, which the caller has to tell.
+_UPLOADS = frozenset({"abort_upload", "put_part"})
+
+
+class Retry:
+    """Send a request again after a refusal, and after a lost answer if that is harmless.
+
+    A refusal (``ThrottledError``, ``UnavailableError``) left nothing done: anything is sent
+    again. A lost answer (``OutcomeUnknownError``) may have been a success: only what is
+    ``Op.repeatable`` is sent again, the rest is ``Recover``'s. Then the second answer is read in
+    that light: a delete that finds nothing has done its work, and a write that fails for any other
+    reason stays unknown, because its first sending may yet have happened. That there is no such
+    upload is the truth, whatever its abort or a part of it was answered before; and that nobody
+    knows what an object was ``completed`` of is an answer, which comes no better by asking again.
+
+    ``Backoff`` waits in between, and bounds by a budget what is sent again. Throttled answers wait
+    but use up neither the budget nor ``attempts``: a busy store, like an empty budget, delays a
+    request, and only ``deadline`` fails it. ``waited`` has the seconds spent so, by reason.
+
+    Args:
+        rng: where the waits are drawn from.
+        attempts: how often a request is sent at most, throttled answers aside.
+        first: the same, if less, as long as the store has never answered: its name may be wrong.
+        account: names what shares a budget; empty for one of its own.
+        deadline: seconds after which a request is not sent again.
+        base: bound of the first wait, in seconds.
+        cap: bound of every wait that the store did not ask for, in seconds.
+        sleep: how to wait.
+        clock: what the deadline is measured with; ``None`` for the running loop's time.
+    """
+
+    def __init__(
+        self,
+        rng: random.Random,
+        *,
+        attempts: int = 8,
+        first: int = 7,
+        account: str = "",
+        deadline: float = 600.0,
+        base: float = 0.1,
+        cap: float = 20.0,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        if attempts < 1:
+            raise ValueError(f"attempts must be at least 1, not {attempts}")
+        self._attempts = attempts
+        self._first = first
+        self._answered = False
+        self._backoff = Backoff(
+            rng, account=account, deadline=deadline, base=base, cap=cap, sleep=sleep, clock=clock
+        )
+        self.waited = self._backoff.waited
+
+    def __repr__(self) -> str:
+        return f"Retry(attempts={self._attempts}, deadline={self._backoff.deadline})"
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+        begin = self._backoff.begin
+
+        async def retried(op: Op) -> Any:
+            start = begin()
+            try:
+                answer = await call(op)
+            except _AGAIN as error:
+                if _is_told(op, error):
+                    raise
+                first = error
+            except StoreError:
+                self._answered = True
+                raise
+            else:
+                self._answered = True
+                return answer
+            return await self._again(call, op, first, start)
+
+        return retried
+
+    async def _again(self, call: Call, op: Op, error: StoreError, start: float) -> Any:
+        spent, sent, lost = 0, 1, False
+        while True:
+            lost = lost or isinstance(error, OutcomeUnknownError)
+            spent += not is_throttled(error)
+            if not await self._may_go(op, error, spent, sent, lost, start):
+                break
+            sent += 1
+            try:
+                answered = await call(op)
+            except _AGAIN as again:
+                if _is_told(op, again):
+                    raise
+                error = again
+                continue
+            except StoreError as answer:
+                self._answered = True
+                if lost and isinstance(answer, NotFoundError):
+                    if op.name in _DELETES:
+                        return None
+                    if op.name in _UPLOADS:
+                        raise
+                error = answer
+                break
+            self._answered = True
+            return answered
+        if lost and op.writes and not isinstance(error, OutcomeUnknownError):
+            raise OutcomeUnknownError(
+                op.name, op.path, f"one answer was lost, then: {error}"
+            ) from error
+        raise error
+
+    async def _may_go(
+        self, op: Op, error: StoreError, spent: int, sent: int, lost: bool, start: float
+    ) -> bool:
+        """Wait until the request may be sent again, if it may."""
+        most = self._attempts if self._answered else min(self._attempts, self._first)
+        tried = spent >= most or (lost and not op.repeatable)
+        if not tried and await self._backoff.wait(error, sent, start):
+            return True
+        seconds = self._backoff.now() - start
+        error.add_note(f"given up after being sent {sent} times in {seconds:.1f} s")
+        return False
+
+
+def _is_told(op: Op, error: StoreError) -> bool:
+    """Whether the outcome that nobody knows is what was asked for, and not lost on the way."""
+    return op.name == "completed" and isinstance(error, OutcomeUnknownError)

@@ -1,0 +1,178 @@
+"""What an account counts together: leave to send, at the rate that its answers speak of."""
+
+from __future__ import annotations
+
+import math
+
+from asynccommit.stores.policies.ramp_up import Growth
+from asynccommit.stores.policies.rate_controller import Pace, Window
+
+_BURST = 0.01  # seconds' worth of requests that may leave at once after a pause
+_CATCH_UP = 0.05  # the same while requests wait, for a loop that came late
+_WINDOW = 0.1  # seconds after which what was answered is judged
+_ENOUGH = 20  # answers that this takes, or else
+_CLEAR = 10  # refusals that are enough whatever time has passed
+_LONGEST = 1.0  # seconds
+_DOWN = 0.5  # share of refusals from which a pause is everybody's
+_PAUSE = 30.0  # seconds of such a pause at most, whatever the store asks for
+_ONE = 1 - 1e-6  # Rounding must not ask for a timer of no length.
+
+
+class Bucket:
+    """Leave to send, which comes in at ``rate`` and is paid with.
+
+    A request may go where there is leave for one, and cost more; what comes after waits for that.
+    """
+
+    __slots__ = ("_at", "_left", "rate")
+
+    def __init__(self, rate: float, now: float) -> None:
+        self.rate = rate
+        self._at = now
+        self._left = rate if rate == math.inf else 1.0
+
+    def fill(self, now: float, span: float = _BURST) -> bool:
+        """Take in at most ``span`` seconds' worth; returns whether a request may go."""
+        passed = now - self._at
+        if passed > 0:
+            self._left += passed * self.rate
+            self._at = now
+        self._left = min(self._left, max(1.0, span * self.rate))
+        return self._left >= _ONE
+
+    def catch_up(self, now: float) -> bool:
+        """Do the same while requests wait."""
+        return self.fill(now, _CATCH_UP)
+
+    def pay(self, cost: int) -> None:
+        """Let a request go."""
+        self._left -= cost
+
+    def pause(self, until: float) -> None:
+        """Take in nothing before ``until``."""
+        self._at = max(self._at, until)
+        self._left = min(self._left, 0.0)
+
+    def due(self, now: float) -> float:
+        """Return the seconds until a request may go."""
+        return max(0.0, self._at - now) + max(0.0, 1 - self._left) / self.rate
+
+
+class Quota:
+    """One limit of an account, and what is known of it.
+
+    Attributes:
+        pace: the rate that is asked at.
+        bucket: leave to send at that rate.
+        most: requests a second that are not exceeded, whatever ``growth`` allows.
+        growth: how fast the rate may grow; ``None`` is as the account likes.
+        epoch: changes when the rate falls: answers to what was sent before say nothing of it.
+        good: answers of this epoch that are no refusals.
+        short: requests wait for this limit, not for a ceiling of their own.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_bad",
+        "_began",
+        "_bound",
+        "_fresh",
+        "_paused_from",
+        "_sent",
+        "bucket",
+        "epoch",
+        "good",
+        "growth",
+        "most",
+        "pace",
+        "paused_until",
+        "short",
+    )
+
+    def __init__(self, now: float) -> None:
+        self.pace = Pace()
+        self.bucket = Bucket(self.pace.rate, now)
+        self.most = math.inf
+        self.growth: Growth | None = None
+        self.epoch = 0
+        self.good = 0
+        self.short = False
+        self.paused_until = -math.inf
+        self._paused_from = -math.inf
+        self._began = now
+        self._sent = self._bad = 0
+        self._bound = 0.0
+        self._asked = -math.inf
+        self._fresh = True  # No answer has come yet to what was sent at this rate.
+
+    def __repr__(self) -> str:
+        return f"Quota({self.pace!r})"
+
+    def agree(self) -> None:
+        """Let ``pace`` and ``bucket`` know what holds now."""
+        grown = math.inf if self.growth is None else self.growth.ceiling
+        self.pace.most = min(self.most, grown)
+        self.bucket.rate = self.pace.rate
+
+    def pay(self, cost: int, now: float) -> None:
+        """Let a request go."""
+        self.bucket.pay(cost)
+        self._sent += cost
+        if self.growth is not None and self.growth.count(cost, now):
+            self.agree()
+
+    def waited(self, seconds: float) -> None:
+        """Note that requests waited for the rate so long."""
+        self._bound += seconds
+
+    def paused(self, begin: float, end: float) -> float:
+        """Return how many of these seconds were a pause; of the last one, as far as is known."""
+        return max(0.0, min(end, self.paused_until) - max(begin, self._paused_from))
+
+    def refused(self, epoch: int, count: int, retry_after: float | None, now: float) -> None:
+        """Note refusals of requests that were let go in ``epoch``."""
+        if epoch != self.epoch:  # The rate has fallen since then, and for its like.
+            return
+        if now - self._began > 2 * _LONGEST:
+            self._begin(now)
+        self._bad += count
+        if retry_after:
+            self._asked = max(self._asked, now + retry_after)
+        self.look(now)
+
+    def look(self, now: float) -> bool:
+        """Judge what was answered, once it is enough; returns whether it was."""
+        answers = self.good + self._bad
+        passed = now - self._began
+        if self._fresh and answers:
+            self._fresh = False
+            self._begin(now)
+            return False
+        over = (
+            (passed >= _WINDOW and answers >= _ENOUGH)
+            or (passed >= _LONGEST and answers > 0)
+            or self._bad >= _CLEAR
+        )
+        if over:
+            self._judge(now, passed)
+        return over
+
+    def _judge(self, now: float, seconds: float) -> None:
+        window = Window(seconds, self._bound, self._sent, self.good, self._bad)
+        if self.pace.step(window):
+            self.epoch += 1
+            self._fresh = True
+            if self.growth is not None:
+                self.growth.pause()
+        if window.share >= _DOWN and self._asked > now:
+            if now > self.paused_until:
+                self._paused_from = now
+            self.paused_until = min(self._asked, now + _PAUSE)
+            self.bucket.pause(self.paused_until)
+        self.agree()
+        self._begin(now)
+
+    def _begin(self, now: float) -> None:
+        self._began = now
+        self._sent = self.good = self._bad = 0
+        self._bound = 0.0

@@ -1,0 +1,102 @@
+"""How many requests of each kind there were, how long they took and how many failed."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from asynccommit.errors import StoreError
+from asynccommit.stores.policies.funnel import Call, Op
+from asynccommit.stores.policies.retry_budget import is_throttled
+
+
+@dataclass(slots=True)
+class Count:
+    """What is known of the calls of one store method.
+
+    Attributes:
+        n: calls that ended, well or badly.
+        failures: those of them that raised.
+        waits: those of the failures that were refused for the rate of requests.
+        seconds: how long all of them took together.
+        longest: how long the longest took.
+    """
+
+    n: int = 0
+    failures: int = 0
+    waits: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+
+
+class Stats:
+    """Count what passes, by the name of the method, in ``counts``; many renames as so many.
+
+    Two of them make a stack readable: ``asked`` outermost, with all waiting included, and
+    ``sent`` innermost, which are the requests that cost money.
+
+    Args:
+        name: which of them this is.
+        clock: what durations are measured with.
+    """
+
+    def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.name = name
+        self._clock = clock
+        self.counts: dict[str, Count] = defaultdict(Count)
+
+    def __repr__(self) -> str:
+        return f"Stats({self.name!r})"
+
+    @property
+    def n(self) -> int:
+        """All calls that ended."""
+        return sum(count.n for count in self.counts.values())
+
+    @property
+    def waits(self) -> int:
+        """All calls that were refused for the rate of requests."""
+        return sum(count.waits for count in self.counts.values())
+
+    def around(self, call: Call) -> Call:
+        """See ``Policy.around``."""
+        counts, clock = self.counts, self._clock
+
+        async def counted(op: Op) -> Any:
+            if op.name == "rename_many":
+                return await self._each(call, op)
+            start = clock()
+            count = counts[op.name]
+            try:
+                return await call(op)
+            except BaseException as error:
+                count.failures += 1
+                count.waits += isinstance(error, StoreError) and is_throttled(error)
+                raise
+            finally:
+                seconds = clock() - start
+                count.n += 1
+                count.seconds += seconds
+                if seconds > count.longest:
+                    count.longest = seconds
+
+        return counted
+
+    async def _each(self, call: Call, op: Op) -> Any:
+        """Count every file of a ``rename_many`` as a rename that took its share of the time."""
+        start, count = self._clock(), self.counts["rename"]
+        done, failures = 0, 1
+        try:
+            done, error = answer = await call(op)
+            failures = error is not None
+            count.waits += error is not None and is_throttled(error)
+        finally:
+            seconds, tried = self._clock() - start, done + failures
+            count.n += tried
+            count.failures += failures
+            count.seconds += seconds
+            count.longest = max(count.longest, seconds / max(1, tried))
+        return answer

@@ -1,0 +1,48 @@
+"""What the policies around a store have counted, in one value for reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from asynccommit.stores.policies.adaptive_rate import Adaptive
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.policies.lost_replies import Recover
+from asynccommit.stores.policies.per_object_rate import Names
+from asynccommit.stores.policies.retry import Retry
+from asynccommit.stores.policies.stats import Stats
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What became of the requests of one store.
+
+    Attributes:
+        sent: requests on the wire, every attempt counted.
+        refused: those that the store refused for their rate.
+        recovered: method -> requests found done though no answer said so.
+        waited: reason -> seconds that requests waited before they were sent, added up over
+            requests that waited at the same time.
+    """
+
+    sent: int = 0
+    refused: int = 0
+    recovered: Mapping[str, int] = field(default_factory=dict)
+    waited: Mapping[str, float] = field(default_factory=dict)
+
+
+def traffic_of(store: Wrapped) -> Traffic:
+    """Return what the policies of ``store`` have counted so far."""
+    sent = refused = 0
+    recovered: Counter[str] = Counter()
+    waited: Counter[str] = Counter()
+    for policy in store.policies:
+        if isinstance(policy, Stats) and policy.name == "sent":
+            sent, refused = policy.n, policy.waits
+            continue
+        if isinstance(policy, Recover):
+            recovered += policy.recovered
+        if isinstance(policy, Adaptive | Names | Recover | Retry):
+            waited.update({why: seconds for why, seconds in policy.waited.items() if seconds})
+    return Traffic(sent, refused, dict(recovered), dict(waited))

@@ -1,0 +1,158 @@
+"""Opening a store by its address: one table of stores and one order of wrappers.
+
+Adding a store is one file and one line in ``STORES``. A store is made of an address and the
+options of its settings, ``Class(address, options)``, and implements ``Store``; nobody asks for its
+class afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from asynccommit.errors import UnsupportedError
+from asynccommit.options.checked import check_fields
+from asynccommit.options.job import ATTEMPTS, RATE, WORKERS
+from asynccommit.redact import redact
+from asynccommit.stores.base import Store
+from asynccommit.stores.policies.adaptive_rate import Adaptive
+from asynccommit.stores.policies.dry_run import Record
+from asynccommit.stores.policies.funnel import Policy, Wrapped
+from asynccommit.stores.policies.in_flight import Limit
+from asynccommit.stores.policies.lost_replies import Recover
+from asynccommit.stores.policies.per_object_rate import Names
+from asynccommit.stores.policies.rate import Throttle
+from asynccommit.stores.policies.rate_queue import Ceilings
+from asynccommit.stores.policies.retry import Retry
+from asynccommit.stores.policies.stats import Stats
+from asynccommit.stores.urls import Address
+
+log = logging.getLogger(__name__)
+
+_NEAR, _FAR = 5, 12  # attempts
+_ADLS = "asynccommit.stores.adls.store.AdlsStore"
+_GCS = "asynccommit.stores.gcs.store.GcsStore"
+_S3 = "asynccommit.stores.s3.store.S3Store"
+
+_GONE = {"s3n": "Hadoop has removed this connector; the same objects are at s3a://BUCKET/PATH"}
+
+STORES: Mapping[str, str] = MappingProxyType(
+    {
+        "file": "asynccommit.stores.local.store.LocalStore",
+        "abfs": _ADLS,
+        "abfss": _ADLS,
+        "az": _ADLS,
+        "gs": _GCS,
+        "gcs": _GCS,
+        "s3": _S3,
+        "s3a": _S3,
+    }
+)
+"""Scheme -> dotted name of the class, which is imported when a store of it is opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """How a store is asked.
+
+    Attributes:
+        rng: where the waits between attempts are drawn from.
+        rate: requests a second at most, every attempt counted; ``None`` is no bound but the one
+            that an account is found to have.
+        ceilings: of an account, for its reads, writes and deletes; beside ``rate``.
+        in_flight: requests on the wire at one time at most; ``None`` for what an account takes
+            gladly, and for no bound elsewhere.
+        attempts: how often a request is sent at most, answers aside that ask to slow down;
+            ``None`` for 5, or 12 where a network is between.
+        dry_run: note the writes down and do none.
+        clock: what the durations of requests are measured with, for statistics.
+        options: for the store itself; credentials may be among them.
+    """
+
+    rng: random.Random = field(repr=False)
+    rate: Annotated[float | None, RATE] = None
+    ceilings: Ceilings = field(default_factory=Ceilings)
+    in_flight: Annotated[int | None, WORKERS] = None
+    attempts: Annotated[int | None, ATTEMPTS] = None
+    dry_run: bool = False
+    clock: Callable[[], float] = time.monotonic
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def open_store(address: Address, settings: StoreSettings) -> Wrapped:
+    """Open the store that holds ``address``, with all that is done around its requests.
+
+    The policies are found again in ``Wrapped.policies``: what was asked for and what was sent in
+    ``Stats``, the writes of a dry run in ``Record``. Close the store with ``aclose``.
+
+    Raises:
+        UnsupportedError: there is no store for the scheme.
+    """
+    return wrap(_store_class(address.scheme)(address, settings.options), settings)
+
+
+async def close_store(store: Store) -> None:
+    """Close a store. What fails then says nothing of what was done, and is only logged."""
+    try:
+        await store.aclose()
+    except Exception as error:
+        log.warning("a store could not be closed: %s: %s", type(error).__name__, redact(str(error)))
+
+
+def wrap(store: Store, settings: StoreSettings) -> Wrapped:
+    """Return ``store`` with all that is done around its requests; see ``open_store``."""
+    traits = store.traits
+    pace: Policy = Throttle(settings.rate)
+    if traits.account:
+        total = Ceilings(math.inf if settings.rate is None else settings.rate)
+        # A store may learn by its first requests what its bucket takes, and what a rename costs.
+        pace = Adaptive(
+            traits,
+            settings.ceilings.lower(total),
+            lambda: store.traits.ramp,
+            lambda: store.traits.costs,
+        )
+    attempts = settings.attempts
+    if attempts is None:
+        attempts = _FAR if traits.account else _NEAR
+    names = (Names(traits.name_interval, traits.account),) if traits.name_interval else ()
+    dry = (Record(),) if settings.dry_run else ()
+    # The order is behaviour: a request that waits to be sent again must hold no slot, every
+    # attempt must keep its distance and pay, and only what is sent costs money.
+    return Wrapped(
+        store,
+        Stats("asked", clock=settings.clock),
+        *dry,
+        Recover(traits, settings.rng, attempts=attempts),
+        Retry(settings.rng, attempts=attempts, account=traits.account),
+        *names,
+        pace,
+        # What waits for a connection of the store's own pool counts as not connected in the end.
+        Limit(settings.in_flight or (traits.workers if traits.account else None)),
+        Stats("sent", clock=settings.clock),
+    )
+
+
+def _store_class(scheme: str) -> Callable[[Address, Mapping[str, Any]], Store]:
+    try:
+        module, _, name = STORES[scheme].rpartition(".")
+    except KeyError:
+        if scheme in _GONE:
+            raise UnsupportedError(f"{scheme}: {_GONE[scheme]}") from None
+        raise UnsupportedError(
+            f"no store for {scheme}: URLs; there is one for {', '.join(sorted(STORES))}:. "
+            f"Mount {scheme}: as a directory and name that, or write with the committer that the "
+            f"{scheme}: connector brings along."
+        ) from None
+    found: Callable[[Address, Mapping[str, Any]], Store] = getattr(import_module(module), name)
+    return found

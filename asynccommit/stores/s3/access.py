@@ -1,0 +1,77 @@
+"""Which of several credentials and regions counts for a store on S3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from asynccommit.errors import OptionError
+from asynccommit.stores.http.option_values import flag
+from asynccommit.stores.s3.credentials import Credential, Given, OfMachine
+from asynccommit.stores.s3.endpoint import Place
+from asynccommit.stores.s3.hadoop import HadoopOptions
+from asynccommit.stores.s3.machine import Machine
+from asynccommit.stores.s3.sign import Keys
+
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+
+
+def credential_of(
+    told: Mapping[str, Any],
+    hadoop: HadoopOptions,
+    place: Place,
+    machine: Machine,
+    environ: Mapping[str, str],
+    now: Callable[[], float],
+) -> Credential:
+    """Return the credential that options name, or else the one that the machine has.
+
+    Args:
+        told: options; of them ``anon``, ``key``, ``secret``, ``token`` and ``profile`` count.
+        hadoop: those of Hadoop, which count where ``told`` says nothing.
+        place: where requests go.
+        machine: what finds credentials where nothing is said.
+        environ: the environment, which counts before files do, but not before a profile.
+        now: seconds since the epoch.
+
+    Raises:
+        OptionError: it is half a credential, or would be sent unencrypted.
+    """
+    provider = hadoop.provider()
+    if flag(told, "anon") or (provider == "anonymous" and not told.keys() & {"key", "profile"}):
+        return Given()
+    keys = _of_options(told)
+    if keys is None and "profile" not in told:
+        keys = hadoop.keys() if provider != "machine" else None
+        keys = keys or _of_environment(environ)
+    if keys is None:
+        return OfMachine(machine, now)
+    if keys.token:
+        place.refuse_plain("session tokens")
+    return Given(keys)
+
+
+def region_of(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[str, str]) -> str:
+    """Return the region that options or the environment name; empty if they do not."""
+    # What Hadoop says for "ask the bucket", and for "ask the SDK".
+    named = hadoop.get("endpoint.region")
+    named = "" if named in ("sdk", "ec2") else named
+    known = (told.get("region"), named, *map(environ.get, _REGIONS))
+    return str(next(filter(None, known), "")).strip()
+
+
+def _of_options(told: Mapping[str, Any]) -> Keys | None:
+    key, secret, token = (str(told.get(name, "")).strip() for name in ("key", "secret", "token"))
+    if not (key or secret):
+        if token:
+            raise OptionError("token is given without key and secret: a session has all three")
+        return None
+    if not (key and secret):
+        raise OptionError(f"{'secret' if key else 'key'} is not given, only the other of the two")
+    return Keys(key, secret, token)
+
+
+def _of_environment(environ: Mapping[str, str]) -> Keys | None:
+    key, secret = environ.get("AWS_ACCESS_KEY_ID", ""), environ.get("AWS_SECRET_ACCESS_KEY", "")
+    token = environ.get("AWS_SESSION_TOKEN", "") or environ.get("AWS_SECURITY_TOKEN", "")
+    return Keys(key, secret, token) if key and secret else None

@@ -1,0 +1,225 @@
+"""One door to a bucket: requests are signed, sent once, and judged here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NoReturn
+
+from asynccommit.errors import OptionError, StoreError
+from asynccommit.runtime.host import Host
+from asynccommit.stores.grant import check_grant
+from asynccommit.stores.http.base import READS, Response, Transport, TransportError
+from asynccommit.stores.http.tokens import Flight, TokenError
+from asynccommit.stores.s3.endpoint import Place, at_endpoint, is_region
+from asynccommit.stores.s3.errors import Answer, Judge, Request, region_of, says_expired
+from asynccommit.stores.s3.errors import explain as explain_answer
+from asynccommit.stores.s3.machine import Found, explain
+from asynccommit.stores.s3.options import S3Settings
+from asynccommit.stores.s3.sign import Signer
+from asynccommit.stores.s3.wire import encode
+
+SMALL = 1 << 16  # most bytes of an answer that carries no data
+
+_SILENCE = (TransportError, TokenError, ValueError)
+
+
+class Client:
+    """Sends the requests of one store.
+
+    Where neither options nor the environment say so, the machine's configuration is asked for
+    region and endpoint before the first request. A bucket that is in another region says so, and
+    is asked there from then on: such an answer has done nothing, so the request is sent again.
+
+    Args:
+        settings: of the store.
+        host: its clock.
+        transport: what sends.
+        moved: told the settings when the machine has named another endpoint than AWS's own.
+
+    Attributes:
+        settings: of the store.
+        place: where the bucket is, as far as that is known.
+    """
+
+    def __init__(
+        self,
+        settings: S3Settings,
+        host: Host,
+        transport: Transport,
+        moved: Callable[[S3Settings], None],
+    ) -> None:
+        self.settings = settings
+        self._moved = moved
+        self._credential = settings.credential
+        self._headers = dict(settings.headers)
+        self._now = host.now
+        self._send = transport.send
+        self._transport = transport
+        self._judge = Judge(settings.place, settings.credential)
+        self._flight = Flight(self._look)
+        self._ready = settings.machine is None
+        self._go_to(settings.place)
+
+    def encode(self, request: Request, path: str) -> str:
+        """Return the percent-encoded key of the object at ``path``. Raises ``RejectedError``."""
+        try:
+            return encode(path)
+        except ValueError as error:
+            raise self._judge.translate(request, error) from None
+
+    async def ask(
+        self,
+        request: Request,
+        verb: str,
+        key: str | None,
+        query: str = "",
+        headers: dict[str, str] | None = None,
+        body: bytes = b"",
+        limit: int = SMALL,
+    ) -> Response:
+        """Send a request once and return the answer, whatever it says.
+
+        Args:
+            request: what it is for.
+            verb: in capitals.
+            key: percent-encoded, of an object; ``None`` for the bucket itself.
+            query: of the URL, sorted by name.
+            headers: by lower-case name; added to here.
+            body: whole.
+            limit: most bytes of the answer.
+
+        Raises:
+            StoreError: there is no answer.
+        """
+        try:
+            if not self._ready:
+                await self._get_ready()
+            return await self._exchange(verb, key, query, headers or {}, body, limit)
+        except _SILENCE as error:
+            raise self._judge.translate(request, error) from error
+
+    def need(self, request: Request, answer: Response, *expected: int) -> None:
+        """Raise what ``answer`` means, unless its status is expected."""
+        if answer.status not in expected:
+            raise self._judge.translate(request, answer)
+
+    def error(self, request: Request, answer: Answer) -> StoreError:
+        """Return what an answer that says no means."""
+        return self._judge.translate(request, answer)
+
+    @property
+    def judge(self) -> Judge:
+        """What tells errors."""
+        return self._judge
+
+    def refuse(self, request: Request, error: ValueError) -> NoReturn:
+        """Raise that a request cannot be made of what was given."""
+        raise self._judge.translate(request, error) from None
+
+    def unread(self, request: Request, error: ValueError) -> StoreError:
+        """Return the error for an answer that cannot be read."""
+        return self._judge.unread(request, error)
+
+    def late(self, request: Request, answer: Response, error: ValueError) -> StoreError:
+        """Return the error for an answer that said 200 before it was known to be no."""
+        said = explain_answer(answer)
+        return self._judge.verdict(request, 0, said) if said.code else self.unread(request, error)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+    # --- where to ----------------------------------------------------------------------------
+
+    def _go_to(self, place: Place) -> None:
+        self.place = self._judge.place = place
+        self._origin, self._path = place.origin, place.path
+        self._signer = Signer(place.server, place.signed_for, plain=place.plain)
+
+    async def _get_ready(self) -> None:
+        """Ask the machine where requests go."""
+        found = await self._flight()
+        if isinstance(found, TokenError):
+            raise TokenError(found.detail, again=found.again)
+        if self._ready:  # by another one who waited for the same answer
+            return
+        place = self.place
+        if found.region and not place.region:
+            if not is_region(found.region):
+                raise TokenError("the profile's region is no name of one", again=False)
+            place = place.in_region(found.region)
+        if found.endpoint:
+            try:
+                place = at_endpoint(place, "endpoint_url", found.endpoint, by_path=None)
+                place.refuse_plain("credentials of a profile")
+            except OptionError as error:
+                raise TokenError(f"the profile is of no use: {error}", again=False) from None
+        self._go_to(place)
+        self._ready = True
+        if not place.real:
+            self.settings = replace(self.settings, place=place)
+            self._moved(self.settings)
+
+    async def _look(self) -> Found | TokenError:
+        machine = self.settings.machine
+        assert machine is not None, "asked only where there is one"
+        try:
+            return await asyncio.to_thread(machine.config)
+        except Exception as error:  # of botocore: the machine tells them apart
+            if self._credential.keys is not None or self._credential.anonymous:
+                return Found("", "")  # who has keys needs no configuration
+            return explain(error)
+
+    # --- there and back ----------------------------------------------------------------------
+
+    async def _exchange(
+        self,
+        verb: str,
+        key: str | None,
+        query: str,
+        headers: dict[str, str],
+        body: bytes,
+        limit: int,
+    ) -> Response:
+        answer = await self._once(verb, key, query, dict(headers), body, limit)
+        if answer.status < 300:
+            return answer
+        region = region_of(answer)
+        if region and region != self.place.signed_for and self._can_move(answer):
+            self._go_to(self.place.in_region(region))
+            answer = await self._once(verb, key, query, dict(headers), body, limit)
+        return answer
+
+    def _can_move(self, answer: Response) -> bool:
+        """Whether another region can be asked: elsewhere a region is only what is signed for."""
+        return self.place.real or answer.status in (400, 403)
+
+    async def _once(
+        self,
+        verb: str,
+        key: str | None,
+        query: str,
+        headers: dict[str, str],
+        body: bytes,
+        limit: int,
+    ) -> Response:
+        credential = self._credential
+        now = self._now()
+        if credential.renew_at <= now:
+            await credential.renew()
+            now = self._now()
+        if self._headers:
+            headers.update(self._headers)
+        path = (self._path or "/") if key is None else f"{self._path}/{key}"
+        keys = credential.keys
+        if keys is not None:
+            self._signer.sign(keys, verb, path, query, headers, body, now)
+        url = f"{self._origin}{path}?{query}" if query else f"{self._origin}{path}"
+        if verb not in READS:
+            check_grant()
+        answer = await self._send(verb, url, headers, body, limit=limit)
+        if keys is not None and says_expired(answer) and await credential.refused(keys):
+            raise TokenError("the session had ended and has been renewed", again=True)
+        return answer

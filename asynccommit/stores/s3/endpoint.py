@@ -1,0 +1,212 @@
+"""Where the requests of a store on S3 go: the bucket, its region and the service's URL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+from asynccommit.errors import OptionError
+from asynccommit.stores.http.base import is_loopback
+from asynccommit.stores.urls import Address
+
+FALLBACK = "us-east-1"
+"""The region that is asked while none is known: it says where a bucket is."""
+
+_BUCKET = re.compile(r"(?=.{3,255}\Z)[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9]", re.ASCII)
+_HOST_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", re.ASCII)
+_REGION = re.compile(r"[a-z0-9][a-z0-9-]{0,40}", re.ASCII)
+_ENDPOINT = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?P<port>:[0-9]{1,5})?"
+    r"(?P<path>(?:/(?!\.{1,2}(?:/|\Z))[a-z0-9._~-]+)*)/?",
+    re.IGNORECASE,
+)
+# s3.REGION.amazonaws.com and its relatives: what Hadoop's configurations have for an endpoint.
+_AWS = re.compile(
+    r"s3(?P<fips>-fips)?(?P<dual>\.dualstack)?(?:[.-](?P<region>[a-z]{2}(?:-[a-z]+)+-[0-9]+))?"
+    r"\.(?P<domain>amazonaws\.(?:com(?:\.cn)?|eu)|c2s\.ic\.gov|sc2s\.sgov\.gov)"
+)
+_DOMAINS = (
+    ("cn-", "amazonaws.com.cn"),
+    ("us-iso-", "c2s.ic.gov"),
+    ("us-isob-", "sc2s.sgov.gov"),
+    ("eusc-", "amazonaws.eu"),
+)
+_DOMAIN = "amazonaws.com"
+_PORTS = {"https": ":443", "http": ":80"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A bucket, and how to reach it.
+
+    Attributes:
+        bucket: its name.
+        region: what requests are signed for; empty before that is known.
+        endpoint: scheme, host and port, if it is not AWS's own.
+        prefix: what begins every path at ``endpoint``: nearly always empty.
+        path_style: whether the bucket is named by the path, not by the host.
+        scheme: of AWS's own.
+        variant: of AWS's own: ``-fips``, ``.dualstack``, both, or empty.
+    """
+
+    bucket: str
+    region: str = ""
+    endpoint: str = ""
+    prefix: str = ""
+    path_style: bool = False
+    scheme: str = "https"
+    variant: str = ""
+
+    @property
+    def real(self) -> bool:
+        """Whether that is AWS's own service, by its name."""
+        return not self.endpoint
+
+    @property
+    def signed_for(self) -> str:
+        """The region that requests are signed for."""
+        return self.region or FALLBACK
+
+    @property
+    def server(self) -> str:
+        """Host and port that requests go to, as the header ``host`` has them."""
+        scheme, _, server = (self.endpoint or self._service()).partition("://")
+        server = server.removesuffix(_PORTS[scheme])
+        return server if self.path_style else f"{self.bucket}.{server}"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port that requests go to."""
+        return f"{'http' if self.plain else 'https'}://{self.server}"
+
+    @property
+    def path(self) -> str:
+        """Path of the bucket, without a slash at its end."""
+        bucket = f"/{quote(self.bucket, safe='')}" if self.path_style else ""
+        return f"{self.prefix}{bucket}"
+
+    @property
+    def limit(self) -> str:
+        """What shares one limit on requests."""
+        server = "" if self.real else f"@{self.endpoint.partition('://')[2]}"
+        return f"s3://{self.bucket}{server}"
+
+    @property
+    def plain(self) -> bool:
+        """Whether requests are not encrypted."""
+        return (self.endpoint or self.scheme).startswith("http:") or self.scheme == "http"
+
+    def in_region(self, region: str) -> Place:
+        """Return the same bucket, known to be in ``region``."""
+        return replace(self, region=region)
+
+    def refuse_plain(self, secrets: str) -> None:
+        """Raise ``OptionError`` if ``secrets`` would cross a network unencrypted."""
+        if self.plain and not is_loopback(self.endpoint.partition("://")[2]):
+            raise OptionError(f"{secrets} are not sent to {self.origin}: use https")
+
+    def _service(self) -> str:
+        region = self.signed_for
+        domain = next((name for start, name in _DOMAINS if region.startswith(start)), _DOMAIN)
+        return f"{self.scheme}://s3{self.variant}.{region}.{domain}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What options say of a place.
+
+    Attributes:
+        endpoint: the name of an option and the URL that it gives, if one does.
+        region: empty if not said.
+        path_style: ``None`` if not said: path style where it must be, or the endpoint is another.
+        ssl: whether an endpoint without a scheme is asked by https.
+        variant: see ``Place``.
+    """
+
+    endpoint: tuple[str, str] | None = None
+    region: str = ""
+    path_style: bool | None = None
+    ssl: bool = True
+    variant: str = ""
+
+
+def find_place(address: Address, wanted: Wanted) -> Place:
+    """Return the place of ``address``.
+
+    Raises:
+        OptionError: there can be no such bucket, region or endpoint.
+    """
+    bucket, region = _bucket(address), wanted.region
+    if region and not is_region(region):
+        raise OptionError(f"{region[:100]!r} is no name of a region: say eu-west-1")
+    scheme = "https" if wanted.ssl else "http"
+    # A dot in the name breaks the certificate of *.s3.REGION.amazonaws.com.
+    by_path = wanted.path_style or not _HOST_LABEL.fullmatch(bucket)
+    place = Place(bucket, region, path_style=bool(by_path), scheme=scheme, variant=wanted.variant)
+    if wanted.endpoint is None:
+        return place
+    return at_endpoint(place, *wanted.endpoint, by_path=wanted.path_style)
+
+
+def at_endpoint(place: Place, name: str, url: str, *, by_path: bool | None) -> Place:
+    """Return ``place`` at the endpoint ``url``, the value of ``name``.
+
+    Args:
+        place: what is known without it.
+        name: of the option or variable.
+        url: ``https://HOST:PORT``, or without the scheme.
+        by_path: whether the bucket is named by the path; ``None`` for what the endpoint needs.
+
+    Raises:
+        OptionError: it is no URL.
+    """
+    text = url.strip()
+    found = _ENDPOINT.fullmatch(text if "://" in text else f"{place.scheme}://{text}")
+    if not found:  # it may have a password, so it is not repeated
+        raise OptionError(f"{name} is no URL of a service: say https://HOST or http://HOST:PORT")
+    scheme, host = found["scheme"].lower(), found["host"].lower()
+    if (aws := _AWS.fullmatch(host)) and not found["port"] and not found["path"]:
+        region = place.region or aws["region"] or ""
+        variant = place.variant or (aws["fips"] or "") + (aws["dual"] or "")
+        return replace(place, region=region, scheme=scheme, variant=variant)
+    return replace(
+        place,
+        endpoint=f"{scheme}://{host}{found['port'] or ''}",
+        prefix=found["path"],
+        path_style=by_path is not False,
+        scheme=scheme,
+    )
+
+
+def is_region(name: str) -> bool:
+    """Whether a region can have the name: it becomes a part of a host's name."""
+    return bool(_REGION.fullmatch(name))
+
+
+def _bucket(address: Address) -> str:
+    bucket = address.authority
+    if not bucket:
+        raise OptionError(f"{address} names no bucket: write {address.scheme}://BUCKET/path")
+    if "@" in bucket or ":" in bucket:  # keys, as old configurations of Hadoop have them
+        raise OptionError(
+            f"{address.scheme}: a URL names a bucket only, and holds no keys: give the options key "
+            "and secret, or a profile"
+        )
+    if not _BUCKET.fullmatch(bucket):
+        raise OptionError(
+            f"{bucket[:100]!r} is no name of a bucket: those have 3 to 63 lower-case letters, "
+            "digits, hyphens and dots"
+        )
+    return bucket
+
+
+def endpoint_of_environment(environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the variable that names an endpoint, and its value, if one does."""
+    if environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").strip().lower() == "true":
+        return None
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        if url := environ.get(name, "").strip():
+            return name, url
+    return None

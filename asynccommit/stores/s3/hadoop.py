@@ -1,0 +1,196 @@
+"""Hadoop's options of S3: what a cluster's configuration has for ``s3a:``.
+
+A key may be said for one bucket, ``fs.s3a.bucket.NAME.access.key``, which counts before the one for
+all. What the connector does by itself and is not done here is passed over; what names an identity,
+an endpoint or a key and would be misunderstood is warned of.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from difflib import get_close_matches
+from urllib.parse import quote
+
+from asynccommit.errors import OptionError
+from asynccommit.options.job import OptionWarning
+from asynccommit.stores.http.option_values import LONGEST, at_most
+from asynccommit.stores.s3.keys import Encryption
+from asynccommit.stores.s3.sign import Keys
+
+PREFIX = "fs.s3a."
+
+_ACCESS, _SECRET, _TOKEN = "access.key", "secret.key", "session.token"
+_PROVIDER = "aws.credentials.provider"
+_ENCRYPTION = ("encryption.algorithm", "server-side-encryption-algorithm")
+_ENCRYPTION_KEY = ("encryption.key", "server-side-encryption.key")
+# Where a wrong name would mean another identity, place or key, or none.
+_FAMILIES = (
+    "access.",
+    "secret.",
+    "session.",
+    "endpoint",
+    "path.style",
+    "encryption.",
+    "server-side-encryption",
+    "aws.credentials",
+    "assumed.role.",
+    "requester.pays.",
+    "security.credential.",
+    "accesspoint.",
+    "delegation.token",
+    "custom.signers",
+)
+_MISTYPED = 0.9  # how alike a name of none of them must be: Hadoop has hundreds
+_KNOWN = frozenset(
+    {
+        *(_ACCESS, _SECRET, _TOKEN, _PROVIDER, *_ENCRYPTION, *_ENCRYPTION_KEY),
+        "aws.credentials.provider.mapping",
+        "encryption.context",
+        "endpoint",
+        "endpoint.fips",
+        "endpoint.region",
+        "path.style.access",
+        "requester.pays.enabled",
+    }
+)
+_ANONYMOUS = frozenset({"AnonymousAWSCredentialsProvider", "AnonymousCredentialsProvider"})
+# Of Hadoop and both generations of the SDK; the machine's own chain has all that they look for.
+_KEYS = frozenset({"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"})
+_MACHINE = frozenset(
+    {
+        "ContainerCredentialsProvider",
+        "DefaultAWSCredentialsProviderChain",
+        "DefaultCredentialsProvider",
+        "EC2ContainerCredentialsProviderWrapper",
+        "EnvironmentVariableCredentialsProvider",
+        "IAMInstanceCredentialsProvider",
+        "InstanceProfileCredentialsProvider",
+        "ProfileAWSCredentialsProvider",
+        "ProfileCredentialsProvider",
+        "WebIdentityTokenCredentialsProvider",
+        "WebIdentityTokenFileCredentialsProvider",
+    }
+)
+_SECONDS = {"": 1e-3, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SIZE = re.compile(r"([0-9]{1,18})([kmgt]?)b?", re.IGNORECASE)
+_TIME = re.compile(r"([0-9]{1,30})\s*([a-z]*)", re.IGNORECASE)
+_HOST = re.compile(r"[\w.-]+|\[[0-9a-f:.]+\]", re.ASCII | re.IGNORECASE)
+
+
+class HadoopOptions:
+    """Options whose names begin with ``fs.s3a.``, as they count for one bucket."""
+
+    def __init__(self, conf: Mapping[str, str], bucket: str) -> None:
+        own = f"{PREFIX}bucket.{bucket}."
+        mine = {PREFIX + key.removeprefix(own): key for key in conf if key.startswith(own)}
+        known = {key: key for key in conf if not key.startswith(f"{PREFIX}bucket.")} | mine
+        self._conf = {key: conf[source].strip() for key, source in known.items()}
+        for key, source in known.items():
+            _warn(key.removeprefix(PREFIX), source)
+
+    def get(self, *names: str) -> str:
+        """Return the value of the first of ``names`` that is given; empty if none is."""
+        values = (self._conf.get(PREFIX + name, "") for name in names)
+        return next(filter(None, values), "")
+
+    def flag(self, name: str) -> bool | None:
+        """Return whether ``name`` is true; ``None`` if it is not given."""
+        value = self.get(name)
+        if not value:
+            return None
+        if value.lower() not in ("true", "false"):
+            raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say true or false")
+        return value.lower() == "true"
+
+    def count(self, name: str, most: int = (1 << 31) - 1) -> int | None:
+        """Return the whole number ``name``, ``most`` at most; ``None`` if it is not given."""
+        value = self.get(name)
+        found = _SIZE.fullmatch(value)
+        if value and (not found or not int(found[1])):
+            raise OptionError(
+                f"{PREFIX}{name} is {value[:100]!r}: say a whole number of at least 1"
+            )
+        if not found:
+            return None
+        number = int(found[1]) << 10 * " kmgt".index(found[2].lower() or " ")
+        return at_most(PREFIX + name, number, most)
+
+    def seconds(self, name: str) -> float | None:
+        """Return ``name`` in seconds; it is written ``5s``, or in milliseconds without a unit."""
+        value = self.get(name)
+        found = _TIME.fullmatch(value)
+        unit = _SECONDS.get(found[2].lower()) if found else None
+        if value and (found is None or unit is None):
+            raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say 5s, or 5000 milliseconds")
+        if not (found and unit and int(found[1])):
+            return None
+        return at_most(PREFIX + name, int(found[1]) * unit, LONGEST - 1)
+
+    def proxy(self) -> str | None:
+        """Return the URL of the proxy; ``None`` if none is given."""
+        host, port = self.get("proxy.host"), self.get("proxy.port")
+        if not host:
+            return None
+        secured = self.flag("proxy.ssl.enabled")
+        port = port or ("443" if secured else "80")
+        if not _HOST.fullmatch(host) or not port.isdecimal():
+            raise OptionError(f"{PREFIX}proxy.host and proxy.port are no host and port")
+        user, password = self.get("proxy.username"), self.get("proxy.password")
+        who = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
+        return f"{'https' if secured else 'http'}://{who}{host}:{port}"
+
+    def encryption(self) -> Encryption:
+        """Return what is said of encryption."""
+        method, key = self.get(*_ENCRYPTION), self.get(*_ENCRYPTION_KEY)
+        return Encryption(method, key, self.get("encryption.context"))
+
+    def keys(self) -> Keys | None:
+        """Return the keys that are given, if there are any.
+
+        Raises:
+            OptionError: one of two is missing.
+        """
+        access, secret, token = self.get(_ACCESS), self.get(_SECRET), self.get(_TOKEN)
+        if not (access or secret):
+            return None
+        if not (access and secret):
+            missing = _SECRET if access else _ACCESS
+            raise OptionError(f"{PREFIX}{missing} is not given, only the other half of the key")
+        return Keys(access, secret, token)
+
+    def provider(self) -> str:
+        """Return who gives credentials: ``anonymous``, ``keys``, ``machine``, or empty if not said.
+
+        Raises:
+            OptionError: it is a class that only Hadoop has.
+        """
+        named = [name for name in re.split(r"[,\s]+", self.get(_PROVIDER)) if name]
+        kinds = [name.rpartition(".")[2] for name in named]
+        for kind, name in zip(kinds, named, strict=True):
+            if kind not in _ANONYMOUS | _KEYS | _MACHINE:
+                raise OptionError(
+                    f"{PREFIX}{_PROVIDER} is {name[:200]!r}, a class of Hadoop's: give a profile, "
+                    "or the options key, secret and token"
+                )
+        if self.get(_ACCESS) and _KEYS.intersection(kinds):
+            return "keys"
+        # Whoever names it last means it for where nothing is found, which is an error here.
+        if kinds and kinds[0] in _ANONYMOUS:
+            return "anonymous"
+        return "machine" if _MACHINE.intersection(kinds) else ""
+
+
+def _warn(name: str, key: str) -> None:
+    """Warn of a name that means nothing where it was to mean who, where or by which key."""
+    if name in _KNOWN:
+        return
+    of_family = name.startswith(_FAMILIES)
+    near = get_close_matches(name, _KNOWN, n=1, cutoff=0.8 if of_family else _MISTYPED)
+    if not (of_family or near):
+        return
+    hint = f": did you mean {PREFIX}{near[0]}?" if near else ""
+    if name.startswith("assumed.role."):
+        hint = ": name a profile with role_arn in the option profile"
+    warnings.warn(f"{key[:100]} has no effect here{hint}", OptionWarning, stacklevel=5)

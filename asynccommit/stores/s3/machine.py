@@ -1,0 +1,123 @@
+"""What the AWS tools would find on this machine: region, endpoint and keys, by botocore's chain.
+
+That is environment, profiles, single sign-on, web identity, roles to assume, containers and the
+instance's own role. All of it blocks, reads files and may ask services, so it runs in threads.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from threading import Lock
+from typing import Any, NamedTuple
+
+from asynccommit.stores.http.tokens import TokenError
+from asynccommit.stores.s3.sign import Keys
+
+_NEEDED = (
+    "botocore is needed to find credentials of this machine: pip install 'asynccommit[s3]', or "
+    "give the options key and secret"
+)
+_NONE = (
+    "no credentials were found: give the options key and secret, set AWS_ACCESS_KEY_ID or "
+    "AWS_PROFILE, run aws sso login, or say anon=true for what is public"
+)
+# Of botocore's errors, those that asking again does not help against.
+_FINAL = (
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "ProfileNotFound",
+    "ConfigParseError",
+    "InvalidConfigError",
+    "InfiniteLoopConfigError",
+    "UnknownCredentialError",
+    "UnauthorizedSSOTokenError",
+    "SSOTokenLoadError",
+    "TokenRetrievalError",
+    "MissingDependencyException",
+)
+_NEVER_AGAIN = ("AccessDenied", "ExpiredToken", "InvalidIdentityToken", "ValidationError")
+
+
+class Found(NamedTuple):
+    """What configuration says of the service; empty where it says nothing."""
+
+    region: str
+    endpoint: str
+
+
+class Machine:
+    """The configuration and the credentials of this machine; every method blocks but ``stale``.
+
+    Args:
+        profile: the one to use; ``None`` for what the environment says.
+    """
+
+    def __init__(self, profile: str | None = None) -> None:
+        self._profile = profile
+        self._lock = Lock()
+        self._session: Any = None
+        self._credentials: Any = None
+
+    def __repr__(self) -> str:
+        return f"Machine({self._profile!r})"
+
+    def config(self) -> Found:
+        """Return what is configured. Raises errors of botocore."""
+        with self._lock:
+            session = self._open()
+            region = session.get_config_variable("region") or ""
+            if session.get_config_variable("ignore_configured_endpoint_urls"):
+                return Found(region, "")
+            scoped, full = session.get_scoped_config(), session.full_config
+            services = full.get("services", {}).get(scoped.get("services"), {})
+            said = services.get("s3", {}) if isinstance(services, dict) else {}
+            return Found(region, said.get("endpoint_url") or scoped.get("endpoint_url") or "")
+
+    def keys(self, *, anew: bool = False) -> Keys:
+        """Return keys that are good now, renewed if need be.
+
+        Args:
+            anew: look for them again from the beginning, in files too.
+
+        Raises:
+            TokenError: there are none.
+            Exception: of botocore; see ``explain``.
+        """
+        with self._lock:
+            if anew:
+                self._session = self._credentials = None
+            if self._credentials is None:
+                self._credentials = self._open().get_credentials()
+            if self._credentials is None:
+                raise TokenError(_NONE, again=False)
+            frozen = self._credentials.get_frozen_credentials()
+            return Keys(frozen.access_key, frozen.secret_key, frozen.token or "")
+
+    def stale(self) -> bool:
+        """Whether the keys should be renewed; nobody is asked."""
+        needed = getattr(self._credentials, "refresh_needed", None)
+        return bool(needed()) if needed is not None else False
+
+    def _open(self) -> Any:
+        if self._session is None:
+            try:
+                session = import_module("botocore.session")
+            except ImportError:
+                raise TokenError(_NEEDED, again=False) from None
+            self._session = session.Session(profile=self._profile)
+        return self._session
+
+
+def explain(error: Exception) -> TokenError:
+    """Say what it means that something could not be found."""
+    if isinstance(error, TokenError):
+        return error
+    if isinstance(error, TimeoutError):
+        return TokenError("nobody gave credentials in time", again=True)
+    kind = type(error).__name__
+    said = f"no credentials: {kind}: {error}"
+    response = getattr(error, "response", None)
+    code = response.get("Error", {}).get("Code", "") if isinstance(response, dict) else ""
+    final = kind in _FINAL or code in _NEVER_AGAIN
+    hint = "; run aws sso login" if "SSO" in kind else ""
+    return TokenError(said + hint, again=not final)

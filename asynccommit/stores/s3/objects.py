@@ -1,0 +1,275 @@
+"""Objects of S3: what is at a path, their bytes, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+    UnavailableError,
+)
+from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.http.base import Response
+from asynccommit.stores.s3.checksums import headers as checksum_headers
+from asynccommit.stores.s3.client import SMALL, Client
+from asynccommit.stores.s3.errors import OTHERS, Request, explain
+from asynccommit.stores.s3.wire import (
+    TOKEN,
+    Listed,
+    bare_etag,
+    encode_raw,
+    info_of,
+    list_query,
+    listed,
+    quoted,
+)
+from asynccommit.stores.s3.xml import parse
+
+PAGES = 1000  # without an entry, after which a listing is given up
+LISTING = 32 << 20  # most bytes of a page: 1,000 keys of a kilobyte, encoded, take a tenth
+_DATA = "application/octet-stream"
+_NEW = {"if-none-match": "*"}
+_UNTOLD = (400, 401, 403)  # with no body to a HEAD
+_META = "x-amz-meta-"
+
+
+class Files:
+    """Reads and writes objects.
+
+    Args:
+        client: what sends the requests.
+    """
+
+    def __init__(self, client: Client) -> None:
+        keeping = client.settings.keeping
+        self._client = client
+        self._content = dict(keeping.content)
+        self._written = {**keeping.written, **keeping.content, "content-type": _DATA}
+        self._copied = {**keeping.written, **keeping.content, **keeping.source}
+        self._conditional_copy = True
+
+    # --- what is there -----------------------------------------------------------------------
+
+    async def find(self, request: Request, path: str) -> Info | None:
+        """Return the object at ``path``, if there is one."""
+        answer = await self.look(request, path)
+        if answer is None:
+            return None
+        try:
+            return info_of(path, answer.headers)
+        except ValueError as error:
+            raise self._client.unread(request, error) from None
+
+    async def look(self, request: Request, path: str, *, checked: bool = False) -> Response | None:
+        """Return what a HEAD of the object at ``path`` says, ``None`` if there is none.
+
+        Args:
+            request: what it is for.
+            path: of the object.
+            checked: ask for its checksum too.
+        """
+        client = self._client
+        key = client.encode(request, path)
+        headers = {**self._content, **({"x-amz-checksum-mode": "ENABLED"} if checked else {})}
+        answer = await client.ask(request, "HEAD", key, "", headers)
+        if answer.status == 404:
+            return None
+        if answer.status in _UNTOLD:
+            # The answer to a HEAD has no body that says why; that to a GET has.
+            said = await client.ask(
+                request, "GET", key, "", {**self._content, "range": "bytes=0-0"}
+            )
+            answer = said if explain(said).code else answer
+        client.need(request, answer, 200)
+        return answer
+
+    async def is_directory(self, request: Request, path: str) -> bool:
+        """Whether ``path`` is the start of the key of any object."""
+        return bool(await self.below(request, path, 1)) or path == "/"
+
+    async def below(self, request: Request, path: str, most: int) -> list[Info]:
+        """Return the first objects whose keys start with ``path/``, itself as its placeholder."""
+        token: str | None = None
+        for _ in range(PAGES):
+            found = await self.page(request, path, most, token, tree=True)
+            itself = [Info(f"{path}/", Kind.DIRECTORY)] if found.itself else []
+            if found.entries or itself or found.token is None:
+                return itself + found.entries
+            token = found.token
+        raise UnavailableError(request.op, request.path, "its listing has empty pages only")
+
+    async def page(
+        self, request: Request, path: str, most: int, token: str | None, *, tree: bool
+    ) -> Listed:
+        """Return one page of a listing."""
+        client = self._client
+        if path != "/":
+            client.encode(request, path)  # for its checks: in a query it is encoded otherwise
+        query = list_query(path, most, token, tree=tree)
+        answer = await client.ask(request, "GET", None, query, limit=LISTING)
+        client.need(request, answer, 200)
+        try:
+            return listed(answer.body, path, token, tree=tree)
+        except ValueError as error:
+            raise client.unread(request, error) from None
+
+    async def missing(self, request: Request, path: str) -> StoreError:
+        """Return the error for a path where no object is."""
+        if await self.is_directory(request.look, path):
+            return PreconditionError(request.op, path, "is a directory")
+        return NotFoundError(request.op, path, "there is no such object")
+
+    # --- content -----------------------------------------------------------------------------
+
+    async def read(self, request: Request, path: str, limit: int) -> bytes:
+        """Return the content of an object that holds at most ``limit`` bytes."""
+        client = self._client
+        key = client.encode(request, path)
+        # The most for an answer that says no is there too, so that it can be read.
+        most = max(limit, SMALL)
+        answer = await client.ask(request, "GET", key, "", dict(self._content), limit=most)
+        if answer.status != 200:
+            error = client.error(request, answer)
+            raise await self.missing(request, path) if isinstance(error, NotFoundError) else error
+        if "etag" not in answer.headers:
+            raise client.unread(request, ValueError("the answer has no etag"))
+        if len(answer.body) > limit:
+            held = f"holds {len(answer.body)} bytes, more than {limit}"
+            raise RejectedError(request.op, path, held)
+        return answer.body
+
+    async def write(self, request: Request, path: str, data: bytes, token: str | None) -> Info:
+        """Make the object at ``path`` by one request."""
+        metadata = {TOKEN: token} if token is not None else {}
+        return await self._put(request, path, data, metadata)
+
+    async def mark(self, request: Request, path: str, metadata: Mapping[str, str]) -> Info:
+        """Make the empty object at ``path`` with these metadata."""
+        named = {f"{_META}{name.lower()}": value for name, value in metadata.items()}
+        return await self._put(request, path, b"", named)
+
+    async def need_placeholder(self, request: Request) -> None:
+        """Raise ``NotFoundError`` if nothing but its contents says that there is a directory."""
+        client, path = self._client, request.path
+        key = f"{encode_raw(path[1:])}/"
+        answer = await client.ask(request.look, "HEAD", key, "", dict(self._content))
+        if answer.status == 404:
+            raise NotFoundError(request.op, path, "there is no such directory of itself")
+        client.need(request.look, answer, 200)
+
+    async def make_placeholder(self, request: Request, path: str) -> None:
+        """Make the empty object ``path/`` that stands for a directory, unless it is there."""
+        client = self._client
+        headers = self._headers(b"", new=True)
+        answer = await client.ask(
+            request, "PUT", f"{client.encode(request, path)}/", "", headers, b""
+        )
+        if answer.status != 412 or not explain(answer).code:
+            client.need(request, answer, 200)
+
+    def begun(self, token: str | None) -> dict[str, str]:
+        """Return the headers that an upload begins with."""
+        kind = self._client.settings.checksum
+        checked = {"x-amz-checksum-algorithm": kind} if kind else {}
+        return {**self._written, **checked, **({} if token is None else {TOKEN: token})}
+
+    def part(self, data: bytes) -> dict[str, str]:
+        """Return the headers of a part."""
+        return {**self._content, **checksum_headers(self._client.settings.checksum, data)}
+
+    @property
+    def content(self) -> dict[str, str]:
+        """The headers of whatever reads content or ends an upload."""
+        return dict(self._content)
+
+    def _headers(self, data: bytes, *, new: bool) -> dict[str, str]:
+        settings = self._client.settings
+        checked = checksum_headers(settings.checksum, data)
+        condition = _NEW if new and settings.conditional else {}
+        return {**self._written, **checked, **condition}
+
+    async def _put(
+        self, request: Request, path: str, data: bytes, metadata: Mapping[str, str]
+    ) -> Info:
+        client = self._client
+        key = client.encode(request, path)
+        headers = {**self._headers(data, new=request.new), **metadata}
+        answer = await client.ask(request, "PUT", key, "", headers, data)
+        client.need(request, answer, 200)
+        try:
+            etag = bare_etag(answer.headers.get("etag", ""))
+        except ValueError as error:
+            raise client.unread(request, error) from None
+        return Info(path, Kind.FILE, len(data), etag, token=metadata.get(TOKEN))
+
+    # --- copies ------------------------------------------------------------------------------
+
+    async def copy(self, request: Request, etag: str | None = None) -> None:
+        """Copy ``request.path`` to ``request.dest``, while it has this etag, if one is given.
+
+        Few servers know a condition on where a copy goes, so it is looked at first; those that
+        know it are told too. The same with the etag, on other servers than the service's own.
+        """
+        client, path, dest = self._client, request.path, request.dest
+        source, target = client.encode(request, path), client.encode(request, dest)
+        if request.new and await self.find(request.look, dest) is not None:
+            raise ExistsError(request.op, path, f"something is at {dest}")
+        sure = client.place.real and client.settings.conditional
+        if request.etag is not None and not sure:
+            await self.need_etag(request, dest, request.etag)
+        bucket = encode_raw(client.place.bucket)
+        headers = {**self._copied, "x-amz-copy-source": f"/{bucket}/{source}"}
+        if etag is not None:
+            await self._need_source(request, etag)
+            headers["x-amz-copy-source-if-match"] = quoted(etag)
+        answer = await self._copied_to(request, target, headers)
+        if answer.status != 200:
+            raise await self._no_copy(request, client.error(request, answer))
+        try:
+            parse(answer.body, "CopyObjectResult")
+        except ValueError as unread:
+            # A copy that takes long is answered with 200 before it is known to have failed.
+            raise client.late(request, answer, unread) from None
+
+    async def need_etag(self, request: Request, path: str, etag: str) -> None:
+        """Raise if what is at ``path`` is not what is to be replaced, by a look of its own."""
+        there = await self.find(request.look, path)
+        if there is None or there.etag != etag.strip('"'):
+            raise PreconditionError(request.op, request.path, OTHERS)
+
+    async def _no_copy(self, request: Request, error: StoreError) -> StoreError:
+        """Return what it means that a copy is answered so: what is missing is not said."""
+        path = request.path
+        if isinstance(error, NotFoundError):
+            return await self.missing(request, path)
+        replaces = request.etag is not None and isinstance(error, PreconditionError)
+        if replaces and await self.find(request.look, path) is None:
+            return await self.missing(request, path)
+        return error
+
+    async def _need_source(self, request: Request, etag: str) -> None:
+        """Raise if the source has another etag, where the server is not known to look at it."""
+        if self._client.place.real:
+            return
+        there = await self.find(request.look, request.path)
+        if there is None:
+            raise await self.missing(request, request.path)
+        if there.etag != etag.strip('"'):
+            said = f"its etag is {there.etag}, not {etag}"
+            raise PreconditionError(request.op, request.path, said)
+
+    async def _copied_to(self, request: Request, target: str, headers: dict[str, str]) -> Response:
+        client = self._client
+        condition = _NEW if request.new else {}
+        if request.etag is not None:
+            condition = {"if-match": quoted(request.etag)}
+        if condition and self._conditional_copy and client.settings.conditional:
+            answer = await client.ask(request, "PUT", target, "", {**headers, **condition})
+            if answer.status != 501 or (request.etag is not None and client.place.real):
+                return answer
+            self._conditional_copy = False
+        return await client.ask(request, "PUT", target, "", headers)

@@ -1,0 +1,383 @@
+"""Options of a store on S3, under every name that users know them by.
+
+Three families of names are read: those of fsspec and s3fs (``key``, ``client_kwargs``), those of
+Hadoop (``fs.s3a.access.key``, with ``spark.hadoop.`` in front or not), and the environment's
+(``AWS_REGION``). The environment counts only where options say nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, NamedTuple
+
+from asynccommit.errors import OptionError
+from asynccommit.options.job import OptionWarning, bare
+from asynccommit.runtime.host import Host
+from asynccommit.stores.http.base import HttpSettings
+from asynccommit.stores.http.option_values import CONNECTIONS, count, flag, number
+from asynccommit.stores.s3.access import credential_of, region_of
+from asynccommit.stores.s3.checksums import check_kind
+from asynccommit.stores.s3.credentials import Credential, OfMachine
+from asynccommit.stores.s3.endpoint import Place, Wanted, endpoint_of_environment, find_place
+from asynccommit.stores.s3.hadoop import PREFIX, HadoopOptions
+from asynccommit.stores.s3.keys import Encryption, Keeping, keeping
+from asynccommit.stores.s3.kwargs import spread_kwargs
+from asynccommit.stores.s3.machine import Machine
+from asynccommit.stores.urls import Address
+
+KNOWN = frozenset(
+    {
+        "key",
+        "secret",
+        "token",
+        "profile",
+        "anon",
+        "endpoint_url",
+        "region",
+        "addressing_style",
+        "use_dualstack_endpoint",
+        "use_fips_endpoint",
+        "use_ssl",
+        "requester_pays",
+        "client_kwargs",
+        "config_kwargs",
+        "s3_additional_kwargs",
+        "encryption",
+        "encryption_key",
+        "encryption_context",
+        "storage_class",
+        "acl",
+        "checksum",
+        "conditional_delete",
+        "conditional_put",
+        "conditional_replace",
+        "requests_timeout",
+        "timeout",
+        "connection_timeout",
+        "read_timeout",
+        "max_concurrency",
+        "proxy",
+        "ca_file",
+        "http_library",
+    }
+)
+"""Options that have an effect here, Hadoop's apart."""
+
+# Of s3fs and fsspec, about files that are opened and listings that are kept: they have nothing
+# to do here, and no fault.
+_PASSED_OVER = frozenset(
+    {
+        "asynchronous",
+        "cache_regions",
+        "cache_timeout",
+        "cache_type",
+        "default_block_size",
+        "default_cache_type",
+        "default_fill_cache",
+        "fixed_upload_size",
+        "listings_expiry_time",
+        "loop",
+        "max_paths",
+        "skip_instance_cache",
+        "use_listings_cache",
+    }
+)
+_OTHERS = ("fs.azure.", "fs.gs.", "google.cloud.")  # a configuration may be of several clouds
+_VAIN = {
+    "version_aware": (("false", "0"), "only the live version of an object is read or replaced"),
+    "session": (("none",), "credentials are given by key, secret and token, or by profile"),
+}
+_SAME = {"username": "key", "password": "secret", "region_name": "region"}
+_ELSEWHERE = {
+    "access_key": "say key",
+    "access_key_id": "say key",
+    "aws_access_key_id": "say key",
+    "secret_key": "say secret",
+    "secret_access_key": "say secret",
+    "aws_secret_access_key": "say secret",
+    "aws_session_token": "say token",
+    "session_token": "say token",
+    "endpoint": "say endpoint_url",
+    "endpoint_override": "say endpoint_url",
+    "anonymous": "say anon",
+    "account_name": "is this an s3:// URL?",
+}
+_WORKERS = 256  # at 100 ms a completion, what a prefix takes of writes
+# A part of 64 MiB over a slow line, and a completion of 10,000 of them, take their time.
+_READ, _TOTAL = 120.0, 900.0
+_PAGE, _BULK = 1000, 1000  # the most that the service gives and takes at once
+CONDITIONS = ("batch", "single", "none")
+"""How a delete depends on an etag: in a batch, one by one, or not at all."""
+
+
+class Keeps(NamedTuple):
+    """Which conditions options say that the server keeps; ``None`` where they say nothing.
+
+    Attributes:
+        puts: that nothing is there yet, of puts and completions.
+        replaces: that a certain etag is there, of completions.
+        deletes: one of ``CONDITIONS``.
+    """
+
+    puts: bool | None = None
+    replaces: bool | None = None
+    deletes: str | None = None
+
+
+_UNSAID = Keeps()
+
+
+@dataclass(frozen=True, slots=True)
+class S3Settings:
+    """What a store on S3 is made from.
+
+    Attributes:
+        place: which bucket, and where requests go, as far as that is known yet.
+        credential: what signs them.
+        http: how they are sent.
+        machine: tells region and endpoint by the first request; ``None`` if they are known.
+        library: which HTTP library sends them; ``None`` for the quickest.
+        workers: requests in flight.
+        page: entries of a page of a listing.
+        bulk: deletes in one request.
+        keeping: headers of how what is written is kept.
+        checksum: the algorithm of what is written; empty for none.
+        keeps: what options say of the server's conditions.
+        headers: of every request, beside these.
+    """
+
+    place: Place
+    credential: Credential = field(repr=False)
+    http: HttpSettings
+    machine: Machine | None = None
+    library: str | None = None
+    workers: int = _WORKERS
+    page: int = _PAGE
+    bulk: int = _BULK
+    keeping: Keeping = field(default_factory=Keeping, repr=False)
+    checksum: str = "CRC32"
+    keeps: Keeps = _UNSAID
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def conditions(self) -> str:
+        """How deletes depend on etags; a server that passes them over would delete anything."""
+        return self.keeps.deletes or ("batch" if self.place.real else "none")
+
+    @property
+    def conditional(self) -> bool:
+        """Whether writes are sent with conditions."""
+        return self.keeps.puts is not False
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is known that the server keeps those of puts."""
+        return self.place.real or self.keeps.puts is True
+
+    @property
+    def matches(self) -> bool:
+        """Whether it is known that an upload is completed in the place of one etag only."""
+        said = self.keeps.replaces
+        return self.conditional and (self.place.real if said is None else said)
+
+
+def read_settings(
+    address: Address, options: Mapping[str, Any], *, environ: Mapping[str, str], host: Host
+) -> S3Settings:
+    """Return the settings of the store that holds ``address``.
+
+    No file is read and nobody is asked yet: that is left to the first request.
+
+    Args:
+        address: its authority is the bucket.
+        options: of the three families, or of none.
+        environ: the environment.
+        host: its clock.
+
+    Raises:
+        OptionError: an option is unknown, cannot be read, or contradicts another.
+        UnsupportedError: a library is missing.
+    """
+    told, hadoop = _sort(options, address.authority)
+    place = find_place(address, _wanted(told, hadoop, environ))
+    machine = Machine(_text(told, "profile"))
+    credential = credential_of(told, hadoop, place, machine, environ, host.now)
+    found = isinstance(credential, OfMachine)
+    most = hadoop.count("connection.maximum", CONNECTIONS)
+    workers = count(told, "max_concurrency", CONNECTIONS) or most or _WORKERS
+    return S3Settings(
+        place=place,
+        credential=credential,
+        http=_http(told, hadoop, workers, environ),
+        machine=machine if place.real and (found or not place.region) else None,
+        library=_text(told, "http_library"),
+        workers=workers,
+        page=min(hadoop.count("paging.maximum") or _PAGE, _PAGE),
+        bulk=_bulk(hadoop),
+        keeping=_keeping(told, hadoop, place),
+        checksum=_checksum(told, hadoop, environ),
+        keeps=_keeps(told),
+        headers={"x-amz-request-payer": "requester"} if _pays(told, hadoop) else {},
+    )
+
+
+def _sort(options: Mapping[str, Any], bucket: str) -> tuple[dict[str, Any], HadoopOptions]:
+    named: dict[str, Any] = {}
+    hadoop: dict[str, str] = {}
+    for key, value in options.items():
+        name = bare(key)
+        if value is None or name in _PASSED_OVER or (value == "" and name != "proxy"):
+            continue
+        if name.startswith(_OTHERS):
+            continue
+        if name.startswith(PREFIX):
+            hadoop[name] = str(value)
+        elif name in _VAIN:
+            _warn(name, value)
+        elif (name := _SAME.get(name, name)) in KNOWN:
+            named[name] = value
+        else:
+            raise OptionError(_unknown(name))
+    return spread_kwargs(named), HadoopOptions(hadoop, bucket)
+
+
+def _warn(name: str, value: object) -> None:
+    harmless, why = _VAIN[name]
+    if str(value).lower() not in harmless:
+        warnings.warn(f"{name} has no effect here: {why}", OptionWarning, stacklevel=4)
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name.lower(), KNOWN, n=3, cutoff=0.6)
+    if name.lower() in _ELSEWHERE:
+        hint = f": {_ELSEWHERE[name.lower()]}"
+    elif near:
+        hint = f": did you mean {' or '.join(near)}?"
+    else:
+        hint = f"; there is {', '.join(sorted(KNOWN))}"
+    return f"no option {name[:100]!r} of a store on S3{hint}"
+
+
+# --- where requests go -----------------------------------------------------------------------
+
+
+def _wanted(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[str, str]) -> Wanted:
+    ssl, ours = hadoop.flag("connection.ssl.enabled"), flag(told, "use_ssl")
+    return Wanted(
+        endpoint=_endpoint(told, hadoop) or endpoint_of_environment(environ),
+        region=region_of(told, hadoop, environ),
+        path_style=_path_style(told, hadoop),
+        ssl=(ssl if ours is None else ours) is not False,
+        variant=_variant(told, hadoop, environ),
+    )
+
+
+def _endpoint(told: Mapping[str, Any], hadoop: HadoopOptions) -> tuple[str, str] | None:
+    given = {
+        "endpoint_url": str(told.get("endpoint_url", "")),
+        f"{PREFIX}endpoint": hadoop.get("endpoint"),
+    }
+    return next(((name, url) for name, url in given.items() if url), None)
+
+
+def _path_style(told: Mapping[str, Any], hadoop: HadoopOptions) -> bool | None:
+    style = str(told.get("addressing_style", "auto")).lower()
+    if style not in ("auto", "path", "virtual"):
+        raise OptionError(f"addressing_style is {style[:100]!r}: say path, virtual or auto")
+    return hadoop.flag("path.style.access") if style == "auto" else style == "path"
+
+
+def _variant(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[str, str]) -> str:
+    def chosen(option: str, variable: str) -> bool:
+        said = flag(told, option)
+        return environ.get(variable, "").lower() == "true" if said is None else said
+
+    fips = chosen("use_fips_endpoint", "AWS_USE_FIPS_ENDPOINT") or hadoop.flag("endpoint.fips")
+    dual = chosen("use_dualstack_endpoint", "AWS_USE_DUALSTACK_ENDPOINT")
+    return ("-fips" if fips else "") + (".dualstack" if dual else "")
+
+
+# --- how requests are sent -------------------------------------------------------------------
+
+
+def _http(
+    told: Mapping[str, Any], hadoop: HadoopOptions, workers: int, environ: Mapping[str, str]
+) -> HttpSettings:
+    known = HttpSettings()
+    seconds = partial(number, told, what="a number of seconds")
+    total = seconds("requests_timeout") or seconds("timeout")
+    total = total or max(hadoop.seconds("connection.request.timeout") or 0.0, _TOTAL)
+    connect = seconds("connection_timeout") or hadoop.seconds("connection.establish.timeout")
+    read = seconds("read_timeout") or hadoop.seconds("connection.timeout")
+    proxy = told.get("proxy")
+    return HttpSettings(
+        connect_timeout=connect or known.connect_timeout,
+        read_timeout=read or _READ,
+        total_timeout=total,
+        connections=workers,
+        proxy=hadoop.proxy() if proxy is None else str(proxy),
+        ca_file=_text(told, "ca_file") or environ.get("AWS_CA_BUNDLE") or None,
+        user_agent=f"{known.user_agent} {_agent(hadoop)}".rstrip(),
+    )
+
+
+def _agent(hadoop: HadoopOptions) -> str:
+    text = hadoop.get("user.agent.prefix")
+    if text and not (text.isascii() and text.isprintable()):
+        raise OptionError(f"{PREFIX}user.agent.prefix is {text[:100]!r}: say plain letters")
+    return text
+
+
+# --- what requests ask for -------------------------------------------------------------------
+
+
+def _bulk(hadoop: HadoopOptions) -> int:
+    if hadoop.flag("multiobjectdelete.enable") is False:
+        return 1
+    return min(hadoop.count("bulk.delete.page.size") or _BULK, _BULK)
+
+
+def _pays(told: Mapping[str, Any], hadoop: HadoopOptions) -> bool:
+    pays = flag(told, "requester_pays")
+    return bool(hadoop.flag("requester.pays.enabled") if pays is None else pays)
+
+
+def _keeping(told: Mapping[str, Any], hadoop: HadoopOptions, place: Place) -> Keeping:
+    encryption = hadoop.encryption()
+    if told.keys() & {"encryption", "encryption_key"}:
+        key = told.get("encryption_key", "")
+        encryption = Encryption(
+            str(told.get("encryption", "")),
+            key if isinstance(key, bytes) else str(key),
+            str(told.get("encryption_context", "")),
+        )
+    storage_class = told.get("storage_class") or hadoop.get("create.storage.class")
+    acl = told.get("acl") or hadoop.get("acl.default")
+    found = keeping(encryption, str(storage_class), str(acl))
+    if found.content:
+        place.refuse_plain("encryption keys")
+    return found
+
+
+def _checksum(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[str, str]) -> str:
+    said = told.get("checksum") or hadoop.get("create.checksum.algorithm")
+    if said:
+        return check_kind(str(said))
+    when = environ.get("AWS_REQUEST_CHECKSUM_CALCULATION", "").strip().lower()
+    return "" if when == "when_required" else "CRC32"
+
+
+def _keeps(told: Mapping[str, Any]) -> Keeps:
+    said = str(told.get("conditional_delete", "")).lower()
+    if said and said not in CONDITIONS:
+        raise OptionError(f"conditional_delete is {said[:100]!r}: say {', '.join(CONDITIONS)}")
+    puts, replaces = flag(told, "conditional_put"), flag(told, "conditional_replace")
+    return Keeps(puts, replaces, said or None)
+
+
+def _text(told: Mapping[str, Any], name: str) -> str | None:
+    return str(told[name]) if name in told else None

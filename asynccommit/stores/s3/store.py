@@ -1,0 +1,272 @@
+"""Amazon S3, and servers that speak as it does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+    UnavailableError,
+    UnsupportedError,
+)
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.stores.base import Info, Kind, Multipart, Page, Traits
+from asynccommit.stores.http.base import Transport, open_transport
+from asynccommit.stores.multipart import PartPage, UploadPage
+from asynccommit.stores.parts import Part
+from asynccommit.stores.s3.client import Client
+from asynccommit.stores.s3.deletes import Deletions
+from asynccommit.stores.s3.errors import Request
+from asynccommit.stores.s3.objects import PAGES, Files
+from asynccommit.stores.s3.options import S3Settings, read_settings
+from asynccommit.stores.s3.uploads import Uploads
+from asynccommit.stores.s3.wire import LONGEST
+from asynccommit.stores.urls import Address
+
+
+class S3Store:
+    """One bucket.
+
+    A directory is what the names of objects say, and empty ones are placeholders: empty objects
+    whose names end in a slash, as Hadoop makes them. Nothing is ever renamed: files are uploaded
+    in parts, and appear where they belong when they are completed.
+
+    An etag is the service's, without quotes: of two objects with the same content it may be the
+    same. What wrote an object is told by its token where a put made it, and by ``completed`` where
+    an upload did.
+
+    A file and a directory of the same name can both be there, as the service has it.
+
+    Args:
+        address: scheme and authority of the bucket.
+        options: see ``s3_options``.
+        environ: the environment, if not that of the process.
+        host: clock and ids.
+        transport: what sends, if not what ``open_transport`` finds.
+
+    Raises:
+        OptionError: an option or the address cannot be used.
+        UnsupportedError: a library is missing.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        options: Mapping[str, Any] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        host: Host | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        host = host or this_host()
+        environ = os.environ if environ is None else environ
+        settings = read_settings(address, options or {}, environ=environ, host=host)
+        transport = transport or open_transport(settings.http, prefer=settings.library)
+        self._name = f"S3Store({settings.place.bucket})"
+        self._settings = settings
+        self._client = Client(settings, host, transport, self._describe)
+        self._files = Files(self._client)
+        self._uploads = Uploads(self._client, self._files)
+        self._deletions = Deletions(self._client, self._files)
+        self._describe(settings)
+
+    def __repr__(self) -> str:
+        return self._name
+
+    # --- files -------------------------------------------------------------------------------
+
+    async def head(self, path: str) -> Info:
+        request, files = Request("head", path), self._files
+        info = await files.find(request, path) if path != "/" else None
+        if info is not None:
+            return info
+        if not await files.is_directory(request, path):
+            raise NotFoundError("head", path, "there is no such object")
+        return Info(path, Kind.DIRECTORY)
+
+    async def list(self, path: str, token: str | None = None) -> Page:
+        request, files, most = Request("list", path), self._files, self._settings.page
+        found = await files.page(request, path, most, token, tree=False)
+        for _ in range(PAGES):
+            if token or found.entries or found.itself or found.token is None:
+                break
+            # A page of nothing but a token; whether there is a directory has to be known now.
+            found = await files.page(request, path, most, found.token, tree=False)
+        else:
+            raise UnavailableError("list", path, "its listing has empty pages only")
+        if token or found.entries or found.itself or path == "/":
+            return Page(tuple(found.entries), found.token)
+        if await files.find(request, path) is not None:
+            raise PreconditionError("list", path, "is a file")
+        raise NotFoundError("list", path, "there is no such directory")
+
+    async def list_tree(self, path: str, token: str | None = None) -> Page:
+        request = Request("list_tree", path)
+        found = await self._files.page(request, path, self._settings.page, token, tree=True)
+        return Page(tuple(found.entries), found.token)
+
+    async def get(self, path: str, limit: int) -> bytes:
+        return await self._files.read(Request("get", path), path, limit)
+
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
+        request = Request("put", path, writes=True, new=not overwrite)
+        return await self._files.write(request, path, data, token)
+
+    async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
+        return await self._files.mark(Request("put_marker", path, writes=True), path, metadata)
+
+    async def delete(self, path: str) -> None:
+        request, files, client = Request("delete", path, writes=True), self._files, self._client
+        if path == "/":
+            raise RejectedError("delete", path, "the root is not deleted")
+        # The service says yes to the deletion of what is not there.
+        slash = ""
+        if await files.find(request.look, path) is None:
+            await self._need_empty(request)
+            slash = "/"
+        key = client.encode(request, path) + slash
+        answer = await client.ask(request, "DELETE", key)
+        client.need(request, answer, 204, 200)
+
+    async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
+        return await self._deletions.delete(entries)
+
+    async def delete_tree(self, path: str) -> None:
+        """A tree is not deleted by one request here; ``parallel.remove_tree`` sends them all."""
+        raise UnsupportedError(f"delete_tree {path}: it takes many requests: ask remove_tree")
+
+    async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
+        request = Request("copy", source, writes=True, new=not overwrite, dest=dest)
+        await self._files.copy(request)
+
+    async def copy_if(
+        self, source: str, dest: str, etag: str, *, replaces: str | None = None
+    ) -> None:
+        request = Request("copy_if", source, writes=True, dest=dest, etag=replaces)
+        await self._files.copy(request, etag)
+
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        """Nothing is renamed on S3: the committers for it complete uploads instead."""
+        raise UnsupportedError(
+            f"rename {source}: S3 has no rename, only a copy and a delete that anything may come "
+            "between; write with the committers magic or staging"
+        )
+
+    async def mkdir(self, path: str) -> None:
+        request = Request("mkdir", path, writes=True)
+        if path == "/":
+            await self._files.is_directory(request.look, path)
+            return
+        if await self._files.find(request.look, path) is not None:
+            raise PreconditionError("mkdir", path, "a file is there")
+        await self._files.make_placeholder(request, path)
+
+    async def sync(self, path: str) -> None:
+        """Nothing is left to do: the service answers when what it was given lasts."""
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    # --- uploads -----------------------------------------------------------------------------
+
+    async def create_upload(self, path: str, *, token: str | None = None) -> str:
+        return await self._uploads.create(Request("create_upload", path, writes=True), token)
+
+    async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
+        request = Request("put_part", path, writes=True)
+        return await self._uploads.put(request, upload_id, number, data)
+
+    async def complete_upload(
+        self,
+        path: str,
+        upload_id: str,
+        parts: Sequence[Part],
+        *,
+        overwrite: bool = True,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> Info:
+        new = etag is None and not overwrite
+        request = Request("complete_upload", path, writes=True, new=new, etag=etag)
+        return await self._uploads.complete(request, upload_id, parts)
+
+    async def completed(
+        self, path: str, parts: Sequence[Part], token: str | None = None
+    ) -> Info | None:
+        return await self._uploads.completed(Request("completed", path), parts, token)
+
+    async def abort_upload(self, path: str, upload_id: str) -> None:
+        await self._uploads.abort(Request("abort_upload", path, writes=True), upload_id)
+
+    async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
+        return await self._uploads.list(Request("list_uploads", path), token)
+
+    async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:
+        return await self._uploads.parts(Request("list_parts", path), upload_id, token)
+
+    # --- parts -------------------------------------------------------------------------------
+
+    def _describe(self, settings: S3Settings) -> None:
+        self.traits = _traits(settings)
+
+    async def _need_empty(self, request: Request) -> None:
+        """Raise unless there is a directory with nothing in it but itself."""
+        path = request.path
+        below = await self._files.below(request.look, path, 2)
+        if not below:
+            raise NotFoundError("delete", path, "there is no such object")
+        if [info.path for info in below] != [f"{path}/"]:
+            raise ExistsError("delete", path, "the directory is not empty")
+
+
+def _traits(settings: S3Settings) -> Traits:
+    real = settings.place.real
+    return Traits(
+        "S3",
+        directories=False,
+        atomic_rename=False,
+        atomic_directory_rename=False,
+        rename_no_replace=False,
+        rename_replaces=False,
+        etag_survives_rename=False,
+        conditional_rename=False,
+        conditional_put=settings.conditional,
+        conditions_proven=settings.proven,
+        atomic_put=True,
+        recursive_delete=False,
+        bulk_delete=settings.bulk,
+        conditional_delete=settings.conditions != "none",
+        multipart=Multipart(
+            conditional=settings.conditional,
+            matches=settings.matches,
+            abort_tells=real,
+            checked=bool(settings.checksum),
+        ),
+        put_tokens=True,
+        longest_path=LONGEST + 1,  # a key has no slash at its beginning
+        workers=settings.workers,
+        account=settings.place.limit,
+        costs={
+            "mkdir": 2,
+            "delete": 2,
+            "copy": 2,
+            **({} if real else {"copy_if": 2}),
+        },
+    )

@@ -1,0 +1,225 @@
+"""Walk, list and remove trees of a store."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+)
+from contextlib import suppress
+from typing import cast
+
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+    RejectedError,
+    ThrottledError,
+    UnavailableError,
+)
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import BulkStore, Info, Kind, Page, Store
+
+
+def pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
+    """Yield the direct children of the directory ``path``, a page at a time."""
+    return _pages(store.list, path)
+
+
+def whole_pages(store: Store, path: str) -> AsyncIterator[Page]:
+    """Yield the pages of a listing of the directory ``path``, with what they say besides."""
+    return _whole(store.list, path)
+
+
+def tree_pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
+    """Yield everything below ``path`` a page at a time, where the store lists so."""
+    return _pages(cast(BulkStore, store).list_tree, path)
+
+
+async def _pages(
+    ask: Callable[[str, str | None], Awaitable[Page]], path: str
+) -> AsyncIterator[tuple[Info, ...]]:
+    async for page in _whole(ask, path):
+        yield page.entries
+
+
+async def _whole(
+    ask: Callable[[str, str | None], Awaitable[Page]], path: str
+) -> AsyncIterator[Page]:
+    token = None
+    while True:
+        page = await ask(path, token)
+        yield page
+        if page.token is None:
+            return
+        if page.token == token:
+            raise RejectedError("list", path, "the store answers the same page again and again")
+        token = page.token
+
+
+async def list_all(store: Store, path: str) -> list[Info]:
+    """Return all direct children of the directory ``path``. Raises ``NotFoundError``."""
+    return [info async for page in pages(store, path) for info in page]
+
+
+async def list_if_there(store: Store, path: str) -> list[Info]:
+    """Return all direct children of the directory ``path``; none if it is missing."""
+    try:
+        return await list_all(store, path)
+    except NotFoundError:
+        return []
+
+
+async def is_there(store: Store, path: str) -> bool:
+    """Whether anything is at ``path``."""
+    try:
+        await store.head(path)
+    except NotFoundError:
+        return False
+    return True
+
+
+async def walk(store: Store, path: str) -> AsyncIterator[Info]:
+    """Yield everything below the directory ``path``, a directory before what it holds.
+
+    Depth first in batches: up to ``store.traits.workers`` directories are listed at once, and
+    those found last come first, so that few wait at any time. Links are not followed.
+    """
+    waiting = [path]
+    while waiting:
+        batch = waiting[-store.traits.workers :]
+        del waiting[-len(batch) :]
+        found: list[Info] = []
+
+        async def look(directory: str, into: list[Info] = found) -> None:
+            async for entries in pages(store, directory):
+                into.extend(entries)
+
+        await for_each(batch, look, workers=store.traits.workers)
+        for info in found:
+            yield info
+            if info.is_dir:
+                waiting.append(info.path)
+
+
+# --- deleting --------------------------------------------------------------------------------
+
+_PASSING = (ThrottledError, UnavailableError, OutcomeUnknownError)
+
+
+async def remove_tree(store: Store, path: str) -> None:
+    """Delete ``path`` and everything below it, however many requests that takes.
+
+    Raises ``NotFoundError`` if nothing was there.
+    """
+    if store.traits.recursive_delete:
+        await store.delete_tree(path)
+        return
+    if await remove_below(store, path):
+        with suppress(NotFoundError, ExistsError):
+            await remove_directory(store, path)
+        return
+    try:
+        await remove_directory(store, path)
+    except NotFoundError:
+        await remove_file(store, path)
+
+
+async def remove_below(
+    store: Store, path: str, keep: Callable[[Info], bool] = lambda _: False
+) -> int:
+    """Delete everything below ``path``, where the store lists so.
+
+    Args:
+        store: a ``BulkStore``.
+        path: the directory.
+        keep: says what stays.
+
+    Returns how many there were. What another deletes or replaces meanwhile is no concern.
+    """
+    found, directories = 0, list[Info]()
+
+    async def batches() -> AsyncIterator[list[Info]]:
+        nonlocal found
+        most, batch = store.traits.bulk_delete, list[Info]()
+        async for page in tree_pages(store, path):
+            wanted = [info for info in page if not keep(info)]
+            found += len(wanted)
+            directories.extend(info for info in wanted if info.is_dir and info.etag is None)
+            batch += [info for info in wanted if not info.is_dir or info.etag is not None]
+            while len(batch) >= most:
+                yield batch[:most]
+                del batch[:most]
+        if batch:
+            yield batch
+
+    workers = store.traits.workers
+    await for_each(batches(), lambda batch: remove_files(store, batch), workers=workers)
+    await remove_directories(store, directories)
+    return found
+
+
+async def remove_files(store: Store, entries: list[Info]) -> None:
+    """Delete files of a ``BulkStore``, each only while it has its etag; those gone are fine.
+
+    Raises the first error that does not pass.
+    """
+    bulk = cast(BulkStore, store)
+    said = await bulk.delete_many(entries)
+    for info, error in zip(entries, said, strict=True):
+        if isinstance(error, _PASSING):  # alone it is waited for and sent again
+            error = (await bulk.delete_many([info]))[0]
+        if error is not None and not isinstance(error, NotFoundError | PreconditionError):
+            raise error
+
+
+async def remove_file(store: Store, path: str) -> None:
+    """Delete a file: the very one that is there now, where the store can tell. Raises what it says.
+
+    A deletion by name alone that is sent again, or comes late, takes whatever is there then.
+    """
+    if not store.traits.bulk_delete:
+        await store.delete(path)
+        return
+    info = await store.head(path)
+    if not info.is_dir:
+        await remove_files(store, [info])
+
+
+async def remove_directory(store: Store, path: str) -> None:
+    """Delete a directory if nothing is in it, and never a link, or in a bucket a file, of its name.
+
+    Raises ``NotFoundError``, ``ExistsError`` for one that is not empty, ``PreconditionError`` for a
+    link.
+    """
+    if not store.traits.bulk_delete:
+        await store.delete(path)
+        return
+    async for page in tree_pages(store, path):
+        if any(not info.is_dir or info.etag is not None for info in page):
+            raise ExistsError("delete", path, "the directory is not empty")
+    bulk = cast(BulkStore, store)
+    if store.traits.atomic_directory_rename:
+        # Beside the folder there may be an object that stands for it, of a client without folders.
+        await bulk.delete_many([Info(f"{path}/", Kind.FILE)])
+    error = (await bulk.delete_many([Info(path, Kind.DIRECTORY)]))[0]
+    if error is not None:
+        raise error
+
+
+async def remove_directories(store: Store, directories: list[Info]) -> None:
+    """Delete directories that are empty, the innermost first."""
+    depths: dict[int, dict[str, Info]] = {}
+    for info in directories:
+        depths.setdefault(info.path.count("/"), {})[info.path] = info
+
+    async def remove(info: Info) -> None:
+        try:
+            await remove_files(store, [info])
+        except ExistsError:
+            return  # something has come to it
+
+    for depth in sorted(depths, reverse=True):
+        await for_each(depths[depth].values(), remove, workers=store.traits.workers)

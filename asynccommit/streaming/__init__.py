@@ -1,0 +1,1 @@
+"""Spark's streaming sink log: read, write, verify and repair it."""

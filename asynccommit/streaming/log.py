@@ -1,0 +1,333 @@
+"""The log by which readers of a streaming file sink know its files: ``_spark_metadata``.
+
+A batch is one file of the log, which lists what the batch added; a file of the table that no batch
+lists is not seen. Every so many batches the file is a compact one, which holds all entries. So a
+batch is committed in the moment in which its file appears, and whoever makes that appear first has
+committed it: files of the log are made where there is none, and never replaced.
+
+Its rules are those of ``CompactibleFileStreamLog`` and ``FileStreamSink`` of Spark 4.3, but one.
+Here a batch also says which query wrote it, since a number alone does not: Spark's own sink passes
+over every batch whose number is in the log, also those of a query with a new checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from enum import Enum
+
+from asynccommit.errors import (
+    OptionError,
+    OutcomeUnknownError,
+    SinkLogForeignError,
+    SinkLogGapError,
+    SinkLogRaceError,
+    StoreError,
+    UrlError,
+)
+from asynccommit.options.checked import checked
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.stores.base import Store
+from asynccommit.stores.urls import Address, Under
+from asynccommit.streaming.batch_owner import whose
+from asynccommit.streaming.batches import (
+    COMPACT,
+    MAX_BATCH,
+    before_compaction,
+    file_name,
+    is_compaction,
+)
+from asynccommit.streaming.entries import FOLDER, QUERY, BatchWriter, SinkFile, Wrote, sink_uri
+from asynccommit.streaming.expire import Discarded, discard, expire
+from asynccommit.streaming.listing import Listing, look, place, see
+from asynccommit.streaming.publish import Publisher
+from asynccommit.streaming.read import Entries, Source, each_entry, read_all
+from asynccommit.streaming.settings import SinkLogSettings
+
+__all__ = ["Added", "Discarded", "SinkFile", "SinkLog", "SinkLogSettings"]
+
+log = logging.getLogger(__name__)
+
+
+class Added(Enum):
+    """What became of a batch."""
+
+    NEW = "new"
+    ALREADY = "already"
+
+
+class SinkLog:
+    """The log of one table, written by one query at a time.
+
+    Args:
+        store: where the table is.
+        dest: the table.
+        settings: how the log is kept; ``None`` for as Spark does.
+        host: clock and ids; ``None`` for the real ones.
+
+    Raises:
+        OptionError: the table lies inside of a log, where readers look at no other.
+        UnsupportedError: the store cannot make a file only where there is none.
+    """
+
+    @checked
+    def __init__(
+        self,
+        store: Store,
+        dest: Address,
+        settings: SinkLogSettings | None = None,
+        *,
+        host: Host | None = None,
+    ) -> None:
+        if FOLDER in dest.path.split("/"):
+            raise OptionError(f"{dest} is inside of a sink log: give the directory of the table")
+        self.dest = dest
+        self.settings = settings or SinkLogSettings()
+        self.warnings: list[str] = []
+        self._store = store
+        self._host = host or this_host()
+        self._source = Source(store, dest, self.settings.max_bytes)
+        self._publisher = Publisher(store, dest, self._host)
+        self._doubtful: set[int] = set()
+        self._kept = 0
+
+    async def latest(self) -> int | None:
+        """Return the newest batch of the log, ``None`` if there is none."""
+        return (await self._look()).newest
+
+    @checked
+    async def wants(self, batch_id: int) -> bool:
+        """Whether a batch is not in the log yet, and can follow what is.
+
+        Raises ``SinkLogGapError`` and ``SinkLogCorruptError`` as ``add`` does.
+        """
+        listing = await self._look()
+        self._interval(listing, batch_id)
+        return listing.newest is None or listing.newest < batch_id
+
+    async def make_folder(self) -> None:
+        """Make the directory of the log, where the store has directories.
+
+        From then on readers see what is listed, and nothing before the first batch.
+        """
+        await self._publisher.make_folder()
+
+    async def files(self) -> list[SinkFile]:
+        """Return what a reader sees, in the order of the log; nothing where there is no log.
+
+        Raises:
+            SinkLogCorruptError: some file of it is not as Spark writes it.
+            SinkLogGapError: some batch is not there.
+        """
+        return await read_all(self._source, self.settings.interval)
+
+    @checked
+    async def entry(self, name: str) -> SinkFile:
+        """Return what a batch has to say of a file that is there.
+
+        Args:
+            name: its path below the table, as on disk: ``day=1/part-0.parquet``.
+
+        Raises:
+            NotFoundError: there is no such file.
+            UrlError: the name cannot be that of a file of the table.
+        """
+        uri = sink_uri(self.dest.child(*name.split("/")))
+        info = await self._store.head(Under(self.dest).path(uri))
+        return SinkFile(uri, info.size, int(info.modified * 1000), is_dir=info.is_dir)
+
+    @checked
+    async def add(
+        self, batch_id: int, files: Sequence[SinkFile], *, query: str | None = None
+    ) -> Added:
+        """Commit a batch; committing it again is fine for the query that did.
+
+        Args:
+            batch_id: its number: 0, or one more than the newest.
+            files: what it adds to the table.
+            query: names the query, the same whenever it is started again: Spark's query id.
+
+        Returns whether the batch is new, or was in the log already.
+
+        Raises:
+            OptionError: a file is not below the table, or is named twice.
+            SinkLogForeignError: the log has such a batch, which is not known to be this query's.
+            SinkLogGapError: readers would miss a batch.
+            SinkLogRaceError: another writer was quicker just now.
+            SinkLogCorruptError: the log cannot be continued as it is.
+            OutcomeUnknownError: nobody can tell whether the batch is in the log: add it again, and
+                delete nothing.
+        """
+        self._check(batch_id, files, query)
+        listing = await self._look()
+        interval = self._interval(listing, batch_id)
+        if listing.newest is not None and batch_id <= listing.newest:
+            await self._require_own(listing, batch_id, files, query)
+            self._doubtful.discard(batch_id)
+            return Added.ALREADY
+        if listing.newest is None and batch_id:
+            interval = batch_id + 1  # alone it is read only if it is a compact file
+        data = await self._content(listing, interval, batch_id, files, query)
+        await self._publish(file_name(batch_id, interval), batch_id, data, listing)
+        try:
+            await self._after(interval, batch_id)
+        except StoreError as error:
+            error.add_note(f"batch {batch_id} is written to the log: add it again, as it is")
+            raise
+        return Added.NEW
+
+    @checked
+    async def abort(
+        self, batch_id: int, files: Sequence[SinkFile], *, sent: bool = False
+    ) -> Discarded:
+        """Delete the files of a batch that failed, but none that the log lists or may come to list.
+
+        Args:
+            batch_id: its number.
+            files: what its tasks wrote.
+            sent: another process may have begun to add it: then a late write of that may still
+                come, unless the log has a batch of that number.
+
+        Returns what was deleted, and what was kept and why. Raises what ``files`` raises: where the
+        log cannot be read nothing is deleted.
+        """
+        newest = (await self._look()).newest
+        under = Under(self.dest)
+        listed = {under.path(file.path) for file in await self.files()}
+        why = ""
+        if (sent or batch_id in self._doubtful) and (newest is None or newest < batch_id):
+            why = "nobody can tell whether the batch comes to the log yet: add it again"
+        return await discard(self._store, self.dest, list(files), listed, why)
+
+    # --- before --------------------------------------------------------------------------------
+
+    async def _look(self) -> Listing:
+        return await look(self._store, self.dest)
+
+    def _check(self, batch_id: int, files: Sequence[SinkFile], query: str | None) -> None:
+        if not 0 <= batch_id <= MAX_BATCH:
+            raise OptionError(f"batch {batch_id}: Spark counts from 0 to {MAX_BATCH}")
+        if query is not None and not 0 < len(query) <= QUERY:
+            raise OptionError(f"the name of a query has 1 to {QUERY} characters")
+        under, seen, folder = Under(self.dest), set[str](), f"{self.dest.child(FOLDER).path}/"
+        for file in files:
+            try:
+                path = under.path(file.path)
+            except UrlError as error:
+                raise OptionError(f"batch {batch_id}: {error}") from None
+            if path in seen or f"{path}/".startswith(folder):
+                what = "is named twice" if path in seen else "is of the log itself"
+                raise OptionError(f"batch {batch_id}: {file.path[:200]!r} {what}")
+            if file.is_dir or file.action != "add" or file.size < 0 or file.modified < 0:
+                raise OptionError(f"batch {batch_id}: {file.path[:200]!r} is no file to be added")
+            seen.add(path)
+
+    def _interval(self, listing: Listing, batch_id: int) -> int:
+        """Return the interval of the log, which must be whole and must not end before the batch.
+
+        Raises ``SinkLogCorruptError`` and ``SinkLogGapError``.
+        """
+        interval = listing.interval(self.settings.interval)
+        if (max(listing.compacts, default=-1) + 1) % (self._kept or interval) == 0:
+            interval = self._kept or interval  # as Spark, which reckons it once for each writer
+        self._kept = interval
+        listing.wanted(interval)
+        newest = -1 if listing.newest is None else listing.newest
+        if batch_id <= newest + 1 or (newest < 0 and self.settings.begin_anywhere):
+            return interval
+        name = place(self.dest, file_name(newest + 1, interval))
+        if newest >= 0:
+            text = (
+                f"is not there, and batch {batch_id} cannot follow batch {newest}: either batches "
+                "of the log were lost, or the query wrote them elsewhere"
+            )
+        else:
+            text = (
+                f"is not there, and the query begins with batch {batch_id}: either the log was "
+                "deleted, and has to be put back, or the query wrote elsewhere before: then give "
+                "it a new checkpoint, or let the log begin here (asynccommit.sink.begin.anywhere)"
+            )
+        raise SinkLogGapError(name, f"{text}. {see(self.dest)}")
+
+    async def _require_own(
+        self, listing: Listing, batch_id: int, files: Sequence[SinkFile], query: str | None
+    ) -> None:
+        """See that a batch that is there already is this one. Raises ``SinkLogForeignError``."""
+        found = await whose(self._source, listing, batch_id, files)
+        if found.same or (query is not None and found.query == query):
+            return
+        if found.query is None and self.settings.adopt:
+            return
+        by = (
+            f"of query {found.query[:100]!r}" if found.query else "of a query that it does not name"
+        )
+        hint = "" if found.query else " If it is the same query, say so (asynccommit.sink.adopt)."
+        newest = listing.newest
+        raise SinkLogForeignError(
+            place(self.dest, str(batch_id)),
+            f"the log has that batch, {by}, and goes to batch {newest}; this batch {batch_id} is "
+            f"not added, so that no data is lost in silence: a query with a new checkpoint begins "
+            f"at 0, and has to write to a directory of its own.{hint}",
+        )
+
+    # --- the batch -----------------------------------------------------------------------------
+
+    async def _content(
+        self,
+        listing: Listing,
+        interval: int,
+        batch_id: int,
+        files: Sequence[SinkFile],
+        query: str | None,
+    ) -> bytes:
+        wrote = None if query is None else Wrote(batch_id, query)
+        if not is_compaction(batch_id, interval):
+            return BatchWriter(wrote).add_all(files).data()
+        oldest = self._oldest()
+        entries = Entries(self.dest)
+        writer = BatchWriter()
+        if listing.newest is not None:
+            window = listing.named(before_compaction(batch_id, interval), interval)
+            async for file in each_entry(self._source, window, entries):
+                if file.modified >= oldest:
+                    writer.add(file)
+        writer.wrote = wrote
+        for file in files:
+            entries.check(file_name(batch_id, interval), file)
+            if file.modified >= oldest:
+                writer.add(file)
+        return writer.data()
+
+    def _oldest(self) -> int:
+        """Return when a file must have been written to stay, in milliseconds since the epoch."""
+        if self.settings.retention is None:
+            return 0
+        return int(self._host.now() * 1000) - int(self.settings.retention * 1000)
+
+    async def _publish(self, name: str, batch_id: int, data: bytes, listing: Listing) -> None:
+        if listing.newest is None:
+            await self._publisher.make_folder()
+        self._doubtful.add(batch_id)
+        try:
+            await self._publisher.publish(name, data)
+        except OutcomeUnknownError as error:
+            error.add_note(f"batch {batch_id} may be in the log or may come yet: add it again")
+            raise
+        except Exception:
+            self._doubtful.discard(batch_id)
+            raise
+        self._doubtful.discard(batch_id)
+
+    async def _after(self, interval: int, batch_id: int) -> None:
+        """See that the batch counts, then delete what is too old."""
+        listing = await self._look()
+        if not is_compaction(batch_id, interval) and batch_id in listing.compacts:
+            raise SinkLogRaceError(
+                place(self.dest, f"{batch_id}{COMPACT}"),
+                "another writer, with another compact interval, made it a moment ago, and readers "
+                f"take that: this batch was not added. {see(self.dest)}",
+            )
+        now = self._host.now()
+        for text in await expire(self._store, listing, interval, self.settings, now):
+            log.warning(text)
+            self.warnings.append(text)

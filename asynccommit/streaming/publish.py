@@ -1,0 +1,139 @@
+"""Making a file of a sink log where there is none: the moment in which a batch is committed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from asynccommit.commit.conditions import prove_conditions
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OutcomeUnknownError,
+    RejectedError,
+    SinkLogRaceError,
+    StoreError,
+    UnsupportedError,
+)
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store, Traits
+from asynccommit.stores.filesystem_names import checksum_of
+from asynccommit.stores.tree import remove_file
+from asynccommit.stores.urls import Address
+from asynccommit.streaming.entries import FOLDER, HEADER
+from asynccommit.streaming.listing import place, see
+
+
+class Publisher:
+    """Makes files of a log, each of which is seen wholly or not at all.
+
+    Args:
+        store: where the log is.
+        dest: the table.
+        host: for names that nobody else has.
+
+    Raises:
+        UnsupportedError: the store cannot make a file only where there is none.
+    """
+
+    def __init__(self, store: Store, dest: Address, host: Host) -> None:
+        self._store = store
+        self._dest = dest
+        self._folder = dest.child(FOLDER).path
+        self._host = host
+        self._proven = store.traits.conditions_proven
+        self._aside = _writes_aside(store.traits)
+
+    async def make_folder(self) -> None:
+        """Make the directory of the log, where the store has directories."""
+        store = self._store
+        if not store.traits.directories:
+            return
+        await store.mkdir(self._folder)
+        if not store.traits.durable:
+            await store.sync(self._dest.path)
+
+    async def publish(self, name: str, data: bytes) -> None:
+        """Make the file ``name`` of the log.
+
+        Raises:
+            SinkLogRaceError: there is one, of another.
+            OutcomeUnknownError: nobody can tell.
+        """
+        path = f"{self._folder}/{name}"
+        await self._prove()
+        try:
+            await self._make(path, data)
+        except (ExistsError, OutcomeUnknownError) as error:
+            there = await self._look(path, len(data), error)
+            if there is None:
+                raise
+            # Two batches without files are the same text, and neither has anything to lose.
+            if there != data or (data == HEADER and isinstance(error, ExistsError)):
+                raise self._race(name) from error
+        if not self._store.traits.durable:
+            await self._store.sync(self._folder)
+
+    async def _make(self, path: str, data: bytes) -> None:
+        if not self._aside:
+            await self._store.put(path, data, overwrite=False)
+            return
+        folder, _, name = path.rpartition("/")
+        temp = f"{folder}/.{name}.{self._host.new_id()}.tmp"
+        try:
+            await self._store.put(temp, data)
+            if not self._store.traits.durable:
+                await self._store.sync(temp)
+            await self._store.rename(temp, path)
+            if self._store.traits.checksums:  # of a batch that somebody has deleted
+                with suppress(StoreError):
+                    await self._store.delete(checksum_of(path))
+        except BaseException:  # without its source a rename cannot come late
+            with suppress(StoreError):
+                await remove_file(self._store, temp)
+            raise
+
+    async def _look(self, path: str, size: int, error: StoreError) -> bytes | None:
+        """Return what is at ``path``; ``None`` where that says nothing."""
+        try:
+            return await self._store.get(path, size)
+        except NotFoundError:
+            return None
+        except RejectedError:
+            return b""  # it holds more than this would write: it is another's
+        except StoreError as failed:
+            if isinstance(error, ExistsError):
+                return b""
+            error.add_note(f"{path} could not be looked at: {failed}")
+            return None
+
+    async def _prove(self) -> None:
+        """See once that the server keeps the condition that nothing may be there."""
+        if self._proven:
+            return
+        probe = f"{self._folder}/.probe.{self._host.new_id()}.tmp"
+        await self._store.put(probe, HEADER, overwrite=False)
+        try:
+            await prove_conditions(self._store, probe, HEADER)
+        finally:
+            with suppress(StoreError):
+                await remove_file(self._store, probe)
+        self._proven = True
+
+    def _race(self, name: str) -> SinkLogRaceError:
+        return SinkLogRaceError(
+            place(self._dest, name),
+            "another writer made it a moment ago, and this batch was not added: see that only one "
+            f"query writes to {self._dest}, then start that again. {see(self._dest)}",
+        )
+
+
+def _writes_aside(traits: Traits) -> bool:
+    """Whether a file is made by a rename: where a put could be lost in a power cut, or replaces."""
+    if traits.rename_no_replace and not (traits.durable and traits.conditional_put):
+        return True
+    if traits.conditional_put:
+        return False
+    raise UnsupportedError(
+        f"{traits.name} cannot make a file only where there is none (If-None-Match), so two "
+        "queries could write the same batch: use a store that can"
+    )

@@ -1,0 +1,234 @@
+"""Repairing a sink log: what can be made of what is there, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from asynccommit.errors import OptionError, RejectedError, SinkLogError, SinkLogRaceError, UrlError
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store
+from asynccommit.stores.urls import Address, Under
+from asynccommit.streaming.batches import COMPACT, is_compaction, to_read
+from asynccommit.streaming.entries import (
+    FOLDER,
+    HEADER,
+    BatchWriter,
+    SinkFile,
+    decode_batch,
+    decode_entry,
+    encode_entry,
+    lines_of,
+    sink_uri,
+)
+from asynccommit.streaming.listing import Listing, look, place
+from asynccommit.streaming.publish import Publisher
+from asynccommit.streaming.read import Source
+from asynccommit.streaming.settings import SinkLogSettings
+from asynccommit.streaming.verify import Finding, examine, inside, table_files
+
+_MISSING = 1000  # batches of which one is not worth to be looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file of the log that is made, or made anew.
+
+    Attributes:
+        name: of the file.
+        what: is done, for people.
+        old: what is there now, ``None`` for nothing.
+        new: what will be there.
+    """
+
+    name: str
+    what: tuple[str, ...]
+    old: bytes | None = field(repr=False)
+    new: bytes = field(repr=False)
+
+
+@dataclass(slots=True)
+class Repaired:
+    """What repairing a log does, or did.
+
+    Attributes:
+        dry_run: nothing was changed.
+        changes: what can be repaired.
+        left: what is wrong all the same.
+        kept: under what names the old files are kept, in the directory of the log.
+    """
+
+    dry_run: bool
+    changes: list[Change] = field(default_factory=list)
+    left: list[Finding] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+
+async def repair(
+    store: Store,
+    dest: Address,
+    settings: SinkLogSettings,
+    host: Host,
+    *,
+    moved_from: Address | None = None,
+    dry_run: bool = True,
+) -> Repaired:
+    """Repair the log of a table to which nobody writes meanwhile.
+
+    Args:
+        store: where it is.
+        dest: the table.
+        settings: the interval that readers have, and how large a file may be.
+        host: for names that nobody else has.
+        moved_from: where the table was when the log was written.
+        dry_run: only say what would be done.
+
+    Raises:
+        OptionError: a file that was listed there is not here, or is another.
+        SinkLogRaceError: a file has changed since it was read.
+    """
+    listing = await look(store, dest)
+    source = Source(store, dest, settings.max_bytes)
+    files = await table_files(store, dest) if moved_from else {}
+    planner = _Planner(source, listing, _Move(dest, moved_from, files))
+    done = Repaired(dry_run, changes=await planner.plan(settings))
+    for change in done.changes:
+        listing.put(change.name, len(change.new))
+        source.instead[change.name] = change.new
+    done.left = (await examine(source, listing, settings)).findings
+    if not dry_run:
+        for change in done.changes:
+            await _make(store, dest, host, change, done)
+    return done
+
+
+class _Move:
+    """Says where a file is now that the log lists where the table was."""
+
+    def __init__(self, dest: Address, source: Address | None, files: Mapping[str, int]) -> None:
+        self._dest = dest
+        self._source = source
+        self._files = files
+
+    def __call__(self, file: SinkFile) -> SinkFile:
+        """Return the entry as it has to be. Raises ``OptionError`` if that file is not there."""
+        if self._source is None or inside(self._dest, file.path) is not None:
+            return file
+        try:
+            path = Under(self._source).path(file.path)
+        except UrlError:
+            return file
+        below = path[len(self._source.path.rstrip("/")) + 1 :]
+        here = self._dest.child(*below.split("/"))
+        if self._files.get(here.path) != file.size:
+            raise OptionError(
+                f"--moved-from {self._source}: {here} is not there with {file.size} bytes, as the "
+                "log says: move or copy the files of the table first"
+            )
+        return replace(file, path=sink_uri(here))
+
+
+class _Planner:
+    """Finds out what can be repaired."""
+
+    def __init__(self, source: Source, listing: Listing, move: _Move) -> None:
+        self._source = source
+        self._listing = listing
+        self._move = move
+        self._seen: dict[str, SinkFile] = {}
+
+    async def plan(self, settings: SinkLogSettings) -> list[Change]:
+        """Return what can be changed for the better, in the order of the log."""
+        try:
+            interval = self._listing.interval(settings.interval)
+        except SinkLogError:
+            return []
+        newest = self._listing.newest
+        batches = range(0) if newest is None else to_read(newest, interval)
+        if len(batches) > len(self._listing.singles) + _MISSING:
+            return []
+        changes = [await self._change(b, is_compaction(b, interval)) for b in batches]
+        return [change for change in changes if change is not None]
+
+    async def _change(self, batch: int, compact: bool) -> Change | None:
+        kind = self._listing.compacts if compact else self._listing.singles
+        name, info = f"{batch}{COMPACT if compact else ''}", kind.get(batch)
+        try:
+            old = None if info is None else await self._source.get(info)
+            if old is not None:
+                new, what = self._cleaned(old, name)
+                return Change(name, what, old, new) if what else None
+        except SinkLogError:
+            pass
+        new = await self._rebuilt(batch) if compact else b""
+        if not new:
+            return None
+        new, what = self._cleaned(new, name)
+        return Change(name, ("made of the batches before it", *what), old, new)
+
+    def _cleaned(self, data: bytes, name: str) -> tuple[bytes, tuple[str, ...]]:
+        """Return the file without what is in it for nothing, and what was done to it.
+
+        Raises ``SinkLogError`` if it cannot be read.
+        """
+        path = place(self._source.dest, name)
+        lines, seen, done = [HEADER], dict[str, SinkFile](), set[str]()
+        for number, line in lines_of(data, path):
+            if not line.strip():
+                done.add("blank lines taken out")
+                continue
+            file, wrote = decode_entry(line, path, number)
+            moved = self._move(file)
+            if moved is not file:
+                done.add("entries moved to where the table is")
+                line = encode_entry(moved, wrote)
+            if moved in (self._seen.get(moved.path), seen.get(moved.path)):
+                done.add("entries taken out that are there twice")
+                continue
+            seen[moved.path] = moved
+            lines.append(line.rstrip(b"\r"))
+        self._seen.update(seen)
+        return b"\n".join(lines), tuple(sorted(done))
+
+    async def _rebuilt(self, batch: int) -> bytes:
+        """Return a compact file made of those before it; nothing if that cannot be done."""
+        below = max((one for one in self._listing.compacts if one < batch), default=-1)
+        if batch - below > len(self._listing.singles):
+            return b""
+        wanted = [self._listing.compacts[below]] if below >= 0 else []
+        wanted += [i for b, i in sorted(self._listing.singles.items()) if below < b <= batch]
+        if len(wanted) < batch - below + (below >= 0):
+            return b""
+        writer = BatchWriter()
+        try:
+            for info in wanted:
+                for file, _ in decode_batch(await self._source.get(info), info.path):
+                    writer.add(file)
+        except SinkLogError:
+            return b""
+        return writer.data()
+
+
+async def _make(store: Store, dest: Address, host: Host, change: Change, done: Repaired) -> None:
+    publisher = Publisher(store, dest, host)
+    if change.old is None:
+        await publisher.publish(change.name, change.new)
+        return
+    kept = f".{change.name}.{host.new_id()}.old"
+    await publisher.publish(kept, change.old)
+    done.kept.append(kept)
+    path = dest.child(FOLDER, change.name).path
+    if await _read(store, path, len(change.old)) != change.old:
+        text = "has changed since it was read: see that no query writes to the table, then repair"
+        raise SinkLogRaceError(place(dest, change.name), text)
+    await store.put(path, change.new)
+    if not store.traits.durable:
+        await store.sync(path)
+        await store.sync(dest.child(FOLDER).path)
+
+
+async def _read(store: Store, path: str, size: int) -> bytes | None:
+    try:
+        return await store.get(path, size)
+    except RejectedError:
+        return None

@@ -1,0 +1,142 @@
+"""Streaming sink logs, what is wrong with them and what a repair does, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from asynccommit.inspect.terminal import count_of, show_bytes
+from asynccommit.inspect.text import ROWS, safe
+from asynccommit.stores.urls import Address
+from asynccommit.streaming.repair import Change, Repaired
+from asynccommit.streaming.verify import Batch, Finding, Verified
+
+_AGAIN = Text("nothing was changed: say --yes to do it, while no query writes to the table")
+
+
+def sink_text(found: Verified) -> RenderableType:
+    """Return a log: its batches, and what readers of the table see."""
+    parts: list[RenderableType] = [Text.assemble(("table ", "bold"), safe(found.dest))]
+    if found.newest is None:
+        return Group(*parts, Text("  there is no log: readers see all files"))
+    head = f"batches to {found.newest}, a compact file every {found.interval}; readers see "
+    size = sum(file.size for file in found.files.values())
+    parts.append(safe(f"  {head}{count_of(len(found.files), 'file')}, {show_bytes(size)}"))
+    if found.unlisted:
+        text = f"{count_of(found.unlisted, 'file')} of the table in no batch: nobody sees them"
+        parts.append(safe(f"  {text}"))
+    parts.append(Padding(_batches(found.batches), (0, 0, 0, 2)))
+    return Group(*parts)
+
+
+def findings_text(found: Verified) -> RenderableType:
+    """Return what is wrong with a log, and what to do about it."""
+    if not found.findings:
+        return safe(f"nothing is wrong with the log of {found.dest}", "bold")
+    count = len(found.findings) + found.more
+    head = safe(f"{count_of(count, 'thing')} wrong with the log of {found.dest}", "bold")
+    return Group(head, *_findings(found.findings, count))
+
+
+def repair_text(dest: Address, done: Repaired) -> RenderableType:
+    """Return what a repair did, or would do, and what it leaves."""
+    parts: list[RenderableType] = []
+    if done.changes:
+        verb = "would repair" if done.dry_run else "repaired"
+        parts.append(safe(f"{verb} {count_of(len(done.changes), 'file')} of {dest}", "bold"))
+        parts += [safe(f"  {change.name}: {', '.join(change.what)}") for change in done.changes]
+    else:
+        parts.append(safe(f"there is nothing in the log of {dest} that can be repaired", "bold"))
+    if done.kept:
+        parts.append(safe(f"  as they were: {', '.join(done.kept)}"))
+    if done.left:
+        parts.append(safe("what is left:", "bold"))
+        parts += _findings(done.left, len(done.left))
+    if done.changes and done.dry_run:
+        parts.append(_AGAIN)
+    return Group(*parts)
+
+
+def sink_json(found: Verified) -> dict[str, Any]:
+    """Return a log for programs."""
+    return {
+        "destination": str(found.dest),
+        "newest": found.newest,
+        "interval": found.interval or None,
+        "batches": [
+            {"file": b.name, "bytes": b.size, "entries": b.entries, "query": b.query}
+            for b in found.batches
+            if b.read
+        ],
+        "not_read": [batch.name for batch in found.batches if not batch.read],
+        "files": [
+            {"path": file.path, "bytes": file.size, "modified": file.modified}
+            for file in found.files.values()
+        ],
+        "unlisted": found.unlisted,
+    }
+
+
+def findings_json(found: Verified) -> dict[str, Any]:
+    """Return what is wrong with a log for programs."""
+    return {
+        "destination": str(found.dest),
+        "newest": found.newest,
+        "files": len(found.files),
+        "unlisted": found.unlisted,
+        "findings": _list(found.findings),
+        "more": found.more,
+    }
+
+
+def repair_json(dest: Address, done: Repaired) -> dict[str, Any]:
+    """Return what a repair did, or would do, for programs."""
+    return {
+        "destination": str(dest),
+        "would_repair" if done.dry_run else "repaired": [_change(one) for one in done.changes],
+        "kept": done.kept,
+        "left": _list(done.left),
+    }
+
+
+def _batches(batches: Sequence[Batch]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
+    for name, justify in (("file", "left"), ("size", "right"), ("entries", "right")):
+        table.add_column(name, justify="left" if justify == "left" else "right")
+    table.add_column("query", overflow="fold")
+    read = [batch for batch in batches if batch.read]
+    for batch in read[-ROWS:]:
+        cells = (batch.name, show_bytes(batch.size), f"{batch.entries:,}", batch.query or "")
+        table.add_row(*map(safe, cells))
+    if rest := len(batches) - len(read):
+        table.add_row(safe(f"and {count_of(rest, 'file')} that readers need no more", "dim"))
+    return table
+
+
+def _findings(findings: Sequence[Finding], count: int) -> Iterable[RenderableType]:
+    for one in findings[:ROWS]:
+        yield safe(f"  {one.file}: {one.problem}", "red")
+        yield safe(f"    {one.wrong.value}")
+    if count > ROWS:
+        yield safe(f"  and {count - ROWS} more")
+
+
+def _list(findings: Sequence[Finding]) -> list[dict[str, str]]:
+    return [
+        {
+            "file": one.file,
+            "wrong": one.wrong.name.lower(),
+            "problem": one.problem,
+            "remedy": one.wrong.value,
+        }
+        for one in findings
+    ]
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {"file": change.name, "what": list(change.what), "bytes": len(change.new)}

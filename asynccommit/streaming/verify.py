@@ -1,0 +1,261 @@
+"""What is wrong with a sink log, all of it, and what to do about each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from asynccommit.errors import SinkLogCorruptError, SinkLogError, UrlError
+from asynccommit.stores.base import Info, Store
+from asynccommit.stores.tree import tree_pages, walk
+from asynccommit.stores.urls import Address, Under
+from asynccommit.streaming.batches import COMPACT, file_name, is_compaction, to_read
+from asynccommit.streaming.entries import FOLDER, SinkFile, Wrote, decode_entry, lines_of
+from asynccommit.streaming.listing import Listing, look, place
+from asynccommit.streaming.read import Source
+from asynccommit.streaming.settings import SinkLogSettings
+
+_FINDINGS = 1000  # that are kept
+
+
+class Wrong(Enum):
+    """What can be wrong with a log; the value is what to do."""
+
+    NAME = "move that file away: Spark takes it for a batch"
+    INTERVAL = "find out which of both files was not written by Spark, and move it away"
+    EMPTY = (
+        "if the checkpoint of the query has no commits/ file of that batch, delete the file, and "
+        "the query writes it again; else the batch is lost, and the file has to come from a backup"
+    )
+    HEADER = "put the file back from a backup"
+    LINE = "put the file back from a backup, or correct the line while no query writes"
+    BLANK = "repair takes the line out"
+    TWICE = "repair takes the second entry out"
+    DIFFERS = "find out which of both entries is true, and take the other one out"
+    OUTSIDE = (
+        "if the table was moved or copied, repair with --moved-from; else write the scheme and "
+        "authority that readers use"
+    )
+    BATCH = "put the file back from a backup: the query does not write it again"
+    COMPACT = (
+        "repair makes it of the files of the batches before it and of its own, if they are all "
+        "there; else put it back from a backup"
+    )
+    GONE = "put the file of the table back: a reader of the table fails"
+    SIZE = "put the file of the table back as it was: a reader of the table fails"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        file: the name of the file of the log.
+        wrong: what.
+        problem: what exactly.
+    """
+
+    file: str
+    wrong: Wrong
+    problem: str
+
+
+@dataclass(slots=True)
+class Batch:
+    """One file of a log.
+
+    Attributes:
+        name: of the file.
+        size: bytes.
+        entries: how many files of the table it lists.
+        query: who wrote it, ``None`` if it does not say.
+        read: whether readers take it.
+    """
+
+    name: str
+    size: int
+    entries: int = 0
+    query: str | None = None
+    read: bool = True
+
+
+@dataclass(slots=True)
+class Verified:
+    """What is known of a log.
+
+    Attributes:
+        dest: the table.
+        newest: the newest batch, ``None`` if there is none.
+        interval: between compact files.
+        batches: what readers take, in order, then the rest.
+        files: decoded path -> entry, of what readers see.
+        findings: what is wrong.
+        more: how many findings there are besides.
+        unlisted: how many files of the table no batch lists; ``None`` where nobody looked.
+    """
+
+    dest: Address
+    newest: int | None = None
+    interval: int = 0
+    batches: list[Batch] = field(default_factory=list)
+    files: dict[str, SinkFile] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    more: int = 0
+    unlisted: int | None = None
+
+    def found(self, file: str, wrong: Wrong, problem: str) -> None:
+        """Note down what is wrong."""
+        if len(self.findings) < _FINDINGS:
+            self.findings.append(Finding(file, wrong, problem))
+        else:
+            self.more += 1
+
+
+async def verify(
+    store: Store, dest: Address, settings: SinkLogSettings, *, data: bool = True
+) -> Verified:
+    """Look at the whole log of a table; nothing is changed.
+
+    Args:
+        store: where it is.
+        dest: the table.
+        settings: the interval that readers have, and how large a file may be.
+        data: list the table too, and see that what is listed is there.
+    """
+    listing = await look(store, dest)
+    found = await examine(Source(store, dest, settings.max_bytes), listing, settings)
+    if data and found.newest is not None:
+        await _check_data(store, found)
+    return found
+
+
+async def examine(source: Source, listing: Listing, settings: SinkLogSettings) -> Verified:
+    """Look at the files of a log, and not at those of the table."""
+    found = Verified(source.dest)
+    wanted = _wanted(listing, settings, found)
+    for info in wanted:
+        await _check(source, info, found)
+    names = {info.path for info in wanted}
+    for info in (*listing.singles.values(), *listing.compacts.values()):
+        if info.path not in names:
+            found.batches.append(Batch(_name(info), info.size, read=False))
+    return found
+
+
+def _wanted(listing: Listing, settings: SinkLogSettings, found: Verified) -> list[Info]:
+    """Return what readers take and is there; note down what is not."""
+    for info in listing.strange:
+        found.found(_name(info), Wrong.NAME, "Spark reads its name as that of a batch")
+    found.newest = listing.newest
+    if listing.newest is None:
+        return []
+    try:
+        found.interval = listing.interval(settings.interval)
+    except SinkLogCorruptError as error:
+        found.found(error.path.rpartition("/")[2], Wrong.INTERVAL, "its number fits no interval")
+        return []
+    wanted = to_read(listing.newest, found.interval)
+    present: list[Info] = []
+    for batch in wanted:
+        compact = is_compaction(batch, found.interval)
+        there = (listing.compacts if compact else listing.singles).get(batch)
+        if there is not None:
+            present.append(there)
+            continue
+        wrong = Wrong.COMPACT if compact else Wrong.BATCH
+        problem = "is not there, and readers want it"
+        if compact and batch in listing.singles:
+            problem = f"{problem}: {batch} was written with another interval"
+        found.found(file_name(batch, found.interval), wrong, problem)
+        if found.more:
+            break  # names of hostile numbers
+    return present
+
+
+async def _check(source: Source, info: Info, found: Verified) -> None:
+    name = _name(info)
+    batch = Batch(name, info.size)
+    found.batches.append(batch)
+    try:
+        data = await source.get(info)
+        for number, line in lines_of(data, place(source.dest, name)):
+            if not line.strip():
+                found.found(name, Wrong.BLANK, f"line {number} is blank")
+                continue
+            _check_line(line, number, batch, found)
+    except SinkLogError as error:
+        wrong = Wrong.HEADER if info.size else Wrong.EMPTY
+        found.found(name, wrong, error.reason)
+
+
+def _check_line(line: bytes, number: int, batch: Batch, found: Verified) -> None:
+    try:
+        file, wrote = decode_entry(line, place(found.dest, batch.name), number)
+    except SinkLogError as error:
+        found.found(batch.name, Wrong.LINE, error.reason)
+        return
+    batch.entries += 1
+    if _is_of(wrote, batch.name):
+        batch.query = wrote.query if wrote else None
+    path = inside(found.dest, file.path)
+    if path is None:
+        problem = f"line {number} lists {file.path[:200]!r}, which readers of the table pass over"
+        found.found(batch.name, Wrong.OUTSIDE, problem)
+        return
+    there = found.files.setdefault(path, file)
+    if there is not file:
+        wrong = Wrong.TWICE if there == file else Wrong.DIFFERS
+        also = "" if there == file else ", and does not say the same of it"
+        found.found(batch.name, wrong, f"line {number} lists {file.path[:200]!r} again{also}")
+
+
+def inside(dest: Address, uri: str) -> str | None:
+    """Return the decoded path of a file that is in the table and not of the log, else ``None``."""
+    try:
+        path = Under(dest).path(uri)
+    except UrlError:
+        return None
+    return None if path.startswith(f"{dest.child(FOLDER).path}/") else path
+
+
+async def _check_data(store: Store, found: Verified) -> None:
+    there = await table_files(store, found.dest)
+    found.unlisted = len(there.keys() - found.files.keys())
+    for path, file in found.files.items():
+        if path not in there:
+            problem = f"{file.path[:200]!r} is listed, and not there"
+            found.found(FOLDER, Wrong.GONE, problem)
+        elif there[path] != file.size:
+            problem = f"{file.path[:200]!r} has {there[path]} bytes, and {file.size} are listed"
+            found.found(FOLDER, Wrong.SIZE, problem)
+
+
+async def table_files(store: Store, dest: Address) -> Mapping[str, int]:
+    """Return the files of a table: decoded path -> bytes, without what is hidden."""
+    sizes: dict[str, int] = {}
+    if store.traits.bulk_delete:
+        async for page in tree_pages(store, dest.path):
+            sizes.update((i.path, i.size) for i in page if _is_data(i, dest))
+        return sizes
+    async for info in walk(store, dest.path):
+        if _is_data(info, dest):
+            sizes[info.path] = info.size
+    return sizes
+
+
+def _is_data(info: Info, dest: Address) -> bool:
+    names = info.path[len(dest.path.rstrip("/")) + 1 :].split("/")
+    return not info.is_dir and not any(_is_hidden(name) for name in names)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _is_of(wrote: Wrote | None, name: str) -> bool:
+    return wrote is not None and name.removesuffix(COMPACT) == str(wrote.batch)
+
+
+def _name(info: Info) -> str:
+    return info.path.rpartition("/")[2]

@@ -1,0 +1,1 @@
+"""Servers on loopback that speak the stores' protocols, over ``asynccommit.testing.models``."""

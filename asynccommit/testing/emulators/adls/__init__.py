@@ -1,0 +1,1 @@
+"""The ADLS emulator."""

@@ -1,0 +1,231 @@
+"""Who may ask: SharedKey and shared access signatures are verified, bearer tokens looked up."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+
+from asynccommit.testing.emulators.adls.call import Call
+from asynccommit.testing.models.adls.account import Refusal
+
+DEVELOPMENT_ACCOUNT = "devstoreaccount1"
+DEVELOPMENT_KEY = (  # Published with the emulator of the blob service; it protects nothing.
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+_SKEW = 15 * 60
+_TENANT = "00000000-0000-0000-0000-000000000000"
+_CHALLENGE = (
+    f"Bearer authorization_uri=https://login.microsoftonline.com/{_TENANT}/oauth2/authorize "
+    "resource_id=https://storage.azure.com"
+)
+_FAILED = (
+    "Server failed to authenticate the request. Make sure the value of Authorization header is "
+    "formed correctly including the signature."
+)
+_REFER = (
+    "Server failed to authenticate the request. Please refer to the information in the "
+    "www-authenticate header."
+)
+_MISMATCH = "This request is not authorized to perform this operation using this permission."
+
+# What a shared access signature must permit, one of these letters, for an operation.
+_PERMISSIONS = {
+    "read": "r",
+    "head": "rle",
+    "list": "l",
+    "create": "cw",
+    "mkdir": "cw",
+    "append": "aw",
+    "flush": "w",
+    "rename": "mw",
+    "delete": "d",
+    "lease": "w",
+    "properties": "w",
+}
+
+
+class DetailedRefusal(Refusal):
+    """A refusal that says more, in the field that the service has for it."""
+
+    def __init__(self, status: int, code: str, message: str, detail: str) -> None:
+        headers = {"WWW-Authenticate": _CHALLENGE} if status == 401 else {}
+        super().__init__(status, code, message, headers)
+        self.detail = detail
+
+
+@dataclass(slots=True)
+class Keyring:
+    """The credentials that are accepted.
+
+    Attributes:
+        keys: account name -> its key, as text in base64.
+        tokens: the bearer tokens that are valid; ``None`` if any is.
+        expired: the bearer tokens that were valid once.
+    """
+
+    keys: Mapping[str, str] = field(
+        default_factory=lambda: {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY}, repr=False
+    )
+    tokens: set[str] | None = field(default=None, repr=False)
+    expired: set[str] = field(default_factory=set, repr=False)
+
+    def check(self, call: Call, op: str, now: float) -> None:
+        """Raise ``Refusal`` unless the request may do ``op``."""
+        header = call.headers.get("authorization", "")
+        scheme, _, credential = header.partition(" ")
+        if scheme == "SharedKey":
+            self._check_key(call, credential, now)
+        elif scheme.lower() == "bearer":
+            self._check_token(credential)
+        elif not header and "sig" in call.query:
+            _check_sas(call, op, self.keys[call.account], now)
+        elif header:
+            raise DetailedRefusal(403, "AuthenticationFailed", _FAILED, f"No scheme {scheme!r}.")
+        else:
+            raise DetailedRefusal(401, "NoAuthenticationInformation", _REFER, "")
+
+    def _check_key(self, call: Call, credential: str, now: float) -> None:
+        account, _, signature = credential.partition(":")
+        date = call.headers.get("x-ms-date") or call.headers.get("date", "")
+        sent = _seconds(date)
+        if sent is None or abs(sent - now) > _SKEW:
+            detail = f"Request date header too old or not given: '{date}'"
+            raise DetailedRefusal(403, "AuthenticationFailed", _FAILED, detail)
+        text = string_to_sign(call)
+        if account != call.account or not _signed(self.keys[call.account], text, signature):
+            detail = (
+                f"The MAC signature found in the HTTP request '{signature}' is not the same as "
+                f"any computed signature. Server used following string to sign: '{text}'."
+            )
+            raise DetailedRefusal(403, "AuthenticationFailed", _FAILED, detail)
+
+    def _check_token(self, token: str) -> None:
+        if token in self.expired:
+            detail = "Lifetime validation failed. The token is expired."
+            raise DetailedRefusal(401, "InvalidAuthenticationInfo", _REFER, detail)
+        if not token or (self.tokens is not None and token not in self.tokens):
+            detail = "Signature validation failed."
+            raise DetailedRefusal(401, "InvalidAuthenticationInfo", _REFER, detail)
+
+
+def string_to_sign(call: Call) -> str:
+    """Return what a SharedKey signature covers: of the request as it came, path undecoded."""
+    headers = call.headers
+    get = headers.get
+    length = get("content-length", "")
+    own = sorted([name for name in headers if name.startswith("x-ms-")])
+    lines = [
+        call.request.method,
+        get("content-encoding", ""),
+        get("content-language", ""),
+        "" if length == "0" else length,
+        get("content-md5", ""),
+        get("content-type", ""),
+        "" if "x-ms-date" in headers else get("date", ""),
+        get("if-modified-since", ""),
+        get("if-match", ""),
+        get("if-none-match", ""),
+        get("if-unmodified-since", ""),
+        get("range", ""),
+        *[f"{name}:{headers[name]}" for name in own],
+        f"/{call.account}{call.target.raw_path}",
+        *[f"{key}:{value}" for key, value in sorted(call.query.items())],
+    ]
+    return "\n".join(lines)
+
+
+def sign(key: str, text: str) -> str:
+    """Return the signature of ``text`` under the account key ``key``."""
+    digest = hmac.digest(_bytes_of(key), text.encode(), "sha256")
+    return base64.b64encode(digest).decode("ascii")
+
+
+def _signed(key: str, text: str, signature: str) -> bool:
+    digest = hmac.digest(_bytes_of(key), text.encode(), "sha256")
+    # Not of constant time: the key is published, and timing tells nothing that is secret.
+    return binascii.b2a_base64(digest, newline=False) == signature.encode("latin-1")
+
+
+@lru_cache(maxsize=64)
+def _bytes_of(key: str) -> bytes:
+    return base64.b64decode(key)
+
+
+@lru_cache(maxsize=256)
+def _seconds(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, IndexError):
+        return None
+
+
+def _check_sas(call: Call, op: str, key: str, now: float) -> None:
+    query = call.query
+    start, end = _instant(query.get("st", "")), _instant(query.get("se", ""))
+    if end is None or not (start or 0.0) <= now <= end:
+        raise DetailedRefusal(403, "AuthenticationFailed", _FAILED, _frame(start, end, now))
+    # One that is signed with a user's delegation key cannot be verified here.
+    if "skoid" not in query and not any(
+        _signed(key, text, query["sig"]) for text in sas_strings(call)
+    ):
+        detail = "Signature did not match."
+        raise DetailedRefusal(403, "AuthenticationFailed", _FAILED, detail)
+    allowed = _PERMISSIONS.get(op, "")
+    if allowed and "sp" in query and not set(allowed) & set(query["sp"]):
+        raise Refusal(403, "AuthorizationPermissionMismatch", _MISMATCH)
+
+
+def _frame(start: float | None, end: float | None, now: float) -> str:
+    return (
+        "Signature not valid in the specified time frame: "
+        f"Start [{_shown(start)}] - Expiry [{_shown(end)}] - Current [{_shown(now)}]"
+    )
+
+
+def _shown(moment: float | None) -> str:
+    if moment is None:
+        return ""
+    return f"{datetime.fromtimestamp(moment, UTC):%a, %d %b %Y %H:%M:%S} GMT"
+
+
+@lru_cache(maxsize=256)
+def _instant(text: str) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def sas_strings(call: Call) -> list[str]:
+    """Return what a shared access signature of this request may cover, newest form first."""
+    query = call.query
+    get = query.get
+    scope = [get("ses", "")]
+    if "ss" in query:
+        parts = [call.account, *(get(_, "") for _ in ("sp", "ss", "srt", "st", "se"))]
+        parts += [get(_, "") for _ in ("sip", "spr", "sv")]
+        return ["\n".join([*parts, *scope, ""]), "\n".join([*parts, ""])]
+    head = [get("sp", ""), get("st", ""), get("se", ""), _sas_resource(call)]
+    head += [get(_, "") for _ in ("si", "sip", "spr", "sv", "sr")]
+    tail = [get(_, "") for _ in ("rscc", "rscd", "rsce", "rscl", "rsct")]
+    return ["\n".join([*head, "", *scope, *tail]), "\n".join([*head, "", *tail])]
+
+
+def _sas_resource(call: Call) -> str:
+    container = f"/blob/{call.account}/{call.filesystem}"
+    kind = call.query.get("sr", "")
+    if kind == "c" or not call.path:
+        return container
+    if kind == "d":
+        depth = call.query.get("sdd", "")
+        names = call.path.split("/")[: int(depth) if depth.isdigit() else 0]
+        return "/".join([container, *names])
+    return f"{container}/{call.path}"

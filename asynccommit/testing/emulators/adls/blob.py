@@ -1,0 +1,294 @@
+"""The blob endpoint over the same files: what SDKs and adlfs ask of it, no more.
+
+In a hierarchical namespace a directory is a blob without content whose metadata say
+``hdi_isfolder``. Snapshots, versions, tags, tiers and page blobs are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+from asynccommit.testing.emulators.adls import headers as sent
+from asynccommit.testing.emulators.adls.blocks import Blocks, block_list, read_block_list
+from asynccommit.testing.emulators.adls.call import Call, bad_parameter, number
+from asynccommit.testing.emulators.adls.dfs import Route
+from asynccommit.testing.emulators.adls.list import blobs_xml, containers_xml
+from asynccommit.testing.emulators.adls.paths import answer_lease, answer_read, status_lines
+from asynccommit.testing.emulators.adls.wire import (
+    Wire,
+    filesystem_identity,
+    http_date,
+    identity,
+    one_line,
+)
+from asynccommit.testing.models.adls.account import Account, Attributes, Filesystem, Node, Refusal
+from asynccommit.testing.models.adls.refusals import refusal
+
+Table = Mapping[tuple[str, str], Route]
+
+_XML = "Content-Type: application/xml\r\n"
+_NOT_AT_END = "The append position condition specified was not met."
+_ENCRYPTED = "x-ms-request-server-encrypted: true\r\n"
+
+
+class Blob:
+    """Answers what is asked of the blob endpoint; every method is one operation."""
+
+    def __init__(
+        self, accounts: Mapping[str, Account], wire: Wire, new_id: Callable[[], str]
+    ) -> None:
+        self._accounts = accounts
+        self._wire = wire
+        self._new_id = new_id
+        self._blocks = Blocks()
+        self._copies: dict[tuple[str, str, str], tuple[str, str]] = {}  # place -> etag, headers
+        self._service: Table = {
+            ("GET", "list"): Route("list_filesystems", self.list_containers),
+            ("GET", "properties"): Route("list_filesystems", self.account),
+            ("HEAD", "properties"): Route("list_filesystems", self.account),
+        }
+        self._containers = self._container_table()
+        self._paths = self._path_table()
+
+    def _container_table(self) -> Table:
+        told = Route("filesystem", self.head_container)
+        return {
+            ("PUT", ""): Route("filesystem", self.create_container),
+            ("GET", ""): told,
+            ("HEAD", ""): told,
+            ("GET", "metadata"): told,
+            ("HEAD", "metadata"): told,
+            ("PUT", "metadata"): Route("filesystem", self.set_container),
+            ("DELETE", ""): Route("filesystem", self.delete_container),
+            ("GET", "list"): Route("list", self.list),
+        }
+
+    def _path_table(self) -> Table:
+        told, read = Route("head", self.head), Route("read", self.read)
+        return {
+            ("PUT", ""): Route("create", self.put),
+            ("PUT", "block"): Route("append", self.put_block),
+            ("PUT", "blocklist"): Route("flush", self.put_blocks),
+            ("PUT", "appendblock"): Route("append", self.append_block),
+            ("PUT", "metadata"): Route("properties", self.set_metadata),
+            ("PUT", "properties"): Route("properties", self.set_headers),
+            ("PUT", "lease"): Route("lease", self.lease),
+            ("GET", "blocklist"): Route("read", self.blocks),
+            ("GET", "metadata"): told,
+            ("HEAD", "metadata"): told,
+            ("HEAD", ""): told,
+            ("GET", ""): read,
+            ("DELETE", ""): Route("delete", self.delete),
+        }
+
+    def reset(self) -> None:
+        """Forget the blocks and the copies."""
+        self._blocks = Blocks()
+        self._copies.clear()
+
+    def route(self, call: Call) -> Route:
+        """Return what the request asks for. Raises ``Refusal`` if it is nothing there is."""
+        component = call.query.get("comp", "")
+        table = self._paths if call.path else self._containers
+        route = (table if call.filesystem else self._service).get((call.method, component))
+        if route is None:
+            raise bad_parameter("comp", component) if component else refusal("UnsupportedHttpVerb")
+        return route
+
+    def account(self, call: Call) -> bytes:
+        """Tell what kind of account it is."""
+        namespace = "true" if self._accounts[call.account].hns else "false"
+        lines = "x-ms-sku-name: Standard_LRS\r\nx-ms-account-kind: StorageV2\r\n"
+        return self._wire.answer(call, 200, f"{lines}x-ms-is-hns-enabled: {namespace}\r\n")
+
+    def list_containers(self, call: Call) -> bytes:
+        """Return a page of the containers."""
+        query = call.query
+        found, token = self._accounts[call.account].list_filesystems(
+            query.get("prefix", ""), number(query, "maxresults"), query.get("marker") or None
+        )
+        return self._wire.answer(call, 200, _XML, containers_xml(call, found, token))
+
+    def create_container(self, call: Call) -> bytes:
+        """Make a container."""
+        given = dict(sent.properties(call.headers) or {})
+        made = self._accounts[call.account].create_filesystem(call.filesystem, given)
+        return self._wire.answer(call, 201, filesystem_identity(made))
+
+    def head_container(self, call: Call) -> bytes:
+        """Tell about a container."""
+        account = self._accounts[call.account]
+        found = account.head_filesystem(call.filesystem)
+        return self._wire.answer(call, 200, _container_lines(account, found))
+
+    def set_container(self, call: Call) -> bytes:
+        """Replace the metadata of a container."""
+        given = dict(sent.properties(call.headers) or {})
+        found = self._accounts[call.account].set_filesystem_properties(call.filesystem, given)
+        return self._wire.answer(call, 200, filesystem_identity(found))
+
+    def delete_container(self, call: Call) -> bytes:
+        """Delete a container with all it holds."""
+        wanted = sent.conditions(call.headers)
+        self._accounts[call.account].delete_filesystem(call.filesystem, wanted)
+        return self._wire.answer(call, 202)
+
+    def list(self, call: Call) -> bytes:
+        """Return a page of blobs, with a delimiter as a directory."""
+        body = blobs_xml(self._accounts[call.account], call)
+        return self._wire.answer(call, 200, _XML, body)
+
+    def put(self, call: Call) -> bytes:
+        """Write a whole blob, or begin one to append to, or copy one."""
+        if "x-ms-copy-source" in call.headers:
+            return self._copy(call)
+        kind = call.headers.get("x-ms-blob-type", "")
+        if kind not in ("BlockBlob", "AppendBlob"):
+            raise refusal("InvalidHeaderValue" if kind else "MissingRequiredHeader")
+        data, md5 = call.request.body, sent.content_md5(call.headers)
+        if md5 is not None and hashlib.md5(data, usedforsecurity=False).digest() != md5:
+            raise refusal("Md5Mismatch")
+        node = self._write(call, data, _attributes(call))
+        return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
+
+    def _write(self, call: Call, data: bytes, attributes: Attributes | None) -> Node:
+        account = self._accounts[call.account]
+        wanted = sent.conditions(call.headers)
+        node = account.create(call.filesystem, call.path, conditions=wanted, attributes=attributes)
+        self._blocks.forget(call)
+        if data:
+            held = wanted._replace(if_match=None, if_none_match=None)
+            where = (call.filesystem, call.path)
+            account.append(*where, 0, data, conditions=held, flush=True)
+            node = account.head(*where)
+        return node
+
+    def _copy(self, call: Call) -> bytes:
+        """Copy at once, within the emulator."""
+        label, first, rest = sent.copy_source(call.headers)
+        if label not in self._accounts:
+            label, (first, _, rest) = first, rest.partition("/")
+        if label not in self._accounts:
+            raise Refusal(404, "CannotVerifyCopySource", "The source is not in this emulator.")
+        source, data = self._accounts[label].read(
+            first, rest, conditions=sent.source_conditions(call.headers)
+        )
+        kept = Attributes(properties=dict(source.properties), headers=dict(source.headers))
+        given = _attributes(call)
+        node = self._write(call, data, given if given and given.properties else kept)
+        lines = f"x-ms-copy-id: {self._new_id()}\r\nx-ms-copy-status: success\r\n"
+        told = (
+            f"{lines}x-ms-copy-source: {call.headers['x-ms-copy-source'].partition('?')[0]}\r\n"
+            f"x-ms-copy-progress: {node.size}/{node.size}\r\n"
+            f"x-ms-copy-completion-time: {http_date(node.modified)}\r\n"
+        )
+        self._copies[call.account, call.filesystem, call.path] = (node.etag, told)
+        return self._wire.answer(call, 202, identity(node) + lines)
+
+    def put_block(self, call: Call) -> bytes:
+        """Keep a block for a later list."""
+        self._accounts[call.account].head_filesystem(call.filesystem)
+        self._blocks.stage(call, call.query.get("blockid", ""), call.request.body)
+        return self._wire.answer(call, 201, _ENCRYPTED)
+
+    def put_blocks(self, call: Call) -> bytes:
+        """Write the blob that a list of blocks makes."""
+        names = read_block_list(call.request.body)
+        parts = self._blocks.take(call, names, self._committed(call))
+        attributes = _attributes(call)
+        data = b"".join(data for _, data in parts)
+        node = self._write(call, data, attributes)
+        self._blocks.commit(call, node.etag, parts)
+        return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
+
+    def _committed(self, call: Call) -> bytes | None:
+        """Return the content if there is any, for the blocks that stay."""
+        account = self._accounts[call.account]
+        try:
+            return account.read(call.filesystem, call.path)[1]
+        except Refusal:
+            return None
+
+    def blocks(self, call: Call) -> bytes:
+        """Return the blocks of a blob, committed or not."""
+        node = self._accounts[call.account].head(call.filesystem, call.path)
+        body = block_list(*self._blocks.known(call, node.etag))
+        return self._wire.answer(call, 200, identity(node) + _XML, body)
+
+    def append_block(self, call: Call) -> bytes:
+        """Add to the end of a blob, if that is where the client believes it to be."""
+        account, where = self._accounts[call.account], (call.filesystem, call.path)
+        wanted = sent.conditions(call.headers)
+        end = account.head(*where, wanted._replace(if_none_match=None)).size
+        given = call.headers.get("x-ms-blob-condition-appendpos", str(end))
+        if given != str(end):
+            raise Refusal(412, "AppendPositionConditionNotMet", _NOT_AT_END)
+        md5 = sent.content_md5(call.headers)
+        account.append(*where, end, call.request.body, conditions=wanted, md5=md5, flush=True)
+        lines = f"x-ms-blob-append-offset: {end}\r\nx-ms-blob-committed-block-count: 1\r\n"
+        return self._wire.answer(call, 201, identity(account.head(*where)) + lines)
+
+    def head(self, call: Call) -> bytes:
+        """Tell what a blob is, and how it was copied until it is written again."""
+        account = self._accounts[call.account]
+        node = account.head(call.filesystem, call.path, sent.conditions(call.headers))
+        etag, copied = self._copies.get((call.account, call.filesystem, call.path), ("", ""))
+        lines = status_lines(account, node, call.headers)
+        lines += copied if etag == node.etag else ""
+        return self._wire.answer(call, 200, lines, length=node.size)
+
+    def read(self, call: Call) -> bytes:
+        """Return a blob's bytes, or a range of them."""
+        return answer_read(self._accounts[call.account], self._wire, call)
+
+    def lease(self, call: Call) -> bytes:
+        """Acquire, renew, change, release or break the lease of a blob."""
+        return answer_lease(self._accounts[call.account], self._wire, call)
+
+    def set_metadata(self, call: Call) -> bytes:
+        """Replace the metadata of a blob."""
+        node = self._accounts[call.account].set_properties(
+            call.filesystem,
+            call.path,
+            sent.properties(call.headers) or {},
+            conditions=sent.conditions(call.headers),
+        )
+        return self._wire.answer(call, 200, identity(node) + _ENCRYPTED)
+
+    def set_headers(self, call: Call) -> bytes:
+        """Set the headers that a blob is served with."""
+        node = self._accounts[call.account].set_properties(
+            call.filesystem,
+            call.path,
+            headers=sent.content_headers(call.headers) or {},
+            conditions=sent.conditions(call.headers),
+        )
+        return self._wire.answer(call, 200, identity(node))
+
+    def delete(self, call: Call) -> bytes:
+        """Delete a blob or an empty directory."""
+        wanted = sent.conditions(call.headers)
+        self._accounts[call.account].delete(call.filesystem, call.path, conditions=wanted)
+        return self._wire.answer(call, 202, "x-ms-delete-type-permanent: true\r\n")
+
+
+def _attributes(call: Call) -> Attributes | None:
+    """Return what the new blob is to have; of a marker of a directory not its mark."""
+    given = sent.attributes(call.headers)
+    if given is None or not given.properties:
+        return given
+    kept = {name: _ for name, _ in given.properties.items() if name != "hdi_isfolder"}
+    return given._replace(properties=kept)
+
+
+def _container_lines(account: Account, found: Filesystem) -> str:
+    namespace = "true" if account.hns else "false"
+    lines = (
+        f"{filesystem_identity(found)}x-ms-lease-status: unlocked\r\n"
+        "x-ms-lease-state: available\r\nx-ms-has-immutability-policy: false\r\n"
+        f"x-ms-has-legal-hold: false\r\nx-ms-namespace-enabled: {namespace}\r\n"
+    )
+    for name, value in found.properties.items():
+        lines += f"x-ms-meta-{name}: {one_line(value)}\r\n"
+    return lines

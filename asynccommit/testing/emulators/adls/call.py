@@ -1,0 +1,163 @@
+"""One request to an ADLS Gen2 account, understood: whose, what about, by which of the two APIs.
+
+The service has two endpoints over the same files: ``dfs`` (JSON) and ``blob`` (XML). Real ones
+differ by host name. On one port they are told apart by what only one of them knows; where nothing
+tells, by the client's User-Agent, and else it is ``dfs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote, unquote_to_bytes
+
+from asynccommit.testing.emulators.server import Request
+from asynccommit.testing.models.adls.account import Refusal
+
+Query = Mapping[str, str]
+
+_BLOB_HEADERS = ("x-ms-blob-type", "x-ms-delete-snapshots", "x-ms-copy-source")
+_BLOB_AGENTS = ("storage-blob", "storage.blobs")
+# The SDKs for Data Lake read paths and their properties from the blob endpoint.
+_LAKE_AGENTS = ("storage-dfs", "datalake")
+
+
+class Target(NamedTuple):
+    """What a URL names: ``path`` is decoded, without a slash at either end."""
+
+    account: str
+    filesystem: str
+    path: str
+    query: Query
+    raw_path: str
+    blob_host: bool = False
+
+
+class Call:
+    """A request with its target, the verb that is meant, and its operation's name."""
+
+    __slots__ = (
+        "account",
+        "blob",
+        "filesystem",
+        "headers",
+        "method",
+        "path",
+        "query",
+        "request",
+        "target",
+    )
+
+    def __init__(self, request: Request, target: Target) -> None:
+        self.request = request
+        self.target = target
+        self.account, self.filesystem, self.path, self.query = target[:4]
+        self.headers = headers = request.headers
+        method = request.method
+        if "x-http-method-override" in headers:
+            method = headers["x-http-method-override"].upper()
+        self.method = method
+        self.blob = _is_blob(self)
+
+    @property
+    def place(self) -> str:
+        """Filesystem and path, as faults know them: of a listing the directory."""
+        query = self.query
+        path = self.path or query.get("directory", "") or query.get("prefix", "")
+        return f"{self.filesystem}/{path}" if path else self.filesystem
+
+
+def read_target(request: Request, accounts: Container[str]) -> Target:
+    """Read the URL: ``/account/filesystem/path``, or the account from the Host header.
+
+    Raises ``Refusal`` for a URL that is none, or names no account of this emulator.
+    """
+    raw, _, query = request.target.decode("latin-1").partition("?")
+    raw = raw.partition("#")[0]
+    if not raw.startswith("/"):
+        raw = _without_host(raw)
+    label, _, service = request.headers.get("host", "").partition(".")
+    if label in accounts:
+        filesystem, path = _split(raw[1:])
+        return Target(label, filesystem, path, parse_query(query), raw, service.startswith("blob."))
+    account, _, rest = raw[1:].partition("/")
+    if account not in accounts:
+        raise Refusal(404, "ResourceNotFound", f"The account {account!r} is not in this emulator.")
+    return Target(account, *_split(rest), parse_query(query), raw)
+
+
+def _without_host(raw: str) -> str:
+    scheme, colon, rest = raw.partition("://")
+    if not colon or scheme not in ("http", "https"):
+        raise Refusal(400, "InvalidUri", "The request URI is invalid.")
+    return "/" + rest.partition("/")[2]
+
+
+def _split(rest: str) -> tuple[str, str]:
+    filesystem, _, path = rest.partition("/")
+    return decode(filesystem), decode(path).strip("/")
+
+
+def decode(text: str) -> str:
+    """Undo percent-encoding. Raises ``Refusal`` for bytes that are no UTF-8, or a NUL."""
+    if "%" not in text and text.isascii():
+        return text
+    try:
+        decoded = unquote_to_bytes(text.encode("latin-1")).decode()
+    except UnicodeError:
+        decoded = "\0"
+    if "\0" in decoded:
+        raise Refusal(400, "InvalidUri", "The request URI is invalid.")
+    return decoded
+
+
+@lru_cache(maxsize=4096)
+def parse_query(text: str) -> Query:
+    """Return the parameters: keys in lower case, values decoded, those of one key joined."""
+    found: dict[str, list[str]] = {}
+    for pair in text.split("&"):
+        key, _, value = pair.partition("=")
+        if key:
+            found.setdefault(unquote(key).lower(), []).append(unquote(value))
+    return {key: ",".join(sorted(values)) for key, values in found.items()}
+
+
+def _is_blob(call: Call) -> bool:
+    query, headers = call.query, call.headers
+    if call.target.blob_host or "restype" in query or "comp" in query:
+        return True
+    if "resource" in query or "action" in query or "x-ms-rename-source" in headers:
+        return False
+    if any(_ in headers for _ in _BLOB_HEADERS):
+        return True
+    agent = headers.get("user-agent", "").lower()
+    if call.method in ("HEAD", "GET") and any(_ in agent for _ in _LAKE_AGENTS):
+        return bool(call.path)
+    return any(_ in agent for _ in _BLOB_AGENTS)
+
+
+def flag(query: Query, key: str, default: bool = False) -> bool:
+    """Return a parameter that is true or false. Raises ``Refusal`` if it is neither."""
+    value = query.get(key, "").lower()
+    if not value:
+        return default
+    if value not in ("true", "false"):
+        raise bad_parameter(key, value)
+    return value == "true"
+
+
+def number(query: Query, key: str, default: int | None = None) -> int | None:
+    """Return a parameter that is a number from 0. Raises ``Refusal`` if it is not."""
+    value = query.get(key, "")
+    if not value:
+        return default
+    if not (value.isascii() and value.isdigit() and len(value) < 19):
+        raise bad_parameter(key, value)
+    return int(value)
+
+
+def bad_parameter(key: str, value: str = "") -> Refusal:
+    """Return the refusal of a query parameter's value."""
+    text = "The value for one of the query parameters specified in the request URI is invalid."
+    return Refusal(400, "InvalidQueryParameterValue", f"{text} ({key}={value[:100]})")

@@ -1,0 +1,324 @@
+"""The dfs endpoint of an ADLS Gen2 account: sixteen operations over the model of an account."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from asynccommit.testing.emulators.adls import headers as sent
+from asynccommit.testing.emulators.adls.call import Call, bad_parameter, flag, number
+from asynccommit.testing.emulators.adls.paths import (
+    answer_lease,
+    answer_read,
+    lease_after,
+    lease_before,
+    status_lines,
+)
+from asynccommit.testing.emulators.adls.wire import (
+    Wire,
+    filesystem_identity,
+    filesystems_json,
+    identity,
+    paths_json,
+)
+from asynccommit.testing.models.adls.account import Account, Filesystem, Node
+from asynccommit.testing.models.adls.refusals import refusal
+
+Handler = Callable[[Call], bytes]
+
+_PAGE = 5000
+_JSON = "Content-Type: application/json;charset=utf-8\r\n"
+
+
+class Route(NamedTuple):
+    """The name of an operation, as faults and statistics know it, and what answers it."""
+
+    op: str
+    handler: Handler
+
+
+class Dfs:
+    """Answers what is asked of the dfs endpoint; every method is one operation."""
+
+    def __init__(self, accounts: Mapping[str, Account], wire: Wire) -> None:
+        self._accounts = accounts
+        self._wire = wire
+        self._actions = {
+            "append": Route("append", self.append),
+            "flush": Route("flush", self.flush),
+            "setproperties": Route("properties", self.set_properties),
+            "setaccesscontrol": Route("access", self.set_access),
+            "setaccesscontrolrecursive": Route("access", self.set_access_recursive),
+        }
+        self._filesystem = {
+            "PUT": Route("filesystem", self.create_filesystem),
+            "HEAD": Route("filesystem", self.head_filesystem),
+            "DELETE": Route("filesystem", self.delete_filesystem),
+            "PATCH": Route("filesystem", self.set_filesystem),
+            "GET": Route("list", self.list),
+        }
+        self._paths = {
+            "HEAD": Route("head", self.head),
+            "GET": Route("read", self.read),
+            "DELETE": Route("delete", self.delete),
+            "POST": Route("lease", self.lease),
+        }
+        self._rename = Route("rename", self.rename)
+        self._create = Route("create", self.create)
+        self._mkdir = Route("mkdir", self.create)
+        self._access = Route("access", self.access)
+        self._accounts_route = Route("list_filesystems", self.list_filesystems)
+
+    def route(self, call: Call) -> Route:
+        """Return what the request asks for. Raises ``Refusal`` if it is nothing there is."""
+        query, method = call.query, call.method
+        if method == "PUT":
+            if "x-ms-rename-source" in call.headers:
+                return self._rename
+            kind = query.get("resource", "")
+            if kind == "filesystem" and not call.path:
+                return self._filesystem["PUT"]
+            if kind in ("file", "directory"):
+                return self._create if kind == "file" else self._mkdir
+            raise bad_parameter("resource", kind)
+        if not call.filesystem and method == "GET":
+            return self._accounts_route
+        if query.get("resource") == "filesystem" and method in self._filesystem:
+            return self._filesystem[method]
+        action = query.get("action", "").lower()
+        if method == "PATCH":
+            if action not in self._actions:
+                raise bad_parameter("action", action)
+            return self._actions[action]
+        if method == "HEAD" and action in ("getaccesscontrol", "checkaccess"):
+            return self._access
+        if method not in self._paths:
+            raise refusal("UnsupportedHttpVerb")
+        return self._paths[method]
+
+    def create_filesystem(self, call: Call) -> bytes:
+        """Make a filesystem."""
+        account = self._accounts[call.account]
+        given = dict(sent.properties(call.headers) or {})
+        made = account.create_filesystem(call.filesystem, given)
+        return self._wire.answer(call, 201, _filesystem_lines(account, made))
+
+    def head_filesystem(self, call: Call) -> bytes:
+        """Tell about a filesystem."""
+        account = self._accounts[call.account]
+        found = account.head_filesystem(call.filesystem)
+        own = f"x-ms-properties: {sent.encoded(found.properties)}\r\n"
+        return self._wire.answer(call, 200, _filesystem_lines(account, found) + own)
+
+    def delete_filesystem(self, call: Call) -> bytes:
+        """Delete a filesystem with all it holds."""
+        account = self._accounts[call.account]
+        account.delete_filesystem(call.filesystem, sent.conditions(call.headers))
+        return self._wire.answer(call, 202)
+
+    def set_filesystem(self, call: Call) -> bytes:
+        """Replace the properties of a filesystem."""
+        account = self._accounts[call.account]
+        given = dict(sent.properties(call.headers) or {})
+        wanted = sent.conditions(call.headers)
+        found = account.set_filesystem_properties(call.filesystem, given, wanted)
+        return self._wire.answer(call, 200, _filesystem_lines(account, found))
+
+    def list_filesystems(self, call: Call) -> bytes:
+        """Return a page of the filesystems."""
+        query = call.query
+        found, token = self._accounts[call.account].list_filesystems(
+            query.get("prefix", ""), _page(call, "maxresults"), query.get("continuation") or None
+        )
+        lines = _JSON + _continuation(token)
+        return self._wire.answer(call, 200, lines, filesystems_json(found))
+
+    def list(self, call: Call) -> bytes:
+        """Return a page of the paths in a directory, or below it."""
+        query = call.query
+        if "recursive" not in query:
+            raise refusal("MissingRequiredQueryParameter")
+        entries, token = self._accounts[call.account].list(
+            call.filesystem,
+            query.get("directory", "").strip("/"),
+            recursive=flag(query, "recursive"),
+            limit=_page(call, "maxresults"),
+            token=query.get("continuation") or None,
+        )
+        return self._wire.answer(call, 200, _JSON + _continuation(token), paths_json(entries))
+
+    def create(self, call: Call) -> bytes:
+        """Make a file or a directory, and its missing parents."""
+        headers = call.headers
+        node = self._accounts[call.account].create(
+            call.filesystem,
+            call.path,
+            directory=call.query["resource"] == "directory",
+            conditions=sent.conditions(headers),
+            token=sent.transaction_id(headers),
+            attributes=sent.attributes(headers),
+        )
+        own = "x-ms-request-server-encrypted: true\r\n"
+        return self._wire.answer(call, 201, identity(node) + own)
+
+    def rename(self, call: Call) -> bytes:
+        """Move a file or directory here; its ETag and time stay the source's.
+
+        Recordings disagree whether the answer tells them: those of the .NET and Python SDKs have
+        neither, those of the C++ SDK have both, and that SDK crashes without.
+        """
+        headers = call.headers
+        mode = call.query.get("mode", "posix")
+        if mode not in ("posix", "legacy"):
+            raise bad_parameter("mode", mode)
+        node = self._accounts[call.account].rename(
+            call.filesystem,
+            call.path,
+            *sent.rename_source(headers),
+            mode=mode,
+            conditions=sent.conditions(headers),
+            source_conditions=sent.source_conditions(headers),
+            token=sent.transaction_id(headers),
+        )
+        told = identity(node) if "azsdk-cpp" in headers.get("user-agent", "") else ""
+        return self._wire.answer(call, 201, told)
+
+    def append(self, call: Call) -> bytes:
+        """Add to what is not committed yet; with ``flush=true`` commit it as well."""
+        headers, flush = call.headers, flag(call.query, "flush")
+        account = self._accounts[call.account]
+        lease = lease_before(account, call)
+        account.append(
+            call.filesystem,
+            call.path,
+            _position(call),
+            call.request.body,
+            conditions=lease,
+            md5=sent.content_md5(headers),
+            flush=flush,
+        )
+        own = "x-ms-request-server-encrypted: true\r\n"
+        if flush:
+            own += identity(account.head(call.filesystem, call.path))
+        return self._wire.answer(call, 202, own + lease_after(account, call, lease.lease))
+
+    def flush(self, call: Call) -> bytes:
+        """Commit what was appended up to a position."""
+        account = self._accounts[call.account]
+        lease = lease_before(account, call)
+        node = account.flush(
+            call.filesystem,
+            call.path,
+            _position(call),
+            conditions=lease,
+            retain=flag(call.query, "retainuncommitteddata"),
+            headers=sent.content_headers(call.headers),
+        )
+        own = f"{identity(node)}x-ms-request-server-encrypted: false\r\n"
+        return self._wire.answer(call, 200, own + lease_after(account, call, lease.lease))
+
+    def head(self, call: Call) -> bytes:
+        """Tell what is at a path, with the user's properties unless only the status is asked."""
+        account = self._accounts[call.account]
+        node = account.head(call.filesystem, call.path, sent.conditions(call.headers))
+        lines = status_lines(account, node, call.headers, brief="action" in call.query)
+        return self._wire.answer(call, 200, lines, length=node.size)
+
+    def access(self, call: Call) -> bytes:
+        """Tell the access control list; what a flat account refuses."""
+        account = self._accounts[call.account]
+        wanted = sent.conditions(call.headers)
+        node = account.access_control(call.filesystem, call.path, wanted)
+        lines = f"{identity(node)}x-ms-owner: {node.owner}\r\nx-ms-group: {node.group}\r\n"
+        lines += f"x-ms-permissions: {node.permissions}\r\nx-ms-acl: {node.acl}\r\n"
+        return self._wire.answer(call, 200, lines)
+
+    def read(self, call: Call) -> bytes:
+        """Return a file's bytes, or a range of them."""
+        return answer_read(self._accounts[call.account], self._wire, call)
+
+    def delete(self, call: Call) -> bytes:
+        """Delete a file or directory, maybe in parts."""
+        token = self._accounts[call.account].delete(
+            call.filesystem,
+            call.path,
+            recursive=flag(call.query, "recursive"),
+            token=call.query.get("continuation") or None,
+            conditions=sent.conditions(call.headers),
+        )
+        return self._wire.answer(call, 200, _continuation(token))
+
+    def lease(self, call: Call) -> bytes:
+        """Acquire, renew, change, release or break the lease of a file or directory."""
+        return answer_lease(self._accounts[call.account], self._wire, call)
+
+    def set_properties(self, call: Call) -> bytes:
+        """Replace the user's properties and the content headers that are given."""
+        headers = call.headers
+        node = self._accounts[call.account].set_properties(
+            call.filesystem,
+            call.path,
+            sent.properties(headers),
+            headers=sent.content_headers(headers),
+            conditions=sent.conditions(headers),
+        )
+        return self._wire.answer(call, 200, identity(node))
+
+    def set_access(self, call: Call) -> bytes:
+        """Set owner, group, permissions or the access control list."""
+        node = _set_access(self._accounts[call.account], call, call.path)
+        return self._wire.answer(call, 200, identity(node))
+
+    def set_access_recursive(self, call: Call) -> bytes:
+        """Set the same for a directory and all that is below it, at once."""
+        account = self._accounts[call.account]
+        below, token = account.list(call.filesystem, call.path, recursive=True)
+        while token:
+            entries, token = account.list(call.filesystem, call.path, recursive=True, token=token)
+            below.extend(entries)
+        nodes = [_set_access(account, call, path) for path in (call.path, *(_[0] for _ in below))]
+        directories = sum(node.is_dir for node in nodes)
+        counts = {
+            "directoriesSuccessful": directories,
+            "filesSuccessful": len(nodes) - directories,
+            "failureCount": 0,
+            "failedEntries": [],
+        }
+        return self._wire.answer(call, 200, _JSON, json.dumps(counts).encode())
+
+
+def _set_access(account: Account, call: Call, path: str) -> Node:
+    get = call.headers.get
+    return account.set_access_control(
+        call.filesystem,
+        path,
+        acl=get("x-ms-acl") or None,
+        owner=get("x-ms-owner") or None,
+        group=get("x-ms-group") or None,
+        permissions=get("x-ms-permissions") or None,
+        conditions=sent.conditions(call.headers),
+    )
+
+
+def _filesystem_lines(account: Account, found: Filesystem) -> str:
+    namespace = "true" if account.hns else "false"
+    return f"{filesystem_identity(found)}x-ms-namespace-enabled: {namespace}\r\n"
+
+
+def _continuation(token: str | None) -> str:
+    return f"x-ms-continuation: {token}\r\n" if token else ""
+
+
+def _page(call: Call, key: str) -> int | None:
+    size = number(call.query, key)
+    if size == 0:
+        raise refusal("OutOfRangeQueryParameterValue")
+    return size
+
+
+def _position(call: Call) -> int:
+    position = number(call.query, "position")
+    if position is None:
+        raise refusal("MissingRequiredQueryParameter")
+    return position

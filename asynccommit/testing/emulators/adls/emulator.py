@@ -1,0 +1,196 @@
+"""An emulator of ADLS Gen2 in one process: the wire format over ``asynccommit.testing.models``.
+
+    async with AdlsEmulator() as emulator:
+        ...  # emulator.url, emulator.account, emulator.key, emulator.connection_string
+
+``running_emulator`` does the same on a thread of its own, for code without an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Keyring
+from asynccommit.testing.emulators.adls.blob import Blob
+from asynccommit.testing.emulators.adls.call import Call, read_target
+from asynccommit.testing.emulators.adls.dfs import Dfs, Route
+from asynccommit.testing.emulators.adls.wire import Wire
+from asynccommit.testing.emulators.config import read_pages
+from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
+from asynccommit.testing.emulators.emulator import Emulator, Running, on_thread
+from asynccommit.testing.emulators.server import Connection, Limits, Request
+from asynccommit.testing.emulators.storms import Storm
+from asynccommit.testing.models.adls import account as store
+from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, Decision, Reply
+
+
+class AdlsEmulator(Emulator):
+    """One or more accounts on one port; an async context manager.
+
+    Args:
+        port: where to listen; 0 is any free port.
+        address: the interface, loopback unless there is a reason.
+        accounts: account name -> key; the first is what ``url`` and its like are about.
+        hns: whether the accounts have a hierarchical namespace.
+        climate: latency, faults and the limit on requests to begin with.
+        pages: how the accounts page and split what they do.
+        limits: what a request may hold.
+        tls: serve https.
+        seed: of the faults' randomness.
+        host: where time and ids come from.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        address: str = "127.0.0.1",
+        accounts: Mapping[str, str] | None = None,
+        hns: bool = True,
+        climate: Climate | None = None,
+        pages: store.Limits | None = None,
+        limits: Limits | None = None,
+        tls: ssl.SSLContext | None = None,
+        seed: int = 0,
+        host: Host | None = None,
+    ) -> None:
+        super().__init__(
+            ADLS,
+            host or this_host(),
+            port=port,
+            address=address,
+            climate=climate,
+            limits=limits,
+            tls=tls,
+            seed=seed,
+        )
+        self._hns = hns
+        self._pages = pages or store.Limits()
+        self.keyring = Keyring(dict(accounts or {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY}))
+        self.accounts: dict[str, store.Account] = {}
+        self.wire = Wire(self.host.now, self.host.new_id()[:24])
+        self._dfs = Dfs(self.accounts, self.wire)
+        self._blob = Blob(self.accounts, self.wire, self.host.new_id)
+        self._control = Control(self, store_verbs(self))
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all that is stored and all statistics; the weather is as at the start."""
+        for name in self.keyring.keys:
+            self.accounts[name] = store.Account(
+                name,
+                now=self.host.now,
+                new_id=self.host.new_id,
+                hns=self._hns,
+                limits=self._pages,
+            )
+        self._blob.reset()
+        self._answers.clear()
+        self.weather = self.fresh_weather()
+
+    @property
+    def keys(self) -> Keyring:
+        """The credentials that are accepted."""
+        return self.keyring
+
+    def pages(self) -> Mapping[str, Any]:
+        """Return how the accounts page and split what they do."""
+        return self.model.limits._asdict()
+
+    def set_pages(self, given: object) -> None:
+        """Change how all accounts page. Raises ``OptionError`` for what is no such setting."""
+        limits = read_pages(given, self.model.limits)
+        for account in self.accounts.values():
+            account.limits = limits
+
+    @property
+    def url(self) -> str:
+        """The URL of the (first) account, for both of its endpoints."""
+        return f"{self.endpoint}/{self.account}"
+
+    @property
+    def account(self) -> str:
+        """The name of the (first) account."""
+        return next(iter(self.keyring.keys))
+
+    @property
+    def key(self) -> str:
+        """The key of the (first) account."""
+        return self.keyring.keys[self.account]
+
+    @property
+    def model(self) -> store.Account:
+        """The (first) account itself: what is stored, without HTTP."""
+        return self.accounts[self.account]
+
+    @property
+    def connection_string(self) -> str:
+        """What SDKs and adlfs take: both endpoints, account and key."""
+        scheme = self.endpoint.partition(":")[0]
+        return (
+            f"DefaultEndpointsProtocol={scheme};AccountName={self.account};"
+            f"AccountKey={self.key};BlobEndpoint={self.url};DfsEndpoint={self.url};"
+        )
+
+    def __call__(self, request: Request, connection: Connection) -> None:
+        """Answer one request."""
+        if request.target.startswith(PREFIX):
+            connection.send(self._control.answer(request))
+            return
+        try:
+            call = Call(request, read_target(request, self.accounts))
+            route = (self._blob if call.blob else self._dfs).route(call)
+        except store.Refusal as error:
+            self.send(connection, self.wire.refusal(request, error))
+            return
+        decision = self.weather.decide(route.op, call.place)
+        if decision is CLEAR:
+            self.send(connection, self._perform(call, route))
+        else:
+            storm = Storm(decision, partial(self._perform, call, route))
+            storm.meet(partial(self._end, call, connection, decision))
+
+    def _end(
+        self, call: Call, connection: Connection, decision: Decision, answer: bytes | None
+    ) -> None:
+        if decision.reply is Reply.CUT:
+            connection.cut()
+        elif decision.reply is Reply.REFUSAL and decision.refusal is not None:
+            refused = self.wire.refusal(call.request, decision.refusal, blob=call.blob)
+            self.send(connection, refused)
+        elif decision.reply is not Reply.NEVER:
+            self.send(connection, answer or b"")
+
+    def _perform(self, call: Call, route: Route) -> bytes:
+        try:
+            self.keyring.check(call, route.op, self.host.now())
+            return route.handler(call)
+        except store.Refusal as error:
+            return self.wire.refusal(call.request, error, blob=call.blob)
+
+
+class EmulatorThread(Running[AdlsEmulator]):
+    """An emulator on a thread of its own; made by ``running_emulator``."""
+
+    def __init__(self, emulator: AdlsEmulator, stop: asyncio.Event) -> None:
+        super().__init__(emulator, stop)
+        self.url = emulator.url
+        self.account = emulator.account
+        self.key = emulator.key
+        self.connection_string = emulator.connection_string
+
+
+@contextmanager
+def running_emulator(**arguments: Any) -> Iterator[EmulatorThread]:
+    """Run an ``AdlsEmulator`` with these arguments on a thread, for as long as the block.
+
+    Raises what its ``start`` raises.
+    """
+    with on_thread(partial(AdlsEmulator, **arguments), EmulatorThread, "adls-emulator") as running:
+        yield running

@@ -1,0 +1,174 @@
+"""What the request headers of ADLS Gen2 say: conditions, properties, ranges, content headers."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from urllib.parse import unquote
+
+from asynccommit.testing.emulators.adls.call import decode
+from asynccommit.testing.models.adls.account import NO_CONDITIONS, Attributes, Conditions
+from asynccommit.testing.models.adls.refusals import refusal
+
+Headers = Mapping[str, str]
+
+_CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
+_TRANSACTIONS = "2024-11-04"
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
+_NAME = re.compile(r"[A-Za-z0-9_.!#$%&'*+^`|~-]+").fullmatch  # what a header's name may hold
+_CONTENT = ("type", "encoding", "language", "disposition", "md5")
+
+
+def conditions(headers: Headers) -> Conditions:
+    """Return what must hold for the path itself; an empty header is none."""
+    get = headers.get
+    match, none_match = get("if-match"), get("if-none-match")
+    since, until = get("if-modified-since"), get("if-unmodified-since")
+    lease = get("x-ms-lease-id")
+    if match is None is none_match is since is until is lease:
+        return NO_CONDITIONS
+    return Conditions(match, none_match, _moment(since), _moment(until), lease)
+
+
+def source_conditions(headers: Headers) -> Conditions:
+    """Return what must hold for the source of a rename or copy."""
+    found = [headers.get(f"x-ms-source-{name}") for name in _CONDITIONS]
+    lease = headers.get("x-ms-source-lease-id")
+    if lease is None and not any(found):
+        return NO_CONDITIONS
+    match, none_match, since, until = found
+    return Conditions(match, none_match, _moment(since), _moment(until), lease)
+
+
+@lru_cache(maxsize=1024)
+def _moment(text: str | None) -> float | None:
+    if not text:
+        return None
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, IndexError):
+        raise refusal("InvalidHeaderValue") from None
+
+
+def attributes(headers: Headers) -> Attributes | None:
+    """Return what a create brings for the new path, or ``None``."""
+    get = headers.get
+    found = Attributes(
+        properties=properties(headers),
+        permissions=get("x-ms-permissions") or None,
+        umask=get("x-ms-umask") or None,
+        owner=get("x-ms-owner") or None,
+        group=get("x-ms-group") or None,
+        acl=get("x-ms-acl") or None,
+        headers=content_headers(headers),
+    )
+    return found if any(_ is not None for _ in found) else None
+
+
+def properties(headers: Headers) -> Mapping[str, str] | None:
+    """Return the user's properties of either endpoint's headers, or ``None`` if none are given.
+
+    Values are bytes, kept as Latin-1 text, so that what was sent comes back.
+    """
+    if "x-ms-properties" in headers:
+        return _decoded(headers["x-ms-properties"])
+    found = {name[10:]: value for name, value in headers.items() if name.startswith("x-ms-meta-")}
+    if not all(map(_NAME, found)):
+        raise refusal("InvalidPropertyName")
+    return found or None
+
+
+def _decoded(text: str) -> Mapping[str, str]:
+    found = {}
+    for pair in filter(None, text.split(",")):
+        name, equals, value = pair.strip().partition("=")
+        try:
+            found[name] = base64.b64decode(value, validate=True).decode("latin-1")
+        except binascii.Error:
+            raise refusal("InvalidHeaderValue") from None
+        if not equals or not _NAME(name):
+            raise refusal("InvalidPropertyName")
+    return found
+
+
+def encoded(values: Mapping[str, str]) -> str:
+    """Return properties as the header ``x-ms-properties`` has them."""
+    return ",".join(
+        f"{name}={base64.b64encode(value.encode('latin-1', 'replace')).decode('ascii')}"
+        for name, value in values.items()
+    )
+
+
+def content_headers(headers: Headers) -> Mapping[str, str] | None:
+    """Return the content headers that the path is to be served with, or ``None``."""
+    found = {}
+    for part in (*(f"content-{_}" for _ in _CONTENT), "cache-control"):
+        value = headers.get(f"x-ms-{part}") or headers.get(f"x-ms-blob-{part}")
+        if value:
+            found[part] = value
+    return found or None
+
+
+def content_md5(headers: Headers) -> bytes | None:
+    """Return the digest that the body must have, or ``None``."""
+    try:
+        return base64.b64decode(headers.get("content-md5", ""), validate=True) or None
+    except binascii.Error:
+        raise refusal("InvalidHeaderValue") from None
+
+
+def knows_transactions(headers: Headers) -> bool:
+    """Return whether the version that is asked for has client transaction ids."""
+    return headers.get("x-ms-version", "") >= _TRANSACTIONS
+
+
+def transaction_id(headers: Headers) -> str | None:
+    """Return what a create or rename is marked with; older versions do not mark."""
+    text = headers.get("x-ms-client-transaction-id")
+    if not text or not knows_transactions(headers):
+        return None
+    if not _UUID(text):
+        raise refusal("InvalidHeaderValue")
+    return text
+
+
+def byte_range(headers: Headers) -> tuple[int, int | None] | None:
+    """Return start and end, the end not included, of the range that is asked for."""
+    text = headers.get("x-ms-range") or headers.get("range", "")
+    unit, _, span = text.partition("=")
+    if not text or unit.strip() != "bytes" or "," in span:
+        return None
+    first, _, last = span.strip().partition("-")
+    if not first.isdigit() or not (last.isdigit() or not last) or len(span) > 40:
+        return None
+    if last and int(last) < int(first):
+        return None
+    return int(first), int(last) + 1 if last else None
+
+
+def rename_source(headers: Headers) -> tuple[str, str]:
+    """Return filesystem and path of ``x-ms-rename-source``, whose slashes may be encoded too."""
+    raw = headers["x-ms-rename-source"].partition("?")[0]
+    filesystem, _, path = decode(raw).strip("/").partition("/")
+    if not filesystem or not path:
+        raise refusal("InvalidSourceUri")
+    return filesystem, path
+
+
+def copy_source(headers: Headers) -> tuple[str, str, str]:
+    """Return the path part of ``x-ms-copy-source`` as account, filesystem and path."""
+    raw = headers["x-ms-copy-source"].partition("?")[0]
+    _, colon, rest = raw.partition("://")
+    host, _, path = (rest if colon else raw).partition("/")
+    label = host.partition(".")[0]
+    names = unquote(path).strip("/")
+    return label, *_pair(names)
+
+
+def _pair(names: str) -> tuple[str, str]:
+    first, _, rest = names.partition("/")
+    return first, rest

@@ -1,0 +1,128 @@
+"""The blob endpoint's listings, in XML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from asynccommit.testing.emulators.adls.call import Call, number
+from asynccommit.testing.emulators.adls.wire import http_date, xml_text
+from asynccommit.testing.models.adls.account import Account, Filesystem, Node, Refusal
+from asynccommit.testing.models.adls.refusals import refusal
+
+_XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
+_HEAD = '\ufeff<?xml version="1.0" encoding="utf-8"?>'
+
+
+def containers_xml(call: Call, found: Iterable[Filesystem], token: str | None) -> bytes:
+    """Return a page of containers."""
+    with_metadata = "metadata" in call.query.get("include", "").split(",")
+    shown = "".join(_container(_, with_metadata) for _ in found)
+    return _results(call, "", f"<Containers>{shown}</Containers>", token)
+
+
+def _container(found: Filesystem, with_metadata: bool) -> str:
+    metadata = _metadata(found.properties) if with_metadata else ""
+    return (
+        f"<Container><Name>{xml_text(found.name)}</Name><Properties>"
+        f"<Last-Modified>{http_date(found.modified)}</Last-Modified>"
+        f'<Etag>"{found.etag}"</Etag><LeaseStatus>unlocked</LeaseStatus>'
+        f"<LeaseState>available</LeaseState></Properties>{metadata}</Container>"
+    )
+
+
+def _results(call: Call, attributes: str, content: str, token: str | None) -> bytes:
+    query = call.query
+    asked = "".join(
+        f"<{tag}>{xml_text(query[key])}</{tag}>"
+        for key, tag in (
+            ("prefix", "Prefix"),
+            ("marker", "Marker"),
+            ("maxresults", "MaxResults"),
+            ("delimiter", "Delimiter"),
+        )
+        if query.get(key)
+    )
+    host = xml_text(call.headers.get("host", ""))
+    return (
+        f'{_HEAD}<EnumerationResults ServiceEndpoint="http://{host}/{call.account}/"{attributes}>'
+        f"{asked}{content}<NextMarker>{xml_text(token or '')}</NextMarker></EnumerationResults>"
+    ).encode()
+
+
+def blobs_xml(account: Account, call: Call) -> bytes:
+    """Return a page of the blobs whose names begin with the prefix."""
+    query = call.query
+    delimiter = query.get("delimiter", "")
+    if delimiter not in ("", "/"):
+        raise refusal("InvalidQueryParameterValue")
+    prefix = query.get("prefix", "")
+    directory, _, start = prefix.rpartition("/")
+    entries, token = _page(account, call, directory, recursive=not delimiter)
+    with_metadata = "metadata" in query.get("include", "").split(",")
+    shown = "".join(
+        _prefix(name) if delimiter and node.is_dir else _blob(account, name, node, with_metadata)
+        for name, node in entries
+        if name.startswith(prefix) or not start
+    )
+    attributes = f' ContainerName="{xml_text(call.filesystem)}"'
+    return _results(call, attributes, f"<Blobs>{shown}</Blobs>", token)
+
+
+def _page(
+    account: Account, call: Call, directory: str, *, recursive: bool
+) -> tuple[list[tuple[str, Node]], str | None]:
+    """Return a page of a directory; one that is missing, or a file, has nothing below it."""
+    try:
+        return account.list(
+            call.filesystem,
+            directory.strip("/"),
+            recursive=recursive,
+            limit=number(call.query, "maxresults"),
+            token=call.query.get("marker") or None,
+        )
+    except Refusal as error:
+        if error.status == 400 or error.code == "FilesystemNotFound":
+            raise
+        return [], None
+
+
+def _prefix(name: str) -> str:
+    return f"<BlobPrefix><Name>{xml_text(name)}/</Name></BlobPrefix>"
+
+
+def _blob(account: Account, name: str, node: Node, with_metadata: bool) -> str:
+    kind = "directory" if node.is_dir else "file"
+    content = node.headers.get("content-type", "application/octet-stream")
+    state = account.lease_state(node)
+    locked = "locked" if state in ("leased", "breaking") else "unlocked"
+    own = {**node.properties, "hdi_isfolder": "true"} if node.is_dir else node.properties
+    return (
+        f"<Blob><Name>{xml_text(name)}</Name><Properties>"
+        f"<Creation-Time>{http_date(node.created)}</Creation-Time>"
+        f"<Last-Modified>{http_date(node.modified)}</Last-Modified><Etag>{node.etag}</Etag>"
+        f"<ResourceType>{kind}</ResourceType><Content-Length>{node.size}</Content-Length>"
+        f"<Content-Type>{xml_text(content)}</Content-Type>{_content(node)}"
+        "<BlobType>BlockBlob</BlobType><AccessTier>Hot</AccessTier>"
+        f"<LeaseStatus>{locked}</LeaseStatus><LeaseState>{state}</LeaseState>"
+        f"<ServerEncrypted>true</ServerEncrypted></Properties>"
+        f"{_metadata(own) if with_metadata else ''}</Blob>"
+    )
+
+
+def _content(node: Node) -> str:
+    tags = ("Content-Encoding", "Content-Language", "Content-MD5", "Cache-Control")
+    return "".join(
+        f"<{tag}>{xml_text(node.headers[tag.lower()])}</{tag}>"
+        for tag in tags
+        if tag.lower() in node.headers
+    )
+
+
+def _metadata(values: Mapping[str, str]) -> str:
+    shown = "".join(
+        f"<{name}>{xml_text(value)}</{name}>"
+        for name, value in values.items()
+        if _XML_NAME(name)  # the dfs endpoint takes others too, and they stay its own
+    )
+    return f"<Metadata>{shown}</Metadata>" if shown else ""

@@ -1,0 +1,147 @@
+"""What both endpoints of an ADLS Gen2 account do alike: reads, leases, what a path's head says."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from asynccommit.testing.emulators.adls import headers as sent
+from asynccommit.testing.emulators.adls.call import Call
+from asynccommit.testing.emulators.adls.wire import Wire, http_date, identity, one_line
+from asynccommit.testing.models.adls.account import Account, Conditions, LeaseAnswer, Node
+from asynccommit.testing.models.adls.refusals import refusal
+
+_STATUS = {"acquire": 201, "renew": 200, "change": 200, "release": 200, "break": 202}
+_SHOWN = ("content-encoding", "content-language", "content-disposition", "content-md5")
+
+
+def status_lines(
+    account: Account, node: Node, headers: sent.Headers, *, brief: bool = False
+) -> str:
+    """Return the headers that tell what ``node`` is; ``brief`` leaves the user's out."""
+    kind = "directory" if node.is_dir else "file"
+    lines = (
+        f"{identity(node)}{_content_lines(node)}Accept-Ranges: bytes\r\n"
+        f"x-ms-resource-type: {kind}\r\nx-ms-creation-time: {http_date(node.created)}\r\n"
+        f"x-ms-server-encrypted: true\r\n{_lease_lines(account, node)}"
+    )
+    if account.hns:
+        lines += f"x-ms-owner: {node.owner}\r\nx-ms-group: {node.group}\r\n"
+        lines += f"x-ms-permissions: {node.permissions}\r\n"
+    if node.token and sent.knows_transactions(headers):
+        lines += f"x-ms-client-transaction-id: {node.token}\r\n"
+    if brief:
+        return lines
+    if node.properties:
+        lines += f"x-ms-properties: {sent.encoded(node.properties)}\r\n"
+    return lines + blob_lines(node)
+
+
+def _content_lines(node: Node) -> str:
+    headers = node.headers
+    kind = headers.get("content-type", "application/octet-stream")
+    lines = f"Content-Type: {kind}\r\n"
+    for name in _SHOWN:
+        if name in headers:
+            lines += f"{name}: {headers[name]}\r\n"
+    if "cache-control" in headers:
+        lines += f"Cache-Control: {headers['cache-control']}\r\n"
+    return lines
+
+
+def _lease_lines(account: Account, node: Node) -> str:
+    state = account.lease_state(node)
+    locked = "locked" if state in ("leased", "breaking") else "unlocked"
+    lines = f"x-ms-lease-state: {state}\r\nx-ms-lease-status: {locked}\r\n"
+    if state == "leased" and node.lease is not None:
+        length = "infinite" if node.lease.duration == -1 else "fixed"
+        lines += f"x-ms-lease-duration: {length}\r\n"
+    return lines
+
+
+def blob_lines(node: Node) -> str:
+    """Return the headers that only the blob endpoint knows."""
+    lines = "x-ms-blob-type: BlockBlob\r\nx-ms-access-tier: Hot\r\n"
+    for name, value in node.properties.items():
+        lines += f"x-ms-meta-{name}: {one_line(value)}\r\n"
+    return f"{lines}x-ms-meta-hdi_isfolder: true\r\n" if node.is_dir else lines
+
+
+def answer_read(account: Account, wire: Wire, call: Call) -> bytes:
+    """Return a file's bytes, or the range that is asked for."""
+    wanted = sent.conditions(call.headers)
+    span = sent.byte_range(call.headers)
+    if span is None:
+        node, data = account.read(call.filesystem, call.path, conditions=wanted)
+        return wire.answer(call, 200, status_lines(account, node, call.headers), data)
+    node = account.head(call.filesystem, call.path, wanted)
+    start, end = span
+    if not node.is_dir and start >= node.size:
+        raise refusal("InvalidRange", headers={"Content-Range": f"bytes */{node.size}"})
+    node, data = account.read(call.filesystem, call.path, start, end, conditions=wanted)
+    lines = f"Content-Range: bytes {start}-{start + len(data) - 1}/{node.size}\r\n"
+    if call.headers.get("x-ms-range-get-content-md5", "").lower() == "true":
+        digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest())
+        lines += f"Content-MD5: {digest.decode('ascii')}\r\n"
+    return wire.answer(call, 206, lines + status_lines(account, node, call.headers), data)
+
+
+def answer_lease(account: Account, wire: Wire, call: Call) -> bytes:
+    """Do what the lease headers say with the lease of a path."""
+    action = call.headers.get("x-ms-lease-action", "").lower()
+    if action not in _STATUS:
+        raise refusal("MissingRequiredHeader" if not action else "InvalidHeaderValue")
+    done = _lease(account, call, action, sent.conditions(call.headers)._replace(lease=None))
+    lines = identity(done.node)
+    if action == "break":
+        lines += f"x-ms-lease-time: {done.seconds}\r\n"
+    elif action != "release":
+        lines += f"x-ms-lease-id: {done.id}\r\n"
+    return wire.answer(call, _STATUS[action], lines)
+
+
+def _lease(account: Account, call: Call, action: str, wanted: Conditions) -> LeaseAnswer:
+    get = call.headers.get
+    return account.lease(
+        call.filesystem,
+        call.path,
+        action,
+        id=get("x-ms-lease-id") or None,
+        proposed=get("x-ms-proposed-lease-id") or None,
+        duration=_whole(get("x-ms-lease-duration", "")),
+        period=_whole(get("x-ms-lease-break-period", "")),
+        conditions=wanted,
+    )
+
+
+def _whole(text: str) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.removeprefix("-").isdigit() and len(text) < 10):
+        raise refusal("InvalidHeaderValue")
+    return int(text)
+
+
+def lease_before(account: Account, call: Call) -> Conditions:
+    """Do what an append or flush asks of the lease first; return the conditions of the rest."""
+    wanted = sent.conditions(call.headers)
+    action = call.headers.get("x-ms-lease-action", "").lower()
+    if action not in ("acquire", "acquire-release"):
+        return wanted
+    held = _lease(account, call, "acquire", wanted._replace(lease=None))
+    return wanted._replace(lease=held.id)
+
+
+def lease_after(account: Account, call: Call, lease: str | None) -> str:
+    """Do what an append or flush asks of the lease at the end; return the headers about it."""
+    action = call.headers.get("x-ms-lease-action", "").lower()
+    if not action or not lease:
+        return ""
+    where = (call.filesystem, call.path)
+    if action == "auto-renew":
+        account.lease(*where, "renew", id=lease)
+        return "x-ms-lease-renewed: true\r\n"
+    if action in ("release", "acquire-release"):
+        account.lease(*where, "release", id=lease)
+        return ""
+    return f"x-ms-lease-id: {lease}\r\n"

@@ -1,0 +1,175 @@
+"""The answers of an ADLS Gen2 account as bytes: heads, errors, listings, dates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any
+from xml.sax.saxutils import escape
+
+from asynccommit.testing.emulators.adls.call import Call
+from asynccommit.testing.emulators.server import Request
+from asynccommit.testing.models.adls.account import Filesystem, Node, Refusal
+
+_FILETIME_OF_EPOCH = 116_444_736_000_000_000  # ticks of 100 ns from 1601 to 1970
+_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
+_BODILESS = (204, 304)
+
+
+class Wire:
+    """Writes answers; ``now`` is for their dates, ``run`` makes their request ids unique.
+
+    ``run`` is the first 24 characters of a UUID and its hyphens.
+    """
+
+    def __init__(self, now: Callable[[], float], run: str) -> None:
+        self._now = now
+        self._run = run
+        self._count = 0
+        self._second = -1
+        self._date = ""
+
+    def answer(
+        self, call: Call, status: int, lines: str = "", body: bytes = b"", length: int = 0
+    ) -> bytes:
+        """Return a whole answer; ``lines`` are its own headers, each with its line end.
+
+        ``length`` is what a HEAD request is told of the body that it does not get.
+        """
+        head = self.head(call.request, status)
+        size = length if call.request.method == "HEAD" else len(body)
+        text = f"{head}{lines}Content-Length: {size}\r\n\r\n"
+        return text.encode("latin-1", "replace") + body
+
+    def head(self, request: Request, status: int) -> str:
+        """Return the status line and the headers that every answer has."""
+        self._count += 1
+        headers = request.headers
+        own = "" if request.keep_alive else "Connection: close\r\n"
+        if "x-ms-version" in headers:
+            own += f"x-ms-version: {headers['x-ms-version']}\r\n"
+        if headers.get("x-ms-return-client-request-id", "").lower() == "true":
+            own += f"x-ms-client-request-id: {headers.get('x-ms-client-request-id', '')}\r\n"
+        return (
+            f"{_LINES[status]}Server: asynccommit\r\nDate: {self._today()}\r\n"
+            f"x-ms-request-id: {self.last_id}\r\n{own}"
+        )
+
+    @property
+    def last_id(self) -> str:
+        """The request id of the answer that was made last."""
+        return f"{self._run}{self._count:012x}"
+
+    def _today(self) -> str:
+        second = int(self._now())
+        if second != self._second:
+            self._second, self._date = second, formatdate(second, usegmt=True)
+        return self._date
+
+    def refusal(self, request: Request, refusal: Refusal, *, blob: bool = False) -> bytes:
+        """Return an error as the endpoint that was asked writes it."""
+        code = BLOB_CODES.get(refusal.code, refusal.code) if blob else refusal.code
+        lines = self.head(request, refusal.status)
+        lines += "".join(f"{name}: {value}\r\n" for name, value in refusal.headers.items())
+        lines += f"x-ms-error-code: {code}\r\n"
+        body = b""
+        if request.method != "HEAD" and refusal.status not in _BODILESS:
+            moment = f"{datetime.fromtimestamp(self._now(), UTC):%Y-%m-%dT%H:%M:%S.%f}0Z"
+            text = f"{refusal.message}\nRequestId:{self.last_id}\nTime:{moment}"
+            detail = getattr(refusal, "detail", "")
+            kind, body = (_xml_error if blob else _json_error)(code, text, detail)
+            lines += f"Content-Type: {kind}\r\n"
+        if refusal.status not in _BODILESS:
+            lines += f"Content-Length: {len(body)}\r\n"
+        return f"{lines}\r\n".encode("latin-1", "replace") + body
+
+
+def _json_error(code: str, message: str, detail: str) -> tuple[str, bytes]:
+    error: dict[str, Any] = {"code": code, "message": message}
+    if detail:
+        error["detail"] = {"AuthenticationErrorDetail": detail}
+    body = json.dumps({"error": error}, ensure_ascii=False)
+    return "application/json;charset=utf-8", body.encode()
+
+
+def _xml_error(code: str, message: str, detail: str) -> tuple[str, bytes]:
+    more = f"<AuthenticationErrorDetail>{xml_text(detail)}</AuthenticationErrorDetail>"
+    body = (
+        f'\ufeff<?xml version="1.0" encoding="utf-8"?><Error><Code>{code}</Code>'
+        f"<Message>{xml_text(message)}</Message>{more if detail else ''}</Error>"
+    )
+    return "application/xml", body.encode()
+
+
+# The same refusals under the names that the blob endpoint has for them.
+BLOB_CODES = {
+    "PathNotFound": "BlobNotFound",
+    "PathAlreadyExists": "BlobAlreadyExists",
+    "FilesystemNotFound": "ContainerNotFound",
+    "FilesystemAlreadyExists": "ContainerAlreadyExists",
+    "FilesystemBeingDeleted": "ContainerBeingDeleted",
+    "DirectoryNotEmpty": "DirectoryIsNotEmpty",
+    "LeaseNotPresent": "LeaseNotPresentWithBlobOperation",
+    "LeaseIdMismatch": "LeaseIdMismatchWithBlobOperation",
+}
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` for a header; a control character becomes a question mark."""
+    return text if text.isprintable() else "".join(_ if _ >= " " else "?" for _ in text)
+
+
+def xml_text(text: str) -> str:
+    """Return ``text`` for an XML document; what XML cannot hold becomes a question mark."""
+    return escape("".join(_ if _ >= " " or _ in "\t\n\r" else "?" for _ in text))
+
+
+@lru_cache(maxsize=4096)
+def _http_second(second: int) -> str:
+    return formatdate(second, usegmt=True)
+
+
+def http_date(moment: float) -> str:
+    """Return a moment as HTTP writes it, in whole seconds."""
+    return _http_second(int(moment))
+
+
+def identity(node: Node) -> str:
+    """Return the headers ETag and Last-Modified."""
+    return f'ETag: "{node.etag}"\r\nLast-Modified: {http_date(node.modified)}\r\n'
+
+
+def paths_json(entries: Iterable[tuple[str, Node]]) -> bytes:
+    """Return a listing: every value a string, the etag bare, ``isDirectory`` for those only."""
+    return json.dumps({"paths": [_path_json(*_) for _ in entries]}, ensure_ascii=False).encode()
+
+
+def _path_json(name: str, node: Node) -> Mapping[str, str]:
+    entry = {
+        "contentLength": str(node.size),
+        "creationTime": str(_FILETIME_OF_EPOCH + int(node.created * 10_000_000)),
+        "etag": node.etag,
+        "group": node.group,
+        "lastModified": http_date(node.modified),
+        "name": name,
+        "owner": node.owner,
+        "permissions": node.permissions,
+    }
+    return {**entry, "isDirectory": "true"} if node.is_dir else entry
+
+
+def filesystem_identity(found: Filesystem) -> str:
+    """Return the headers ETag and Last-Modified of a filesystem."""
+    return f'ETag: "{found.etag}"\r\nLast-Modified: {http_date(found.modified)}\r\n'
+
+
+def filesystems_json(found: Iterable[Filesystem]) -> bytes:
+    """Return a listing of filesystems."""
+    entries = [
+        {"name": _.name, "etag": _.etag, "lastModified": http_date(_.modified)} for _ in found
+    ]
+    return json.dumps({"filesystems": entries}).encode()

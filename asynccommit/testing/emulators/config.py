@@ -1,0 +1,178 @@
+"""What an emulator is to be, from a file and from the command line."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from asynccommit.errors import OptionError
+from asynccommit.options.checked import check_fields
+from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
+from asynccommit.testing.models.adls.account import Limits
+from asynccommit.testing.models.fault_rules import ADLS, Climate, Dialect
+from asynccommit.testing.models.latency import Latency
+from asynccommit.testing.models.settings import Fields
+
+T = TypeVar("T")
+
+_ACCOUNT = re.compile(r"[a-z0-9]{3,24}").fullmatch
+_TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s)").fullmatch
+_WEATHER = frozenset({"latency", "limit", "faults"})
+_KEYS = _WEATHER | {"accounts", "flat", "filesystems", "pages"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an emulator is to be.
+
+    Attributes:
+        accounts: account name -> key.
+        flat: without a hierarchical namespace.
+        filesystems: made at the start, in every account.
+        climate: latency, limit and faults.
+        pages: how the accounts page and split what they do.
+    """
+
+    accounts: Mapping[str, str] = field(
+        default_factory=lambda: {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY}, repr=False
+    )
+    flat: bool = False
+    filesystems: tuple[str, ...] = ()
+    climate: Climate = field(default_factory=Climate)
+    pages: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def read_settings(text: str | bytes, name: str = "the configuration") -> Settings:
+    """Read a JSON object. Raises ``OptionError`` naming what is wrong in it."""
+    return read_file(text, name, _KEYS, _settings)
+
+
+def read_file(
+    text: str | bytes,
+    name: str,
+    keys: Collection[str],
+    read: Callable[[Mapping[str, Any]], T],
+) -> T:
+    """Return what ``read`` makes of a JSON object that has no other keys than ``keys``.
+
+    Raises ``OptionError`` with the name of the file.
+    """
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"{name} is no JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise OptionError(f"{name} must hold one object")
+    if unknown := sorted(given.keys() - set(keys)):
+        known = ", ".join(sorted(keys))
+        raise OptionError(f"{name}: there is no {unknown[0]!r}; known are {known}")
+    try:
+        return read(given)
+    except OptionError as error:
+        raise OptionError(f"{name}: {error}") from None
+
+
+def read_weather(text: str | bytes, name: str, dialect: Dialect) -> Climate:
+    """Read a JSON object of weather alone. Raises ``OptionError`` naming what is wrong in it."""
+    return read_file(text, name, _WEATHER, lambda given: read_climate(given, dialect))
+
+
+def read_climate(given: Mapping[str, Any], dialect: Dialect = ADLS) -> Climate:
+    """Return the weather among the settings. Raises ``OptionError``."""
+    weather = {key: given[key] for key in given.keys() & _WEATHER}
+    return Climate.from_json(weather, dialect)
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
+    settings = Settings(
+        flat=read_truth("flat", given.get("flat", False)),
+        filesystems=tuple(_texts(given, "filesystems")),
+        climate=read_climate(given),
+        pages=read_pages(given.get("pages", {}), Limits()),
+    )
+    if "accounts" in given:
+        settings = replace(settings, accounts=_accounts(given["accounts"]))
+    return settings
+
+
+def _accounts(given: object) -> Mapping[str, str]:
+    if not isinstance(given, dict) or not given:
+        raise OptionError("accounts must be an object of names and keys")
+    for account, key in given.items():
+        check_account(account, key)
+    return given
+
+
+def read_pages(given: object, old: Limits) -> Limits:
+    """Return ``old`` with what is given instead. Raises ``OptionError``."""
+    fields = Fields(given, "pages")
+    pages = Limits(
+        page=fields.count("page", old.page, 1),
+        delete=fields.count("delete", old.delete),
+        empty_pages=read_truth("empty_pages", fields.any("empty_pages", old.empty_pages)),
+        filesystem_delete=fields.number("filesystem_delete", old.filesystem_delete),
+    )
+    fields.done()
+    return pages
+
+
+def read_truth(key: str, value: object) -> bool:
+    """Return a setting that is true or false. Raises ``OptionError``."""
+    if not isinstance(value, bool):
+        raise OptionError(f"{key} must be true or false")
+    return value
+
+
+def _texts(given: Mapping[str, Any], key: str) -> list[str]:
+    value = given.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(_, str) for _ in value):
+        raise OptionError(f"{key} must be a list of names")
+    return value
+
+
+def check_account(account: object, key: object) -> None:
+    """Raise ``OptionError`` unless these can be an account and its key."""
+    if not isinstance(account, str) or not _ACCOUNT(account):
+        raise OptionError(f"{account!r} is no account name: 3 to 24 lower-case letters and digits")
+    try:
+        usable = isinstance(key, str) and bool(base64.b64decode(key, validate=True))
+    except binascii.Error:
+        usable = False
+    if not usable:
+        raise OptionError(f"the key of account {account} is no base64")
+
+
+def read_latency(text: str) -> Latency:
+    """Read ``20ms``, or ``10ms-30ms`` for any time between. Raises ``OptionError``."""
+    times = [_seconds(part) for part in text.split("-")]
+    if None in times or len(times) > 2:
+        raise OptionError(f"latency {text!r}: say 20ms, 0.5s, or 10ms-30ms for any time between")
+    low, high = times[0], times[-1]
+    if len(times) == 1:
+        return Latency.from_json({"model": "fixed", "seconds": low})
+    return Latency.from_json({"model": "uniform", "low": low, "high": high})
+
+
+def _seconds(text: str) -> float | None:
+    found = _TIME(text.strip())
+    return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else None
+
+
+def read_share(text: str) -> float:
+    """Read ``2%`` or ``0.02``. Raises ``OptionError`` for what is no share."""
+    number = text.strip().removesuffix("%")
+    try:
+        share = float(number) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise OptionError(f"{text!r} is no share: say 2% or 0.02")
+    return share

@@ -1,0 +1,219 @@
+"""What all servers here have: a port, weather, statistics, and a thread of their own if wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from asynccommit.runtime.host import Host
+from asynccommit.testing.emulators.server import Connection, Limits, Request, Server
+from asynccommit.testing.models.fault_rules import Climate, Dialect, Weather
+
+T = TypeVar("T")
+E = TypeVar("E", bound="Serving")
+R = TypeVar("R", bound="Running[Any]")
+
+
+class Keys(Protocol):
+    """The credentials that an emulator accepts, as far as they can be changed while it runs.
+
+    Attributes:
+        tokens: the bearer tokens that are valid; ``None`` if any is.
+        expired: the bearer tokens that were valid once.
+    """
+
+    tokens: set[str] | None
+    expired: set[str]
+
+
+class Serving(ABC):
+    """Something on a port, in weather; an async context manager.
+
+    Args:
+        dialect: of the service.
+        host: where time and ids come from.
+        port: where to listen; 0 is any free port.
+        address: the interface.
+        climate: latency, faults and the limit on requests to begin with.
+        limits: what a request may hold.
+        tls: serve https.
+        seed: of the faults' randomness.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        host: Host,
+        *,
+        port: int,
+        address: str,
+        climate: Climate | None,
+        limits: Limits | None,
+        tls: ssl.SSLContext | None,
+        seed: int,
+    ) -> None:
+        self.address, self.wanted_port, self._tls = address, port, tls
+        self.host = host
+        self._dialect, self._seed = dialect, seed
+        self._climate = climate or Climate()
+        self.weather = self.fresh_weather()
+        self._answers: Counter[bytes] = Counter()  # by status
+        self._server = Server(self, limits)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen. Raises ``OSError`` if the port is taken."""
+        await self._server.start(self.address, self.wanted_port, self._tls)
+
+    async def stop(self) -> None:
+        """Close the port and all connections; what is stored stays until the object goes."""
+        await self._server.stop()
+
+    @abstractmethod
+    def __call__(self, request: Request, connection: Connection) -> None:
+        """Answer one request."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget all that is stored and all statistics; the weather is as at the start."""
+
+    def fresh_weather(self) -> Weather:
+        """Return weather as it is at the start."""
+        rng = random.Random(self._seed)
+        return Weather(rng, time.monotonic, self._climate, self._dialect)
+
+    def clear_stats(self) -> None:
+        """Count from nothing; what is stored and the weather stay."""
+        self._answers.clear()
+        self.weather.requests.clear()
+        self.weather.struck.clear()
+
+    def send(self, connection: Connection, answer: bytes) -> None:
+        """Send a whole answer and count it by its status."""
+        self._answers[answer[9:12]] += 1
+        connection.send(answer)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return self._server.port
+
+    @property
+    def scheme(self) -> str:
+        """``http`` or ``https``."""
+        return "http" if self._tls is None else "https"
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the port."""
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{self.scheme}://{host}:{self.port}"
+
+    def stats(self) -> dict[str, Any]:
+        """Return what was asked and answered since the start or the last reset.
+
+        ``cpu_seconds`` are those of the whole process since it began.
+        """
+        statuses = {key.decode(): count for key, count in sorted(self._answers.items())}
+        return {
+            **self.weather.report(),
+            "statuses": statuses,
+            "connections": self._server.connections,
+            "cpu_seconds": round(time.process_time(), 6),
+        }
+
+
+class Emulator(Serving):
+    """A store on a port."""
+
+    @property
+    @abstractmethod
+    def keys(self) -> Keys:
+        """The credentials that are accepted."""
+
+    @abstractmethod
+    def pages(self) -> Mapping[str, Any]:
+        """Return how the service pages and splits what it does."""
+
+    @abstractmethod
+    def set_pages(self, given: object) -> None:
+        """Change how the service pages. Raises ``OptionError`` for what is no such setting."""
+
+
+class Running(Generic[E]):
+    """A server on a thread of its own."""
+
+    def __init__(self, emulator: E, stop: asyncio.Event) -> None:
+        self._emulator = emulator
+        self._stop = stop
+        self._loop = asyncio.get_running_loop()
+        self.port = emulator.port
+        self.endpoint = emulator.endpoint
+
+    def do(self, work: Callable[[E], T]) -> T:
+        """Return what ``work`` returns, done on the emulator's thread between two requests."""
+
+        async def on_thread() -> T:
+            return work(self._emulator)
+
+        return asyncio.run_coroutine_threadsafe(on_thread(), self._loop).result(timeout=30)
+
+    def stop(self) -> None:
+        """Tell the emulator to end."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+
+
+@contextmanager
+def on_thread(
+    make: Callable[[], E], shown: Callable[[E, asyncio.Event], R], name: str
+) -> Iterator[R]:
+    """Run the emulator that ``make`` makes on a thread, for as long as the block.
+
+    Raises what its ``start`` raises.
+    """
+    ready: Future[R] = Future()
+    serving = threading.Thread(
+        target=lambda: asyncio.run(_serve(make, shown, ready)), name=name, daemon=True
+    )
+    serving.start()
+    running = ready.result(timeout=60)
+    try:
+        yield running
+    finally:
+        running.stop()
+        serving.join()
+
+
+async def _serve(
+    make: Callable[[], E], shown: Callable[[E, asyncio.Event], R], ready: Future[R]
+) -> None:
+    stop = asyncio.Event()
+    try:
+        async with make() as emulator:
+            ready.set_result(shown(emulator, stop))
+            await stop.wait()
+    except Exception as error:
+        if ready.done():
+            raise
+        ready.set_exception(error)

@@ -1,0 +1,137 @@
+"""The JSON API of Google Cloud Storage over the model of the service: pure, without I/O.
+
+``GcsApp.answer`` takes one request and returns its answer. It is divided so that faults can come
+between: ``read`` tells what a request is about, ``perform`` lets it happen. A batch holds requests
+that are read and performed each on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from asynccommit.testing.emulators.gcs.batch import Inner, read_batch, write_batch
+from asynccommit.testing.emulators.gcs.buckets import Buckets
+from asynccommit.testing.emulators.gcs.call import Call, Route, decode, parse_query
+from asynccommit.testing.emulators.gcs.folders import Folders
+from asynccommit.testing.emulators.gcs.objects import Objects
+from asynccommit.testing.emulators.gcs.routes import Routes
+from asynccommit.testing.emulators.gcs.uploads import Uploads
+from asynccommit.testing.emulators.gcs.weather import refused
+from asynccommit.testing.emulators.gcs.wire import Answer, error_answer
+from asynccommit.testing.models.fault_rules import Effect, Reply
+from asynccommit.testing.models.gcs.model import GcsRefusal, Service, refuse
+
+Check = Callable[[Call], None]
+
+
+class GcsApp:
+    """Answers requests to the JSON API.
+
+    Header names are in lower case; targets are as on the wire, percent-encoded.
+
+    Args:
+        service: what is stored.
+        scheme: of the URLs in answers.
+        check: raises ``GcsRefusal`` unless the caller of a request is known.
+    """
+
+    def __init__(
+        self, service: Service, *, scheme: str = "http", check: Check | None = None
+    ) -> None:
+        self.service = service
+        self.uploads = Uploads(service, scheme, service.new_id)
+        self.routes = Routes(
+            Objects(service, scheme),
+            Buckets(service, scheme),
+            Folders(service, scheme),
+            self.uploads,
+        )
+        self._check = check
+        self._batch = Route("batch", "storage.batch", self._answer_batch, self._read_batch, ())
+        self._batches = 0
+
+    def answer(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> Answer:
+        """Return the answer to one request, which takes effect now."""
+        try:
+            call = self.read(method, target, headers, body)
+        except GcsRefusal as refusal:
+            return error_answer(refusal)
+        return self.perform(call)
+
+    def classify(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> tuple[str, str]:
+        """Return a request's operation and place, as faults know them. Raises ``GcsRefusal``."""
+        call = self.read(method, target, headers, body)
+        return call.route.op, call.place
+
+    def read(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Call:
+        """Return what a request is about. Raises ``GcsRefusal`` if it is about nothing."""
+        path, _, text = target.partition("?")
+        query = parse_query(text) if text else {}
+        verb = headers.get("x-http-method-override", method)
+        if verb == "HEAD":
+            verb = "GET"
+        route, raw = self._find(verb, path, query)
+        names = tuple([decode(name) for name in raw])
+        call = Call(method, route, names, query, headers, body)
+        if route.prepare is not None:
+            route.prepare(call)
+        return call
+
+    def _find(self, verb: str, path: str, query: dict[str, str]) -> tuple[Route, tuple[str, ...]]:
+        segments = path.split("/")
+        service, version = segments[1:2], segments[2:4]
+        if service == ["storage"] and version[:1] == ["v1"] and segments[3:4] == ["b"]:
+            return self.routes.find(verb, segments[3:], query)
+        if service == ["resumable"]:
+            segments = segments[1:]
+            service, version = segments[1:2], segments[2:4]
+        if version == ["storage", "v1"]:
+            if service == ["upload"] and segments[4:5] + segments[6:] == ["b", "o"]:
+                return self.routes.find_upload(verb, query), (segments[5],)
+            if service == ["download"] and segments[4:5] + segments[6:7] == ["b", "o"]:
+                query.setdefault("alt", "media")
+                return self.routes.find(verb, segments[4:], query)
+            if service == ["batch"] and len(segments) == 4 and verb == "POST":
+                return self._batch, ()
+        raise refuse("notFound")
+
+    def perform(self, call: Call) -> Answer:
+        """Let a request happen, and return its answer."""
+        route = call.route
+        try:
+            if self._check is not None and route is not self._batch:
+                self._check(call)
+            if route.asks:
+                names = call.names
+                asked = [names[at] for at in route.asks]
+                self.service.admit(route.op, *asked, user_project=call.user_project)
+            return route.handler(call)
+        except GcsRefusal as refusal:
+            return error_answer(refusal, media=route.media)
+
+    # --- batches -------------------------------------------------------------------------------
+
+    def _read_batch(self, call: Call) -> None:
+        read_batch(call, self.read)
+
+    def _answer_batch(self, call: Call) -> Answer:
+        self._batches += 1
+        answers = [self._answer_inner(inner) for inner in call.parts]
+        return write_batch(call.parts, answers, f"batch_{self._batches:012x}")
+
+    def _answer_inner(self, inner: Inner) -> Answer:
+        call, decision = inner.call, inner.decision
+        if call is None:
+            return inner.answer or refused(decision)
+        if decision.effect is Effect.NOW:
+            answer = self.perform(call)
+            if decision.reply is Reply.TRUE:
+                return answer
+        elif decision.effect is Effect.LATE and inner.later is not None:
+            inner.later(decision.late, partial(self.perform, call))
+        return refused(decision)

@@ -1,0 +1,124 @@
+"""Many requests in one: ``multipart/mixed`` taken apart, and answers put together the same way.
+
+Each part is a request of its own, with an outcome of its own; the whole is answered 200 whatever
+became of them. Parts come in the order in which they were asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from asynccommit.testing.emulators.gcs.call import Call, decode
+from asynccommit.testing.emulators.gcs.multipart import (
+    Part,
+    boundary_of,
+    malformed,
+    read_headers,
+    split,
+)
+from asynccommit.testing.emulators.gcs.wire import Answer, error_answer, status_line
+from asynccommit.testing.models.fault_rules import CLEAR, Decision
+from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
+
+MOST = 100
+"""Requests that one batch may hold."""
+
+LARGEST = 10_000_000
+"""Bytes that one batch may have."""
+
+Read = Callable[[str, str, Mapping[str, str], bytes], Call]
+
+_EMPTY_LINE = re.compile(rb"\r?\n\r?\n")
+_UNFIT = ("insert", "upload", "read", "batch")
+
+
+class Inner:
+    """One request of a batch: ``call``, or what is answered because there is none.
+
+    ``decision`` is what becomes of it, and ``later`` lets it happen when that is late.
+    """
+
+    __slots__ = ("answer", "call", "content_id", "decision", "later")
+
+    def __init__(self, content_id: str, call: Call | None, answer: Answer | None) -> None:
+        self.content_id = content_id
+        self.call = call
+        self.answer = answer
+        self.decision: Decision = CLEAR
+        self.later: Callable[[float, Callable[[], object]], None] | None = None
+
+
+def read_batch(call: Call, read: Read) -> None:
+    """Fill ``call.parts`` with ``Inner``; ``read`` makes a call of each request.
+
+    Raises ``GcsRefusal`` for a batch that is none, too long or too large.
+    """
+    if len(call.body) > LARGEST:
+        raise refuse("uploadTooLarge", "The batch request is too large.")
+    parts = split(call.body, boundary_of(call.headers.get("content-type", "")))
+    if not parts:
+        raise malformed("The batch is empty.")
+    if len(parts) > MOST:
+        raise malformed(f"The batch has {len(parts)} calls; the most is {MOST}.")
+    outer = {name: value for name, value in call.headers.items() if not name.startswith("content-")}
+    call.parts = [_inner(part, outer, read) for part in parts]
+
+
+def _inner(part: Part, outer: Mapping[str, str], read: Read) -> Inner:
+    content_id = part.headers.get("content-id", "")
+    try:
+        return Inner(content_id, _call(part, outer, read), None)
+    except GcsRefusal as refusal:
+        return Inner(content_id, None, error_answer(refusal))
+
+
+def _call(part: Part, outer: Mapping[str, str], read: Read) -> Call:
+    line, _, rest = part.body.partition(b"\n")
+    words = line.decode("latin-1").split()
+    if len(words) < 2:
+        raise malformed("A part holds no request.")
+    end, body = _head_end(rest)
+    target = _path(words[1])
+    call = read(words[0].upper(), target, {**outer, **read_headers(rest[:end])}, body)
+    if call.route.op in _UNFIT:
+        raise malformed(f"{call.route.method} cannot be asked for in a batch.")
+    return call
+
+
+def _head_end(rest: bytes) -> tuple[int, bytes]:
+    """Return where the headers of a request end, and its body."""
+    if rest[:1] == b"\n" or rest[:2] == b"\r\n":
+        return 0, rest[2 if rest[:1] == b"\r" else 1 :].rstrip(b"\r\n")
+    found = _EMPTY_LINE.search(rest)
+    if found is None:
+        return len(rest), b""
+    return found.start(), rest[found.end() :].rstrip(b"\r\n")
+
+
+def _path(target: str) -> str:
+    """Return the path of a URL that may be a whole one."""
+    if target.startswith("/"):
+        return target
+    decode(target)
+    return "/" + target.partition("://")[2].partition("/")[2]
+
+
+def write_batch(inners: Sequence[Inner], answers: Sequence[Answer], boundary: str) -> Answer:
+    """Return the answers to all parts as one."""
+    chunks: list[bytes] = []
+    for inner, answer in zip(inners, answers, strict=True):
+        head = f"--{boundary}\r\nContent-Type: application/http\r\n"
+        if inner.content_id:
+            head += f"Content-ID: {_response_id(inner.content_id)}\r\n"
+        lines = "".join([f"{name}: {value}\r\n" for name, value in answer.headers.items()])
+        head += f"\r\n{status_line(answer.status)}{lines}Content-Length: {len(answer.body)}\r\n\r\n"
+        chunks += [head.encode("latin-1", "replace"), answer.body, b"\r\n"]
+    chunks.append(f"--{boundary}--\r\n".encode())
+    return Answer(200, {"Content-Type": f"multipart/mixed; boundary={boundary}"}, b"".join(chunks))
+
+
+def _response_id(content_id: str) -> str:
+    """Return the id of an answer: that of the request, marked as an answer's."""
+    inner = content_id.removeprefix("<")
+    return f"<response-{inner}" if inner != content_id else f"response-{inner}"

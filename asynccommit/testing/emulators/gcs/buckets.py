@@ -1,0 +1,101 @@
+"""Requests about buckets: to list, make, look at, change and delete them, and who may do what."""
+
+from __future__ import annotations
+
+from asynccommit.testing.emulators.gcs.bucket_json import (
+    bucket_etag,
+    make_options,
+    read_options,
+    show_bucket,
+    show_layout,
+)
+from asynccommit.testing.emulators.gcs.call import Call, number
+from asynccommit.testing.emulators.gcs.fields import read_mask, select
+from asynccommit.testing.emulators.gcs.object_json import Json
+from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, Answer, json_answer
+from asynccommit.testing.models.gcs.model import Bucket, Service, refuse
+
+
+class Buckets:
+    """Answers what is asked about buckets; every method is one operation."""
+
+    def __init__(self, service: Service, scheme: str) -> None:
+        self._service = service
+        self._scheme = scheme
+
+    def _shown(self, call: Call, bucket: Bucket) -> Answer:
+        return chosen(call, show_bucket(bucket, call.origin(self._scheme)))
+
+    def list(self, call: Call) -> Answer:
+        """Return a page of the buckets."""
+        query = call.query
+        if not query.get("project"):
+            raise refuse("required", "Required parameter: project", location="project")
+        found, token = self._service.list_buckets(
+            query.get("prefix", ""), query.get("pageToken", ""), number(query, "maxResults")
+        )
+        shown: Json = {"kind": "storage#buckets"}
+        if found:
+            shown["items"] = [show_bucket(_, call.origin(self._scheme)) for _ in found]
+        if token:
+            shown["nextPageToken"] = token
+        return chosen(call, shown)
+
+    def insert(self, call: Call) -> Answer:
+        """Make a bucket."""
+        given = call.json()
+        name = given.get("name")
+        if not isinstance(name, str) or not name:
+            raise refuse("required", "Required", location="name")
+        return self._shown(call, self._service.create_bucket(name, make_options(given)))
+
+    def get(self, call: Call) -> Answer:
+        """Return a bucket's resource."""
+        return self._shown(call, self._service.get_bucket(call.bucket, call.conditions()))
+
+    def layout(self, call: Call) -> Answer:
+        """Tell whether a bucket has a hierarchical namespace."""
+        return chosen(call, show_layout(self._service.storage_layout(call.bucket)))
+
+    def patch(self, call: Call) -> Answer:
+        """Change a bucket."""
+        changes = read_options(call.json())
+        changed = self._service.patch_bucket(call.bucket, changes, call.conditions())
+        return self._shown(call, changed)
+
+    def delete(self, call: Call) -> Answer:
+        """Delete a bucket that is empty."""
+        self._service.delete_bucket(call.bucket, call.conditions())
+        return NO_CONTENT
+
+    def policy(self, call: Call) -> Answer:
+        """Return an IAM policy without bindings; one that is set is not kept."""
+        bucket = self._service.get_bucket(call.bucket)
+        given = call.json()
+        shown = {
+            "kind": "storage#policy",
+            "resourceId": f"projects/_/buckets/{bucket.name}",
+            "version": given.get("version", 1),
+            "etag": bucket_etag(bucket),
+            "bindings": given.get("bindings", []),
+        }
+        return json_answer(shown)
+
+    def permissions(self, call: Call) -> Answer:
+        """Return which of the permissions that are asked about the caller has."""
+        self._service.get_bucket(call.bucket)
+        denied, bucket = self._service.denied, call.bucket
+        asked = call.query.get("permissions", "").split(",")
+        held = [_ for _ in asked if _ and _ not in denied and f"{bucket}:{_}" not in denied]
+        return json_answer({"kind": "storage#testIamPermissionsResponse", "permissions": held})
+
+    def managed_folders(self, call: Call) -> Answer:
+        """Return the managed folders, of which there are none."""
+        self._service.get_bucket(call.bucket)
+        return json_answer({"kind": "storage#managedFolders"})
+
+
+def chosen(call: Call, shown: Json) -> Answer:
+    """Return what the parameter ``fields`` wants of a resource."""
+    fields = call.query.get("fields")
+    return json_answer(shown if fields is None else select(shown, read_mask(fields)))

@@ -1,0 +1,214 @@
+"""One request to the JSON API, taken apart: which operation, about what, with which parameters.
+
+A URL has names as single segments: a slash within a name is percent-encoded, and one that is not
+makes another URL. So segments are parted first and decoded then.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import unquote, unquote_to_bytes
+
+import orjson
+
+from asynccommit.testing.emulators.gcs.wire import Answer, bad_parameter
+from asynccommit.testing.models.gcs.preconditions import NO_PRECONDITIONS, Preconditions
+from asynccommit.testing.models.gcs.refusals import GcsRefusal
+
+Query: TypeAlias = dict[str, str]
+
+# Parameter -> its place among the preconditions.
+_CONDITIONS = {
+    "ifGenerationMatch": 0,
+    "ifGenerationNotMatch": 1,
+    "ifMetagenerationMatch": 2,
+    "ifMetagenerationNotMatch": 3,
+}
+_SOURCE_CONDITIONS = {f"ifSource{name[2:]}": at for name, at in _CONDITIONS.items()}
+_READS = ("get", "read", "list", "layout")
+_LARGEST = 1 << 63
+_MOST_JSON = 10_000_000  # bytes
+_SHORT = 19  # digits of the numbers that are none of the largest
+
+
+class Route(NamedTuple):
+    """One operation of the service.
+
+    Attributes:
+        op: its name, as faults and statistics know it.
+        method: its name at Google, as ``storage.objects.move``.
+        handler: what answers it.
+        prepare: reads what the URL does not tell, before anything else happens.
+        asks: which of ``Call.names`` the service is asked about first: the bucket that has to
+            take the request, and the objects that change.
+        media: a refusal is told in plain text.
+    """
+
+    op: str
+    method: str
+    handler: Callable[[Call], Answer]
+    prepare: Callable[[Call], None] | None = None
+    asks: tuple[int, ...] = (0,)
+    media: bool = False
+
+
+class Call:
+    """A request, understood.
+
+    ``names`` are those in the URL, decoded: bucket, object or folder, and where it goes;
+    ``parts`` and ``read`` are what ``Route.prepare`` made of the body.
+    """
+
+    __slots__ = (
+        "body",
+        "bucket",
+        "headers",
+        "method",
+        "name",
+        "names",
+        "parts",
+        "query",
+        "read",
+        "route",
+    )
+
+    def __init__(
+        self,
+        method: str,
+        route: Route,
+        names: tuple[str, ...],
+        query: Query,
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> None:
+        self.method = method
+        self.route = route
+        self.names = names
+        self.bucket = names[0] if names else ""
+        self.name = names[1] if len(names) > 1 else ""
+        self.query = query
+        self.headers = headers
+        self.body = body
+        self.parts: list[Any] = []
+        self.read: Any = None
+
+    @property
+    def place(self) -> str:
+        """Bucket and name, as faults know them: of a listing the prefix."""
+        name = self.name or (self.query.get("prefix", "") if self.query else "")
+        return f"{self.bucket}/{name}" if name else self.bucket
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may change what is stored."""
+        return self.route.op not in _READS and self.method not in ("GET", "HEAD")
+
+    @property
+    def user_project(self) -> str:
+        """The project that pays for the request, if it names one."""
+        query = self.query.get("userProject", "") if self.query else ""
+        return query or self.headers.get("x-goog-user-project", "")
+
+    def origin(self, scheme: str = "http") -> str:
+        """Return where this service is, as the client sees it."""
+        return f"{scheme}://{self.headers.get('host', 'storage.googleapis.com')}"
+
+    def conditions(self) -> Preconditions:
+        """Return the conditions on what the request is about."""
+        return _conditions(self.query, _CONDITIONS)
+
+    def source_conditions(self) -> Preconditions:
+        """Return the conditions on what is copied or moved."""
+        return _conditions(self.query, _SOURCE_CONDITIONS)
+
+    def json(self) -> dict[str, Any]:
+        """Return the body as an object; none is an empty one. Raises ``GcsRefusal``.
+
+        It may be compressed, as Google's Java clients send it.
+        """
+        if not self.body:
+            return {}
+        packed = self.headers.get("content-encoding", "").lower() == "gzip"
+        return read_object(_unpacked(self.body) if packed else self.body)
+
+
+def _unpacked(body: bytes) -> bytes:
+    """Return what was compressed by gzip; nothing if that cannot be read, or is too long."""
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        data = stream.decompress(body, _MOST_JSON)
+    except zlib.error:
+        return b""
+    return data if stream.eof else b""
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """Return JSON that must be an object. Raises ``GcsRefusal`` if it is not."""
+    try:
+        value = orjson.loads(body)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise GcsRefusal(400, "parseError", "Parse Error")
+    return value
+
+
+def _conditions(query: Query, places: Mapping[str, int]) -> Preconditions:
+    found: list[int | None] | None = None
+    for key in query:
+        if (at := places.get(key)) is not None:
+            found = found or [None, None, None, None]
+            found[at] = number(query, key)
+    return NO_PRECONDITIONS if found is None else Preconditions(*found)
+
+
+def parse_query(text: str) -> Query:
+    """Return the parameters, decoded; of those with one name the last, of permissions all."""
+    found: Query = {}
+    for pair in text.split("&"):
+        key, _, value = pair.partition("=")
+        if "%" in pair or "+" in pair:
+            key, value = unquote(key.replace("+", " ")), unquote(value.replace("+", " "))
+        if key == "permissions" and key in found:
+            value = f"{found[key]},{value}"
+        if key:
+            found[key] = value
+    return found
+
+
+def decode(segment: str) -> str:
+    """Undo the percent-encoding of a name. Raises ``GcsRefusal`` for what is no UTF-8."""
+    if segment.isascii():
+        text = segment.replace("%2F", "/").replace("%3D", "=")
+        if "%" not in text:
+            return text
+    try:
+        return unquote_to_bytes(segment.encode("latin-1")).decode()
+    except UnicodeError:
+        raise GcsRefusal(400, "invalid", "The URL is not valid UTF-8.") from None
+
+
+def number(query: Mapping[str, str], key: str, default: int | None = None) -> int | None:
+    """Return a parameter that is a 64-bit number. Raises ``GcsRefusal`` if it is none."""
+    value = query.get(key, "")
+    if not value:
+        return default
+    if value.isdigit() and value.isascii() and len(value) < _SHORT:
+        return int(value)
+    try:
+        found = int(value)
+    except ValueError:
+        found = _LARGEST
+    if not -_LARGEST <= found < _LARGEST or not value.isascii() or "_" in value:
+        raise bad_parameter(key, f"Expected a 64-bit number, got '{value[:100]}'.")
+    return found
+
+
+def flag(query: Mapping[str, str], key: str) -> bool:
+    """Return a parameter that is true or false. Raises ``GcsRefusal`` if it is neither."""
+    value = query.get(key, "").lower()
+    if value not in ("", "true", "false"):
+        raise bad_parameter(key, f"Expected true or false, got '{value[:100]}'.")
+    return value == "true"

@@ -1,0 +1,116 @@
+"""What an emulator of Google Cloud Storage is to be, from a file and from its own endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from asynccommit.errors import OptionError
+from asynccommit.options.checked import check_fields
+from asynccommit.testing.emulators.config import read_climate, read_file, read_truth
+from asynccommit.testing.models.fault_rules import Climate
+from asynccommit.testing.models.gcs.dialect import GCS
+from asynccommit.testing.models.gcs.model import BucketOptions, Limits
+from asynccommit.testing.models.gcs.quotas import FLAT, HIERARCHICAL, NO_QUOTAS, Quotas
+from asynccommit.testing.models.settings import Fields
+
+_KEYS = frozenset({"buckets", "pages", "latency", "limit", "faults"})
+_TRUTHS = (*("hns", "versioning", "requester_pays", "default_event_based_hold", "moves"),)
+_NUMBERS = ("soft_delete", "retention")
+_TEXTS = ("location", "storage_class", "default_kms_key_name")
+_PRESETS = {"none": NO_QUOTAS, "flat": FLAT, "hierarchical": HIERARCHICAL}
+
+
+@dataclass(frozen=True, slots=True)
+class GcsSettings:
+    """What an emulator is to be.
+
+    Attributes:
+        buckets: name -> options of those that are there at the start.
+        climate: latency, limit and faults.
+        pages: how the service pages and splits what it does.
+    """
+
+    buckets: Mapping[str, BucketOptions] = field(default_factory=dict)
+    climate: Climate = field(default_factory=Climate)
+    pages: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def read_gcs_settings(text: str | bytes, name: str = "the configuration") -> GcsSettings:
+    """Read a JSON object. Raises ``OptionError`` naming what is wrong in it."""
+    return read_file(text, name, _KEYS, _settings)
+
+
+def _settings(given: Mapping[str, Any]) -> GcsSettings:
+    return GcsSettings(
+        buckets=read_buckets(given.get("buckets", {})),
+        climate=read_climate(given, GCS),
+        pages=read_pages(given.get("pages", {}), Limits()),
+    )
+
+
+def read_buckets(given: object) -> dict[str, BucketOptions]:
+    """Return name -> options, of a list of names or an object. Raises ``OptionError``."""
+    if isinstance(given, list) and all(isinstance(name, str) for name in given):
+        given = {name: {} for name in given}
+    if not isinstance(given, Mapping):
+        raise OptionError("buckets must be a list of names, or an object of names and options")
+    return {name: read_bucket(name, value) for name, value in given.items()}
+
+
+def read_bucket(name: str, given: object, old: BucketOptions | None = None) -> BucketOptions:
+    """Return ``old`` with what is given instead. Raises ``OptionError``."""
+    found = Fields(given, f"buckets.{name}")
+    old = old or BucketOptions()
+    changes: dict[str, Any] = {}
+    for key in _TRUTHS:
+        changes[key] = read_truth(f"{found.name}.{key}", found.any(key, getattr(old, key)))
+    for key in _NUMBERS:
+        changes[key] = found.number(key, getattr(old, key))
+    for key in _TEXTS:
+        changes[key] = found.text(key, getattr(old, key))
+    quotas = found.any("quotas", old.quotas)
+    changes["quotas"] = quotas if isinstance(quotas, Quotas) else _quotas(found.name, quotas)
+    found.done()
+    return replace(old, **changes)
+
+
+def _quotas(name: str, given: object) -> Quotas:
+    if isinstance(given, str):
+        if given not in _PRESETS:
+            raise OptionError(f"{name}.quotas is {given!r}: say one of {', '.join(_PRESETS)}")
+        return _PRESETS[given]
+    found = Fields(given, f"{name}.quotas")
+    quotas = Quotas(
+        writes=found.number_or_none("writes"),
+        reads=found.number_or_none("reads"),
+        doubling=found.number("doubling", NO_QUOTAS.doubling),
+        burst=found.number("burst", NO_QUOTAS.burst),
+        name_interval=found.number_or_none("name_interval"),
+        name_burst=found.number("name_burst", NO_QUOTAS.name_burst),
+    )
+    found.done()
+    return quotas
+
+
+def show_bucket_options(options: BucketOptions) -> dict[str, Any]:
+    """Return what ``read_bucket`` reads."""
+    shown = {item.name: getattr(options, item.name) for item in fields(options)}
+    return {**shown, "quotas": options.quotas._asdict()}
+
+
+def read_pages(given: object, old: Limits) -> Limits:
+    """Return ``old`` with what is given instead. Raises ``OptionError``."""
+    found = Fields(given, "pages")
+    pages = Limits(
+        page=found.count("page", old.page, 1),
+        empty_pages=read_truth("empty_pages", found.any("empty_pages", old.empty_pages)),
+        rewrite_bytes=found.count("rewrite_bytes", old.rewrite_bytes),
+        operation_seconds=found.number("operation_seconds", old.operation_seconds),
+    )
+    found.done()
+    return pages

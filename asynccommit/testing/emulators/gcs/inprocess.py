@@ -1,0 +1,133 @@
+"""Google Cloud Storage without sockets: a transport that the JSON API answers in this process.
+
+The same requests as over HTTP meet the same weather, in the time of the loop, which may be
+virtual. What is late happens in the background; ``aclose`` waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+
+from asynccommit.stores.http.base import NoAnswerError, Response, TooLargeError, place
+from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.emulators.gcs.call import Call
+from asynccommit.testing.emulators.gcs.weather import decide, refused
+from asynccommit.testing.emulators.gcs.wire import JSON, Answer, error_answer
+from asynccommit.testing.models.fault_rules import CLEAR, Decision, Effect, Reply, Weather
+from asynccommit.testing.models.gcs.model import GcsRefusal
+from asynccommit.testing.models.virtual_loop import pause
+
+# Every answer of the service has it: clients tell the service's from a stranger's by it.
+_ALWAYS = {"x-guploader-uploadid": "in-process"}
+_JSON = MappingProxyType({name.lower(): value for name, value in JSON.items()} | _ALWAYS)
+
+
+class LostError(Exception):
+    """No answer came."""
+
+
+class InProcess:
+    """A ``Transport`` to a ``GcsApp`` in this process.
+
+    Subclasses may override ``exchange``, through which every request goes.
+
+    Args:
+        app: answers.
+        weather: what becomes of requests; fair if ``None``.
+        patience: seconds after which an answer that never comes is given up.
+    """
+
+    def __init__(
+        self, app: GcsApp, weather: Weather | None = None, *, patience: float = 0.0
+    ) -> None:
+        self.app = app
+        self.weather = weather
+        self._patience = patience
+        self._late: set[asyncio.Future[None]] = set()
+
+    def __repr__(self) -> str:
+        return f"InProcess({self.app.service!r})"
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", *, limit: int
+    ) -> Response:
+        """See ``Transport.send``."""
+        host, slash, rest = url.partition("://")[2].partition("/")
+        lower = {name.lower(): value for name, value in headers.items()}
+        lower.setdefault("host", host)
+        try:
+            call = self.app.read(method, slash + rest, lower, body)
+        except GcsRefusal as refusal:
+            return _response(error_answer(refusal))
+        try:
+            answer = await self.exchange(call, partial(self.app.perform, call))
+        except LostError:
+            raise NoAnswerError(f"{method} {place(url)}: no answer came") from None
+        if len(answer.body) > limit:
+            raise TooLargeError(f"{method} {place(url)}: more than {limit} bytes")
+        return _response(answer)
+
+    async def exchange(self, call: Call, apply: Callable[[], Answer]) -> Answer:
+        """Let one request meet the weather.
+
+        Args:
+            call: the request; ``call.writes`` tells whether it may change anything, and
+                ``call.route.op`` and ``call.place`` what it is about.
+            apply: lets it take effect, and returns the true answer.
+
+        Raises:
+            LostError: there is no answer.
+        """
+        weather = self.weather
+        decision = CLEAR if weather is None else decide(weather, call, self.later)
+        if decision.before:
+            await pause(decision.before)
+        if not decision.kind:  # nothing strikes
+            return apply()
+        return await self._carry_out(decision, apply)
+
+    async def _carry_out(self, decision: Decision, apply: Callable[[], Answer]) -> Answer:
+        answer: Answer | None = None
+        if decision.effect is Effect.NOW:
+            answer = apply()
+        elif decision.effect is Effect.LATE:
+            self.later(decision.late, apply)
+        if decision.after:
+            await pause(decision.after)
+        if decision.reply is Reply.NEVER and self._patience:
+            await pause(self._patience)
+        if decision.reply in (Reply.CUT, Reply.NEVER):
+            raise LostError
+        if decision.reply is Reply.REFUSAL or answer is None:
+            return refused(decision)
+        return answer
+
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Let something happen after so many seconds; ``aclose`` waits for it."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._late.add(done)
+
+        def happen() -> None:
+            self._late.discard(done)
+            act()
+            if not done.done():
+                done.set_result(None)
+
+        loop.call_later(seconds, happen)
+
+    async def aclose(self) -> None:
+        """Wait for what is late."""
+        while self._late:
+            await asyncio.wait(self._late)
+
+
+def _response(answer: Answer) -> Response:
+    status, headers, body = answer
+    if headers is JSON:
+        return Response(status, _JSON, body)
+    lower = {name.lower(): value for name, value in headers.items()}
+    return Response(status, lower | _ALWAYS, body)

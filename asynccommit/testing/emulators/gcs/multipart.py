@@ -1,0 +1,92 @@
+"""Bodies of several parts, as clients write them: by RFC 2046, and with bare line feeds.
+
+The line end behind the first boundary tells which of both a client writes; so a part's last bytes
+are never mistaken for the end of its line.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
+
+_BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]+)"|\'([^\']+)\'|([^\s;]+))', re.IGNORECASE)
+
+
+class Part(NamedTuple):
+    """One part: its headers by lower-case name, and its bytes."""
+
+    headers: dict[str, str]
+    body: bytes
+
+
+@lru_cache(maxsize=256)
+def boundary_of(content_type: str) -> bytes:
+    """Return what separates the parts. Raises ``GcsRefusal`` if the header does not say it."""
+    found = _BOUNDARY.search(content_type)
+    if found is None or not content_type.lower().startswith("multipart/"):
+        raise malformed("Missing or invalid boundary.")
+    given: str = found[1] or found[2] or found[3]
+    return given.encode("latin-1")
+
+
+def malformed(detail: str) -> GcsRefusal:
+    """Return the refusal of a body that cannot be taken apart."""
+    return refuse("badRequest", f"Failed to parse the parts of the request, error: {detail}")
+
+
+def split(body: bytes, boundary: bytes) -> list[Part]:
+    """Return the parts of ``body``. Raises ``GcsRefusal`` if they do not end as they should."""
+    mark = b"--" + boundary
+    start = 0 if body.startswith(mark) else body.find(b"\n" + mark) + 1
+    if not body.startswith(mark, start):
+        raise malformed("No part begins.")
+    start += len(mark)
+    end = b"\r\n" if body.startswith(b"\r\n", start) else b"\n"
+    stop = end + mark
+    parts: list[Part] = []
+    while not body.startswith(b"--", start):
+        begin = body.find(end, start) + len(end)
+        after = _find_mark(body, stop, begin - len(end))
+        if begin < len(end) or after < 0:
+            raise malformed("A part does not end.")
+        parts.append(read_part(body[begin : max(begin, after)]))
+        start = after + len(stop)
+    return parts
+
+
+def _find_mark(body: bytes, stop: bytes, start: int) -> int:
+    """Return where a boundary is, and not only the beginning of a longer line; -1 if nowhere."""
+    while (found := body.find(stop, start)) >= 0:
+        behind = found + len(stop)
+        if body[behind : behind + 2] == b"--" or body[behind : behind + 1] in b" \t\r\n":
+            return found
+        start = behind
+    return -1
+
+
+def read_part(data: bytes) -> Part:
+    """Return headers and body of one part, which an empty line parts."""
+    head, _, body = _cut(data)
+    return Part(read_headers(head), body)
+
+
+def _cut(data: bytes) -> tuple[bytes, bytes, bytes]:
+    if data.startswith((b"\r\n", b"\n")):  # no headers at all
+        return b"", b"", data[2 if data[0] == 13 else 1 :]
+    strict, loose = data.find(b"\r\n\r\n"), data.find(b"\n\n")
+    if strict >= 0 and (loose < 0 or strict < loose):
+        return data[:strict], b"", data[strict + 4 :]
+    return data.partition(b"\n\n")
+
+
+def read_headers(head: bytes) -> dict[str, str]:
+    """Return headers by lower-case name."""
+    found: dict[str, str] = {}
+    for line in head.decode("latin-1").split("\n"):
+        name, colon, value = line.partition(":")
+        if colon:
+            found[name.strip().lower()] = value.strip()
+    return found

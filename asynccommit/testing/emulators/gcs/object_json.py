@@ -1,0 +1,258 @@
+"""Objects as the JSON API shows them, and as clients describe them.
+
+64-bit numbers are strings, checksums base64, times RFC 3339; what is not set is left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from asynccommit.testing.emulators.gcs.fields import Mask, select
+from asynccommit.testing.emulators.gcs.wire import rfc3339
+from asynccommit.testing.models.gcs.checksums import encode_crc32c
+from asynccommit.testing.models.gcs.model import GcsRefusal, Object, Retention, refuse
+
+Json = dict[str, Any]
+
+_CLASS = "STANDARD"
+
+
+_is_plain = re.compile(r"[\w.~/-]*", re.ASCII).fullmatch
+
+
+def b64(data: bytes) -> str:
+    """Return ``data`` in base64."""
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+def quoted(name: str) -> str:
+    """Return a name as one segment of a URL."""
+    return name.replace("/", "%2F") if _is_plain(name) else quote(name, safe="")
+
+
+# Detail -> its name in JSON, for those that are texts or true.
+_TEXTS = {
+    "cache_control": "cacheControl",
+    "content_disposition": "contentDisposition",
+    "content_encoding": "contentEncoding",
+    "content_language": "contentLanguage",
+}
+DETAILS = {
+    **_TEXTS,
+    "content_type": "contentType",
+    "storage_class": "storageClass",
+    "kms_key_name": "kmsKeyName",
+    "temporary_hold": "temporaryHold",
+    "event_based_hold": "eventBasedHold",
+    "custom_time": "customTime",
+    "metadata": "metadata",
+    "retention": "retention",
+}
+"""Field of ``Details`` -> member of the JSON."""
+
+# What one object has, member by member: listings ask for a few of these, a thousand times.
+_MEMBERS: Mapping[str, Callable[[Object], object]] = {
+    "kind": lambda _: "storage#object",
+    "name": lambda _: _.name,
+    "bucket": lambda _: _.bucket,
+    "id": lambda _: f"{_.bucket}/{_.name}/{_.generation}",
+    "generation": lambda _: str(_.generation),
+    "metageneration": lambda _: str(_.metageneration),
+    "size": lambda _: str(_.size),
+    "crc32c": lambda _: encode_crc32c(_.crc32c),
+    "etag": lambda _: _.etag,
+    "updated": lambda _: rfc3339(_.updated),
+    "timeCreated": lambda _: rfc3339(_.created),
+    "contentType": lambda _: _.details.content_type,
+    "temporaryHold": lambda _: _.details.temporary_hold or "",
+    "eventBasedHold": lambda _: _.details.event_based_hold or "",
+}
+
+_RETAINED = "retentionExpirationTime"
+Retained: TypeAlias = Callable[[Object], float | None]
+"""Returns when the retention of an object ends, if it has one."""
+
+
+def viewer(
+    mask: Mask | None, origin: str, retained: Retained | None = None
+) -> Callable[[Object], Json]:
+    """Return what shows of each object what ``mask`` wants.
+
+    Args:
+        mask: what is wanted; ``None`` for all.
+        origin: of the URLs in it.
+        retained: tells the retention, where the bucket's may be seen.
+    """
+    if mask is None or "*" in mask:
+        return lambda found: show_object(found, origin, retained)
+    if mask.keys() <= _MEMBERS.keys() | {_RETAINED} and not any(mask.values()):
+        rare = {_RETAINED: lambda found: _retention(found, retained)}
+        members = [(name, _MEMBERS.get(name) or rare[name]) for name in mask]
+        if retained is None:
+            members = [(name, member) for name, member in members if name != _RETAINED]
+        return lambda found: {
+            name: value for name, member in members if (value := member(found)) != ""
+        }
+    return lambda found: select(show_object(found, origin, retained), mask)
+
+
+def _retention(found: Object, retained: Retained | None) -> str:
+    """Return when a retention ends; nobody knows under an event-based hold (documented)."""
+    until = None if retained is None or found.details.event_based_hold else retained(found)
+    return "" if until is None else rfc3339(until)
+
+
+def show_object(found: Object, origin: str, retained: Retained | None = None) -> Json:
+    """Return an object's resource."""
+    bucket, name, details, content = found.bucket, found.name, found.details, found.content
+    path = f"b/{bucket}/o/{quoted(name)}"
+    generation, created = str(found.generation), rfc3339(found.created)
+    updated = created if found.updated == found.created else rfc3339(found.updated)
+    shown: Json = {
+        "kind": "storage#object",
+        "id": f"{bucket}/{name}/{generation}",
+        "selfLink": f"{origin}/storage/v1/{path}",
+        "mediaLink": f"{origin}/download/storage/v1/{path}?generation={generation}&alt=media",
+        "name": name,
+        "bucket": bucket,
+        "generation": generation,
+        "metageneration": str(found.metageneration),
+        "storageClass": details.storage_class or _CLASS,
+        "size": str(found.size),
+        "crc32c": encode_crc32c(found.crc32c),
+        "etag": found.etag,
+        "timeCreated": created,
+        "updated": updated,
+        "timeStorageClassUpdated": created,
+        "timeFinalized": created,
+    }
+    if (md5 := content.md5) is not None:
+        shown["md5Hash"] = b64(md5)
+    if details.content_type:
+        shown["contentType"] = details.content_type
+    if details.metadata:
+        shown["metadata"] = dict(details.metadata)
+    if until := _retention(found, retained):
+        shown[_RETAINED] = until
+    return _add_rare(shown, found)
+
+
+def _add_rare(shown: Json, found: Object) -> Json:
+    """Add what few objects have."""
+    details, components = found.details, found.content.components
+    if components is not None:
+        shown["componentCount"] = components
+    if details[2:6] != _SAID or details[7:] != _KEPT:
+        for field, member in _TEXTS.items():
+            if value := getattr(details, field):
+                shown[member] = value
+        _add_kept(shown, found)
+    if found.deleted is not None:
+        soft = found.purged is not None
+        shown["softDeleteTime" if soft else "timeDeleted"] = rfc3339(found.deleted)
+        if found.purged is not None:
+            shown["hardDeleteTime"] = rfc3339(found.purged)
+    return shown
+
+
+_SAID = ("", "", "", "")
+_KEPT = ("", None, False, False, None)
+
+
+def _add_kept(shown: Json, found: Object) -> None:
+    details = found.details
+    if details.kms_key_name:
+        shown["kmsKeyName"] = details.kms_key_name
+    if details.custom_time is not None:
+        shown["customTime"] = rfc3339(details.custom_time)
+    if details.temporary_hold:
+        shown["temporaryHold"] = True
+    if details.event_based_hold:
+        shown["eventBasedHold"] = True
+    if details.retention is not None:
+        mode, until = details.retention
+        shown["retention"] = {"mode": mode, "retainUntilTime": rfc3339(until)}
+
+
+# --- what clients say ------------------------------------------------------------------------
+
+
+def read_details(given: Mapping[str, Any]) -> Json:
+    """Return the fields of ``Details`` that a resource sets; ``None`` for those it clears.
+
+    Raises ``GcsRefusal`` for a value of another kind.
+    """
+    found: Json = {}
+    for field, member in DETAILS.items():
+        if member in given:
+            value = given[member]
+            found[field] = None if value is None else _read_detail(field, member, value)
+    return found
+
+
+def _read_detail(field: str, member: str, value: Any) -> object:
+    if field == "metadata":
+        if not isinstance(value, dict):
+            raise wrong(member, value)
+        return {key: None if _ is None else str(_) for key, _ in value.items()}
+    if field == "custom_time":
+        return read_time(member, value)
+    if field in ("temporary_hold", "event_based_hold"):
+        if not isinstance(value, bool):
+            raise wrong(member, value)
+        return value
+    if field == "retention":
+        return _read_retention(member, value)
+    if not isinstance(value, str):
+        raise wrong(member, value)
+    return value
+
+
+def _read_retention(member: str, value: Any) -> Retention | None:
+    if not isinstance(value, dict):
+        raise wrong(member, value)
+    if not value:
+        return None
+    mode = value.get("mode")
+    if mode not in ("Locked", "Unlocked"):
+        raise wrong(f"{member}.mode", mode)
+    return Retention(mode, read_time(f"{member}.retainUntilTime", value.get("retainUntilTime")))
+
+
+def read_time(member: str, value: Any) -> float:
+    """Return the seconds of a time in RFC 3339. Raises ``GcsRefusal``."""
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise wrong(member, value) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def read_checksums(given: Mapping[str, Any]) -> tuple[int | None, bytes | None]:
+    """Return CRC32C and MD5 that a client expects. Raises ``GcsRefusal`` for what is neither."""
+    crc, md5 = (_read_checksum(given, *_) for _ in (("crc32c", 4), ("md5Hash", 16)))
+    return None if crc is None else int.from_bytes(crc, "big"), md5
+
+
+def _read_checksum(given: Mapping[str, Any], member: str, size: int) -> bytes | None:
+    value = given.get(member)
+    if value is None:
+        return None
+    try:
+        found = base64.b64decode(value, validate=True)
+    except (TypeError, ValueError):
+        found = b""
+    if len(found) != size:
+        raise wrong(member, value)
+    return found
+
+
+def wrong(member: str, value: object) -> GcsRefusal:
+    """Return the refusal of a resource that says ``value`` there."""
+    return refuse("invalid", f"Invalid value for {member}: {str(value)[:100]!r}")

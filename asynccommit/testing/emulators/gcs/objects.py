@@ -1,0 +1,334 @@
+"""Requests about objects: to read, list, change, delete, copy, move and put together."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import Any
+
+from asynccommit.testing.emulators.gcs.call import Call, flag, number
+from asynccommit.testing.emulators.gcs.fields import read_mask
+from asynccommit.testing.emulators.gcs.object_json import (
+    Json,
+    Retained,
+    b64,
+    read_details,
+    show_object,
+    viewer,
+    wrong,
+)
+from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, Answer, http_date, json_answer
+from asynccommit.testing.models.gcs.checksums import encode_crc32c
+from asynccommit.testing.models.gcs.model import (
+    Details,
+    GcsRefusal,
+    Object,
+    Query,
+    Rewrite,
+    Service,
+    Source,
+    refuse,
+)
+
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)").fullmatch
+_TYPE = "application/octet-stream"
+
+
+class Objects:
+    """Answers what is asked about objects; every method is one operation."""
+
+    def __init__(self, service: Service, scheme: str) -> None:
+        self._service = service
+        self._scheme = scheme
+
+    def _shown(self, call: Call, found: Object) -> Answer:
+        """Return the answer that has an object's resource."""
+        fields = call.query.get("fields")
+        mask = None if fields is None else read_mask(fields)
+        show = viewer(mask, call.origin(self._scheme), self._retained(found.bucket))
+        return json_answer(show(found))
+
+    def _retained(self, bucket: str) -> Retained | None:
+        """Return what tells the retention of a bucket's objects."""
+        with suppress(GcsRefusal):  # whoever may see the objects may not see the bucket
+            return self._service.get_bucket(bucket).retained_until
+        return None
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def get(self, call: Call) -> Answer:
+        """Return an object's resource."""
+        query = call.query
+        found = self._service.get(
+            call.bucket,
+            call.name,
+            generation=number(query, "generation"),
+            preconditions=call.conditions(),
+            soft_deleted=flag(query, "softDeleted"),
+        )
+        check_etag(call, found)
+        return self._shown(call, found)
+
+    def read(self, call: Call) -> Answer:
+        """Return an object's bytes, or a range of them."""
+        start, end = _range(call)
+        found, data = self._service.read(
+            call.bucket,
+            call.name,
+            start,
+            end,
+            generation=number(call.query, "generation"),
+            preconditions=call.conditions(),
+        )
+        check_etag(call, found)
+        headers = media_headers(found)
+        if start == 0 and end is None:
+            return Answer(200, headers, data)
+        first = start if start >= 0 else max(0, found.size + start)
+        headers["Content-Range"] = f"bytes {first}-{first + len(data) - 1}/{found.size}"
+        return Answer(206, headers, data)
+
+    def list(self, call: Call) -> Answer:
+        """Return a page of a bucket's objects."""
+        query = call.query
+        found = self._service.list(call.bucket, _query_of(call))
+        shown: Json = {"kind": "storage#objects"}
+        if found.token:
+            shown["nextPageToken"] = found.token
+        if found.prefixes:
+            shown["prefixes"] = found.prefixes
+        mask = read_mask(query["fields"]) if "fields" in query else None
+        if mask is not None and "*" not in mask:
+            shown = {name: value for name, value in shown.items() if name in mask}
+            if "items" not in mask:
+                return json_answer(shown)
+        inner = None if mask is None else mask.get("items")
+        if found.items:
+            show = viewer(inner, call.origin(self._scheme), self._retained(call.bucket))
+            shown["items"] = [show(item) for item in found.items]
+        return json_answer(shown)
+
+    # --- changing ------------------------------------------------------------------------------
+
+    def patch(self, call: Call) -> Answer:
+        """Change what is said about an object."""
+        return self._change(call, replace=False)
+
+    def update(self, call: Call) -> Answer:
+        """Say anew all that is said about an object."""
+        return self._change(call, replace=True)
+
+    def _change(self, call: Call, *, replace: bool) -> Answer:
+        found = self._service.patch(
+            call.bucket,
+            call.name,
+            read_details(call.json()),
+            generation=number(call.query, "generation"),
+            preconditions=call.conditions(),
+            replace=replace,
+        )
+        return self._shown(call, found)
+
+    def delete(self, call: Call) -> Answer:
+        """Delete an object, or one generation."""
+        self._service.delete(
+            call.bucket,
+            call.name,
+            generation=number(call.query, "generation"),
+            preconditions=call.conditions(),
+        )
+        return NO_CONTENT
+
+    def restore(self, call: Call) -> Answer:
+        """Make a soft-deleted object live again."""
+        generation = number(call.query, "generation")
+        if generation is None:
+            raise refuse("required", "Required parameter: generation", location="generation")
+        found = self._service.restore(
+            call.bucket, call.name, generation, preconditions=call.conditions()
+        )
+        return self._shown(call, found)
+
+    # --- moving and copying --------------------------------------------------------------------
+
+    def move(self, call: Call) -> Answer:
+        """Give an object another name."""
+        bucket, source, dest = call.names
+        found = self._service.move(
+            bucket,
+            source,
+            dest,
+            preconditions=call.conditions(),
+            source_preconditions=call.source_conditions(),
+        )
+        return self._shown(call, found)
+
+    def rewrite(self, call: Call) -> Answer:
+        """Copy an object, or a part of it."""
+        bucket, source, dest_bucket, dest = call.names
+        query = call.query
+        self._admit_source(call)
+        done = self._service.rewrite(
+            bucket,
+            source,
+            dest_bucket,
+            dest,
+            generation=number(query, "sourceGeneration"),
+            details=self._copy_details(call),
+            token=query.get("rewriteToken", ""),
+            max_bytes=number(query, "maxBytesRewrittenPerCall"),
+            preconditions=call.conditions(),
+            source_preconditions=call.source_conditions(),
+        )
+        return json_answer(_progress(done, call.origin(self._scheme)))
+
+    def copy(self, call: Call) -> Answer:
+        """Copy an object in one call."""
+        bucket, source, dest_bucket, dest = call.names
+        self._admit_source(call)
+        found = self._service.copy_object(
+            bucket,
+            source,
+            dest_bucket,
+            dest,
+            generation=number(call.query, "sourceGeneration"),
+            details=self._copy_details(call),
+            preconditions=call.conditions(),
+            source_preconditions=call.source_conditions(),
+        )
+        return self._shown(call, found)
+
+    def _admit_source(self, call: Call) -> None:
+        bucket, _, dest_bucket, _ = call.names
+        if bucket != dest_bucket:
+            self._service.admit("get", bucket, user_project=call.user_project)
+
+    def _copy_details(self, call: Call) -> Details | None:
+        """Return what is said of a copy, if anything is."""
+        given = {name: _ for name, _ in read_details(call.json()).items() if _ is not None}
+        key = call.query.get("destinationKmsKeyName", "")
+        if not given and key:
+            return self._service.get(call.bucket, call.name).details._replace(kms_key_name=key)
+        if key:
+            given["kms_key_name"] = key
+        return Details(**given) if given else None
+
+    def compose(self, call: Call) -> Answer:
+        """Make an object of several, one behind the other."""
+        given = call.json()
+        sources = given.get("sourceObjects")
+        if not isinstance(sources, list) or not sources:
+            raise refuse("required", "You must provide at least one source component.")
+        said = given.get("destination")
+        details = read_details(said) if isinstance(said, dict) else {}
+        if "kmsKeyName" in call.query:
+            details["kms_key_name"] = call.query["kmsKeyName"]
+        found = self._service.compose(
+            call.bucket,
+            call.name,
+            [_source(_) for _ in sources],
+            details=Details(**{name: _ for name, _ in details.items() if _ is not None}),
+            preconditions=call.conditions(),
+        )
+        return self._shown(call, found)
+
+
+def _query_of(call: Call) -> Query:
+    query = call.query
+    get = query.get
+    return Query(
+        prefix=get("prefix", ""),
+        delimiter=get("delimiter", ""),
+        start_offset=get("startOffset", ""),
+        end_offset=get("endOffset", ""),
+        include_trailing_delimiter=flag(query, "includeTrailingDelimiter"),
+        include_folders_as_prefixes=flag(query, "includeFoldersAsPrefixes"),
+        match_glob=get("matchGlob", ""),
+        versions=flag(query, "versions"),
+        soft_deleted=flag(query, "softDeleted"),
+        page_token=get("pageToken", ""),
+        max_results=number(query, "maxResults"),
+    )
+
+
+def _progress(done: Rewrite, origin: str) -> Json:
+    found = done.object
+    shown: Json = {
+        "kind": "storage#rewriteResponse",
+        "totalBytesRewritten": str(done.rewritten),
+        "objectSize": str(done.total),
+        "done": found is not None,
+    }
+    if found is None:
+        return {**shown, "rewriteToken": done.token}
+    return {**shown, "resource": show_object(found, origin)}
+
+
+def _source(given: Any) -> Source:
+    if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+        raise wrong("sourceObjects", given)
+    wanted = given.get("objectPreconditions")
+    match = wanted.get("ifGenerationMatch") if isinstance(wanted, dict) else None
+    return Source(
+        given["name"],
+        _integer("sourceObjects.generation", given.get("generation")),
+        _integer("sourceObjects.objectPreconditions.ifGenerationMatch", match),
+    )
+
+
+def _integer(member: str, value: Any) -> int | None:
+    """Return a 64-bit number, which JSON has as a string."""
+    try:
+        return None if value is None else int(value)
+    except (TypeError, ValueError):
+        raise wrong(member, value) from None
+
+
+def _range(call: Call) -> tuple[int, int | None]:
+    """Return the first byte that is wanted and the first that is not; what is no range is all."""
+    found = _RANGE(call.headers.get("range", ""))
+    if found is None or not (found[1] or found[2]):
+        return 0, None
+    if not found[1]:
+        return -int(found[2]), None
+    start = int(found[1])
+    end = int(found[2]) + 1 if found[2] else None
+    return (0, None) if end is not None and end <= start else (start, end)
+
+
+def check_etag(call: Call, found: Object) -> None:
+    """Refuse a read by the headers If-Match (412) and If-None-Match (304)."""
+    headers = call.headers
+    if "if-match" in headers and not _names(headers["if-match"], found.etag):
+        raise refuse("conditionNotMet", location_type="header", location="If-Match")
+    if "if-none-match" in headers and _names(headers["if-none-match"], found.etag):
+        raise refuse("notModified", headers={"ETag": found.etag})
+
+
+def _names(header: str, etag: str) -> bool:
+    given = {_.strip().strip('"') for _ in header.split(",")}
+    return "*" in given or etag in given
+
+
+def media_headers(found: Object) -> dict[str, str]:
+    """Return what a download tells of an object."""
+    details, crc = found.details, encode_crc32c(found.crc32c)
+    md5 = found.content.md5
+    headers = {
+        "Content-Type": details.content_type or _TYPE,
+        "ETag": found.etag,
+        "X-Goog-Generation": str(found.generation),
+        "X-Goog-Metageneration": str(found.metageneration),
+        "X-Goog-Hash": f"crc32c={crc}" if md5 is None else f"crc32c={crc},md5={b64(md5)}",
+        "X-Goog-Storage-Class": details.storage_class or "STANDARD",
+        "X-Goog-Stored-Content-Encoding": details.content_encoding or "identity",
+        "X-Goog-Stored-Content-Length": str(found.size),
+        "Last-Modified": http_date(int(found.updated)),
+    }
+    rest = {
+        "Cache-Control": details.cache_control,
+        "Content-Disposition": details.content_disposition,
+        "Content-Encoding": details.content_encoding,
+        "Content-Language": details.content_language,
+    }
+    return headers | {name: value for name, value in rest.items() if value}

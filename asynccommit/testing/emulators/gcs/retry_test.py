@@ -1,0 +1,222 @@
+"""The Retry Test API of Google's storage-testbench: faults that a client's tests ask for.
+
+=======================================  ====================================================
+POST   /retry_test                       make one: ``{"instructions": {METHOD: [FAULT, ...]}}``
+GET    /retry_tests, /retry_test/ID      all of them, or one: what has not struck yet
+DELETE /retry_test/ID                    forget it
+=======================================  ====================================================
+
+Requests with the header ``x-retry-test-id`` meet the first fault that is left of their method;
+``x-goog-emulator-instructions`` asks for one fault of one request. Methods are Google's names, as
+``storage.objects.insert``. Faults:
+
+``return-X``, ``return-X-after-YK`` (of what is uploaded), ``return-reset-connection``,
+``return-broken-stream``, ``return-broken-stream-after-YK``,
+``return-broken-stream-final-chunk-after-YB``, ``stall-for-Ts``, ``stall-for-Ts-after-YK``; and by
+the header alone ``return-503-after-256K``, ``return-corrupted-data``, ``stall-always``,
+``stall-at-256KiB``. A status is answered before the effect; a stream breaks after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import orjson
+
+from asynccommit.testing.emulators.gcs.wire import JSON, Answer, error_answer, json_answer
+from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
+
+ID = "x-retry-test-id"
+INSTRUCTIONS = ("x-goog-emulator-instructions", "x-goog-testbench-instructions")
+
+INSERT = "storage.objects.insert"
+GET = "storage.objects.get"
+
+_FAULT = re.compile(
+    r"return-(?P<status>[1-9][0-9]{2})(?:-after-(?P<status_after>[0-9]+)K)?(?:/retry-(?P<try>\d+))?"
+    r"|return-(?P<reset>reset-connection)"
+    r"|return-broken-stream-final-chunk-after-(?P<short>[0-9]+)B"
+    r"|return-(?P<broken>broken-stream)(?:-after-(?P<broken_after>[0-9]+)K)?"
+    r"|return-(?P<corrupted>corrupted-data)"
+    r"|stall-for-(?P<stall>[0-9]+)s(?:-after-(?P<stall_after>[0-9]+)K)?"
+    r"|stall-(?P<always>always|at-256KiB)"
+)
+_STALL = 10.0
+_BROKEN = 4  # bytes of a stream that breaks at once
+_HEADER_BROKEN = 1024 * 1024  # and of one that the header asks for
+
+
+class Fault(NamedTuple):
+    """One thing that goes wrong.
+
+    Attributes:
+        kind: ``status``, ``reset``, ``broken``, ``short``, ``corrupted`` or ``stall``.
+        status: the one answered.
+        after: bytes that pass before it; ``None`` if it strikes at once.
+        seconds: how long a stall is.
+    """
+
+    kind: str
+    status: int = 0
+    after: int | None = None
+    seconds: float = 0.0
+
+    def strikes(self, method: str, uploaded: int) -> bool:
+        """Whether a request of this method, with so many bytes uploaded, is hit."""
+        if self.kind == "status" and self.after is not None:
+            return method == INSERT and uploaded >= self.after
+        if self.kind == "short":
+            return method == INSERT
+        if self.kind == "stall" and self.after is not None and method == INSERT:
+            return uploaded >= self.after
+        return True
+
+
+def read_fault(text: str, *, header: bool = False) -> Fault | None:
+    """Return the fault that ``text`` names; ``None`` if it names none."""
+    found = _FAULT.fullmatch(text)
+    if found is None:
+        return None
+    given = found.groupdict()
+    if given["status"]:
+        if int(given["try"] or 0) > 2:
+            return None
+        return Fault("status", int(given["status"]), _kib(given["status_after"]))
+    if given["reset"]:
+        return Fault("reset")
+    if given["short"]:
+        return Fault("short", after=int(given["short"]))
+    if given["broken"]:
+        at_once = _HEADER_BROKEN if header else _BROKEN
+        return Fault("broken", after=_kib(given["broken_after"]) or at_once)
+    if given["corrupted"]:
+        return Fault("corrupted")
+    if given["stall"]:
+        return Fault("stall", after=_kib(given["stall_after"]), seconds=float(given["stall"]))
+    return Fault("stall", after=None if given["always"] == "always" else 1 << 18, seconds=_STALL)
+
+
+def _kib(text: str | None) -> int | None:
+    return None if text is None else int(text) * 1024
+
+
+class Found(NamedTuple):
+    """A fault that a request meets; ``spend`` it when it strikes."""
+
+    fault: Fault
+    spend: Callable[[], object]
+
+
+class _Test:
+    """One retry test: what is left of its faults."""
+
+    def __init__(self, name: str, transport: str, left: dict[str, list[str]]) -> None:
+        self.name = name
+        self.transport = transport
+        self.left = left
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.name,
+            "instructions": self.left,
+            "completed": not any(self.left.values()),
+            "transport": self.transport,
+        }
+
+
+class RetryTests:
+    """The retry tests of an emulator.
+
+    Args:
+        new_id: a fresh unique name.
+        methods: the names of the methods that there are.
+    """
+
+    def __init__(self, new_id: Callable[[], str], methods: Collection[str]) -> None:
+        self._new_id = new_id
+        self._methods = frozenset(methods)
+        self._tests: dict[str, _Test] = {}
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._tests.clear()
+
+    def concerns(self, path: str) -> bool:
+        """Whether a request is for this API."""
+        return path == "/retry_tests" or path == "/retry_test" or path.startswith("/retry_test/")
+
+    def answer(self, method: str, path: str, body: bytes) -> Answer:
+        """Answer a request of this API."""
+        try:
+            if path == "/retry_tests" and method == "GET":
+                return json_answer({"retry_test": [_.to_json() for _ in self._tests.values()]})
+            if path == "/retry_test" and method == "POST":
+                return json_answer(self._add(body).to_json())
+            test = self._find(path.removeprefix("/retry_test/"))
+            if method == "DELETE":
+                del self._tests[test.name]
+                return Answer(200, JSON, b"{}")
+            return json_answer(test.to_json())
+        except GcsRefusal as refusal:
+            return error_answer(refusal)
+
+    def _find(self, name: str) -> _Test:
+        try:
+            return self._tests[name]
+        except KeyError:
+            raise refuse("notFound", f"Retry Test {name[:100]} does not exist.") from None
+
+    def _add(self, body: bytes) -> _Test:
+        try:
+            given = orjson.loads(body)
+            asked = given["instructions"].items()
+            left = {str(method): [str(_) for _ in faults] for method, faults in asked}
+            transport = str(given.get("transport", "HTTP")).upper()
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise _invalid("The instructions") from None
+        if transport not in ("HTTP", "GRPC"):
+            raise _invalid(f"The transport {transport}")
+        for method, faults in left.items():
+            if method not in self._methods:
+                raise _invalid(f"The requested method <{method}> for fault injection")
+            for fault in faults:
+                if read_fault(fault) is None:
+                    raise _invalid(f"The fault injection request <{fault}>")
+        test = _Test(self._new_id().replace("-", ""), transport, left)
+        self._tests[test.name] = test
+        return test
+
+    def find(self, headers: Mapping[str, str], method: str, uploaded: int) -> Found | None:
+        """Return the fault that a request meets, if there is one left.
+
+        Raises ``GcsRefusal`` for a test that there is not.
+        """
+        name = headers.get(ID)
+        if name is not None:
+            return self._next(self._find(name), method, uploaded)
+        for header in INSTRUCTIONS:
+            if header in headers:
+                fault = read_fault(headers[header], header=True)
+                if fault is not None and fault.strikes(method, uploaded):
+                    return Found(fault, _keep)
+        return None
+
+    def _next(self, test: _Test, method: str, uploaded: int) -> Found | None:
+        left = test.left.get(method)
+        if not left or test.transport != "HTTP":
+            return None
+        fault = read_fault(left[0])
+        if fault is None or not fault.strikes(method, uploaded):
+            return None
+        return Found(fault, partial(left.pop, 0))
+
+
+def _keep() -> None:
+    """Spend nothing: a header asks for its own request alone."""
+
+
+def _invalid(what: str) -> GcsRefusal:
+    return refuse("invalid", f"{what} is invalid.")

@@ -1,0 +1,150 @@
+"""Which URL asks for which operation: the table of the JSON API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from asynccommit.testing.emulators.gcs.buckets import Buckets
+from asynccommit.testing.emulators.gcs.call import Query, Route
+from asynccommit.testing.emulators.gcs.folders import Folders
+from asynccommit.testing.emulators.gcs.objects import Objects
+from asynccommit.testing.emulators.gcs.uploads import Uploads
+from asynccommit.testing.models.gcs.model import refuse
+
+# Verb, path with * for a name, Google's name without storage., the weather's name, handler.
+_TABLE = """
+GET    b                             buckets.list               bucket    buckets.list
+POST   b                             buckets.insert             bucket    buckets.insert
+GET    b/*                           buckets.get                bucket    buckets.get
+PATCH  b/*                           buckets.patch              bucket    buckets.patch
+PUT    b/*                           buckets.update             bucket    buckets.patch
+DELETE b/*                           buckets.delete             bucket    buckets.delete
+GET    b/*/storageLayout             buckets.getStorageLayout   layout    buckets.layout
+GET    b/*/iam                       buckets.getIamPolicy       bucket    buckets.policy
+PUT    b/*/iam                       buckets.setIamPolicy       bucket    buckets.policy
+GET    b/*/iam/testPermissions       buckets.testIamPermissions bucket    buckets.permissions
+GET    b/*/managedFolders            managedFolders.list        folder    buckets.managed_folders
+GET    b/*/o                         objects.list               list      objects.list
+GET    b/*/o/*                       objects.get                get       objects.get
+PATCH  b/*/o/*                       objects.patch              patch     objects.patch
+PUT    b/*/o/*                       objects.update             patch     objects.update
+DELETE b/*/o/*                       objects.delete             delete    objects.delete
+POST   b/*/o/*/compose               objects.compose            compose   objects.compose
+POST   b/*/o/*/restore               objects.restore            patch     objects.restore
+POST   b/*/o/*/moveTo/o/*            objects.move               move      objects.move
+POST   b/*/o/*/rewriteTo/b/*/o/*     objects.rewrite            rewrite   objects.rewrite
+POST   b/*/o/*/copyTo/b/*/o/*        objects.copy               rewrite   objects.copy
+GET    b/*/folders                   folders.list               folder    folders.list
+POST   b/*/folders                   folders.insert             folder    folders.insert
+GET    b/*/folders/*                 folders.get                folder    folders.get
+DELETE b/*/folders/*                 folders.delete             folder    folders.delete
+POST   b/*/folders/*/renameTo/folders/* folders.rename             rename_folder folders.rename
+GET    b/*/operations                buckets.operations.list    operation folders.operations
+GET    b/*/operations/*              buckets.operations.get     operation folders.operation
+POST   b/*/operations/*/cancel       buckets.operations.cancel  operation folders.cancel
+"""
+
+_ASKS = {
+    "patch": (0, 1),
+    "delete": (0, 1),
+    "compose": (0, 1),
+    "move": (0, 1, 2),
+    "rewrite": (2, 3),
+}
+_Key = tuple[str, int, str, str]
+
+
+class Found(NamedTuple):
+    """A route, with what its URL must have where, and which segments are names."""
+
+    route: Route
+    literals: tuple[tuple[int, str], ...]
+    names: tuple[int, ...]
+
+
+class Routes:
+    """Finds the route of a URL; the groups answer."""
+
+    def __init__(
+        self, objects: Objects, buckets: Buckets, folders: Folders, uploads: Uploads
+    ) -> None:
+        groups = {"objects": objects, "buckets": buckets, "folders": folders}
+        self._found: dict[_Key, Found] = {}
+        for line in _TABLE.strip().splitlines():
+            verb, path, method, op, handler = line.split()
+            group, _, name = handler.partition(".")
+            segments = path.split("/")
+            asks = _ASKS.get(op, (0,)) if "*" in segments else ()
+            route = Route(op, f"storage.{method}", getattr(groups[group], name), asks=asks)
+            self._found[_key(verb, segments)] = _found(route, segments)
+        media = Route("read", "storage.objects.get", objects.read, media=True)
+        self.media = _found(media, ("b", "*", "o", "*"))
+        insert = "storage.objects.insert"
+        self._whole = Route("insert", insert, uploads.insert, uploads.read_whole, (0, 1))
+        self._start = Route("upload", insert, uploads.start, uploads.read_start)
+        # What the last chunk makes is asked for when it is there.
+        self._chunk = Route("upload", insert, uploads.append, uploads.read_chunk, ())
+        self._cancel = Route(
+            "upload", "storage.objects.delete", uploads.cancel, uploads.read_chunk, ()
+        )
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """Google's names of all operations."""
+        return frozenset({_.route.method for _ in self._found.values()}) | {self._whole.method}
+
+    def find(
+        self, verb: str, segments: Sequence[str], query: Query
+    ) -> tuple[Route, tuple[str, ...]]:
+        """Return the route of a URL below ``/storage/v1``, and its names as they are there.
+
+        Raises ``GcsRefusal`` if it is none.
+        """
+        found = self._found.get(_key(verb, segments))
+        if found is None:
+            raise self._unknown(verb, segments)
+        route, literals, names = found
+        for at, text in literals:
+            if segments[at] != text:
+                raise refuse("notFound")
+        if route.op == "get" and query.get("alt") == "media":
+            route = self.media.route
+        return route, tuple([segments[at] for at in names])
+
+    def _unknown(self, verb: str, segments: Sequence[str]) -> Exception:
+        verbs = ("GET", "POST", "PATCH", "PUT", "DELETE")
+        others = [_ for _ in verbs if _ != verb and _key(_, segments) in self._found]
+        return refuse("methodNotAllowed" if others else "notFound")
+
+    def find_upload(self, verb: str, query: Query) -> Route:
+        """Return the route of a URL below ``/upload``. Raises ``GcsRefusal`` if it is none."""
+        if "upload_id" in query:
+            if verb == "DELETE":
+                return self._cancel
+            if verb in ("PUT", "POST"):
+                return self._chunk
+        kind = query.get("uploadType")
+        if verb != "POST":
+            raise refuse("methodNotAllowed")
+        if kind in ("media", "multipart"):
+            return self._whole
+        if kind == "resumable":
+            return self._start
+        raise refuse("invalid", f"Invalid upload type: {kind}", location="uploadType")
+
+
+def _key(verb: str, segments: Sequence[str]) -> _Key:
+    count = len(segments)
+    return (
+        verb,
+        count,
+        segments[2] if count > 2 else "",
+        segments[4] if count > 4 else "",
+    )
+
+
+def _found(route: Route, segments: Sequence[str]) -> Found:
+    names = tuple(at for at, text in enumerate(segments) if text == "*")
+    literals = tuple((at, text) for at, text in enumerate(segments) if text != "*")
+    return Found(route, tuple(_ for _ in literals if _[0] not in (0, 2, 4)), names)

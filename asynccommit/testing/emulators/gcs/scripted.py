@@ -1,0 +1,105 @@
+"""Requests that meet a fault of the Retry Test API: see ``gcs_retry_test``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from asynccommit.testing.emulators.gcs.app import GcsApp
+from asynccommit.testing.emulators.gcs.call import Call
+from asynccommit.testing.emulators.gcs.retry_test import ID, INSERT, INSTRUCTIONS, Fault, RetryTests
+from asynccommit.testing.emulators.gcs.uploads import uploaded_by
+from asynccommit.testing.emulators.gcs.wire import Answer, error_answer
+from asynccommit.testing.emulators.server import Connection
+from asynccommit.testing.emulators.storms import later
+from asynccommit.testing.models.gcs.model import GcsRefusal
+from asynccommit.testing.models.gcs.refusals import REASONS
+
+_SPOILED = ("broken", "short", "corrupted", "stall")
+_REASONS = {status: reason for reason, (status, _) in reversed(list(REASONS.items()))}
+
+
+def is_scripted(headers: Mapping[str, str]) -> bool:
+    """Whether a request asks for a fault."""
+    return ID in headers or INSTRUCTIONS[0] in headers or INSTRUCTIONS[1] in headers
+
+
+class Scripted:
+    """One request that asks for a fault.
+
+    Args:
+        app: answers it.
+        call: the request.
+        connection: of the client.
+        write: makes bytes of an answer.
+        send: sends bytes that are a whole answer.
+    """
+
+    def __init__(
+        self,
+        app: GcsApp,
+        call: Call,
+        connection: Connection,
+        write: Callable[[Answer], bytes],
+        send: Callable[[bytes], None],
+    ) -> None:
+        self._app = app
+        self._call = call
+        self._connection = connection
+        self._write = write
+        self._send = send
+
+    def follow(self, tests: RetryTests, go_on: Callable[[], None]) -> bool:
+        """Meet the next fault; ``go_on`` lets the request happen as others do.
+
+        Returns whether there was one. Raises ``GcsRefusal`` for a test that there is not.
+        """
+        call = self._call
+        found = tests.find(call.headers, call.route.method, uploaded_by(call))
+        if found is None:
+            return False
+        fault = found.fault
+        if fault.kind in _SPOILED and not (fault.kind == "stall" and self._is_early(fault)):
+            self._spoil(fault, found.spend)
+            return True
+        found.spend()
+        if fault.kind == "status":
+            self._refuse(fault)
+        elif fault.kind == "reset":
+            self._connection.reset()
+        else:
+            later(fault.seconds, go_on)
+        return True
+
+    def _is_early(self, fault: Fault) -> bool:
+        """Whether a stall comes before the effect: that of an upload does."""
+        return fault.after is None or self._call.route.method == INSERT
+
+    def _refuse(self, fault: Fault) -> None:
+        if fault.after is not None:
+            self._app.uploads.keep_until(self._call, fault.after)
+        reason = _REASONS.get(fault.status, "backendError")
+        refusal = GcsRefusal(fault.status, reason, f"Retry Test: Caused a {fault.status}")
+        self._send(self._write(error_answer(refusal)))
+
+    def _spoil(self, fault: Fault, spend: Callable[[], object]) -> None:
+        """Let the request happen, and spoil the answer on its way if it is long enough."""
+        answer = self._app.perform(self._call)
+        after = fault.after or 0
+        if len(answer.body) <= after or (fault.kind == "short" and answer.status != 200):
+            self._send(self._write(answer))
+            return
+        spend()
+        if fault.kind == "corrupted":
+            answer = answer._replace(body=bytes([_ ^ 0xFF for _ in answer.body]))
+        elif fault.kind == "short":
+            answer = answer._replace(body=answer.body[:after])
+        whole = self._write(answer)
+        first = len(whole) - len(answer.body) + after
+        if fault.kind == "broken":
+            self._connection.begin(whole[:first])
+            self._connection.hang_up()
+        elif fault.kind == "stall":
+            self._connection.begin(whole[:first])
+            later(fault.seconds, lambda: self._connection.send(whole[first:]))
+        else:
+            self._send(whole)

@@ -1,0 +1,301 @@
+"""Uploads: the bytes alone, with a description in the same request, or in a session of several.
+
+A session is begun with a description and named by its ``upload_id``. Bytes come in their order, in
+chunks whose ``Content-Range`` says where they belong; bytes that are there already are skipped, and
+of a chunk that is not the last one only whole multiples of 256 KiB are kept. Each answer but the
+last is 308 with the range that is kept, which is how a client that lost an answer goes on.
+
+Source: https://cloud.google.com/storage/docs/performing-resumable-uploads
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from asynccommit.testing.emulators.gcs.call import Call, read_object
+from asynccommit.testing.emulators.gcs.fields import read_mask
+from asynccommit.testing.emulators.gcs.multipart import boundary_of, malformed, split
+from asynccommit.testing.emulators.gcs.object_json import read_checksums, read_details, viewer
+from asynccommit.testing.emulators.gcs.wire import CANCELLED, NONE, TEXT, Answer, json_answer
+from asynccommit.testing.models.gcs.model import (
+    Details,
+    GcsRefusal,
+    Object,
+    Preconditions,
+    Service,
+    refuse,
+)
+
+QUANTUM = 256 * 1024
+"""What chunks are kept in multiples of."""
+
+_CHUNK = re.compile(r"bytes (\*|(\d+)-(\d+|\*))/(\*|\d+)").fullmatch
+_MOST = 1000  # sessions that have ended and are still known
+
+
+class Upload(NamedTuple):
+    """One object to be made.
+
+    Attributes:
+        name: of the object.
+        given: the description, as JSON.
+        data: its bytes.
+        content_type: of the bytes, unless the description says it.
+    """
+
+    name: str
+    given: Mapping[str, Any]
+    data: bytes
+    content_type: str
+
+
+class _Session:
+    """A resumable upload."""
+
+    __slots__ = ("answer", "bucket", "call", "data", "identity", "total", "upload")
+
+    def __init__(self, identity: str, call: Call, upload: Upload, total: int | None) -> None:
+        self.identity = identity
+        self.call = call  # that began it: conditions, fields and who pays
+        self.bucket = call.bucket
+        self.upload = upload
+        self.data = bytearray()
+        self.total = total
+        self.answer: Answer | None = None  # once it has ended
+
+
+class Chunk(NamedTuple):
+    """Where the bytes of a request belong: ``start`` is ``None`` if it only asks."""
+
+    start: int | None
+    total: int | None
+
+
+class Uploads:
+    """Answers uploads.
+
+    Args:
+        service: where objects are made.
+        scheme: of the URLs of sessions.
+        new_id: makes the ids of sessions.
+    """
+
+    def __init__(self, service: Service, scheme: str, new_id: Callable[[], str]) -> None:
+        self._service = service
+        self._scheme = scheme
+        self._new_id = new_id
+        self._sessions: dict[str, _Session] = {}
+
+    def clear(self) -> None:
+        """Forget all sessions."""
+        self._sessions.clear()
+
+    # --- in one request ------------------------------------------------------------------------
+
+    def read_whole(self, call: Call) -> None:
+        """Read an upload of one request; see ``Route.prepare``."""
+        kind = call.headers.get("content-type", "")
+        if call.query.get("uploadType") == "multipart":
+            call.read = _read_multipart(call, kind)
+        else:
+            call.read = Upload(_name_of(call, {}), {}, call.body, kind)
+        call.name = call.read.name
+        call.names = (call.bucket, call.name)
+
+    def insert(self, call: Call) -> Answer:
+        """Make an object of one request."""
+        return self._make(call, call.read)
+
+    def _make(self, call: Call, upload: Upload, hashes: str = "") -> Answer:
+        given = {**upload.given, **_hashes(hashes)}
+        crc32c, md5 = read_checksums(given)
+        details = read_details(given)
+        if not details.get("content_type"):
+            details["content_type"] = upload.content_type
+        for key, field in (("kmsKeyName", "kms_key_name"), ("contentEncoding", "content_encoding")):
+            if key in call.query:
+                details[field] = call.query[key]
+        made = self._service.insert(
+            call.bucket,
+            upload.name,
+            upload.data,
+            details=Details(**{name: _ for name, _ in details.items() if _ is not None}),
+            preconditions=call.conditions(),
+            crc32c=crc32c,
+            md5=md5,
+        )
+        return self._shown(call, made)
+
+    def _shown(self, call: Call, made: Object) -> Answer:
+        fields = call.query.get("fields")
+        mask = None if fields is None else read_mask(fields)
+        return json_answer(viewer(mask, call.origin(self._scheme))(made))
+
+    # --- sessions ------------------------------------------------------------------------------
+
+    def read_start(self, call: Call) -> None:
+        """Read the description of what is going to be uploaded; see ``Route.prepare``."""
+        given = call.json()
+        kind = call.headers.get("x-upload-content-type", "")
+        call.read = Upload(_name_of(call, given), given, b"", kind)
+        call.name = call.read.name
+        call.names = (call.bucket, call.name)
+
+    def start(self, call: Call) -> Answer:
+        """Begin a session; the answer says where it goes on."""
+        length = call.headers.get("x-upload-content-length", "")
+        read_details(call.read.given)
+        self._check(call)
+        identity = self._new_id().replace("-", "")
+        total = int(length) if length.isdigit() else None
+        self._sessions[identity] = _Session(identity, call, call.read, total)
+        self._forget()
+        place = f"/upload/storage/v1/b/{call.bucket}/o?uploadType=resumable"
+        name = quote(call.name, safe="")
+        url = f"{call.origin(self._scheme)}{place}&name={name}&upload_id={identity}"
+        return Answer(200, {**TEXT, "Location": url, "X-GUploader-Upload-Id": identity})
+
+    def _check(self, call: Call) -> None:
+        """Refuse at the start what would be refused at the end anyway."""
+        self._service.get_bucket(call.bucket)
+        wanted = call.conditions()
+        if wanted == Preconditions():
+            return
+        try:
+            self._service.get(call.bucket, call.name, preconditions=wanted)
+        except GcsRefusal as refusal:
+            absent = refusal.status == 404 and wanted.generation_match in (None, 0)
+            if refusal.status == 403 or absent:
+                return
+            raise refuse("conditionNotMet") from None
+
+    def _forget(self) -> None:
+        ended = [key for key, session in self._sessions.items() if session.answer is not None]
+        for key in ended[: max(0, len(ended) - _MOST)]:
+            del self._sessions[key]
+
+    def read_chunk(self, call: Call) -> None:
+        """Find the session of a chunk; see ``Route.prepare``."""
+        session = self._sessions.get(call.query.get("upload_id", ""))
+        if session is None or session.bucket != call.bucket:
+            raise refuse("notFound", "The upload session is not known, or it has expired.")
+        call.read = session
+        call.name = session.upload.name
+        call.names = (call.bucket, call.name)
+
+    def append(self, call: Call) -> Answer:
+        """Take a chunk, or tell how far the session is."""
+        session: _Session = call.read
+        if session.answer is not None:
+            return session.answer
+        chunk = _read_chunk(call.headers.get("content-range", ""), len(call.body))
+        kept, total = session.data, chunk.total
+        if chunk.start is not None:
+            if chunk.start > len(kept):
+                raise _gap(chunk.start, len(kept))
+            last = total is not None and chunk.start + len(call.body) >= total
+            fresh = call.body[len(kept) - chunk.start :]
+            beyond = 0 if last else (len(kept) + len(fresh)) % QUANTUM
+            kept += fresh[: max(0, len(fresh) - beyond)]
+        if total is None or len(kept) < total:
+            return incomplete(len(kept))
+        if len(kept) > total:
+            raise refuse("badRequest", f"{len(kept)} bytes were uploaded, {total} were announced.")
+        return self._finish(session, call.headers.get("x-goog-hash", ""))
+
+    def keep_until(self, call: Call, most: int) -> None:
+        """Keep of a chunk only what comes before so many bytes of the object."""
+        session = call.read
+        if isinstance(session, _Session) and session.answer is None:
+            chunk = _read_chunk(call.headers.get("content-range", ""), len(call.body))
+            if chunk.start is not None and chunk.start <= len(session.data):
+                end = max(0, most - chunk.start)
+                session.data += call.body[len(session.data) - chunk.start : end]
+
+    def _finish(self, session: _Session, hashes: str) -> Answer:
+        begun = session.call
+        self._service.admit(
+            "insert", begun.bucket, session.upload.name, user_project=begun.user_project
+        )
+        upload = session.upload._replace(data=bytes(session.data))
+        session.answer = self._make(begun, upload, hashes)
+        session.data.clear()
+        return session.answer
+
+    def cancel(self, call: Call) -> Answer:
+        """Call a session off; whoever asks about it later is told the same."""
+        session: _Session = call.read
+        if session.answer is None:
+            session.answer = Answer(CANCELLED, NONE)
+            session.data.clear()
+        return Answer(CANCELLED, NONE)
+
+
+def uploaded_by(call: Call) -> int:
+    """Return how many bytes of an object there are, once this request has brought its own."""
+    if isinstance(call.read, Upload):
+        return len(call.read.data)
+    if isinstance(call.read, _Session):
+        return len(call.read.data) + len(call.body)
+    return 0
+
+
+def incomplete(kept: int) -> Answer:
+    """Return the answer that tells how many bytes there are."""
+    return Answer(308, {"Range": f"bytes=0-{kept - 1}"} if kept else NONE)
+
+
+def _gap(start: int, kept: int) -> GcsRefusal:
+    return GcsRefusal(
+        503,
+        "backendError",
+        f"Invalid request.  According to the Content-Range header, the upload offset is {start} "
+        f"byte(s), which exceeds already uploaded size of {kept} byte(s).",
+    )
+
+
+def _read_multipart(call: Call, kind: str) -> Upload:
+    parts = split(call.body, boundary_of(kind))
+    if len(parts) != 2:
+        raise malformed(f"A multipart upload has 2 parts, not {len(parts)}.")
+    given = read_object(parts[0].body) if parts[0].body.strip() else {}
+    return Upload(
+        _name_of(call, given), given, parts[1].body, parts[1].headers.get("content-type", "")
+    )
+
+
+def _name_of(call: Call, given: Mapping[str, Any]) -> str:
+    name = call.query.get("name") or given.get("name")
+    if not isinstance(name, str) or not name:
+        raise refuse("required", "Required", location_type="parameter", location="name")
+    return name
+
+
+def _hashes(header: str) -> dict[str, str]:
+    """Return the checksums of a header ``x-goog-hash``, as a description has them."""
+    found: dict[str, str] = {}
+    for pair in header.split(","):
+        key, _, value = pair.strip().partition("=")
+        if key in ("crc32c", "md5"):
+            found["md5Hash" if key == "md5" else key] = value
+    return found
+
+
+def _read_chunk(header: str, size: int) -> Chunk:
+    """Return where a chunk belongs; without the header it is all there is."""
+    if not header:
+        return Chunk(0, size)
+    found = _CHUNK(header)
+    if found is None:
+        raise refuse("badRequest", f"Failed to parse Content-Range header: {header[:100]}")
+    total = None if found[4] == "*" else int(found[4])
+    if found[1] == "*":
+        return Chunk(None, total)
+    start = int(found[2])
+    if found[3] != "*" and int(found[3]) - start + 1 != size:
+        detail = f"Content-Range says {header[:100]}, but the body has {size} bytes."
+        raise refuse("badRequest", detail)
+    return Chunk(start, start + size if found[3] == "*" and total is None else total)

@@ -1,0 +1,145 @@
+"""The answers of the JSON API: status, headers and body, their bytes, errors, dates, selections.
+
+What is written here is what Google's clients read: 64-bit numbers and generations are strings,
+times are RFC 3339 with milliseconds, errors are one object in another. A download that is refused
+is told so in plain text, everything else in JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import orjson
+
+from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
+
+Headers = Mapping[str, str]
+
+JSON: Headers = MappingProxyType({"Content-Type": "application/json; charset=UTF-8"})
+TEXT: Headers = MappingProxyType({"Content-Type": "text/html; charset=UTF-8"})
+NONE: Headers = MappingProxyType({})
+
+CANCELLED = 499
+"""What is answered about an upload that was called off; no status of HTTP's own."""
+
+PHRASES = {status.value: status.phrase for status in HTTPStatus} | {
+    308: "Resume Incomplete",
+    CANCELLED: "Client Closed Request",
+}
+"""Status -> what the status line says."""
+
+_BODILESS = (204, 304)
+_JSON_LINES = "Content-Type: application/json; charset=UTF-8\r\n"
+
+
+class Answer(NamedTuple):
+    """What is answered: header names as they are written on the wire."""
+
+    status: int
+    headers: Headers = NONE
+    body: bytes = b""
+
+
+def json_answer(value: Any, status: int = 200) -> Answer:
+    """Return ``value`` as an answer."""
+    return Answer(status, JSON, orjson.dumps(value))
+
+
+NO_CONTENT = Answer(204)
+
+
+def error_answer(refusal: GcsRefusal, *, media: bool = False) -> Answer:
+    """Return a refusal as the service writes it: to a download (``media``) as text."""
+    if refusal.status in _BODILESS:
+        return Answer(refusal.status, refusal.headers)
+    kind, body = (TEXT, refusal.message.encode()) if media else (JSON, error_body(refusal))
+    if refusal.headers:
+        return Answer(refusal.status, {**kind, **refusal.headers}, body)
+    return Answer(refusal.status, kind, body)
+
+
+def error_body(refusal: GcsRefusal) -> bytes:
+    """Return the JSON of a refusal."""
+    message = refusal.message
+    error = {"message": message, "domain": refusal.domain, "reason": refusal.reason}
+    if refusal.location:
+        error |= {"locationType": refusal.location_type, "location": refusal.location}
+    whole: Any = {"code": refusal.status, "message": message, "errors": [error]}
+    return orjson.dumps({"error": whole})
+
+
+def bad_parameter(name: str, message: str) -> GcsRefusal:
+    """Return the refusal of a query parameter's value."""
+    return refuse("invalidParameter", message, location_type="parameter", location=name)
+
+
+class Wire:
+    """Writes answers as bytes; ``now`` is for their dates, ``run`` makes upload ids unique."""
+
+    def __init__(self, now: Callable[[], float], run: str) -> None:
+        self._now = now
+        self._run = run
+        self._count = 0
+        self._second = -1
+        self._date = ""
+
+    def write(self, answer: Answer, *, bodiless: bool = False, keep_alive: bool = True) -> bytes:
+        """Return the bytes; ``bodiless`` is an answer to HEAD, which only tells the length."""
+        status, headers, body = answer
+        head = f"{self._head(status)}{_lines(headers)}"
+        if not keep_alive:
+            head += "Connection: close\r\n"
+        if status not in _BODILESS:
+            head += f"Content-Length: {len(body)}\r\n"
+        return f"{head}\r\n".encode("latin-1", "replace") + (b"" if bodiless else body)
+
+    def _head(self, status: int) -> str:
+        self._count += 1
+        second = int(self._now())
+        if second != self._second:
+            self._second, self._date = second, formatdate(second, usegmt=True)
+        return (
+            f"{status_line(status)}X-GUploader-UploadID: {self._run}{self._count:x}\r\n"
+            f"Date: {self._date}\r\nServer: asynccommit\r\n"
+        )
+
+
+@lru_cache(maxsize=128)
+def status_line(status: int) -> str:
+    """Return the first line of an answer."""
+    return f"HTTP/1.1 {status} {PHRASES.get(status, 'Unknown')}\r\n"
+
+
+def _lines(headers: Headers) -> str:
+    if headers is JSON:
+        return _JSON_LINES
+    return "".join([f"{name}: {_one_line(value)}\r\n" for name, value in headers.items()])
+
+
+def _one_line(text: str) -> str:
+    """Return ``text`` for a header: a control character in a name becomes a question mark."""
+    return text if text.isprintable() else "".join(_ if _ >= " " else "?" for _ in text)
+
+
+@lru_cache(maxsize=4096)
+def _second_text(second: int) -> str:
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+def rfc3339(moment: float) -> str:
+    """Return a moment, given in seconds since the epoch, to the millisecond."""
+    # By way of microseconds: in a float, .678 is a little less than it is.
+    second, rest = divmod(round(moment * 1_000_000), 1_000_000)
+    return f"{_second_text(second)}.{rest // 1000:03d}Z"
+
+
+@lru_cache(maxsize=4096)
+def http_date(second: int) -> str:
+    """Return a moment as headers have it."""
+    return formatdate(second, usegmt=True)

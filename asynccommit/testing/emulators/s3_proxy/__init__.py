@@ -1,0 +1,1 @@
+"""A proxy before an S3 server that adds faults and latency."""

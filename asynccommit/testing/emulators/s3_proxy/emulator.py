@@ -1,0 +1,202 @@
+"""A proxy of S3 servers of other hands, with faults: they cannot lose an answer, this can.
+
+    async with S3Proxy("http://127.0.0.1:5000") as proxy:
+        proxy.weather.add(Fault("cut", op="complete_upload", times=1))
+        ...  # proxy.endpoint is what clients take for the server
+
+``running_s3_proxy`` does the same on a thread of its own, for code without an event loop. Requests
+go to the server as they come, so that signatures stay valid; what strikes them is the weather.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from asynccommit.runtime.host import Host, this_host
+from asynccommit.testing.emulators.control import PREFIX, Control
+from asynccommit.testing.emulators.emulator import Running, Serving, on_thread
+from asynccommit.testing.emulators.s3_proxy.forward import (
+    Answer,
+    ForwardError,
+    forward,
+    read_target,
+)
+from asynccommit.testing.emulators.s3_proxy.s3 import (
+    S3_HTTP,
+    refusal_answer,
+    s3_operation,
+    s3_place,
+)
+from asynccommit.testing.emulators.server import Connection, Limits, Request
+from asynccommit.testing.models.adls.refusals import Refusal
+from asynccommit.testing.models.fault_rules import Climate, Decision, Effect, Reply
+
+_log = logging.getLogger(__name__)
+
+
+class S3Proxy(Serving):
+    """A port behind which another server answers; an async context manager.
+
+    What is to come late and has not come when it stops never comes.
+
+    Args:
+        target: the URL of that server, as ``http://127.0.0.1:5000``.
+        port: where to listen; 0 is any free port.
+        address: the interface, loopback unless there is a reason.
+        climate: latency, faults and the limit on requests to begin with.
+        limits: what a request may hold, and an answer.
+        tls: serve https.
+        seed: of the faults' randomness.
+        host: where ids come from.
+
+    Raises:
+        OptionError: the target is no such URL.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        port: int = 0,
+        address: str = "127.0.0.1",
+        climate: Climate | None = None,
+        limits: Limits | None = None,
+        tls: ssl.SSLContext | None = None,
+        seed: int = 0,
+        host: Host | None = None,
+    ) -> None:
+        limits = limits or Limits()
+        super().__init__(
+            S3_HTTP,
+            host or this_host(),
+            port=port,
+            address=address,
+            climate=climate,
+            limits=limits,
+            tls=tls,
+            seed=seed,
+        )
+        self.target = read_target(target)
+        self.forwarded: Counter[str] = Counter()  # by operation
+        self._most = limits.head + limits.body
+        self._control = Control(self)
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        """Close the port and all connections, and what is under way to the server."""
+        await super().stop()
+        tasks = list(self._under_way)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def reset(self) -> None:
+        """Forget all statistics; the weather is as at the start. The server keeps what it has."""
+        self.clear_stats()
+        self.weather = self.fresh_weather()
+
+    def clear_stats(self) -> None:
+        """Count from nothing."""
+        super().clear_stats()
+        self.forwarded.clear()
+
+    def stats(self) -> dict[str, Any]:
+        """Return what was asked, sent on and answered since the start or the last reset."""
+        return {**super().stats(), "forwarded": dict(self.forwarded)}
+
+    def __call__(self, request: Request, connection: Connection) -> None:
+        """Answer one request, or have the server do so."""
+        if request.target.startswith(PREFIX):
+            connection.send(self._control.answer(request))
+            return
+        target = request.target.decode("latin-1")
+        op = s3_operation(request.method, target, request.headers)
+        decision = self.weather.decide(op, s3_place(target, request.headers))
+        self._begin(self._meet(op, request, connection, decision))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let something happen whatever becomes of the client."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _meet(
+        self, op: str, request: Request, connection: Connection, decision: Decision
+    ) -> None:
+        """Let a request happen in the time of its decision."""
+        try:
+            await _wait(decision.before)
+            answer = None
+            if decision.effect is Effect.NOW:
+                answer = await self._forward(op, request)
+            elif decision.effect is Effect.LATE:
+                self._begin(self._later(decision.late, op, request))
+            await _wait(decision.after)
+            self._end(request, connection, decision, answer)
+        except ForwardError as error:
+            self._fail(request, connection, error)
+        except Exception:
+            _log.exception("%s %r", request.method, request.target[:200])
+            connection.cut()
+
+    async def _later(self, seconds: float, op: str, request: Request) -> None:
+        await _wait(seconds)
+        try:
+            await self._forward(op, request)
+        except ForwardError as error:
+            _log.warning("late %s: %s", op, error)
+
+    async def _forward(self, op: str, request: Request) -> Answer:
+        self.forwarded[op] += 1
+        return await forward(self.target, request, self._most)
+
+    def _end(
+        self, request: Request, connection: Connection, decision: Decision, answer: Answer | None
+    ) -> None:
+        if decision.reply is Reply.CUT:
+            connection.cut()
+        elif decision.reply is Reply.REFUSAL and decision.refusal is not None:
+            self._refuse(request, connection, decision.refusal)
+        elif decision.reply is not Reply.NEVER and answer is not None:
+            request.keep_alive = request.keep_alive and answer.keep_alive
+            self.send(connection, answer.data)
+
+    def _fail(self, request: Request, connection: Connection, error: ForwardError) -> None:
+        """Be to the client what the server is: one that cannot be reached, or cuts."""
+        _log.warning("%s", error)
+        if error.reached:
+            connection.cut()
+        else:
+            self._refuse(request, connection, Refusal(502, "BadGateway", str(error)))
+
+    def _refuse(self, request: Request, connection: Connection, refusal: Refusal) -> None:
+        place = request.target.decode("latin-1").partition("?")[0].lstrip("/")
+        request_id = self.host.new_id().replace("-", "")[:16].upper()
+        self.send(connection, refusal_answer(refusal, request.method, place, request_id))
+
+
+async def _wait(seconds: float) -> None:
+    if seconds > 0:
+        await asyncio.sleep(seconds)
+
+
+class S3ProxyThread(Running[S3Proxy]):
+    """A proxy on a thread of its own; made by ``running_s3_proxy``."""
+
+
+@contextmanager
+def running_s3_proxy(target: str, **arguments: Any) -> Iterator[S3ProxyThread]:
+    """Run an ``S3Proxy`` with these arguments on a thread, for as long as the block.
+
+    Raises what making it and its ``start`` raise.
+    """
+    make = partial(S3Proxy, target, **arguments)
+    with on_thread(make, S3ProxyThread, "s3-proxy") as running:
+        yield running

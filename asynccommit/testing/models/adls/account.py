@@ -1,0 +1,414 @@
+"""The one model of an account of ADLS Gen2: what the service does, without its wire.
+
+It is synchronous, in memory, and knows no HTTP and no wall time; every answer no is a
+``Refusal``. The emulator and ``SimStore`` stand on it. Paths are decoded and have no slash at
+either end: ``a/b``; the root is ``""``.
+
+Comments mark what was *recorded* from the service, and what is only *inferred*; the rest is
+documented by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from asynccommit.testing.models.adls import access, content, listing
+from asynccommit.testing.models.adls.conditions import (
+    IF_ABSENT,
+    NO_CONDITIONS,
+    Conditions,
+    check_place,
+    check_read,
+    check_write,
+    existing,
+)
+from asynccommit.testing.models.adls.filesystems import MOST_ENTRIES, Filesystems, Limits
+from asynccommit.testing.models.adls.leases import (
+    ACTIONS,
+    Lease,
+    LeaseRequest,
+    check_held,
+    check_named,
+    state_of,
+)
+from asynccommit.testing.models.adls.listing import Listing
+from asynccommit.testing.models.adls.nodes import (
+    Attributes,
+    Filesystem,
+    Node,
+    check_path,
+    find,
+    link,
+    unlink,
+)
+from asynccommit.testing.models.adls.refusals import Refusal, refusal
+from asynccommit.testing.models.adls.renames import (
+    LEGACY,
+    POSIX,
+    move,
+    place,
+    refuse_into_itself,
+    take,
+)
+
+__all__ = [
+    "IF_ABSENT",
+    "NO_CONDITIONS",
+    "Account",
+    "Attributes",
+    "Conditions",
+    "Filesystem",
+    "Lease",
+    "LeaseAnswer",
+    "Limits",
+    "Listing",
+    "Node",
+    "Refusal",
+]
+
+
+class LeaseAnswer(NamedTuple):
+    """What a lease action answers: the node, the lease's id, the seconds until it is broken."""
+
+    node: Node
+    id: str
+    seconds: int
+
+
+class Account(Filesystems):
+    """One storage account: filesystems of files and directories.
+
+    Args:
+        name: of the account.
+        now: the server's clock, seconds since the epoch.
+        new_id: makes lease ids.
+        hns: with a hierarchical namespace; a flat one has no access control, and renames there
+            give new etags.
+        limits: how long work is shared out; may be replaced at any time.
+    """
+
+    # --- making --------------------------------------------------------------------------------
+
+    def create(
+        self,
+        fs: str,
+        path: str,
+        *,
+        directory: bool = False,
+        conditions: Conditions = NO_CONDITIONS,
+        token: str | None = None,
+        attributes: Attributes | None = None,
+    ) -> Node:
+        """Make a file or directory with its missing parents.
+
+        A file that is there is emptied, a directory that is there stays with what it holds;
+        neither takes the place of the other.
+        """
+        root = self.head_filesystem(fs).root
+        if not path:  # inferred
+            raise existing(root)
+        check_path(path)
+        extra = None if attributes is None else access.extra_of(attributes)
+        parent_path, _, name = path.rpartition("/")
+        now = self._now()
+        parent = find(root, parent_path) or self._make_parents(root, parent_path, conditions, now)
+        if parent.children is None:
+            raise refusal("PathConflict")
+        node = parent.children.get(name)
+        if node is not None or conditions is not NO_CONDITIONS:
+            check_place(node, conditions)
+            check_held(None if node is None else node.lease, conditions.lease, now)
+        if node is None:
+            node = Node({} if directory else None, self._tick(now), now, token)
+            link(parent, name, node)
+        else:
+            self._make_again(node, directory, now, token)
+        node.extra = extra or node.extra
+        return node
+
+    def append(
+        self,
+        fs: str,
+        path: str,
+        position: int,
+        data: bytes,
+        *,
+        conditions: Conditions = NO_CONDITIONS,
+        md5: bytes | None = None,
+        flush: bool = False,
+    ) -> Node:
+        """Add data that a flush will commit; with ``flush`` both at once, wholly or not at all."""
+        node = self._file(fs, path)
+        self._check_change(node, conditions)
+        content.append(node, position, data, md5)
+        if flush:
+            try:
+                self._flush(node, position + len(data), retain=False)
+            except Refusal:
+                content.forget(node, position)
+                raise
+        return node
+
+    def flush(
+        self,
+        fs: str,
+        path: str,
+        position: int,
+        *,
+        conditions: Conditions = NO_CONDITIONS,
+        retain: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> Node:
+        """Commit what was appended up to ``position``; drop what is beyond unless ``retain``."""
+        node = self._file(fs, path)
+        self._check_change(node, conditions)
+        self._flush(node, position, retain)
+        if headers:
+            node.more().headers = dict(headers)
+        return node
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def head(self, fs: str, path: str, conditions: Conditions = NO_CONDITIONS) -> Node:
+        """Return what is at ``path``."""
+        node = find(self.head_filesystem(fs).root, path)
+        if node is None:
+            raise refusal("PathNotFound")
+        if conditions is not NO_CONDITIONS:
+            check_read(node, conditions)
+            check_named(node.lease, conditions.lease, self._now())
+        return node
+
+    def read(
+        self,
+        fs: str,
+        path: str,
+        start: int = 0,
+        end: int | None = None,
+        conditions: Conditions = NO_CONDITIONS,
+    ) -> tuple[Node, bytes]:
+        """Return a file and its bytes from ``start`` to before ``end``.
+
+        A negative ``start`` counts from the end of the file.
+        """
+        node = self.head(fs, path, conditions)
+        return node, content.read(node, start, end)
+
+    def list(
+        self,
+        fs: str,
+        directory: str = "",
+        *,
+        recursive: bool = False,
+        limit: int | None = None,
+        token: str | None = None,
+    ) -> Listing:
+        """Return one page of what is in a directory, or of everything below it."""
+        if limit is not None and limit < 1:
+            raise refusal("OutOfRangeQueryParameterValue")
+        node = find(self.head_filesystem(fs).root, directory)
+        if node is None:
+            raise refusal("PathNotFound")
+        if node.children is None:  # inferred: what a listing of a file answers is not known
+            raise refusal("ResourceTypeMismatch")
+        most = min(limit or MOST_ENTRIES, self.limits.page, MOST_ENTRIES)
+        empty = self.limits.empty_pages
+        return listing.list_page(node, directory, recursive, most, token or None, empty)
+
+    # --- moving and removing -------------------------------------------------------------------
+
+    def rename(
+        self,
+        fs: str,
+        path: str,
+        source_fs: str,
+        source: str,
+        *,
+        mode: str = POSIX,
+        conditions: Conditions = NO_CONDITIONS,
+        source_conditions: Conditions = NO_CONDITIONS,
+        token: str | None = None,
+    ) -> Node:
+        """Move ``source`` to ``path`` in one step.
+
+        A file replaces a file unless ``conditions`` forbid it. A directory replaces an empty one
+        in the mode ``legacy``; in ``posix``, the service's default, it goes *into* an existing
+        one. The node keeps its etag and times (recorded).
+        """
+        root = self.head_filesystem(fs).root
+        source_root = root if source_fs == fs else self.head_filesystem(source_fs).root
+        if not source:
+            raise refusal("InvalidSourceUri")
+        if not path:
+            raise refusal("InvalidRenameDestinationPath")
+        if mode != LEGACY and mode != POSIX:
+            raise refusal("InvalidQueryParameterValue")
+        check_path(path)
+        now = self._now()
+        taken = take(source_root, source, source_conditions, now)
+        node = taken[2]
+        if node.children is not None and source_root is root:
+            refuse_into_itself(node, source, path)
+        move(taken, place(root, path, conditions, now), mode, now)
+        node.token = token
+        if not self.hns:
+            self._touch(node, now)
+        return node
+
+    def delete(
+        self,
+        fs: str,
+        path: str,
+        *,
+        recursive: bool = False,
+        token: str | None = None,
+        conditions: Conditions = NO_CONDITIONS,
+    ) -> str | None:
+        """Delete a path; return a token if a large directory needs another request."""
+        root = self.head_filesystem(fs).root
+        if not path:
+            raise refusal("InvalidUri")  # inferred
+        directory, _, name = path.rpartition("/")
+        parent = find(root, directory)
+        node = None if parent is None or parent.children is None else parent.children.get(name)
+        if node is None or parent is None:
+            raise refusal("PathNotFound")
+        self._check_change(node, conditions)
+        if token and listing.decode_token("delete", token) != path:
+            raise refusal("InvalidQueryParameterValue")
+        if node.children and not recursive:
+            raise refusal("DirectoryNotEmpty")
+        if node.children and self.limits.delete:
+            listing.prune(node, self.limits.delete)
+            if node.children:
+                return listing.encode_token("delete", path)
+        unlink(parent, name)
+        return None
+
+    # --- leases, properties, access control ----------------------------------------------------
+
+    def lease_state(self, node: Node) -> str:
+        """Return ``available``, ``leased``, ``expired``, ``breaking`` or ``broken``."""
+        return state_of(node.lease, self._now())
+
+    def lease(
+        self,
+        fs: str,
+        path: str,
+        action: str,
+        *,
+        id: str | None = None,
+        proposed: str | None = None,
+        duration: int | None = None,
+        period: int | None = None,
+        conditions: Conditions = NO_CONDITIONS,
+    ) -> LeaseAnswer:
+        """Do one of ``acquire``, ``renew``, ``change``, ``release``, ``break``.
+
+        See ``asynccommit.testing.models.adls.leases`` for what each does in each state.
+        """
+        node = self.head(fs, path)
+        if action not in ACTIONS:
+            raise refusal("InvalidHeaderValue")
+        check_write(node, conditions)
+        asked = LeaseRequest(id, proposed, duration, period, self.new_id, self._now())
+        node.lease, seconds = ACTIONS[action](node.lease, asked)
+        return LeaseAnswer(node, node.lease.id if node.lease else id or "", seconds)
+
+    def set_properties(
+        self,
+        fs: str,
+        path: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        conditions: Conditions = NO_CONDITIONS,
+    ) -> Node:
+        """Replace the properties or the content headers of a path; ``None`` leaves them."""
+        node = self.head(fs, path)
+        self._check_change(node, conditions)
+        if properties is not None:
+            node.more().properties = dict(properties)
+        if headers is not None:
+            node.more().headers = dict(headers)
+        self._touch(node, self._now())
+        return node
+
+    def access_control(self, fs: str, path: str, conditions: Conditions = NO_CONDITIONS) -> Node:
+        """Return a path for its owner, group, permissions and ACL. Refused if flat."""
+        found = self.head_filesystem(fs)
+        if not self.hns:
+            raise refusal("HierarchicalNamespaceNotEnabled")
+        return self.head(found.name, path, conditions)
+
+    def set_access_control(
+        self,
+        fs: str,
+        path: str,
+        *,
+        acl: str | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+        permissions: str | None = None,
+        conditions: Conditions = NO_CONDITIONS,
+    ) -> Node:
+        """Change what is given; the etag stays (recorded)."""
+        node = self.access_control(fs, path)
+        self._check_change(node, conditions)
+        if acl and permissions:
+            raise refusal("InvalidHeaderValue")
+        extra = node.more()
+        if permissions:
+            access.set_permissions(extra, permissions)
+        if acl:
+            access.set_acl(extra, acl)
+        extra.owner = owner or extra.owner
+        extra.group = group or extra.group
+        return node
+
+    # --- what these share ----------------------------------------------------------------------
+
+    def _touch(self, node: Node, now: float) -> None:
+        node.version = self._tick(now)
+        node.modified = now
+
+    def _flush(self, node: Node, position: int, retain: bool) -> None:
+        content.flush(node, position, retain)
+        self._touch(node, self._now())
+
+    def _file(self, fs: str, path: str) -> Node:
+        node = self.head(fs, path)
+        if node.children is not None:
+            raise refusal("ResourceTypeMismatch")
+        return node
+
+    def _check_change(self, node: Node, conditions: Conditions) -> None:
+        if conditions is not NO_CONDITIONS:
+            check_write(node, conditions)
+        if node.lease is not None or conditions.lease:
+            check_held(node.lease, conditions.lease, self._now())
+
+    def _make_parents(self, root: Node, path: str, conditions: Conditions, now: float) -> Node:
+        """Make the directories of ``path`` that are missing, and return the last."""
+        check_place(None, conditions)
+        check_held(None, conditions.lease, now)
+        node = root
+        for name in path.split("/"):
+            if node.children is None:
+                raise refusal("PathConflict")
+            if name not in node.children:
+                link(node, name, Node({}, self._tick(now), now))
+            node = node.children[name]
+        return node
+
+    def _make_again(self, node: Node, directory: bool, now: float, token: str | None) -> None:
+        """Create over what is there."""
+        if node.is_dir != directory:
+            raise existing(node)
+        if not directory:
+            node.chunks, node.pending, node.size = (), None, 0
+            node.extra = None
+            node.created = now
+        node.token = token
+        self._touch(node, now)

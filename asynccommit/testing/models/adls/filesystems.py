@@ -1,0 +1,122 @@
+"""The filesystems (containers) of an account, and what all its operations share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from asynccommit.testing.models.adls.conditions import NO_CONDITIONS, Conditions, check_write
+from asynccommit.testing.models.adls.listing import decode_token, encode_token
+from asynccommit.testing.models.adls.nodes import Filesystem, Node
+from asynccommit.testing.models.adls.refusals import refusal
+
+MOST_ENTRIES = 5000  # of one page of a listing, whatever is asked for
+_FIRST_ETAG = 0x8D0000000000000
+_TICKS_BEFORE_EPOCH = 621_355_968_000_000_000  # from the year 1, in 100 ns: etags are such times
+_NAME = re.compile(r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]|\$root|\$web").fullmatch
+
+
+class Limits(NamedTuple):
+    """How the service shares out long work.
+
+    Attributes:
+        page: most entries of one page of a listing.
+        delete: most entries that one recursive delete removes; 0 is no bound.
+        empty_pages: every listing begins with a page of nothing but a token.
+        filesystem_delete: seconds that the name of a deleted filesystem is not free.
+    """
+
+    page: int = MOST_ENTRIES
+    delete: int = 0
+    empty_pages: bool = False
+    filesystem_delete: float = 0.0
+
+
+_NO_LIMITS = Limits()
+
+
+class Filesystems:
+    """The filesystems of one account.
+
+    Args: see ``Account``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        now: Callable[[], float],
+        new_id: Callable[[], str],
+        hns: bool = True,
+        limits: Limits = _NO_LIMITS,
+    ) -> None:
+        self.name = name
+        self.hns = hns
+        self.limits = limits
+        self._now = now
+        self.new_id = new_id
+        self._version = _FIRST_ETAG
+        self._filesystems: dict[str, Filesystem] = {}
+        self._deleted: dict[str, float] = {}
+
+    def __repr__(self) -> str:
+        return f"Account({self.name!r}, hns={self.hns})"
+
+    def create_filesystem(self, fs: str, properties: Mapping[str, str] | None = None) -> Filesystem:
+        """Make a filesystem. Refused if there is one, or was a moment ago."""
+        if not _NAME(fs):
+            raise refusal("InvalidResourceName")
+        if fs in self._filesystems:
+            raise refusal("FilesystemAlreadyExists")
+        now = self._now()
+        if now < self._deleted.get(fs, now) + self.limits.filesystem_delete:
+            raise refusal("FilesystemBeingDeleted")
+        made = Filesystem(fs, Node({}, self._tick(now), now), properties or {})
+        self._filesystems[fs] = made
+        return made
+
+    def head_filesystem(self, fs: str) -> Filesystem:
+        """Return a filesystem."""
+        found = self._filesystems.get(fs)
+        if found is None:
+            raise refusal("FilesystemNotFound")
+        return found
+
+    def set_filesystem_properties(
+        self, fs: str, properties: Mapping[str, str], conditions: Conditions = NO_CONDITIONS
+    ) -> Filesystem:
+        """Replace the properties of a filesystem."""
+        found = self.head_filesystem(fs)
+        check_write(found, conditions)
+        found.properties = dict(properties)
+        found.modified = self._now()
+        found.version = self._tick(found.modified)
+        return found
+
+    def delete_filesystem(self, fs: str, conditions: Conditions = NO_CONDITIONS) -> None:
+        """Delete a filesystem with all it holds."""
+        check_write(self.head_filesystem(fs), conditions)
+        del self._filesystems[fs]
+        self._deleted[fs] = self._now()
+
+    def list_filesystems(
+        self, prefix: str = "", limit: int | None = None, token: str | None = None
+    ) -> tuple[list[Filesystem], str | None]:
+        """Return one page of the filesystems by name, and the token of the next."""
+        most = min(limit or MOST_ENTRIES, MOST_ENTRIES)
+        after = decode_token("filesystems", token) if token else ""
+        names = sorted(name for name in self._filesystems if name > after)
+        found = [self._filesystems[name] for name in names if name.startswith(prefix)]
+        more = encode_token("filesystems", found[most - 1].name) if found[most:] else None
+        return found[:most], more
+
+    def new_node(self, *, directory: bool = False) -> Node:
+        """Return a new file of no bytes, or a directory, for whoever links it into a tree."""
+        now = self._now()
+        return Node({} if directory else None, self._tick(now), now)
+
+    def _tick(self, now: float) -> int:
+        """Return a new version: later than all before it, and of this time if it can be."""
+        self._version = max(self._version + 1, int(now * 1e7) + _TICKS_BEFORE_EPOCH)
+        return self._version

@@ -1,0 +1,188 @@
+"""Leases: the states a lease goes through, and what each action does in each state.
+
+A lease is *leased* until it expires or is broken, *breaking* while a break waits for its period,
+then *expired* or *broken*; released, it is no more (*available*). While leased or breaking it
+bars changes that do not name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, inf
+
+from asynccommit.testing.models.adls.refusals import refusal
+
+AVAILABLE = "available"
+LEASED = "leased"
+EXPIRED = "expired"
+BREAKING = "breaking"
+BROKEN = "broken"
+
+_SHORTEST, _LONGEST = 15, 60  # seconds of a lease that is not for ever
+FOREVER = -1
+
+
+@dataclass(slots=True)
+class Lease:
+    """A lease on one path.
+
+    Attributes:
+        id: a UUID that its holder knows.
+        duration: seconds, or -1.
+        expires: when, in the server's clock.
+        breaks: when it is broken, once a break was asked for.
+    """
+
+    id: str
+    duration: int
+    expires: float
+    breaks: float | None = None
+
+
+def state_of(lease: Lease | None, now: float) -> str:
+    """Return the state of a lease: one of the five words above."""
+    if lease is None:
+        return AVAILABLE
+    if lease.breaks is not None:
+        return BREAKING if now < lease.breaks else BROKEN
+    return LEASED if now < lease.expires else EXPIRED
+
+
+def check_held(lease: Lease | None, given: str | None, now: float) -> None:
+    """Refuse a change of a path under ``lease`` by a request that gives this lease id."""
+    if lease is None:
+        if given:
+            raise refusal("LeaseNotPresent")
+        return
+    active = state_of(lease, now) in (LEASED, BREAKING)
+    if not given:
+        if active:
+            raise refusal("LeaseIdMissing")
+    elif given.lower() != lease.id.lower():
+        raise refusal("LeaseIdMismatch")
+    elif not active:
+        raise refusal("LeaseLost")
+
+
+def check_named(lease: Lease | None, given: str | None, now: float) -> None:
+    """Refuse a read that gives a lease id which is not the path's; without one it may read."""
+    if given:
+        check_held(lease, given, now)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRequest:
+    """One request about a lease.
+
+    Attributes:
+        id: the lease that is held.
+        proposed: the id to have.
+        duration: seconds, 15 to 60, or -1.
+        period: seconds that a broken lease goes on for, 0 to 60.
+        new_id: makes an id where none is proposed.
+        now: in the server's clock.
+    """
+
+    id: str | None
+    proposed: str | None
+    duration: int | None
+    period: int | None
+    new_id: Callable[[], str]
+    now: float
+
+
+def acquire(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
+    """Return the lease that is taken; its holder may take it again for another time."""
+    duration = asked.duration
+    if duration is None:
+        raise refusal("MissingRequiredHeader")
+    if duration != FOREVER and not _SHORTEST <= duration <= _LONGEST:
+        raise refusal("InvalidHeaderValue")
+    state = state_of(lease, asked.now)
+    if lease is not None and state in (LEASED, BREAKING):
+        if not asked.proposed or not _same(lease.id, asked.proposed):
+            raise refusal("LeaseAlreadyPresent")
+        if state == BREAKING:
+            raise refusal("LeaseIsBreakingAndCannotBeAcquired")
+    return Lease(asked.proposed or asked.new_id(), duration, _end(duration, asked.now)), 0
+
+
+def renew(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
+    """Return the lease with its whole time before it; an expired one too."""
+    lease = _own(lease, asked)
+    if state_of(lease, asked.now) in (BREAKING, BROKEN):
+        raise refusal("LeaseIsBrokenAndCannotBeRenewed")
+    return Lease(lease.id, lease.duration, _end(lease.duration, asked.now)), 0
+
+
+def change(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
+    """Return the lease under the proposed id; asking twice is asking once."""
+    if not asked.proposed:
+        raise refusal("MissingRequiredHeader")
+    state = state_of(lease, asked.now)
+    if lease is None or state in (EXPIRED, BROKEN):
+        raise refusal("LeaseNotPresentWithLeaseOperation")
+    if not _same(lease.id, asked.proposed):
+        lease = _own(lease, asked)
+    if state == BREAKING:
+        raise refusal("LeaseIsBreakingAndCannotBeChanged")
+    return Lease(asked.proposed, lease.duration, lease.expires), 0
+
+
+def release(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease | None, int]:
+    """Return that there is no lease any more."""
+    _own(lease, asked)
+    return None, 0
+
+
+def break_(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
+    """Return the lease as it breaks, and the seconds until it is broken.
+
+    Anybody may break a lease. It goes on for the time it had left, for ``period`` if that is
+    less; one without end for ``period``, at most 60 seconds.
+    """
+    if asked.period is not None and not 0 <= asked.period <= _LONGEST:
+        raise refusal("InvalidHeaderValue")
+    state = state_of(lease, asked.now)
+    if lease is None:
+        raise refusal("LeaseNotPresentWithLeaseOperation")
+    if state == BROKEN:
+        raise refusal("LeaseIsAlreadyBroken")
+    left = max(0.0, (lease.breaks or lease.expires) - asked.now)
+    if asked.period is not None:
+        left = min(left, asked.period)
+    elif left == inf:
+        left = 0.0
+    return Lease(lease.id, lease.duration, lease.expires, asked.now + left), ceil(left)
+
+
+Action = Callable[[Lease | None, LeaseRequest], tuple[Lease | None, int]]
+
+ACTIONS: dict[str, Action] = {
+    "acquire": acquire,
+    "renew": renew,
+    "change": change,
+    "release": release,
+    "break": break_,
+}
+"""``x-ms-lease-action`` -> what it does."""
+
+
+def _own(lease: Lease | None, asked: LeaseRequest) -> Lease:
+    """Return the lease if the request names it."""
+    if not asked.id:
+        raise refusal("MissingRequiredHeader")
+    if lease is None:
+        raise refusal("LeaseNotPresentWithLeaseOperation")
+    if not _same(lease.id, asked.id):
+        raise refusal("LeaseIdMismatchWithLeaseOperation")
+    return lease
+
+
+def _same(one: str, other: str) -> bool:
+    return one.lower() == other.lower()
+
+
+def _end(duration: int, now: float) -> float:
+    return inf if duration == FOREVER else now + duration

@@ -1,0 +1,149 @@
+"""Walking a tree in pages: listings, and recursive deletes that take several requests.
+
+The order is depth first, a directory before what it holds, names by code point. A continuation
+token holds the path it stopped at, so that what was not changed meanwhile is shown exactly once
+whatever else was.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from asynccommit.testing.models.adls.nodes import Node, link
+from asynccommit.testing.models.adls.refusals import refusal
+
+_START = "\x00"  # the place before all names, in tokens
+
+
+class Listing(NamedTuple):
+    """One page: names from the root of the filesystem with their nodes, and the next token."""
+
+    entries: list[tuple[str, Node]]
+    token: str | None
+
+
+def encode_token(subject: str, place: str) -> str:
+    """Return the token that goes on behind ``place`` in a request about ``subject``."""
+    return base64.b64encode(f"{subject}\n{place}".encode("utf-8", "surrogatepass")).decode()
+
+
+def decode_token(subject: str, token: str) -> str:
+    """Return the place of a token. Refuses what was not made for this request."""
+    try:
+        text = base64.b64decode(token, validate=True).decode("utf-8", "surrogatepass")
+    except (binascii.Error, ValueError):
+        raise refusal("InvalidQueryParameterValue") from None
+    made_for, _, place = text.partition("\n")
+    if made_for != subject:
+        raise refusal("InvalidQueryParameterValue")
+    return place
+
+
+def list_page(
+    directory: Node, path: str, recursive: bool, limit: int, token: str | None, empty: bool
+) -> Listing:
+    """Return one page of a directory.
+
+    Args:
+        directory: the node at ``path``.
+        path: from the root of the filesystem.
+        recursive: everything below, not the children alone.
+        limit: most entries of the page.
+        token: from the page before.
+        empty: the first page is to hold nothing but a token.
+    """
+    subject = (
+        f"{'all' if recursive else 'list'} {binascii.crc32(path.encode('utf-8', 'replace')):x}"
+    )
+    if token is None and empty:
+        return Listing([], encode_token(subject, _START))
+    place = decode_token(subject, token) if token else ""
+    after = "" if place == _START else place
+    base = f"{path}/" if path else ""
+    if recursive:
+        walk = _below(directory, base, after.split("/") if after else [])
+        entries = [entry for entry, _ in zip(walk, range(limit + 1), strict=False)]
+    else:
+        entries = _children(directory, base, after, limit + 1)
+    if len(entries) <= limit:
+        return Listing(entries, None)
+    del entries[limit:]
+    return Listing(entries, encode_token(subject, entries[-1][0][len(base) :]))
+
+
+def sorted_names(directory: Node) -> list[str]:
+    """Return the names in a directory, in order."""
+    if directory.names is None:
+        directory.names = sorted(directory.children or ())
+    return directory.names
+
+
+def _children(directory: Node, base: str, after: str, most: int) -> list[tuple[str, Node]]:
+    names = sorted_names(directory)
+    start = bisect_right(names, after) if after else 0
+    children = directory.children or {}
+    return [(base + name, children[name]) for name in names[start : start + most]]
+
+
+def _below(directory: Node, base: str, after: list[str]) -> Iterator[tuple[str, Node]]:
+    """Yield everything below ``directory`` that comes behind the path ``after``."""
+    stack = [_resume(directory, base, after)]
+    # Down the path that was shown last: what is left of each directory on it comes after it.
+    for depth in range(1, len(after)):
+        child = (directory.children or {}).get(after[depth - 1])
+        if child is None or not child.is_dir:
+            break
+        directory, base = child, f"{base}{after[depth - 1]}/"
+        stack.append(_resume(directory, base, after[depth:]))
+    else:
+        last = (directory.children or {}).get(after[-1]) if after else None
+        if last is not None and last.is_dir:
+            stack.append(_resume(last, f"{base}{after[-1]}/", []))
+    while stack:
+        for path, node in stack[-1]:
+            yield path, node
+            if node.is_dir:
+                stack.append(_resume(node, f"{path}/", []))
+                break
+        else:
+            stack.pop()
+
+
+def _resume(directory: Node, base: str, after: list[str]) -> Iterator[tuple[str, Node]]:
+    """Yield the children of one directory behind the first name of ``after``."""
+    names = sorted_names(directory)
+    start = bisect_right(names, after[0]) if after else 0
+    children = directory.children or {}
+    for name in names[start:]:
+        yield base + name, children[name]
+
+
+def prune(directory: Node, most: int) -> int:
+    """Delete up to ``most`` nodes below ``directory``, the innermost first; return how many.
+
+    By ``popitem``: to look for the first entry of a dict whose first ones are gone takes longer
+    each time.
+    """
+    done = 0
+    begun = [("", directory)]
+    while done < most:
+        here = begun[-1][1]
+        if here.children:
+            here.names = None
+            name, child = here.children.popitem()
+            if child.children:
+                begun.append((name, child))
+                continue
+        elif len(begun) == 1:
+            break
+        else:
+            begun.pop()
+        done += 1
+    for (_, parent), (name, child) in pairwise(begun):
+        link(parent, name, child)
+    return done

@@ -1,0 +1,237 @@
+"""The files and directories of the model, as they are at one moment.
+
+A filesystem is a tree of nodes, so that moving a directory moves one entry whatever it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from asynccommit.testing.models.adls.leases import Lease
+from asynccommit.testing.models.adls.refusals import refusal
+
+SUPERUSER = "$superuser"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_DIRECTORY = "rwxr-x---"
+_FILE = "rw-r-----"
+_LONGEST_NAME = 255
+_LONGEST_PATH = 1024
+
+
+class Attributes(NamedTuple):
+    """What a create may say of the new path; ``None`` is not given.
+
+    Attributes:
+        properties: the user's, with decoded values.
+        permissions: octal or symbolic.
+        umask: octal.
+        owner: of the path.
+        group: of the path.
+        acl: as text, ``user::rwx,group::r-x,other::---``.
+        headers: of the content, by lower-case name: ``content-type``, ...
+    """
+
+    properties: Mapping[str, str] | None = None
+    permissions: str | None = None
+    umask: str | None = None
+    owner: str | None = None
+    group: str | None = None
+    acl: str | None = None
+    headers: Mapping[str, str] | None = None
+
+
+class Extra:
+    """What few nodes have: kept apart, so that a million plain files stay small."""
+
+    __slots__ = ("acl", "group", "headers", "owner", "permissions", "properties")
+
+    def __init__(self) -> None:
+        self.acl: str | None = None
+        self.group = SUPERUSER
+        self.headers: Mapping[str, str] = _NOTHING
+        self.owner = SUPERUSER
+        self.permissions: str | None = None
+        self.properties: Mapping[str, str] = _NOTHING
+
+
+class Node:
+    """One file or directory. It stays the same object when it is renamed.
+
+    Attributes:
+        children: name -> node; ``None`` for a file.
+        chunks: the committed bytes of a file.
+        created: seconds since the epoch.
+        extra: owner, properties and the like, if any were ever set.
+        lease: the last lease taken on it.
+        modified: seconds since the epoch.
+        names: the sorted names of the children, while nobody changed them.
+        pending: position -> bytes that were appended and not yet flushed.
+        size: committed bytes.
+        token: the client transaction id of the request that created or renamed it.
+        version: what its etag is made of.
+    """
+
+    __slots__ = (
+        "children",
+        "chunks",
+        "created",
+        "extra",
+        "lease",
+        "modified",
+        "names",
+        "pending",
+        "size",
+        "token",
+        "version",
+    )
+
+    def __init__(
+        self,
+        children: dict[str, Node] | None,
+        version: int,
+        now: float,
+        token: str | None = None,
+    ) -> None:
+        self.children = children
+        self.chunks: tuple[bytes, ...] = ()
+        self.created = now
+        self.extra: Extra | None = None
+        self.lease: Lease | None = None
+        self.modified = now
+        self.names: list[str] | None = None
+        self.pending: dict[int, bytes] | None = None
+        self.size = 0
+        self.token = token
+        self.version = version
+
+    def __repr__(self) -> str:
+        kind = "directory" if self.is_dir else f"file of {self.size} bytes"
+        return f"<{kind}, etag {self.etag}>"
+
+    @property
+    def is_dir(self) -> bool:
+        """Whether this is a directory."""
+        return self.children is not None
+
+    @property
+    def etag(self) -> str:
+        """The etag, without quotes."""
+        return f"0x{self.version:X}"
+
+    @property
+    def owner(self) -> str:
+        """The owner's name or id."""
+        return self.extra.owner if self.extra else SUPERUSER
+
+    @property
+    def group(self) -> str:
+        """The group's name or id."""
+        return self.extra.group if self.extra else SUPERUSER
+
+    @property
+    def permissions(self) -> str:
+        """The permissions, ``rwxr-x---``, with a ``+`` if an ACL says more."""
+        if self.extra is not None and self.extra.permissions is not None:
+            return self.extra.permissions
+        return _FILE if self.children is None else _DIRECTORY
+
+    @property
+    def acl(self) -> str:
+        """The access control list as text."""
+        if self.extra is not None and self.extra.acl is not None:
+            return self.extra.acl
+        text = self.permissions
+        return f"user::{text[:3]},group::{text[3:6]},other::{text[6:9]}"
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The user's properties, decoded."""
+        return self.extra.properties if self.extra else _NOTHING
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The content headers that were set, by lower-case name."""
+        return self.extra.headers if self.extra else _NOTHING
+
+    def more(self) -> Extra:
+        """Return ``extra``, made if need be."""
+        if self.extra is None:
+            self.extra = Extra()
+        return self.extra
+
+    def read(self, start: int = 0, end: int | None = None) -> bytes:
+        """Return the committed bytes from ``start`` to before ``end``."""
+        end = self.size if end is None else min(end, self.size)
+        if len(self.chunks) == 1:
+            return self.chunks[0][start:end]
+        parts, offset = [], 0
+        for chunk in self.chunks:
+            if offset < end and start < offset + len(chunk):
+                parts.append(chunk[max(0, start - offset) : end - offset])
+            offset += len(chunk)
+        return b"".join(parts)
+
+
+class Filesystem:
+    """One filesystem (container) of an account.
+
+    Attributes:
+        name: in the account.
+        root: its root directory.
+        etag: without quotes.
+        modified: seconds since the epoch.
+        properties: the user's, decoded.
+    """
+
+    __slots__ = ("modified", "name", "properties", "root", "version")
+
+    def __init__(self, name: str, root: Node, properties: Mapping[str, str]) -> None:
+        self.name = name
+        self.root = root
+        self.version = root.version
+        self.modified = root.modified
+        self.properties = dict(properties)
+
+    @property
+    def etag(self) -> str:
+        """The etag, without quotes."""
+        return f"0x{self.version:X}"
+
+
+def find(root: Node, path: str) -> Node | None:
+    """Return what is at ``path`` below ``root``."""
+    if not path:
+        return root
+    node = root
+    try:
+        for name in path.split("/"):
+            node = node.children[name]  # type: ignore[index]  # a file raises TypeError
+    except (KeyError, TypeError):
+        return None
+    return node
+
+
+def link(directory: Node, name: str, node: Node) -> None:
+    """Put ``node`` at ``name`` in ``directory``, in the place of what is there."""
+    children = directory.children
+    assert children is not None
+    if directory.names is not None and name not in children:
+        directory.names = None
+    children[name] = node
+
+
+def unlink(directory: Node, name: str) -> None:
+    """Take ``name`` out of ``directory``."""
+    assert directory.children is not None
+    del directory.children[name]
+    directory.names = None
+
+
+def check_path(path: str) -> None:
+    """Refuse a path that nothing can be made at."""
+    if len(path) > _LONGEST_PATH or path[:1] == "/" or path[-1:] == "/" or "//" in path:
+        raise refusal("InvalidUri")
+    if len(path) > _LONGEST_NAME and any(len(name) > _LONGEST_NAME for name in path.split("/")):
+        raise refusal("InvalidUri")

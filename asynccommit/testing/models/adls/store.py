@@ -1,0 +1,274 @@
+"""The model as a store, in process: what ``AdlsStore`` is over HTTP, without the HTTP.
+
+Each request asks the weather first. A refusal, a lost answer and a late effect become the same
+errors as over a wire, so that a commit can be run against thousands of them in a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from asynccommit.errors import (
+    NotFoundError,
+    OptionError,
+    OutcomeUnknownError,
+    RejectedError,
+    StoreError,
+    ThrottledError,
+    UnavailableError,
+)
+from asynccommit.stores.base import Info, Kind, Page, Traits
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.adls.account import (
+    IF_ABSENT,
+    NO_CONDITIONS,
+    Account,
+    Conditions,
+    Node,
+    Refusal,
+)
+from asynccommit.testing.models.adls.errors import Asked, translate
+from asynccommit.testing.models.adls.renames import LEGACY
+from asynccommit.testing.models.in_process import Sender
+
+TEMP = ".asynccommit-"
+_WORKERS = 64
+_FENCES = 5  # how often it is asked what became of a file
+_COSTS = {"put": 4, "copy": 5}
+
+
+class SimStore(Sender):
+    """One filesystem of an account of the model, as a store.
+
+    ``put`` writes to a hidden temporary name in the same directory, new for every sending, and
+    renames; ``copy`` reads and puts. Late effects happen in the background; ``aclose`` waits for
+    them.
+
+    Args:
+        address: its authority names the filesystem, ``FILESYSTEM@anything``.
+        options: ``account``, an ``Account``; and, if wanted, ``weather``, a ``Weather``;
+            ``patience``, the seconds after which an answer that never comes is given up;
+            ``page``, the most entries of a page; ``workers``, the requests in flight that are told
+            to be taken gladly.
+
+    Raises:
+        OptionError: there is no account among the options.
+    """
+
+    def __init__(self, address: Address, options: Mapping[str, Any]) -> None:
+        account = options.get("account")
+        if not isinstance(account, Account):
+            raise OptionError(f"account is {account!r}: give an Account of the model")
+        self._account = account
+        self._fs = address.authority.partition("@")[0]
+        super().__init__(options, translate)
+        self._page: int | None = options.get("page")
+        self._serial = 0
+        self._traits = Traits(
+            "simulated ADLS",
+            atomic_directory_rename=account.hns,
+            etag_survives_rename=account.hns,
+            tokens=True,
+            workers=int(options.get("workers", _WORKERS)),
+            account=f"sim:{account.name}",
+            costs=_COSTS,
+        )
+
+    def __repr__(self) -> str:
+        return f"SimStore({self._account.name}/{self._fs})"
+
+    @property
+    def traits(self) -> Traits:
+        """What this store can do."""
+        return self._traits
+
+    async def head(self, path: str) -> Info:
+        """See ``Store.head``."""
+
+        def answer() -> Info:
+            return _info(path, self._account.head(self._fs, path[1:]))
+
+        return await self._ask(Asked("head", path), "head", path, answer)
+
+    async def list(self, path: str, token: str | None = None) -> Page:
+        """See ``Store.list``."""
+
+        def answer() -> Page:
+            entries, more = self._account.list(self._fs, path[1:], limit=self._page, token=token)
+            shown = [
+                _info(f"/{name}", node)._replace(token=None)
+                for name, node in entries
+                if not _is_hidden(name)
+            ]
+            return Page(tuple(shown), more)
+
+        return await self._ask(Asked("list", path), "list", path, answer)
+
+    async def get(self, path: str, limit: int) -> bytes:
+        """See ``Store.get``."""
+        return await self._read(Asked("get", path), limit)
+
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
+        """See ``Store.put``."""
+        return await self._write("put", path, data, overwrite, token)
+
+    async def delete(self, path: str) -> None:
+        """See ``Store.delete``."""
+        ask = partial(self._account.delete, self._fs, path[1:])
+        await self._ask(Asked("delete", path, writes=True), "delete", path, ask)
+
+    async def delete_tree(self, path: str) -> None:
+        """See ``Store.delete_tree``."""
+        asked = Asked("delete_tree", path, writes=True)
+        token: str | None = None
+        while True:
+            ask = partial(self._account.delete, self._fs, path[1:], recursive=True, token=token)
+            try:
+                token = await self._ask(asked, "delete", path, ask)
+            except NotFoundError:
+                if token is None:
+                    raise
+                return  # another deleted the rest
+            if token is None:
+                return
+
+    async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
+        """See ``Store.copy``."""
+        data = await self._read(Asked("copy", source), None)
+        await self._write("copy", dest, data, overwrite, None)
+
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        """See ``Store.rename``."""
+        asked = Asked("rename", source, writes=True, new=not replace)
+        await self._ask(asked, "rename", dest, self._move(asked, source, dest, etag, token))
+
+    async def mkdir(self, path: str) -> None:
+        """See ``Store.mkdir``."""
+        if path == "/":
+            return
+        ask = partial(self._account.create, self._fs, path[1:], directory=True)
+        await self._ask(Asked("mkdir", path, writes=True), "mkdir", path, ask)
+
+    async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
+        """See ``DirectoryStore.mkdir_new``."""
+        asked = Asked("mkdir_new", path, writes=True, new=True)
+        make = partial(self._account.create, self._fs, path[1:], directory=True)
+        ask = partial(make, conditions=IF_ABSENT, token=token)
+        await self._ask(asked, "mkdir", path, ask)
+
+    async def sync(self, path: str) -> None:
+        """See ``Store.sync``: there is nothing to do."""
+
+    # --- several requests ----------------------------------------------------------------------
+
+    async def _read(self, asked: Asked, limit: int | None) -> bytes:
+        ask = partial(self._account.read, self._fs, asked.path[1:])
+        node, data = await self._ask(asked, "read", asked.path, ask)
+        if limit is not None and node.size > limit:
+            detail = f"holds {node.size} bytes, more than {limit}"
+            raise RejectedError(asked.method, asked.path, detail)
+        return data
+
+    async def _write(
+        self, method: str, path: str, data: bytes, overwrite: bool, token: str | None
+    ) -> Info:
+        """Write aside and rename, so that nobody sees half of a file."""
+        directory = path.rpartition("/")[0]
+        look = Asked(method, path)
+        await self._ask(look, "head", directory or "/", lambda: self._need_directory(directory))
+        self._serial += 1
+        # As the real store does: what must be new must not bring its directory back.
+        above = directory.rpartition("/")[0]
+        place = directory if overwrite or not above else above
+        temp = f"{place}/{TEMP}{self._account.new_id()}-{self._serial}.tmp"
+        aside = Asked(method, path, aside=True)
+        asked = Asked(method, path, writes=True, new=not overwrite)
+        try:
+            node = await self._ask(aside, "create", temp, partial(self._create, temp))
+            if data:
+                node = await self._ask(aside, "append", temp, partial(self._append, temp, data))
+            info = _info(path, node)._replace(token=token)
+            await self._ask(asked, "rename", path, self._move(asked, temp, path, None, token))
+        except OutcomeUnknownError as error:
+            if not await self._is_moved(look, temp, info):
+                raise UnavailableError(method, path, error.detail) from error
+        except StoreError:
+            with suppress(StoreError):
+                await self._ask(aside, "delete", temp, partial(self._remove, temp))
+            raise
+        return info
+
+    async def _is_moved(self, look: Asked, temp: str, info: Info) -> bool:
+        """Whether a move that was not answered has happened; if not, it never will.
+
+        The temporary file is taken away, so that the move cannot come late.
+        """
+        for _ in range(_FENCES):
+            with suppress(UnavailableError, ThrottledError):
+                try:
+                    await self._ask(look, "delete", temp, partial(self._remove, temp))
+                except NotFoundError:  # by the move, or by a delete that was not answered
+                    return await self._has_etag(look, info)
+                return False
+        raise OutcomeUnknownError(look.method, look.path, "no answer, and none to what came then")
+
+    async def _has_etag(self, look: Asked, info: Info) -> bool:
+        ask = partial(self._account.head, self._fs, info.path[1:])
+        for _ in range(_FENCES):
+            with suppress(UnavailableError, ThrottledError):
+                try:
+                    return (await self._ask(look, "head", info.path, ask)).etag == info.etag
+                except NotFoundError:
+                    return False
+        raise OutcomeUnknownError(look.method, look.path, "no answer, and none to what came then")
+
+    def _remove(self, path: str) -> None:
+        self._account.delete(self._fs, path[1:])
+
+    def _need_directory(self, path: str) -> None:
+        if not self._account.head(self._fs, path[1:]).is_dir:
+            raise Refusal(404, "PathNotFound", "The directory is a file.")
+
+    def _create(self, path: str) -> Node:
+        return self._account.create(self._fs, path[1:], conditions=IF_ABSENT)
+
+    def _append(self, path: str, data: bytes) -> Node:
+        return self._account.append(self._fs, path[1:], 0, data, flush=True)
+
+    def _move(
+        self, asked: Asked, source: str, dest: str, etag: str | None, token: str | None
+    ) -> Callable[[], Node]:
+        return partial(
+            self._account.rename,
+            self._fs,
+            dest[1:],
+            self._fs,
+            source[1:],
+            mode=LEGACY,
+            conditions=IF_ABSENT if asked.new else NO_CONDITIONS,
+            source_conditions=Conditions(if_match=etag) if etag else NO_CONDITIONS,
+            token=token,
+        )
+
+
+def _info(path: str, node: Node) -> Info:
+    kind = Kind.FILE if node.children is None else Kind.DIRECTORY
+    return Info(path, kind, node.size, node.etag, node.modified, token=node.token)
+
+
+def _is_hidden(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.startswith(TEMP) and name.endswith(".tmp")

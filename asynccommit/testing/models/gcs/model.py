@@ -1,0 +1,303 @@
+"""The one model of Google Cloud Storage: what the service does, without its wire.
+
+It is synchronous, in memory, and knows no HTTP and no wall time; every answer no is a
+``GcsRefusal``. Names are decoded; the generation ``None`` is the live one.
+
+Comments mark what is only *inferred*; the rest is documented by Google.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from asynccommit.testing.models.gcs.bucket import Bucket, BucketOptions, Folder, Operation
+from asynccommit.testing.models.gcs.buckets import Limits
+from asynccommit.testing.models.gcs.copies import Copies, Rewrite
+from asynccommit.testing.models.gcs.folders import FolderListing
+from asynccommit.testing.models.gcs.listing import EVERYTHING, Listing, Query, list_page
+from asynccommit.testing.models.gcs.objects import NO_DETAILS, Content, Details, Object, Retention
+from asynccommit.testing.models.gcs.preconditions import (
+    IF_ABSENT,
+    NO_PRECONDITIONS,
+    Preconditions,
+    check_read,
+    check_write,
+)
+from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
+from asynccommit.testing.models.gcs.versions import check_free, drop, replaced, restorable
+
+__all__ = [
+    "IF_ABSENT",
+    "NO_DETAILS",
+    "NO_PRECONDITIONS",
+    "Bucket",
+    "BucketOptions",
+    "Content",
+    "Details",
+    "Folder",
+    "FolderListing",
+    "GcsRefusal",
+    "Limits",
+    "Listing",
+    "Object",
+    "Operation",
+    "Preconditions",
+    "Query",
+    "Retention",
+    "Rewrite",
+    "Service",
+    "Source",
+    "refuse",
+]
+
+_MOST_SOURCES = 32
+_FIELDS = frozenset(Details._fields)
+
+
+class Source(NamedTuple):
+    """One part of a compose: an object, which generation, and which it must be."""
+
+    name: str
+    generation: int | None = None
+    generation_match: int | None = None
+
+
+class Service(Copies):
+    """All buckets of one project.
+
+    Args:
+        now: the server's clock, seconds since the epoch.
+        new_id: makes the ids of operations.
+        limits: how long work is shared out; may be replaced at any time.
+        project: the project's id.
+        principal: the caller's name, for messages.
+    """
+
+    # --- making --------------------------------------------------------------------------------
+
+    def insert(
+        self,
+        bucket: str,
+        name: str,
+        data: bytes,
+        *,
+        details: Details = NO_DETAILS,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+        crc32c: int | None = None,
+        md5: bytes | None = None,
+    ) -> Object:
+        """Make an object, in the place of what is there.
+
+        Refused if a given checksum is not that of the data (400).
+        """
+        self._permit("storage.objects.create", bucket)
+        found, now = self._bucket(bucket), self.now()
+        self._clear(found, name, preconditions, now)
+        content = Content(data)
+        if crc32c is not None and crc32c != content.crc32c:
+            raise _mismatch("CRC32C", crc32c.to_bytes(4, "big"), content.crc32c.to_bytes(4, "big"))
+        if md5 is not None and md5 != content.md5:
+            raise _mismatch("MD5 hash", md5, content.md5 or b"")
+        return self._make(found, name, content, found.filled(details), now)
+
+    def compose(
+        self,
+        bucket: str,
+        name: str,
+        sources: Sequence[Source],
+        *,
+        details: Details = NO_DETAILS,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+    ) -> Object:
+        """Make an object of up to 32 others of the bucket, one behind the other.
+
+        Source: https://cloud.google.com/storage/docs/json_api/v1/objects/compose
+        """
+        self._permit("storage.objects.create", bucket)
+        self._permit("storage.objects.get", bucket)
+        if not 0 < len(sources) <= _MOST_SOURCES:
+            raise refuse(
+                "invalid",
+                f"The number of source components provided ({len(sources)}) must be from 1 to "
+                f"{_MOST_SOURCES}.",
+            )
+        found, now = self._bucket(bucket), self.now()
+        parts = []
+        for source in sources:
+            part = self._object(found, source.name, source.generation)
+            check_write(part, Preconditions(source.generation_match))
+            parts.append(part.content)
+        self._clear(found, name, preconditions, now)
+        data = b"".join(part.data for part in parts)
+        content = Content(data, sum(part.components or 1 for part in parts))
+        return self._make(found, name, content, found.filled(details), now)
+
+    def restore(
+        self,
+        bucket: str,
+        name: str,
+        generation: int,
+        *,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+    ) -> Object:
+        """Make a soft-deleted object live again, as a new generation.
+
+        Source: https://cloud.google.com/storage/docs/json_api/v1/objects/restore
+        """
+        self._permit("storage.objects.restore", bucket)
+        self._permit("storage.objects.create", bucket)
+        found, now = self._bucket(bucket), self.now()
+        old = self._soft_deleted(found, name, generation, now)
+        self._clear(found, name, preconditions, now)
+        return self._make(found, name, old.content, old.details, now)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def get(
+        self,
+        bucket: str,
+        name: str,
+        *,
+        generation: int | None = None,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+        soft_deleted: bool = False,
+    ) -> Object:
+        """Return an object; a soft-deleted one by its generation."""
+        self._permit("storage.objects.get", bucket)
+        found = self._bucket(bucket)
+        if soft_deleted:
+            if generation is None:
+                raise refuse("required", location_type="parameter", location="generation")
+            there = self._soft_deleted(found, name, generation, self.now())
+        else:
+            there = self._object(found, name, generation)
+        if preconditions is not NO_PRECONDITIONS:
+            check_read(there, preconditions)
+        return there
+
+    def read(
+        self,
+        bucket: str,
+        name: str,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        generation: int | None = None,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+    ) -> tuple[Object, bytes]:
+        """Return an object and its bytes from ``start`` to before ``end``.
+
+        A negative ``start`` counts from the end. Refused if it begins behind the end (416).
+        """
+        found = self.get(bucket, name, generation=generation, preconditions=preconditions)
+        data = found.content.data
+        if start == 0 and end is None:
+            return found, data
+        if start >= len(data) or (start < 0 and not data):
+            raise refuse("requestedRangeNotSatisfiable")
+        return found, data[max(start, -len(data)) : end]
+
+    def list(self, bucket: str, query: Query = EVERYTHING) -> Listing:
+        """Return one page of a bucket."""
+        self._permit("storage.objects.list", bucket, "bucket")
+        found = self._bucket(bucket)
+        return list_page(found, query, self.limits.page, self.limits.empty_pages, self.now())
+
+    # --- changing ------------------------------------------------------------------------------
+
+    def patch(
+        self,
+        bucket: str,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        generation: int | None = None,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+        replace: bool = False,
+    ) -> Object:
+        """Change what is said about an object.
+
+        Args:
+            bucket: its name.
+            name: of the object.
+            changes: fields of ``Details`` -> values, ``None`` to reset one. ``metadata`` is
+                merged, its ``None`` values remove keys.
+            generation: which; the live one if ``None``.
+            preconditions: of that generation.
+            replace: what is not given is reset (``update``).
+        """
+        self._permit("storage.objects.update", bucket)
+        found = self._bucket(bucket)
+        there = self._object(found, name, generation)
+        if preconditions is not NO_PRECONDITIONS:
+            check_write(there, preconditions)
+        self._check_movable(found, name)
+        if not changes.keys() <= _FIELDS:
+            raise refuse("invalid")
+        made = there.changed(_patched(found, there.details, changes, replace), self.now())
+        made.deleted = there.deleted
+        if found.objects.get(name) is there:
+            found.objects[name] = made
+        else:
+            older = found.noncurrent[name]
+            found.noncurrent[name] = tuple(made if old is there else old for old in older)
+        return made
+
+    def delete(
+        self,
+        bucket: str,
+        name: str,
+        *,
+        generation: int | None = None,
+        preconditions: Preconditions = NO_PRECONDITIONS,
+    ) -> None:
+        """Delete an object; a given generation is not kept as noncurrent."""
+        if self.denied:
+            self._permit("storage.objects.delete", bucket)
+        found = self._bucket(bucket)
+        there = self._object(found, name, generation)
+        if preconditions is not NO_PRECONDITIONS:
+            check_write(there, preconditions)
+        if found.pending:
+            self._check_movable(found, name)
+        now = self.now()
+        check_free(found, there, now)
+        if generation is not None:
+            drop(found, there, now)
+            return
+        found.take(name)
+        replaced(found, there, now)
+
+    def _soft_deleted(self, bucket: Bucket, name: str, generation: int, now: float) -> Object:
+        for old in restorable(bucket, name, now):
+            if old.generation == generation:
+                return old
+        raise refuse("notFound", f"No such object: {bucket.name}/{name}")
+
+
+def _patched(
+    bucket: Bucket, details: Details, changes: Mapping[str, Any], replace: bool
+) -> Details:
+    """Return details with what is given changed, and reset where ``None`` is given."""
+    plain = NO_DETAILS._replace(storage_class=bucket.options.storage_class)
+    values = {
+        field: getattr(plain, field) if value is None else value for field, value in changes.items()
+    }
+    if changes.get("metadata") is not None:
+        merged: dict[str, Any] = {} if replace else dict(details.metadata)
+        merged.update(changes["metadata"])
+        values["metadata"] = {key: text for key, text in merged.items() if text is not None}
+    if not replace:
+        return details._replace(**values)
+    kept = {"storage_class": details.storage_class, "kms_key_name": details.kms_key_name}
+    return NO_DETAILS._replace(**{**kept, **values})
+
+
+def _mismatch(kind: str, given: bytes, own: bytes) -> GcsRefusal:
+    said, computed = (base64.b64encode(value).decode() for value in (given, own))
+    return refuse(
+        "invalid",
+        f'Provided {kind} "{said}" doesn\'t match calculated {kind} "{computed}".',
+    )

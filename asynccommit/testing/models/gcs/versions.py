@@ -1,0 +1,78 @@
+"""What becomes of objects that are replaced or deleted, and which of them may be.
+
+Sources: https://cloud.google.com/storage/docs/object-versioning,
+https://cloud.google.com/storage/docs/soft-delete,
+https://cloud.google.com/storage/docs/object-holds and
+https://cloud.google.com/storage/docs/bucket-lock.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from asynccommit.testing.models.gcs.bucket import Bucket
+from asynccommit.testing.models.gcs.objects import Object
+from asynccommit.testing.models.gcs.refusals import refuse
+
+
+def check_free(bucket: Bucket, found: Object, now: float) -> None:
+    """Refuse to replace or delete an object that is held or retained."""
+    details = found.details
+    if details.temporary_hold or details.event_based_hold:
+        kind = "Temporary" if details.temporary_hold else "Event-Based"
+        raise refuse(
+            "objectUnderActiveHold",
+            f"Object '{found.bucket}/{found.name}' is under active {kind} hold and cannot be "
+            "deleted, overwritten or archived until hold is removed.",
+        )
+    until = bucket.retained_until(found)
+    if until is not None and now < until:
+        raise refuse(
+            "retentionPolicyNotMet",
+            f"Object '{found.bucket}/{found.name}' is subject to bucket's retention policy or "
+            "object retention and cannot be deleted, overwritten or archived until "
+            f"{datetime.fromtimestamp(until, UTC).isoformat()}",
+        )
+
+
+def replaced(bucket: Bucket, found: Object, now: float) -> None:
+    """Keep what was live and is not any more, if the bucket keeps such."""
+    if bucket.options.versioning:
+        older = bucket.noncurrent.get(found.name, ())
+        bucket.noncurrent[found.name] = (*older, found.ended(now, None))
+    elif bucket.options.soft_delete:
+        soften(bucket, found, now)
+
+
+def soften(bucket: Bucket, found: Object, now: float) -> None:
+    """Keep what was deleted for as long as it can be restored."""
+    if bucket.options.soft_delete:
+        ended = found.ended(now, now + bucket.options.soft_delete)
+        bucket.soft_deleted[found.name] = (*restorable(bucket, found.name, now), ended)
+
+
+def restorable(bucket: Bucket, name: str, now: float) -> tuple[Object, ...]:
+    """Return the soft-deleted objects of a name that are not gone for good."""
+    found = bucket.soft_deleted.get(name, ())
+    return tuple(old for old in found if old.purged is not None and now < old.purged)
+
+
+def all_of(bucket: Bucket, name: str) -> tuple[Object, ...]:
+    """Return the objects of a name, the noncurrent ones first."""
+    live = bucket.objects.get(name)
+    older = bucket.noncurrent.get(name, ())
+    return older if live is None else (*older, live)
+
+
+def drop(bucket: Bucket, found: Object, now: float) -> None:
+    """Delete one generation, live or not, without keeping it as noncurrent."""
+    if bucket.objects.get(found.name) is found:
+        bucket.take(found.name)
+    else:
+        older = bucket.noncurrent[found.name]
+        left = tuple(old for old in older if old is not found)
+        if left:
+            bucket.noncurrent[found.name] = left
+        else:
+            del bucket.noncurrent[found.name]
+    soften(bucket, found, now)

@@ -1,0 +1,365 @@
+"""What must be true of a job, whatever went wrong on the way: checks over trees of files.
+
+A tree is what one store holds at one moment, hidden files included; ``tree_of`` takes it from the
+model. Each check returns what it found wrong, as text, and nothing if all is well.
+
+Requests whose answer was lost can take effect when all is over. What they may leave, hidden
+temporary files and directories with nothing in them, is *rubbish*, which no reader sees. Where a
+file needs no directory to come to they may also leave *words*: what owners of a commit said that
+is over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from hashlib import sha256
+from typing import NamedTuple
+
+from asynccommit.commit.layout import EPOCH, PLAN, RECORD, SUCCESS
+from asynccommit.errors import ManifestError
+from asynccommit.formats.commit_record import decode_record
+from asynccommit.formats.success import SuccessData, decode_success
+from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.store import TEMP
+
+
+class Item(NamedTuple):
+    """What is at one path.
+
+    Attributes:
+        data: the content of a file; ``None`` for a directory.
+        etag: of a file, as its store has it; ``None`` where it does not count.
+        version: which of all files of this name it is; ``None`` where nothing tells. Two items
+            that differ in nothing else are alike.
+    """
+
+    data: bytes | None = None
+    etag: str | None = None
+    version: str | None = None
+
+
+Tree = Mapping[str, Item]
+"""Absolute path -> what is there."""
+
+
+def tree_of(account: Account, filesystem: str) -> dict[str, Item]:
+    """Return everything that a filesystem of the model holds."""
+    found: dict[str, Item] = {}
+    token: str | None = None
+    while True:
+        listing = account.list(filesystem, recursive=True, token=token)
+        for name, node in listing.entries:
+            found[f"/{name}"] = Item() if node.is_dir else Item(node.read(), node.etag)
+        token = listing.token
+        if token is None:
+            return found
+
+
+# --- the checks -------------------------------------------------------------------------------
+
+
+def complete(tree: Tree, files: Tree) -> list[str]:
+    """Every committed file is at its destination, with its bytes and its etag."""
+    return [
+        problem for path, item in files.items() if (problem := _differs(path, item, tree.get(path)))
+    ]
+
+
+def exclusive(tree: Tree, dest: str, expected: Iterable[str]) -> list[str]:
+    """A reader of ``dest`` sees no other files than the expected ones."""
+    known = {*expected}
+    return [
+        f"{path} is visible, and nobody committed it"
+        for path in visible(tree, dest)
+        if path not in known
+    ]
+
+
+def concurrent(tree: Tree, serial: Tree, dest: str) -> list[str]:
+    """Tasks that committed at once give what tasks give that commit one after the other."""
+    return _compare(_content(visible(serial, dest)), _content(visible(tree, dest)))
+
+
+def abortable(before: Tree, after: Tree, *, words: bool = False) -> list[str]:
+    """An aborted job has left everything as it was before the job, but for rubbish."""
+    return _compare(before, _swept(after, before, words=words))
+
+
+def continuity(earlier: Tree, later: Tree, dest: str, failed: Collection[bytes] = ()) -> list[str]:
+    """What a reader saw when the job had ended stays, and no failed attempt's file appears.
+
+    Args:
+        earlier: when the job had ended.
+        later: when every straggler and every late request has ended too.
+        dest: what is read.
+        failed: the contents of files of attempts that do not count.
+    """
+    problems = _compare(visible(earlier, dest), visible(later, dest))
+    seen = {item.data: path for path, item in visible(later, dest).items()}
+    problems += [f"{seen[data]} is of a failed attempt" for data in failed if data in seen]
+    return problems
+
+
+def marked(tree: Tree, dest: str, jobs: Mapping[str, Tree]) -> list[str]:
+    """``_SUCCESS`` implies every file of the job that it names, with its size and etag."""
+    marker = success_of(tree, dest)
+    if marker is None or marker.job_id not in jobs:
+        return []
+    if not marker.success:
+        return [f"_SUCCESS says that job {marker.job_id} failed"]
+    missing = complete(tree, jobs[marker.job_id])
+    return [f"_SUCCESS of job {marker.job_id} is there, but {text}" for text in missing]
+
+
+def untouched(before: Tree, tree: Tree, replaced: Collection[str] = ()) -> list[str]:
+    """What others had is there as it was, but for what the job was to replace.
+
+    Args:
+        before: what was there before the job.
+        tree: what is there.
+        replaced: paths that the job was to replace, with what was below them.
+    """
+    kept = {path: item for path, item in before.items() if not within(path, replaced)}
+    return complete(tree, kept)
+
+
+def no_leftovers(tree: Tree, job_dir: str, *, late: bool = False, words: bool = False) -> list[str]:
+    """Nothing is left in the directory of a job that has ended.
+
+    Args:
+        tree: what is there.
+        job_dir: that directory.
+        late: allow rubbish.
+        words: and words with it.
+    """
+    left = _swept(tree, (), words=words) if late else tree
+    return [f"{path} is left" for path in left if within(path, (job_dir,))]
+
+
+def same(
+    wanted: Tree,
+    tree: Tree,
+    apart: Collection[str] = (),
+    *,
+    late: bool = False,
+    words: bool = False,
+) -> list[str]:
+    """Resume ends as the undisturbed run: the same paths, of the same kind and content.
+
+    Of ``_SUCCESS`` files only the job, the outcome and the names count.
+
+    Args:
+        wanted: what an undisturbed run ended with.
+        tree: what is there.
+        apart: directories that do not count.
+        late: allow rubbish.
+        words: and words with it.
+    """
+    there = _swept(tree, wanted, words=words) if late else tree
+    return _compare(_content(_without(wanted, apart)), _content(_without(there, apart)))
+
+
+def restored(
+    before: Tree,
+    tree: Tree,
+    apart: Collection[str] = (),
+    *,
+    late: bool = False,
+    words: bool = False,
+) -> list[str]:
+    """Rollback ends as before the job: the same paths, kinds, contents and etags.
+
+    Args: see ``same``.
+    """
+    there = _swept(tree, before, words=words) if late else tree
+    return _compare(_without(before, apart), _without(there, apart))
+
+
+def refused(before: Tree, tree: Tree, dest: str, apart: Collection[str] = ()) -> list[str]:
+    """A commit that was refused has changed nothing: the same paths, kinds, contents and etags.
+
+    Args:
+        before: what was there when it was asked for.
+        tree: what is there when it has been refused.
+        dest: the destination, whose ``_temporary`` holds the work of jobs and does not count.
+        apart: further directories that do not, as that of reports.
+    """
+    out = (f"{dest}/_temporary", *apart)
+    return _compare(_without(before, out), _without(tree, out))
+
+
+def rolled_back(
+    before: Tree,
+    tree: Tree,
+    left: Collection[str] = (),
+    foreign: Collection[str] = (),
+    apart: Collection[str] = (),
+    *,
+    late: bool = False,
+    words: bool = False,
+) -> list[str]:
+    """A rollback has left everything as it was before the job, but for what its report names.
+
+    Args:
+        before: what was there before the job.
+        tree: what is there after the rollback.
+        left: paths that its report says are not as they were; what is below them goes with them.
+        foreign: paths that others have written or deleted meanwhile.
+        apart: directories that do not count.
+        late: allow rubbish.
+        words: and words with it.
+    """
+    excused = [*left, *foreign]
+    above = {parent for path in excused for parent in _parents(path)} - before.keys()
+    there = {path: item for path, item in tree.items() if path not in above}
+    return restored(before, there, [*excused, *apart], late=late, words=words)
+
+
+def named_in_vain(before: Tree, tree: Tree, left: Collection[str]) -> list[str]:
+    """What a rollback names as not as it was before differs from that."""
+    return [
+        f"{path} is as it was before, and was said not to be"
+        for path in left
+        if not restored(_below(before, path), _below(tree, path))
+    ]
+
+
+# --- what they are made of --------------------------------------------------------------------
+
+
+def success_of(tree: Tree, dest: str) -> SuccessData | None:
+    """Return the marker of ``dest``; ``None`` without one, or with another committer's."""
+    item = tree.get(f"{dest}/{SUCCESS}")
+    if item is None or not item.data:
+        return None
+    try:
+        return decode_success(item.data, SUCCESS)
+    except ManifestError:
+        return None
+
+
+def visible(tree: Tree, dest: str) -> dict[str, Item]:
+    """Return the files below ``dest`` that readers look at."""
+    start = len(dest) + 1
+    return {
+        path: item
+        for path, item in tree.items()
+        if item.data is not None
+        and path.startswith(f"{dest}/")
+        and not any(name[:1] in ("_", ".") for name in path[start:].split("/"))
+    }
+
+
+def within(path: str, directories: Collection[str]) -> bool:
+    """Whether ``path`` is one of ``directories`` or below one."""
+    return any(path == other or path.startswith(f"{other}/") for other in directories)
+
+
+def is_temporary(path: str) -> bool:
+    """Whether a store made this file for a write under way, and no listing shows it."""
+    name = path.rpartition("/")[2]
+    return name.startswith(TEMP) and name.endswith(".tmp")
+
+
+_WORD = re.compile(rf"(.*/_temporary/[^/]+/\d\d+)/commit-[^/]+(/{SUCCESS}[^/]*\.tmp)?").fullmatch
+
+
+def words_of(tree: Tree) -> set[str]:
+    """Return the files that say something of a commit that has not begun, or is over.
+
+    Those are what its owners write: record, plan, claims, signs of life, outcome, end, and markers
+    that have not come to their place. They mean nothing without a record and its plan, and those
+    that name the commit nothing without its record.
+    """
+    found: dict[str, list[str]] = {}
+    for path, item in tree.items():
+        if item.data is not None and (match := _WORD(path)):
+            found.setdefault(match[1], []).append(path)
+    return {path for place, paths in found.items() if not _stands(tree, place) for path in paths}
+
+
+def _stands(tree: Tree, place: str) -> bool:
+    """Whether a job attempt has a record that counts: with the very plan it is of, or an end."""
+    item = tree.get(f"{place}/{RECORD}")
+    if item is None or not (item.data or b"").strip(b"\0"):
+        return False
+    try:
+        record = decode_record(item.data or b"", RECORD)
+    except ManifestError:
+        return True
+    end = f"{place}/{EPOCH}{sha256(item.data or b'').hexdigest()[:12]}-"
+    if any(path.startswith(end) and path.endswith(".done") for path in tree):
+        return True
+    plan = tree.get(f"{place}/{PLAN}{record.plan_id}-00000.json")
+    return plan is not None and record.options.get("planVersion", plan.version) == plan.version
+
+
+def _swept(tree: Tree, keep: Collection[str], *, words: bool = False) -> dict[str, Item]:
+    """Return ``tree`` without rubbish, and without words; but for what is in ``keep``."""
+    said = words_of(tree) if words else set()
+    files = [
+        path
+        for path, item in tree.items()
+        if path in keep or (item.data is not None and not is_temporary(path) and path not in said)
+    ]
+    held = {parent for path in files for parent in _parents(path)}
+    return {path: tree[path] for path in [*files, *(held & tree.keys())]}
+
+
+def _parents(path: str) -> Iterable[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _without(tree: Tree, apart: Collection[str]) -> Tree:
+    return {path: item for path, item in tree.items() if not within(path, apart)}
+
+
+def _below(tree: Tree, path: str) -> Tree:
+    return {other: item for other, item in tree.items() if within(other, (path,))}
+
+
+def _content(tree: Tree) -> dict[str, Item]:
+    """Return ``tree`` without etags, and of markers what runs have in common."""
+    return {
+        path: Item(_essence(path, item.data) if path.endswith(f"/{SUCCESS}") else item.data)
+        for path, item in tree.items()
+    }
+
+
+def _essence(path: str, data: bytes | None) -> bytes | None:
+    try:
+        marker = decode_success(data or b"", path)
+    except ManifestError:
+        return data
+    return repr((marker.job_id, marker.success, sorted(marker.filenames))).encode()
+
+
+def _compare(wanted: Tree, found: Tree) -> list[str]:
+    problems = complete(found, wanted)
+    return problems + [
+        f"{path}, a {_kind(found[path])}, is there and should not be"
+        for path in sorted(found.keys() - wanted.keys())
+    ]
+
+
+def _differs(path: str, wanted: Item, found: Item | None) -> str:
+    """Return how what is at ``path`` differs, ``""`` if it does not."""
+    if found is None:
+        return f"{path}, a {_kind(wanted)}, is missing"
+    if _kind(found) != _kind(wanted):
+        return f"{path} is a {_kind(found)}, not a {_kind(wanted)}"
+    if found.data != wanted.data:
+        return f"{path} holds {_short(found.data)}, not {_short(wanted.data)}"
+    if wanted.etag is not None and found.etag != wanted.etag:
+        return f"{path} has the etag {found.etag}, not {wanted.etag}"
+    return ""
+
+
+def _kind(item: Item) -> str:
+    return "directory" if item.data is None else "file"
+
+
+def _short(data: bytes | None) -> str:
+    return repr((data or b"")[:80])

@@ -1,0 +1,396 @@
+"""The model as a store, in process: a bucket of S3 without the HTTP.
+
+Each request asks the weather first, as ``asynccommit.testing.models.adls.store`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from asynccommit.errors import (
+    ExistsError,
+    NotFoundError,
+    OptionError,
+    OutcomeUnknownError,
+    PreconditionError,
+    RejectedError,
+    StoreError,
+    UnsupportedError,
+)
+from asynccommit.stores.base import Info, Kind, Multipart, Page, Traits
+from asynccommit.stores.multipart import PartPage, Upload, UploadPage
+from asynccommit.stores.parts import Part
+from asynccommit.stores.urls import Address
+from asynccommit.testing.models.adls.errors import Asked
+from asynccommit.testing.models.adls.refusals import Refusal
+from asynccommit.testing.models.in_process import Sender
+from asynccommit.testing.models.s3.answers import translate
+from asynccommit.testing.models.s3.entries import (
+    TOKEN,
+    directory_of,
+    entry_of,
+    file_of,
+    key_of,
+    prefix_of,
+)
+from asynccommit.testing.models.s3.listing import Listing
+from asynccommit.testing.models.s3.model import ABSENT, ANY, Bucket, Listed, Object, Sent, Service
+from asynccommit.testing.models.s3.objects import check_key, is_made_of
+from asynccommit.testing.models.s3.uploads import decode_marker, encode_marker
+
+_WORKERS = 64
+_COSTS = {"mkdir": 2, "delete": 2}
+_BULK = 1000
+
+
+class SimS3Store(Sender):
+    """One bucket of the model, as a store that takes files in parts.
+
+    It has neither directories nor renames: a directory is what the keys of objects say, and
+    ``mkdir`` makes an empty object whose key ends in a slash. ``put_marker`` can be asked of the
+    model only: no method of a store shows metadata.
+
+    Late effects happen in the background; ``aclose`` waits for them.
+
+    Args:
+        address: its authority names the bucket of a service.
+        options: ``bucket``, a ``Bucket``, or ``service``, a ``Service`` that has it; and, if
+            wanted, ``weather``, a ``Weather`` of the dialect ``S3``; ``patience``, the seconds
+            after which an answer that never comes is given up; ``page``, the most entries of a
+            page; ``checksum``, the algorithm of what uploads are checked by; ``workers``, the
+            requests in flight that are told to be taken gladly; ``known``, false for a service of
+            which the store does not know whether it keeps conditions and what its aborts tell.
+
+    Raises:
+        OptionError: there is no bucket among the options.
+    """
+
+    def __init__(self, address: Address, options: Mapping[str, Any]) -> None:
+        super().__init__(options, translate)
+        self.bucket = _bucket(address, options)
+        self._page: int | None = options.get("page")
+        self._checksum = str(options.get("checksum", ""))
+        self._known = bool(options.get("known", True))
+        rules = self.bucket.rules
+        bounds = rules.smallest_part, rules.largest_part, rules.most_parts
+        self._traits = Traits(
+            "simulated S3",
+            directories=False,
+            atomic_rename=False,
+            atomic_directory_rename=False,
+            rename_no_replace=False,
+            rename_replaces=False,
+            etag_survives_rename=False,
+            conditional_rename=False,
+            conditions_proven=self._known,
+            atomic_put=True,
+            recursive_delete=False,
+            bulk_delete=_BULK,
+            conditional_delete=rules.conditional_deletes,
+            multipart=Multipart(*bounds, True, self._known, self._known, bool(self._checksum)),
+            put_tokens=True,
+            longest_path=1025,
+            workers=int(options.get("workers", _WORKERS)),
+            account=f"sim:s3:{self.bucket.name}",
+            costs=_COSTS,
+        )
+
+    def __repr__(self) -> str:
+        return f"SimS3Store({self.bucket.name})"
+
+    @property
+    def traits(self) -> Traits:
+        """What this store can do."""
+        return self._traits
+
+    # --- files and directories -----------------------------------------------------------------
+
+    async def head(self, path: str) -> Info:
+        """See ``Store.head``."""
+        asked = Asked("head", path)
+        if path != "/":
+            found = await self._find(asked, path)
+            if found is not None:
+                return _shown(found)
+            await self._need_below(asked, path)
+        return Info(path, Kind.DIRECTORY)
+
+    async def list(self, path: str, token: str | None = None) -> Page:
+        """See ``Store.list``."""
+        asked, prefix = Asked("list", path), prefix_of(path)
+        found = await self._list(asked, prefix, token, "/")
+        entries = [entry_of(one, tree=False) for one in found.objects if one.key != prefix]
+        entries += [directory_of(one) for one in found.prefixes]
+        if token is None and not found.objects and not found.prefixes and path != "/":
+            if await self._find(asked, path) is not None:
+                raise PreconditionError("list", path, "is a file")
+            raise NotFoundError("list", path, "there is no such directory")
+        return Page(tuple(entries), found.token or None)
+
+    async def list_tree(self, path: str, token: str | None = None) -> Page:
+        """See ``BulkStore.list_tree``."""
+        prefix = prefix_of(path)
+        found = await self._list(Asked("list_tree", path), prefix, token, "")
+        entries = [entry_of(one, tree=True) for one in found.objects if one.key != prefix]
+        return Page(tuple(entries), found.token or None)
+
+    async def get(self, path: str, limit: int) -> bytes:
+        """See ``Store.get``."""
+        asked = Asked("get", path)
+        found = await self._find(asked, path, "get") if path != "/" else None
+        if found is None:
+            raise await self._missing(asked, path)
+        if found.size > limit:
+            raise RejectedError("get", path, f"holds {found.size} bytes, more than {limit}")
+        return found.data
+
+    async def put(
+        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
+    ) -> Info:
+        """See ``Store.put``."""
+        asked = Asked("put", path, writes=True, new=not overwrite)
+        marks = {} if token is None else {TOKEN: token}
+        condition = "" if overwrite else ABSENT
+        act = partial(self.bucket.put, path[1:], data, metadata=marks, if_none_match=condition)
+        return _shown(await self._ask(asked, "put", path, act))._replace(modified=0.0)
+
+    async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
+        """See ``MultipartStore.put_marker``."""
+        asked = Asked("put_marker", path, writes=True)
+        act = partial(self.bucket.put, path[1:], b"", metadata=metadata)
+        return _shown(await self._ask(asked, "put", path, act))._replace(modified=0.0)
+
+    async def delete(self, path: str) -> None:
+        """See ``Store.delete``."""
+        if path == "/":
+            raise RejectedError("delete", path, "the root is not deleted")
+        look, key = Asked("delete", path), path[1:]
+        if await self._find(look, path) is None:
+            found = await self._list(look, f"{key}/", None, "", most=2)
+            if not found.objects:
+                raise NotFoundError("delete", path, "there is no such object")
+            key += "/"
+            if [one.key for one in found.objects] != [key]:
+                raise ExistsError("delete", path, "the directory is not empty")
+        asked = Asked("delete", path, writes=True)
+        await self._ask(asked, "delete", path, partial(self.bucket.delete, key))
+
+    async def delete_tree(self, path: str) -> None:
+        """A tree is not deleted by one request here; ``parallel.remove_tree`` sends them all."""
+        raise UnsupportedError(f"delete_tree {path}: it takes many requests: ask remove_tree")
+
+    async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
+        """See ``BulkStore.delete_many``."""
+        if not entries:
+            return []
+        if not self._traits.conditional_delete and len(entries) == 1 and entries[0].is_dir:
+            await self._need_below(Asked("delete_many", entries[0].path), entries[0].path)
+        asked = [Asked("delete_many", info.path, writes=True) for info in entries]
+        # Of a directory it matters whether it was there: a condition that any object fulfils tells.
+        keys = [(key_of(info), info.etag or (ANY if info.is_dir else "")) for info in entries]
+        act = partial(self.bucket.delete_many, keys)
+        said = await self._ask(asked[0], "delete_many", entries[0].path, act)
+        pairs = zip(asked, said, strict=True)
+        errors = [no if no is None else translate(one, no) for one, no in pairs]
+        return errors
+
+    async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
+        """See ``Store.copy``."""
+        asked = Asked("copy", source, writes=True, new=not overwrite)
+        condition = "" if overwrite else ABSENT
+        act = partial(self.bucket.copy_object, source[1:], dest[1:], if_none_match=condition)
+        try:
+            await self._ask(asked, "copy", dest, act)
+        except NotFoundError:
+            raise await self._missing(Asked("copy", source), source) from None
+
+    async def copy_if(
+        self, source: str, dest: str, etag: str, *, replaces: str | None = None
+    ) -> None:
+        """See ``MultipartStore.copy_if``."""
+        asked = Asked("copy_if", source, writes=True)
+        if replaces is not None and not self._known:
+            await self._need_etag(Asked("copy_if", dest), replaces)
+        copy, look = self.bucket.copy_object, Asked("copy_if", source)
+        act = partial(copy, source[1:], dest[1:], source_if_match=etag, if_match=replaces or "")
+        try:
+            await self._ask(asked, "copy", dest, act)
+        except NotFoundError:
+            if replaces is not None and await self._find(look, source) is not None:
+                raise PreconditionError("copy_if", source, f"nothing is at {dest}") from None
+            raise await self._missing(look, source) from None
+
+    async def rename(
+        self,
+        source: str,
+        dest: str,
+        *,
+        replace: bool = False,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        """There is none."""
+        raise UnsupportedError(f"rename {source}: S3 renames nothing; upload in parts, or copy")
+
+    async def mkdir(self, path: str) -> None:
+        """See ``Store.mkdir``."""
+        if path == "/":
+            return
+        if await self._find(Asked("mkdir", path), path) is not None:
+            raise PreconditionError("mkdir", path, "a file is there")
+        asked = Asked("mkdir", path, writes=True)
+        await self._ask(asked, "put", path, partial(self.bucket.put, f"{path[1:]}/", b""))
+
+    async def sync(self, path: str) -> None:
+        """See ``Store.sync``: there is nothing to do."""
+
+    # --- parts ---------------------------------------------------------------------------------
+
+    async def create_upload(self, path: str, *, token: str | None = None) -> str:
+        """See ``MultipartStore.create_upload``."""
+        asked = Asked("create_upload", path, writes=True)
+        marks = {} if token is None else {TOKEN: token}
+        begin = self.bucket.create_upload
+        act = partial(begin, path[1:], metadata=marks, algorithm=self._checksum)
+        return await self._ask(asked, "create_upload", path, act)
+
+    async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
+        """See ``MultipartStore.put_part``."""
+        asked, bucket = Asked("put_part", path, writes=True), self.bucket
+        begun = bucket.is_open(path[1:], upload_id)
+        args = path[1:], upload_id, number, data
+        act = partial(bucket.upload_part, *args, begun=begun)
+        return _part(await self._ask(asked, "put_part", path, act))
+
+    async def complete_upload(
+        self,
+        path: str,
+        upload_id: str,
+        parts: Sequence[Part],
+        *,
+        overwrite: bool = True,
+        etag: str | None = None,
+        token: str | None = None,
+    ) -> Info:
+        """See ``MultipartStore.complete_upload``."""
+        new = etag is None and not overwrite
+        asked = Asked("complete_upload", path, writes=True, new=new)
+        listed = [Listed(at, part.etag, part.checksum) for at, part in enumerate(parts, 1)]
+        if etag is not None and not self._known:
+            await self._need_etag(Asked("complete_upload", path), etag)
+        conditions = {"if_none_match": ABSENT if new else "", "if_match": etag or ""}
+        act = partial(self.bucket.complete, path[1:], upload_id, listed, **conditions)
+        made = await self._ask(asked, "complete_upload", path, act)
+        return Info(path, Kind.FILE, etag=made.etag)  # The answer says no more.
+
+    async def completed(
+        self, path: str, parts: Sequence[Part], token: str | None = None
+    ) -> Info | None:
+        """See ``MultipartStore.completed``."""
+        found = await self._find(Asked("completed", path), path)
+        if found is None:
+            return None
+        if token is not None:
+            return _shown(found) if found.metadata.get(TOKEN) == token else None
+        is_it = is_made_of(found, parts)
+        if is_it is None:
+            detail = "its etag is no MD5, and no checksum tells what it was made of"
+            raise OutcomeUnknownError("completed", path, detail)
+        return _shown(found) if is_it else None
+
+    async def abort_upload(self, path: str, upload_id: str) -> None:
+        """See ``MultipartStore.abort_upload``."""
+        asked = Asked("abort_upload", path, writes=True)
+        await self._ask(
+            asked, "abort_upload", path, partial(self.bucket.abort, path[1:], upload_id)
+        )
+
+    async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
+        """See ``MultipartStore.list_uploads``."""
+        asked, prefix = Asked("list_uploads", path), prefix_of(path)
+
+        def act() -> UploadPage:
+            key, upload_id = decode_marker(token, 2) if token else ("", "")
+            page = self.bucket.list_uploads(
+                prefix, key_marker=key, upload_id_marker=upload_id, most=self._page
+            )
+            more = encode_marker(page.key_marker, page.upload_id_marker)
+            found = (Upload(f"/{one.key}", one.upload_id, one.initiated) for one in page.entries)
+            return UploadPage(tuple(found), more if page.key_marker else None)
+
+        return await self._ask(asked, "list_uploads", path, act)
+
+    async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:
+        """See ``MultipartStore.list_parts``."""
+
+        def act() -> PartPage:
+            page = self.bucket.list_parts(
+                path[1:], upload_id, marker=int(token or 0), most=self._page
+            )
+            found = ((one.number, _part(one), len(one.data)) for one in page.entries)
+            return PartPage(tuple(found), str(page.marker) if page.marker else None)
+
+        return await self._ask(Asked("list_parts", path), "list_parts", path, act)
+
+    # --- requests that others consist of -------------------------------------------------------
+
+    async def _find(self, asked: Asked, path: str, op: str = "head") -> Object | None:
+        act: Callable[[], Object] = partial(self.bucket.head, path[1:])
+        try:
+            return await self._ask(asked, op, path, act)
+        except NotFoundError:
+            return None
+
+    async def _list(
+        self, asked: Asked, prefix: str, token: str | None, delimiter: str, most: int | None = None
+    ) -> Listing:
+        def act() -> Listing:
+            if prefix:
+                check_key(prefix[:-1])
+            return self.bucket.list(
+                prefix, delimiter=delimiter, token=token or "", most=most or self._page
+            )
+
+        return await self._ask(asked, "list", asked.path, act)
+
+    async def _need_below(self, asked: Asked, path: str) -> None:
+        found = await self._list(asked, prefix_of(path), None, "", most=1)
+        if not found.objects:
+            raise NotFoundError(asked.method, path, "there is no such object")
+
+    async def _need_etag(self, asked: Asked, etag: str) -> None:
+        """Raise if something else is there than what is to be replaced."""
+        found = await self._find(asked, asked.path)
+        if found is None or found.etag != etag:
+            raise PreconditionError(asked.method, asked.path, "another file is there, or none")
+
+    async def _missing(self, asked: Asked, path: str) -> StoreError:
+        """Return the error for a path where no object is."""
+        if path != "/":
+            try:
+                await self._need_below(asked, path)
+            except NotFoundError as error:
+                return error
+        return PreconditionError(asked.method, path, "is a directory")
+
+
+def _bucket(address: Address, options: Mapping[str, Any]) -> Bucket:
+    bucket, service = options.get("bucket"), options.get("service")
+    if bucket is None and isinstance(service, Service):
+        try:
+            return service.bucket(address.authority)
+        except Refusal as no:
+            raise OptionError(f"{address.authority}: {no}; make the bucket first") from None
+    if not isinstance(bucket, Bucket):
+        raise OptionError(f"bucket is {bucket!r}: give a Bucket or a Service of the model")
+    return bucket
+
+
+def _shown(found: Object) -> Info:
+    return file_of(found)._replace(token=found.metadata.get(TOKEN))
+
+
+def _part(sent: Sent) -> Part:
+    return Part(sent.etag, sent.algorithm, sent.checksum)

@@ -1,0 +1,62 @@
+"""One page of a listing: objects and common prefixes in one order, by code point.
+
+Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from asynccommit.testing.models.gcs.names import Names, behind
+from asynccommit.testing.models.s3.objects import Object
+from asynccommit.testing.models.s3.uploads import decode_marker, encode_marker
+
+
+class Listing(NamedTuple):
+    """One page: objects, common prefixes, and the token of the next page (``""``: none)."""
+
+    objects: list[Object]
+    prefixes: list[str]
+    token: str = ""
+
+
+def list_page(
+    objects: Mapping[str, Object],
+    names: Names,
+    prefix: str,
+    delimiter: str,
+    start_after: str,
+    token: str,
+    most: int,
+) -> Listing:
+    """Return one page of what starts with ``prefix`` and comes behind ``start_after``.
+
+    A token takes the place of ``start_after``. What has ``delimiter`` behind the prefix is shown
+    up to it, once for all.
+    """
+    after = decode_marker(token, 1)[0] if token else start_after
+    found, prefixes, last = list[Object](), list[str](), ""
+    order = names.in_order()
+    place = max(bisect_left(order, prefix), bisect_right(order, after) if after else 0)
+    if delimiter and after.endswith(delimiter) and after.startswith(prefix) and after != prefix:
+        place = max(place, bisect_left(order, behind(after)))
+    while place < len(order) and order[place].startswith(prefix):
+        name = order[place]
+        if name not in objects:
+            place += 1
+            continue
+        if len(found) + len(prefixes) == most:
+            return Listing(found, prefixes, encode_marker(last))
+        cut = name.find(delimiter, len(prefix)) if delimiter else -1
+        if cut < 0:
+            last = name
+            found.append(objects[name])
+            place += 1
+            continue
+        last = name[: cut + len(delimiter)]
+        prefixes.append(last)
+        # Names that are gone may still be between; none of them is shown twice.
+        place = bisect_left(order, behind(last))
+    return Listing(found, prefixes)

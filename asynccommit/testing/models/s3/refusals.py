@@ -1,0 +1,61 @@
+"""What S3 answers no with: every code, its status and the service's own words.
+
+Source: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from asynccommit.testing.models.adls.refusals import Refusal
+
+_TABLE = """
+403 AccessDenied Access Denied
+400 BadDigest The Content-MD5 or checksum value that you specified did not match what the server
+    received.
+409 ConditionalRequestConflict The conditional request cannot succeed due to a conflicting
+    operation against this resource.
+400 EntityTooLarge Your proposed upload exceeds the maximum allowed object size.
+400 EntityTooSmall Your proposed upload is smaller than the minimum allowed size
+400 ExpiredToken The provided token has expired.
+500 InternalError We encountered an internal error. Please try again.
+400 InvalidArgument Invalid Argument
+400 InvalidPart One or more of the specified parts could not be found. The part may not have been
+    uploaded, or the specified entity tag may not match the part's entity tag.
+400 InvalidPartOrder The list of parts was not in ascending order. Parts must be ordered by part
+    number.
+400 InvalidRequest Invalid Request
+400 KeyTooLongError Your key is too long
+400 MalformedXML The XML you provided was not well-formed or did not validate against our
+    published schema
+404 NoSuchBucket The specified bucket does not exist
+404 NoSuchKey The specified key does not exist.
+404 NoSuchUpload The specified upload does not exist. The upload ID may be invalid, or the upload
+    may have been aborted or completed.
+501 NotImplemented A header you provided implies functionality that is not implemented
+409 OperationAborted A conflicting conditional operation is currently in progress against this
+    resource. Please try again.
+412 PreconditionFailed At least one of the pre-conditions you specified did not hold
+400 RequestTimeout Your socket connection to the server was not read from or written to within
+    the timeout period. Idle connections will be closed.
+503 ServiceUnavailable Service is unable to handle request.
+503 SlowDown Please reduce your request rate.
+"""
+
+CODES: Mapping[str, tuple[int, str]] = {
+    code: (int(status), " ".join(words.split()))
+    for status, code, words in re.findall(r"^(\d+) (\w+) (.*(?:\n .*)*)", _TABLE, re.MULTILINE)
+}
+"""Code -> status and message."""
+
+
+def refuse(
+    code: str, message: str | None = None, headers: Mapping[str, str] | None = None
+) -> Refusal:
+    """Return the refusal of this code, in the service's words unless others are given.
+
+    A code that is not in ``CODES`` has the status 500.
+    """
+    status, words = CODES.get(code, (500, code))
+    return Refusal(status, code, words if message is None else message, headers)

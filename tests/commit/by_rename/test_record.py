@@ -1,0 +1,294 @@
+"""The commit record: the commit has begun from its moment on, for one owner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from asynccommit.commit.by_rename.record import KEPT, recorded_options
+from asynccommit.commit.by_rename.status import look
+from asynccommit.errors import (
+    CommitError,
+    CommitUnknownError,
+    DeniedError,
+    OutcomeUnknownError,
+    PreflightError,
+)
+from asynccommit.formats.commit_record import CommitRecord, decode_record
+from asynccommit.options.job import Mode, OnUnfinished, Options
+from asynccommit.stores.policies.funnel import Policy
+from asynccommit.stores.tree import is_there
+from tests.support.commits import OTHER, At, Dies, Site, changes, own, run_of
+from tests.support.faults import Fault, Faults
+
+FILES = {"day=1/a": "1", "day=2/b": "2"}
+OLD = {"/table/day=1/old": "o", "/table/loose": "l", "/table/_SUCCESS": ""}
+
+
+async def record_of(site: Site, **options: Any) -> CommitRecord:
+    """Return the record that a commit has written."""
+    job = await site.cut(FILES, Dies("rename", "/tasks/"), **options)
+    return decode_record(await site.job().store.get(job.layout.record, 1 << 20), "record")
+
+
+async def test_what_the_record_says(site: Site) -> None:
+    """Whose commit it is, of what, and how it is to be gone on with."""
+    site.place(OLD)
+    record = await record_of(
+        site, mode=Mode.REPLACE_TABLE, job_key="nightly", lease=42.0, validate_sample=7
+    )
+
+    assert (record.job_id, record.attempt, record.mode) == (
+        site.job().layout.job_id,
+        0,
+        "replace_table",
+    )
+    assert (record.files, record.bytes, len(record.tasks)) == (2, 2, 1)
+    assert (record.key, record.lease, record.made_destination) == ("nightly", 42.0, False)
+    assert (record.owner.host, record.owner.user) == ("driver-0", "alice")
+    assert record.owner.process == "1.one"
+    assert record.options["validate_sample"] == 7
+    assert record.options["places"] == '["day=1","day=2","loose"]'
+    assert record.outside == ()
+
+
+async def test_whether_the_job_made_the_table(site: Site) -> None:
+    """It is told whether the destination was there before, so that a rollback may remove it."""
+    assert (await record_of(site)).made_destination
+
+
+async def test_places_outside(site: Site) -> None:
+    """Directories elsewhere are named, the outermost of each."""
+    site.place({"/elsewhere/p/old": "o"})
+    job = site.job(Dies("rename", "absolute/"))
+    await job.setup_job()
+    wanted = {"/elsewhere/p/new": "n", "/elsewhere/p/q/new": "m", "/other/new": "x"}
+    task = await site.task(job, 0, {}, wanted)
+    with pytest.raises(BaseException):  # noqa: B017, PT011  # it died
+        await job.commit_job([task])
+    record = decode_record(await site.job().store.get(job.layout.record, 1 << 20), "record")
+
+    assert [site.bare(path) for path in record.outside] == ["/elsewhere/p", "/other"]
+
+
+# --- one owner --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("match", ["commit-plan", "commit-record"])
+@pytest.mark.parametrize("fate", ["dies", "fails", "ends", "lives"])
+async def test_another_begins_in_between(site: Site, match: str, fate: str) -> None:
+    """Of two who commit a job the second does nothing, and deletes nothing of the first."""
+    site.place(OLD)
+    await site.ready(FILES)
+    found: dict[str, Any] = {}
+
+    async def other() -> None:
+        policies: dict[str, Policy] = {
+            "dies": Dies("rename", "day=2/b"),
+            "lives": Dies("rename", "day=2/b"),
+            "fails": Faults(Fault("rename", DeniedError, "day=2/b")),
+            "ends": Faults(),
+        }
+        first = site.job(policies[fate], process="2.two", workers=1)
+        try:
+            await first.commit_job(mode=Mode.REPLACE_TABLE)
+        except BaseException as error:  # it died
+            found["error"] = error
+        site.alive["2.two"] = fate == "lives"
+        found["left"] = set(await site.left_now())
+
+    second = site.job(At("put", match, other), process="3.three")
+    with pytest.raises(CommitError):
+        await second.commit_job(mode=Mode.REPLACE_TABLE)
+    if fate == "ends":
+        assert site.files() == FILES
+        return
+    job = site.job()
+    plan_id = decode_record(await job.store.get(job.layout.record, 1 << 20), "record").plan_id
+    theirs = {path for path in found["left"] if "/commit-plan-" not in path or plan_id in path}
+    assert theirs <= set(site.left())
+    await site.job(process="4.four").rollback_job(force=fate == "lives")
+
+    assert site.files() == {"day=1/old": "o", "loose": "l"}
+    assert site.tree()["/table/_SUCCESS"] == ""
+
+
+async def test_a_record_whose_answer_was_lost(site: Site) -> None:
+    """What is there tells that the commit has begun."""
+    lost = Fault("put", OutcomeUnknownError, "commit-record", after=True, times=1)
+    report = await (await site.ready(FILES, Faults(lost))).commit_job()
+
+    assert (report.epoch, report.files) == (1, 2)
+
+
+async def test_a_record_that_may_come_late(site: Site) -> None:
+    """Where it cannot be told whether the commit has begun nothing is changed, or cleaned up."""
+    site.place(OLD)
+    lost = Fault("put", OutcomeUnknownError, "commit-record", times=1)
+    job = await site.ready(FILES, Faults(lost))
+    files = site.files()
+    with pytest.raises(CommitUnknownError):
+        await job.commit_job()
+
+    assert site.files() == files
+    await site.job().commit_job()
+    assert site.files() == files | FILES
+
+
+async def test_a_record_that_comes_late(site: Site) -> None:
+    """One that comes when nobody waits for it any more is a commit that was cut short."""
+    site.place(OLD)
+    before = site.tree()
+    sent: list[tuple[str, bytes]] = []
+    job = await site.ready(FILES)
+    real = job.store.put
+
+    async def late(path: str, data: bytes, **options: Any) -> Any:
+        if path != job.layout.record:
+            return await real(path, data, **options)
+        sent.append((path, data))
+        raise OutcomeUnknownError("put", path)
+
+    job.store.put = late  # type: ignore[method-assign]
+    with pytest.raises(CommitUnknownError):
+        await job.commit_job()
+    await real(sent[0][0], sent[0][1], overwrite=False)
+    standing = await look(job.store, job.layout)
+    assert standing is not None
+    await site.job().rollback_job()
+
+    assert site.tree() == before
+
+
+async def test_a_record_that_is_refused(site: Site) -> None:
+    """A commit that could not begin has changed nothing, and may begin again."""
+    site.place(OLD)
+    job = await site.ready(FILES, Faults(Fault("put", DeniedError, "commit-record", times=1)))
+    files = site.files()
+    with pytest.raises(PreflightError):
+        await job.commit_job()
+    assert site.files() == files
+    assert (await job.commit_job()).epoch == 1
+
+
+async def test_the_manifests_go_with_the_record(site: Site) -> None:
+    """From the record on a straggling task finds no place for its manifest."""
+    job = await site.cut(FILES, Dies("rename", "/tasks/"))
+    task_id, attempt_id = job.layout.ids(9)
+    straggler = site.job()
+    site.place({f"{site.bare(job.layout.task_attempt_dir(attempt_id))}/late": "x"})
+    with pytest.raises(CommitError):
+        await straggler.commit_task(task_id, attempt_id)
+    with pytest.raises(CommitError):
+        await straggler.setup_task(job.layout.ids(10)[1])
+    await site.job().resume_job()
+
+    assert site.files() == FILES
+
+
+async def test_every_directory_is_made_before_the_record(site: Site) -> None:
+    """After the record nobody makes a directory in which an owner works: it could be another's."""
+    site.place(OLD)
+    faults = Faults()
+    job = await site.ready(FILES | {"loose": "new"}, faults)
+    faults.seen.clear()
+    await job.commit_job(mode=Mode.REPLACE_TABLE)
+    sent = changes(faults.seen)
+    record = sent.index(("put", job.layout.record))
+
+    assert not [path for name, path in sent[record:] if name == "mkdir" and "commit-epoch" in path]
+
+
+# --- options of the record --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said, taken",
+    [
+        ({"mark_success": False}, {"mark_success": False}),
+        ({"mark_success": "yes"}, {"mark_success": True}),
+        ({"validate": None}, {"validate": None}),
+        ({"validate_sample": True}, {"validate_sample": 3}),
+        ({"validate_sample": 9}, {"validate_sample": 9}),
+        ({"workers": 10_000, "outside": True}, {"workers": None, "outside": False}),
+        ({"job_id_source": "JobID"}, {"job_id_source": "JobID"}),
+        ({"on_failure": "rollback"}, {"on_failure": "keep"}),
+    ],
+)
+async def test_options_of_a_record_are_not_trusted(
+    site: Site, said: Mapping[str, Any], taken: Mapping[str, Any]
+) -> None:
+    """Only those that change what the commit comes to count, and only if they are such."""
+    record = replace(await record_of(site), options=said)
+    run = run_of(site.job(validate_sample=3))
+    found = recorded_options(run, record)
+
+    assert {name: getattr(found, name) for name in taken} == taken
+
+
+async def test_the_key_is_the_records(site: Site) -> None:
+    """Whoever resumes does the work of who began."""
+    record = await record_of(site, job_key="nightly")
+
+    assert recorded_options(run_of(site.job(job_key="mine")), record).job_key == "nightly"
+
+
+@pytest.mark.parametrize("verb", ["resume", "setup"])
+async def test_a_record_cannot_send_manifests_elsewhere(site: Site, verb: str) -> None:
+    """A diagnostics directory outside, which only the record names, is not written to."""
+    place = site.world.address("/victim").encode()
+    await site.cut(FILES, Dies("rename", "/tasks/"), job_id=OTHER, diagnostics_directory=place)
+    if verb == "resume":
+        await site.job(job_id=OTHER).resume_job()
+    else:
+        await site.job(on_unfinished=OnUnfinished.RESUME).check_job(mode=Mode.REPLACE_TABLE)
+
+    assert "/victim" not in site.tree()
+    assert site.files() == FILES
+
+
+async def test_manifests_are_kept_where_who_resumes_says_so(site: Site) -> None:
+    """The same directory among the own options, or the permission to go outside, is enough."""
+    place = site.world.address("/kept").encode()
+    await site.cut(FILES, Dies("rename", "/tasks/"), diagnostics_directory=place)
+    await site.job(outside=True).resume_job()
+
+    assert [path for path in site.tree() if path.startswith("/kept/") and path.endswith(".json")]
+
+
+async def test_an_owner_names_its_epoch_in_the_marker(site: Site) -> None:
+    """The marker says which commit it is of, and how many had it."""
+    await site.cut(FILES, Dies("rename", "/tasks/"), job_key="nightly")
+    run = await own(site.job())
+    site.alive["1.one"] = False
+    await site.job(process="2.two").resume_job()
+    said = json.loads(site.tree()["/table/_SUCCESS"] or "")["diagnostics"]
+
+    assert said["asynccommit.commit"] == run.commit_id
+    assert said["asynccommit.epoch"] == "3"
+    assert said["asynccommit.job.key"] == "nightly"
+
+
+def test_the_options_that_a_record_keeps_are_options() -> None:
+    """What is kept by name is the name of an option."""
+    assert set(KEPT) <= set(Options.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("lives", [True, False])
+async def test_a_driver_that_is_gone(site: Site, lives: bool) -> None:
+    """No commit begins for a process that has ended since its tasks committed."""
+    job = await site.ready(FILES)
+    job.driver_lives = lambda: lives
+    if lives:
+        await job.commit_job()
+        assert site.files() == FILES
+        return
+    with pytest.raises(PreflightError, match="has ended"):
+        await job.commit_job()
+
+    assert site.files() == {}
+    assert not await is_there(job.store, job.layout.record)

@@ -1,0 +1,68 @@
+"""Limit bounds the requests under way and gives every slot back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from asynccommit.errors import NotFoundError
+from asynccommit.stores.policies.funnel import Op
+from asynccommit.stores.policies.in_flight import Limit
+from tests.support.stack import Answers, Clock, head
+
+
+class Gate:
+    """A call that waits until it is let through."""
+
+    def __init__(self) -> None:
+        self.inside = self.most = 0
+        self.open = asyncio.Event()
+
+    async def __call__(self, op: Op) -> Any:
+        """Count in, wait, count out."""
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        await self.open.wait()
+        self.inside -= 1
+
+
+async def test_no_more_than_the_slots_run_at_once(clock: Clock) -> None:
+    """Of ten requests three run, and all of them in the end."""
+    gate = Gate()
+    call = Limit(3).around(gate)
+    tasks = [asyncio.ensure_future(call(head())) for _ in range(10)]
+    await clock.settle()
+    assert gate.inside == 3
+    gate.open.set()
+    await asyncio.gather(*tasks)
+    assert (gate.inside, gate.most) == (0, 3)
+
+
+async def test_a_slot_comes_back_after_an_error_and_a_cancellation(clock: Clock) -> None:
+    """Neither an error nor a cancelled caller, waiting or running, keeps a slot."""
+    call = Limit(1).around(Answers(NotFoundError("head", "/a")))
+    with pytest.raises(NotFoundError):
+        await call(head())
+    gate = Gate()
+    call = Limit(1).around(gate)
+    running, waiting = (asyncio.ensure_future(call(head())) for _ in range(2))
+    await clock.settle()
+    waiting.cancel()
+    running.cancel()
+    await asyncio.gather(running, waiting, return_exceptions=True)
+    gate.open.set()
+    await call(head())
+
+
+def test_no_bound_costs_nothing() -> None:
+    """Without a bound the call is left as it is."""
+    answers = Answers()
+    assert Limit(None).around(answers) is answers
+
+
+def test_a_bound_below_one_is_refused() -> None:
+    """A limit that lets nothing through is a mistake."""
+    with pytest.raises(ValueError, match="slots"):
+        Limit(0)

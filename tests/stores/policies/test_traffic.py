@@ -1,0 +1,79 @@
+"""One value of what the policies around a store have counted."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.policies.per_object_rate import Names
+from asynccommit.stores.policies.stats import Stats
+from asynccommit.stores.policies.traffic import Traffic, traffic_of
+from asynccommit.stores.registry import StoreSettings, open_store, wrap
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.store import SimStore
+from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.virtual_loop import run_virtual
+
+CLIMATE = Climate.from_json(
+    {
+        "faults": [
+            {"kind": "cut", "op": "rename", "path": "moved", "times": 1},
+            {"kind": "before", "op": "mkdir", "code": "ServerBusy", "times": 2},
+        ]
+    }
+)
+
+
+def test_what_happened_is_counted() -> None:
+    """A lost answer that was settled, refusals, and the waiting for them show up."""
+
+    async def run() -> Traffic:
+        ids = count()
+        account = Account("sim", now=lambda: 0.0, new_id=lambda: f"id-{next(ids)}")
+        account.create_filesystem("data")
+        weather = Weather(random.Random(1), lambda: 0.0, CLIMATE)
+        options = {"account": account, "weather": weather}
+        address = parse_url("abfs://data@sim.dfs.core.windows.net/")
+        store = wrap(SimStore(address, options), StoreSettings(random.Random(1)))
+        await store.mkdir("/d")
+        await store.put("/d/f", b"x")
+        await store.rename("/d/f", "/d/moved")
+        await store.aclose()
+        return traffic_of(store)
+
+    traffic = run_virtual(run())
+
+    assert traffic.recovered == {"rename": 1}
+    assert traffic.refused == 2
+    assert traffic.sent == 6  # two refused, one taken, a put, a rename, and a look at its end
+    assert traffic.waited.keys() <= {"rate", "backoff"}
+    assert traffic.waited["backoff"] > 0
+
+
+def test_the_wait_for_a_name_is_counted() -> None:
+    """What waited because its name had just been changed shows up under that reason."""
+
+    async def run() -> Traffic:
+        account = Account("sim", now=lambda: 0.0, new_id=lambda: "id")
+        account.create_filesystem("data")
+        address = parse_url("abfs://data@sim.dfs.core.windows.net/")
+        store = Wrapped(SimStore(address, {"account": account}), Names(1.0), Stats("sent"))
+        await store.put("/f", b"x")
+        await store.put("/f", b"y")
+        return traffic_of(store)
+
+    traffic = run_virtual(run())
+
+    assert traffic.sent == 2
+    assert traffic.waited == {"name": 1.0}
+
+
+async def test_a_store_without_trouble_has_none() -> None:
+    """Nothing was refused, recovered or waited for on a local disk."""
+    store = open_store(parse_url("file:/"), StoreSettings(random.Random(1)))
+    await store.head("/")
+    await store.aclose()
+
+    assert traffic_of(store) == Traffic(sent=1)

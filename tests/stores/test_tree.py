@@ -1,0 +1,93 @@
+"""Listing and walking trees."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from asynccommit.errors import NotFoundError, PreconditionError, RejectedError
+from asynccommit.runtime.concurrency import for_each
+from asynccommit.stores.base import Page
+from asynccommit.stores.local import files
+from asynccommit.stores.local.store import LocalStore
+from asynccommit.stores.tree import is_there, list_all, list_if_there, pages, walk
+
+COUNT = 16
+FAILING = 8
+
+Items = Callable[[Iterable[int]], "Iterable[int] | AsyncIterator[int]"]
+
+
+@pytest.fixture
+async def store(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LocalStore]:
+    """A local store that lists three names a page."""
+    monkeypatch.setattr(files, "PAGE", 3)
+    store = LocalStore()
+    yield store
+    await store.aclose()
+
+
+async def test_list_all_reads_every_page(store: LocalStore, tmp_path: Path) -> None:
+    """All children are there, however many pages they come in."""
+    expected = [f"{tmp_path}/{number}" for number in range(8)]
+    for path in expected:
+        await store.put(path, b"")
+    assert [len(page) async for page in pages(store, str(tmp_path))] == [3, 3, 2]
+    assert sorted(info.path for info in await list_all(store, str(tmp_path))) == expected
+
+
+async def test_what_may_be_missing(store: LocalStore, tmp_path: Path) -> None:
+    """What is missing is not there, and a missing directory is empty; a file is no directory."""
+    (tmp_path / "file").touch()
+
+    assert await is_there(store, f"{tmp_path}/file")
+    assert not await is_there(store, f"{tmp_path}/none")
+    assert [info.path for info in await list_if_there(store, str(tmp_path))] == [f"{tmp_path}/file"]
+    assert await list_if_there(store, f"{tmp_path}/none") == []
+    with pytest.raises(PreconditionError):
+        await list_if_there(store, f"{tmp_path}/file")
+
+
+async def test_walk_does_not_follow_links(store: LocalStore, tmp_path: Path) -> None:
+    """A link out of the tree is shown as what it is, and not walked into."""
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    await store.mkdir(f"{outside}/d")
+    await store.mkdir(str(inside))
+    inside.joinpath("link").symlink_to(outside)
+    found = [info async for info in walk(store, str(inside))]
+    assert [(info.path, info.is_dir) for info in found] == [(f"{inside}/link", False)]
+
+
+async def test_walk_raises_what_a_listing_raises(store: LocalStore, tmp_path: Path) -> None:
+    """A missing directory is an error, not an empty tree."""
+    with pytest.raises(NotFoundError):
+        [info async for info in walk(store, f"{tmp_path}/gone")]
+
+
+async def test_walk_lists_wide_and_deep_trees(store: LocalStore, tmp_path: Path) -> None:
+    """More directories than are listed at once, and many levels, are all found."""
+    expected = {f"{tmp_path}/{number}" for number in range(300)}
+    deep = str(tmp_path)
+    for _ in range(30):
+        deep += "/deep"
+        expected.add(deep)
+    await for_each(expected, store.mkdir, workers=32)
+    found = [info.path async for info in walk(store, str(tmp_path))]
+    assert sorted(found) == sorted(expected)
+
+
+async def test_a_store_that_turns_in_circles_is_left(tmp_path: Path) -> None:
+    """A page that names itself as the next one would be read for ever."""
+
+    class Circle(LocalStore):
+        """Answers every page with the same token."""
+
+        async def list(self, path: str, token: str | None = None) -> Page:
+            return Page((), "again")
+
+    store = Circle()
+    with pytest.raises(RejectedError, match="the same page again"):
+        await list_all(store, str(tmp_path))
+    await store.aclose()
