@@ -141,7 +141,7 @@ def run_script(
     scratch: Path,
     body: str,
     *,
-    timeout: float = 90,
+    timeout: float = 240,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a driver program of its own, with ``scratch`` and our names at hand.
@@ -155,7 +155,7 @@ def run_script(
 
 
 def run_python(
-    *arguments: str, timeout: float = 90, given: str = "", **environment: str
+    *arguments: str, timeout: float = 240, given: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run Python with this package at hand, and ``given`` on its standard input."""
     root = str(Path(__file__).parents[2])
