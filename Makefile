@@ -22,16 +22,16 @@ help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java $(STAMP)  ## write real data with Spark, once its way and once ours, and compare
-	$(BIN)/asynccommit demo $(ARGS)
+	$(BIN)/asynccommit demo local $(ARGS)
 
 demo-adls: java $(STAMP)  ## the same data to an emulated ADLS Gen2: slow, strict, lossy
-	$(BIN)/asynccommit demo-adls $(ARGS)
+	$(BIN)/asynccommit demo adls $(ARGS)
 
 demo-gcs: java $(STAMP)  ## and to an emulated bucket of Google Cloud Storage, both ways
-	$(BIN)/asynccommit demo-gcs $(ARGS)
+	$(BIN)/asynccommit demo gcs $(ARGS)
 
 demo-s3: java $(STAMP)  ## and to an S3 of tests by uploads: completed by Hadoop, and by us
-	$(BIN)/asynccommit demo-s3 $(ARGS)
+	$(BIN)/asynccommit demo s3 $(ARGS)
 
 # The quick ones first, one process a core; the others start JVMs. One process for all of these, in the order of their
 # folders: a Spark session is shared, and once there is one, PySpark reads the exceptions of every

@@ -13,14 +13,15 @@ from asynccommit.cli import emulate
 from asynccommit.cli.arguments import Json
 from asynccommit.cli.commands.abort import abort
 from asynccommit.cli.commands.commit import commit
-from asynccommit.cli.commands.demo import demo, demo_adls, demo_gcs, demo_s3
-from asynccommit.cli.commands.hive import hive_dedup
-from asynccommit.cli.commands.mapreduce import mr_status
+from asynccommit.cli.commands.demo import app as demo
+from asynccommit.cli.commands.hive import app as hive
+from asynccommit.cli.commands.mapreduce import app as mapreduce
 from asynccommit.cli.commands.resume import resume, takeover
 from asynccommit.cli.commands.simulate import simulate
 from asynccommit.cli.commands.sink_log import app as sink_log
 from asynccommit.cli.commands.status import inspect, status
 from asynccommit.cli.commands.uploads import app as uploads
+from asynccommit.cli.old_spellings import modernized
 from asynccommit.cli.output import Exit, Output, usage_error
 from asynccommit.version import __version__
 
@@ -34,15 +35,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for verb in (
-    *(commit, status, resume, abort, takeover, inspect),
-    *(demo, demo_adls, demo_gcs, demo_s3, simulate),
-    *(hive_dedup, mr_status),
-):
+for verb in (commit, status, resume, abort, takeover, inspect):
     app.command()(verb)
+for group in (uploads, sink_log, hive, mapreduce, demo):
+    app.add_typer(group)
+app.command()(simulate)
 app.add_typer(emulate.app)
-app.add_typer(uploads)
-app.add_typer(sink_log)
 
 
 @app.callback(invoke_without_command=True)
@@ -67,7 +65,9 @@ def main(args: Sequence[str] | None = None) -> int:
             reconfigure(errors="backslashreplace")
     # What is logged is also in the report; without a handler Python would print it raw.
     logging.getLogger("asynccommit").addHandler(logging.NullHandler())
-    given = list(sys.argv[1:] if args is None else args)
+    given, notes = modernized(sys.argv[1:] if args is None else args)
+    for note in notes:
+        Output().warn(note)
     try:
         if "--json" not in given:
             app(given)

@@ -1,4 +1,4 @@
-"""``mr-status``: the staging directories of MapReduce jobs are shown, and left as they are."""
+"""``mapreduce status``: the staging directories of jobs are shown, and left as they are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_jobs_are_shown(tmp_path: Path, command: Command) -> None:
     """Each job has a line, what an application master would do, and what a person can."""
     leave(tmp_path)
 
-    assert command("mr-status", tmp_path) == 0
+    assert command("mapreduce", "status", tmp_path) == 0
     assert f"  {JOB}  alice  open" in command.out
     assert "FileOutputCommitter v1  STARTED" in command.out
     assert "next    runs nothing, and reports ERROR\n" in command.out
@@ -35,7 +35,7 @@ def test_jobs_are_shown(tmp_path: Path, command: Command) -> None:
 def test_jobs_as_json(tmp_path: Path, command: Command) -> None:
     """A program is told the same."""
     leave(tmp_path)
-    said = command.json("mr-status", tmp_path / "alice")
+    said = command.json("mapreduce", "status", tmp_path / "alice")
     [job] = said["jobs"]
 
     assert (said["code"], said["warnings"]) == (0, [])
@@ -54,13 +54,13 @@ def test_jobs_as_json(tmp_path: Path, command: Command) -> None:
 
 def test_nothing_is_there(tmp_path: Path, command: Command) -> None:
     """No such place ends with 5; a place without jobs is no error."""
-    assert command.json("mr-status", tmp_path / "none")["code"] == 5
-    assert command("mr-status", tmp_path) == 0
+    assert command.json("mapreduce", "status", tmp_path / "none")["code"] == 5
+    assert command("mapreduce", "status", tmp_path) == 0
     assert "no job is there" in command.out
     assert "holds no directory of a user's" in command.err
 
 
 def test_a_place_that_no_store_knows(command: Command) -> None:
     """Where Hadoop's own filesystem is meant the command says that it has none."""
-    assert command("mr-status", "hdfs://namenode/tmp/hadoop-yarn/staging") == 2
+    assert command("mapreduce", "status", "hdfs://namenode/tmp/hadoop-yarn/staging") == 2
     assert "hdfs" in command.err

@@ -1,4 +1,4 @@
-"""``hive-dedup``: what is superfluous in a table of Hive is shown, and deleted when it is said."""
+"""``hive dedup``: what is superfluous in a table of Hive is shown, and deleted when it is said."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_is_shown_before_it_is_done(command: Command, table: Path) -> None:
     """Without --yes nothing is changed."""
     before = names(table)
 
-    assert command("hive-dedup", table, "--partitions", "1", "--buckets", "2") == 0
+    assert command("hive", "dedup", table, "--partitions", "1", "--buckets", "2") == 0
     assert command.out.splitlines() == [
         f"file:{table}: 2 files in 2 directories",
         "  would delete 1 superfluous file, 4 B",
@@ -52,7 +52,7 @@ def test_is_shown_before_it_is_done(command: Command, table: Path) -> None:
 
 def test_is_done(command: Command, table: Path) -> None:
     """With --yes it is done, and a second time there is nothing to do."""
-    words = ("hive-dedup", table, "--partitions", "1", "--buckets", "2", "--yes")
+    words = ("hive", "dedup", table, "--partitions", "1", "--buckets", "2", "--yes")
 
     assert command(*words) == 0
     assert "  deleted: 2" in command.out.splitlines()
@@ -63,7 +63,7 @@ def test_is_done(command: Command, table: Path) -> None:
 
 def test_json(command: Command, table: Path) -> None:
     """Everything is in the value, before and after."""
-    words = ("hive-dedup", table, "--partitions", "1")
+    words = ("hive", "dedup", table, "--partitions", "1")
     said = command.json(*words)
 
     assert (said["code"], said["dry_run"], said["deleted"]) == (0, True, [])
@@ -81,7 +81,7 @@ def test_conflicts(command: Command, table: Path) -> None:
     """What the rules cannot decide is shown, and ends with 3; nothing is changed."""
     write(table, {"ds=1/000000_1": "1"})
     before = names(table)
-    words = ("hive-dedup", table, "--partitions", "1", "--rules", "3")
+    words = ("hive", "dedup", table, "--partitions", "1", "--rules", "3")
 
     assert command(*words) == 3
     assert f"  conflict: {table}/ds=1/000000_1 is the newer attempt and smaller" in command.out
@@ -96,16 +96,16 @@ def test_spark_names(command: Command, tmp_path: Path) -> None:
     """A table that looks like Spark's is refused, unless it is forced."""
     write(tmp_path, {SPARK: "one", SPARK.replace("00000", "00001", 1): "other"})
 
-    assert command("hive-dedup", tmp_path, "--yes") == 3
+    assert command("hive", "dedup", tmp_path, "--yes") == 3
     assert "is a name as Spark gives" in command.err
     assert len(names(tmp_path)) == 2
-    assert command("hive-dedup", tmp_path, "--yes", "--force") == 0
+    assert command("hive", "dedup", tmp_path, "--yes", "--force") == 0
     assert len(names(tmp_path)) == 1
 
 
 def test_what_is_passed_over(command: Command, table: Path) -> None:
     """A wrong number of partitions is seen."""
-    assert command("hive-dedup", table) == 0
+    assert command("hive", "dedup", table) == 0
     assert "  passed over, not as deep as --partitions says, or deeper: 2" in command.out
 
 
@@ -113,14 +113,14 @@ def test_hostile_names(command: Command, tmp_path: Path) -> None:
     """No name does anything to a terminal."""
     write(tmp_path, {"d=\x1b[31m/000000_0": "1", "d=\x1b[31m/000000_1": "22", "d=\n/000000_0": ""})
 
-    assert command("hive-dedup", tmp_path, "--partitions", "1") == 0
+    assert command("hive", "dedup", tmp_path, "--partitions", "1") == 0
     assert "\x1b" not in command.out
     assert "d=\\x1b[31m/000000_0" in command.out
 
 
 def test_a_missing_table(command: Command, tmp_path: Path) -> None:
     """A place that is not there ends with 5."""
-    assert command("hive-dedup", tmp_path / "none") == 5
+    assert command("hive", "dedup", tmp_path / "none") == 5
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,14 @@ def test_a_missing_table(command: Command, tmp_path: Path) -> None:
 )
 def test_usage(command: Command, table: Path, words: tuple[str, str]) -> None:
     """Words that mean nothing end with 2."""
-    assert command("hive-dedup", table, *words) == 2
-    assert command("hive-dedup", table, "--buckets", "10000000") == 2
+    assert command("hive", "dedup", table, *words) == 2
+    assert command("hive", "dedup", table, "--buckets", "10000000") == 2
 
 
 def test_long_lists_are_cut(command: Command, tmp_path: Path) -> None:
     """Of very many the first are shown, and how many more there are."""
     write(tmp_path, {f"{task:06}_{attempt}": "x" for task in range(50) for attempt in range(2)})
 
-    assert command("hive-dedup", tmp_path) == 0
+    assert command("hive", "dedup", tmp_path) == 0
     assert "    and 30 more; --json has all" in command.out.splitlines()
     assert len(command.out.splitlines()) == 24

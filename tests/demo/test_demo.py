@@ -261,7 +261,17 @@ def test_demo_on_adls_on_one_month(tmp_path: Path) -> None:
     except UnsupportedError as error:
         pytest.skip(str(error))
     weather = ["--latency", "5ms", "--lost", "10%"]
-    command = [sys.executable, "-m", "asynccommit", "demo-adls", "--month", "2", "--json", *weather]
+    command = [
+        sys.executable,
+        "-m",
+        "asynccommit",
+        "demo",
+        "adls",
+        "--month",
+        "2",
+        "--json",
+        *weather,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -432,7 +442,17 @@ def test_demo_on_gcs_on_one_month(tmp_path: Path) -> None:
     except UnsupportedError as error:
         pytest.skip(str(error))
     weather = ["--latency", "5ms", "--lost", "10%"]
-    command = [sys.executable, "-m", "asynccommit", "demo-gcs", "--month", "2", "--json", *weather]
+    command = [
+        sys.executable,
+        "-m",
+        "asynccommit",
+        "demo",
+        "gcs",
+        "--month",
+        "2",
+        "--json",
+        *weather,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -132,7 +132,7 @@ def test_missing_packages_are_named(
         "asynccommit.demo.moto.find_spec", lambda name: None if name == "moto" else 1
     )
 
-    assert main(["demo-s3"]) == 2
+    assert main(["demo", "s3"]) == 2
     assert "pip install 'moto[server]>=5.1'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -180,7 +180,7 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
         hadoop_s3.committers_jar()
     except UnsupportedError as error:
         pytest.skip(str(error))
-    command = [sys.executable, "-m", "asynccommit", "demo-s3", "--month", "2", "--json"]
+    command = [sys.executable, "-m", "asynccommit", "demo", "s3", "--month", "2", "--json"]
     done = subprocess.run([*command, "--lost", "20%"], capture_output=True, text=True, cwd=tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr

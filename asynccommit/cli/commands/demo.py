@@ -1,4 +1,4 @@
-"""``asynccommit demo``, ``demo-adls``, ``demo-gcs`` and ``demo-s3``."""
+"""``asynccommit demo``: Spark writes real data, on this machine and to emulated stores."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from asynccommit.cli.arguments import Debug, Json, Quiet
 from asynccommit.cli.output import Exit, Output, handled
@@ -14,6 +15,29 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asynccommit.demo.outcome import Findings
+
+
+class _LocalUnlessNamed(TyperGroup):
+    """A group whose ``local`` runs when no sub-command is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line. Insert ``local`` unless a sub-command or ``--help`` is first."""
+        if not args or (args[0].startswith("-") and args[0] != "--help"):
+            args = ["local", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    name="demo",
+    cls=_LocalUnlessNamed,
+    help="Write real data with Spark and compare commits; `local` by default.",
+)
+
+
+@app.callback()
+def _demo() -> None:
+    """Write real data with Spark and compare commits; `local` by default."""
+
 
 Latency = Annotated[str, typer.Option(metavar="TIME", help="Of each answer.")]
 Limit = Annotated[int, typer.Option(min=50, help="Requests a second.")]
@@ -39,7 +63,8 @@ def _show(output: Output, outcome: Findings, table: RenderableType) -> None:
         raise typer.Exit(int(Exit.FAILED))
 
 
-def demo(
+@app.command("local")
+def demo_local(
     big: Annotated[
         bool, typer.Option("--big", help="Partition by carrier as well: some 5,400 partitions.")
     ] = False,
@@ -62,6 +87,7 @@ def demo(
         _show(output, outcome, table(outcome))
 
 
+@app.command("adls")
 def demo_adls(
     latency: Latency = "20ms",
     limit: Limit = 1000,
@@ -82,6 +108,7 @@ def demo_adls(
         _show(output, outcome, adls_table(outcome))
 
 
+@app.command("gcs")
 def demo_gcs(
     latency: Latency = "10ms",
     limit: Annotated[int, typer.Option(min=50, help="Writes a second.")] = 300,
@@ -107,6 +134,7 @@ def demo_gcs(
         _show(output, outcome, gcs_table(outcome))
 
 
+@app.command("s3")
 def demo_s3(
     latency: Latency = "5ms",
     limit: Limit = 3500,

@@ -1,4 +1,4 @@
-"""``asynccommit hive-dedup``: one file a task in a table that Hive wrote."""
+"""``asynccommit hive``: the tables that Hive wrote."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from asynccommit.cli.output import Exit, Output, handled
 from asynccommit.hive.dedup import Dedup, Reading, dedup
 from asynccommit.hive.empty_files import Format
 from asynccommit.hive.names import Rules
-from asynccommit.hive.text import hive_dedup as shown
+from asynccommit.hive.text import hive_dedup
 from asynccommit.inspect.discovery import open_place
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.urls import Address
 
+app = typer.Typer(name="hive", help="Clean up tables that Hive wrote.", no_args_is_help=True)
 
-def hive_dedup(
+
+@app.callback()
+def _hive() -> None:
+    """Clean up tables that Hive wrote."""
+
+
+@app.command("dedup")
+def dedup_table(
     url: Url,
     rules: Annotated[
         Rules,
@@ -55,7 +63,7 @@ def hive_dedup(
         reading = Reading(rules, partitions, buckets, format, force)
         dest, storage = absolute(url), pairs("-s", storage_option)
         done = submit(_dedup(dest, storage, reading, yes=yes))
-        output.result(_json(dest, done), shown(dest, done))
+        output.result(_json(dest, done), hive_dedup(dest, done))
         if done.found.conflicts:
             raise typer.Exit(int(Exit.REFUSED))
 

@@ -1,6 +1,8 @@
-"""``asynccommit mr-status``: how far the commits of MapReduce jobs are that left their staging."""
+"""``asynccommit mapreduce``: the jobs that MapReduce left in its staging directory."""
 
 from __future__ import annotations
+
+import typer
 
 from asynccommit.api import StorageOptions
 from asynccommit.cli.arguments import Debug, Json, Storage, Url, absolute, pairs
@@ -12,8 +14,18 @@ from asynccommit.runtime.host import Host, this_host
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.urls import Address
 
+app = typer.Typer(
+    name="mapreduce", help="Show the commits of MapReduce jobs.", no_args_is_help=True
+)
 
-def mr_status(
+
+@app.callback()
+def _mapreduce() -> None:
+    """Show the commits of MapReduce jobs."""
+
+
+@app.command("status")
+def status(
     url: Url,
     storage_option: Storage = None,
     json: Json = False,
