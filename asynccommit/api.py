@@ -20,7 +20,7 @@ from typing import Annotated, Any
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.context import OnProgress
 from asynccommit.commit.hints import job_command
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.registry import Committer, mode_of, open_named
 from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task
@@ -343,7 +343,7 @@ async def open_committer(
             return store
 
         store = open_another(address)
-        opening = Opening(
+        opening = JobContext(
             dest=address,
             job_id=job_id,
             attempt=attempt,

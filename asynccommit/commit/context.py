@@ -20,8 +20,8 @@ from asynccommit.stores.policies.stats import Count
 from asynccommit.stores.policies.traffic import Traffic
 from asynccommit.stores.urls import Address
 
-_TELL_EVERY = 0.1
-_LOOK_EVERY = 32
+_PROGRESS_INTERVAL = 0.1
+_CLOCK_EVERY = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Progress:
 OnProgress = Callable[[Progress], object]
 
 
-class Held(Protocol):
+class Ownership(Protocol):
     """The right to go on with a commit."""
 
     def check(self) -> None:
@@ -73,7 +73,7 @@ class Phase(Enum):
 
 
 @dataclass(slots=True)
-class Run:
+class CommitContext:
     """One job commit, task commit or abort under way. Belongs to one event loop.
 
     ``phase`` is set by the commit record and by the outcome. ``renamed`` counts the files that
@@ -106,7 +106,7 @@ class Run:
     manifests: str = ""
     epoch: int = 0
     owner_id: str = ""
-    lease: Held | None = None
+    lease: Ownership | None = None
     driver_lives: Callable[[], bool] | None = None
     withdrawn: bool = False
     done: int = 0
@@ -184,9 +184,9 @@ class Run:
     def step(self, count: int = 1) -> None:
         """Count items done; tells progress a few times a second at most."""
         self.done += count
-        if self.on_progress is not None and (self.done % _LOOK_EVERY == 0 or count > 1):
+        if self.on_progress is not None and (self.done % _CLOCK_EVERY == 0 or count > 1):
             now = _now()
-            if now - self._told >= _TELL_EVERY:
+            if now - self._told >= _PROGRESS_INTERVAL:
                 self.tell()
 
     def renamed_one(self) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 
 
-async def make_durable(run: Run, *paths: str) -> None:
+async def make_durable(run: CommitContext, *paths: str) -> None:
     """Have files and directories outlive a power cut, where the store does not see to it."""
     if not run.store.traits.durable:
         for path in paths:

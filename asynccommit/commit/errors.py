@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
-from asynccommit.commit.context import Phase, Run
+from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.hints import by_hand, job_command
 from asynccommit.errors import (
     AsyncCommitError,
@@ -33,7 +33,7 @@ DECIDING = (
 
 
 @asynccontextmanager
-async def commit_failures(run: Run) -> AsyncIterator[None]:
+async def commit_failures(run: CommitContext) -> AsyncIterator[None]:
     """Raise every error as a ``CommitError`` that names the stage in which it came."""
     try:
         yield
@@ -43,7 +43,7 @@ async def commit_failures(run: Run) -> AsyncIterator[None]:
         raise CommitError(run.layout.job_id, run.stage, (error,)) from error
 
 
-def job_commit_error(run: Run, error: Exception) -> CommitError:
+def job_commit_error(run: CommitContext, error: Exception) -> CommitError:
     """Return the error of a failed job commit; its kind says what the caller can rely on.
 
     Args:
@@ -57,7 +57,7 @@ def job_commit_error(run: Run, error: Exception) -> CommitError:
     return failure
 
 
-def _explained(run: Run, error: Exception) -> CommitError:
+def _explained(run: CommitContext, error: Exception) -> CommitError:
     job_id, stage = run.layout.job_id, run.stage
     why = reason(error)
     if run.phase is Phase.COMMITTED:
@@ -99,7 +99,7 @@ def _committed_too(error: CommitError) -> CommitError:
 
 
 @contextmanager
-def noting_commit(run: Run) -> Iterator[None]:
+def noting_commit(run: CommitContext) -> Iterator[None]:
     """Let whatever ends a committed job, a cancellation among it, say that it is committed."""
     try:
         yield
@@ -110,7 +110,7 @@ def noting_commit(run: Run) -> Iterator[None]:
         raise
 
 
-def _begun(run: Run, why: str, error: Exception) -> str:
+def _begun(run: CommitContext, why: str, error: Exception) -> str:
     text = (
         f"{why}. A commit of this job has begun, and what it has changed so far stays as it is; "
         f"all that is needed to go on is in {run.layout.attempt_dir}. "
@@ -129,7 +129,7 @@ def reason(error: BaseException) -> str:
     return text if isinstance(error, AsyncCommitError) else f"{kind}: {text}"
 
 
-def say_undone(run: Run, error: BaseException, report: AbortReport) -> None:
+def say_undone(run: CommitContext, error: BaseException, report: AbortReport) -> None:
     """Let the error of a failed commit say that it was rolled back, and how far."""
     text = f"it was rolled back: {_state(run, report)}"
     if isinstance(error, CommitError) and error.failures:
@@ -140,13 +140,13 @@ def say_undone(run: Run, error: BaseException, report: AbortReport) -> None:
         error.add_note(warning)
 
 
-def _state(run: Run, report: AbortReport) -> str:
+def _state(run: CommitContext, report: AbortReport) -> str:
     if report.left:
         return f"not all under {run.layout.dest} is as it was before: {named(report.left)}"
     return f"{run.layout.dest} is as it was before"
 
 
-def finish(run: Run) -> str:
+def finish(run: CommitContext) -> str:
     """Return what to type to finish a commit that was cut short, or to undo it."""
     finishing = f"Finish it: {job_command('resume', run.layout)}"
     if run.phase in (Phase.DECIDING, Phase.COMMITTED):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.errors import NotFoundError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
 
 
-async def with_etags(run: Run, infos: Sequence[Info]) -> Sequence[Info]:
+async def with_etags(run: CommitContext, infos: Sequence[Info]) -> Sequence[Info]:
     """Return what a listing has shown, with what its etags leave out of files.
 
     Nothing is asked where listings say it all. A file that has gone meanwhile, or of which no more

@@ -14,7 +14,7 @@ from asynccommit.stores.urls import Address
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class JobContext:
     """A job attempt, and what its committer works with.
 
     Attributes:

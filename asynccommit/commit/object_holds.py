@@ -6,19 +6,19 @@ import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.errors import RejectedError
 from asynccommit.stores.base import Info
 
 
-def refuse_held(run: Run, infos: Iterable[Info]) -> None:
+def refuse_held(run: CommitContext, infos: Iterable[Info]) -> None:
     """Raise ``RejectedError`` for the first of ``infos`` that the store would not move."""
     for info in infos:
         if info.held and info.held > run.host.now():
             raise RejectedError("rename", info.path, _why(run, info.held))
 
 
-def _why(run: Run, until: float) -> str:
+def _why(run: CommitContext, until: float) -> str:
     place = run.layout.dest.at("/")
     if run.store.traits.probes:
         return (

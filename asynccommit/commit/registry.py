@@ -1,7 +1,7 @@
 """The committers: one file a protocol, and one table of their names.
 
 Adding a committer is one file and one line in ``COMMITTERS``. A committer is made of an
-``Opening``, ``Class.opened(opening)``, and is a ``Committer``; nobody asks for its class
+``JobContext``, ``Class.opened(opening)``, and is a ``Committer``; nobody asks for its class
 afterwards.
 """
 
@@ -16,7 +16,7 @@ from typing import Protocol
 
 from asynccommit.commit.by_rename.heartbeat import SignsOfLife
 from asynccommit.commit.context import OnProgress
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.task_output import Work
 from asynccommit.commit.unsupported_committers import is_classic, refuse
@@ -168,7 +168,7 @@ class Committer(Protocol):
         ...
 
 
-def open_named(name: str | None, opening: Opening) -> Committer:
+def open_named(name: str | None, opening: JobContext) -> Committer:
     """Open a committer.
 
     Args:
@@ -201,7 +201,7 @@ def open_named(name: str | None, opening: Opening) -> Committer:
     return made
 
 
-def _classic(name: str, opening: Opening) -> str:
+def _classic(name: str, opening: JobContext) -> str:
     """Return which FileOutputCommitter is meant: the options tell where the name does not.
 
     Version 1 unless they say 2, as with Spark; Hadoop's own default is 2. Raises
@@ -231,7 +231,7 @@ def _refuse_lost_checksums(traits: Traits, uploads: UploadOptions) -> None:
         )
 
 
-def _chosen(opening: Opening) -> str:
+def _chosen(opening: JobContext) -> str:
     """Return the committer of a job for which none is named: S3A's options are for uploads."""
     traits: Traits = opening.store.traits
     if traits.atomic_rename or traits.multipart is None:

@@ -15,7 +15,7 @@ from asynccommit.commit.writers import Chunk, Writer
 from asynccommit.errors import OptionError
 from asynccommit.options.checked import checked
 
-_LAST_WORDS = 60.0
+_CLEANUP_GRACE_SECONDS = 60.0
 """Seconds that the abort of a cancelled job or task may take."""
 _COMMITTING = "is being committed"
 
@@ -190,7 +190,7 @@ async def run_task(committer: Committer, task: int, attempt: int) -> AsyncIterat
 async def abort_after(cause: BaseException, abort: Coroutine[Any, Any, object]) -> None:
     """Await an abort, also when cancelled; its own error is a note on what caused it."""
     try:
-        with anyio.move_on_after(_LAST_WORDS, shield=True):
+        with anyio.move_on_after(_CLEANUP_GRACE_SECONDS, shield=True):
             await abort
     except Exception as error:
         cause.add_note(f"and the abort failed: {error}")

@@ -24,7 +24,7 @@ from asynccommit.options.checked import BUFFER
 
 _GATHERED = 1 << 20
 """Bytes that are written to a local file at once: each time takes a hop to a thread."""
-_LAST_WORDS = 30.0
+_CLEANUP_GRACE_SECONDS = 30.0
 """Seconds that the abort of a cancelled file may take."""
 
 Chunk: TypeAlias = Annotated[bytes | bytearray | memoryview, BUFFER]
@@ -254,7 +254,7 @@ async def _to_its_end(work: Callable[..., None], *args: object) -> None:
 async def abort_after(error: BaseException, file: FileWriter) -> None:
     """Abort ``file`` because of ``error``, also when cancelled; a failure is a note on it."""
     try:
-        with anyio.move_on_after(_LAST_WORDS, shield=True):
+        with anyio.move_on_after(_CLEANUP_GRACE_SECONDS, shield=True):
             await file.abort()
     except StoreError as failure:
         error.add_note(f"and what was written could not be aborted: {failure}")

@@ -10,7 +10,7 @@ from asynccommit.demo.adls_outcome import AdlsOutcome, adls_table
 from asynccommit.demo.flights import run
 from asynccommit.demo.gcs import GCS_WEATHER, MONTHS, run_on_gcs
 from asynccommit.demo.gcs_outcome import GcsOutcome, GcsSide, gcs_table
-from asynccommit.demo.outcome import Killed, Outcome, Overwritten, Side, Weather, table
+from asynccommit.demo.outcome import DemoResult, Killed, Overwritten, Side, StoreBehaviour, table
 from asynccommit.demo.s3 import S3_MONTHS, S3_WEATHER, run_on_s3
 from asynccommit.demo.s3_outcome import Copied, S3Outcome, S3Side, s3_table
 
@@ -21,15 +21,15 @@ __all__ = [
     "S3_WEATHER",
     "AdlsOutcome",
     "Copied",
+    "DemoResult",
     "GcsOutcome",
     "GcsSide",
     "Killed",
-    "Outcome",
     "Overwritten",
     "S3Outcome",
     "S3Side",
     "Side",
-    "Weather",
+    "StoreBehaviour",
     "adls_table",
     "gcs_table",
     "run",

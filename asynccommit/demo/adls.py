@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from asynccommit.demo import flights, hadoop_azure
 from asynccommit.demo.adls_outcome import AdlsOutcome
-from asynccommit.demo.emulated import Emulator, serving
-from asynccommit.demo.outcome import Weather
+from asynccommit.demo.emulated import RunningEmulator, serving
+from asynccommit.demo.outcome import StoreBehaviour
 from asynccommit.demo.session import printed_to
 from asynccommit.errors import NotFoundError
 from asynccommit.results import JobReport
@@ -33,7 +33,7 @@ def run_on_adls(
     keep: Path | None = None,
     *,
     months: Sequence[int] = (),
-    weather: Weather | None = None,
+    weather: StoreBehaviour | None = None,
     say: Say = print,
 ) -> AdlsOutcome:
     """Write the flights to an emulated account and see that all of them arrive.
@@ -51,7 +51,7 @@ def run_on_adls(
     """
     source = flights.find_flights()
     jar = hadoop_azure.client_jar()
-    weather = weather or Weather()
+    weather = weather or StoreBehaviour()
     with (
         flights.ground(source, keep, months) as ground,
         emulator(weather, ground.directory / "emulator.log") as account,
@@ -63,10 +63,10 @@ def run_on_adls(
         say("starting Spark")
         conf = {"spark.jars": str(jar), **account.spark_conf()}
         with ground.session(THREADS, conf) as spark:
-            return _Road(spark, account, say, ground.log).go(ground.table, weather)
+            return _AdlsScenario(spark, account, say, ground.log).go(ground.table, weather)
 
 
-class Emulated(Emulator):
+class Emulated(RunningEmulator):
     """An account on an emulator."""
 
     @property
@@ -84,7 +84,7 @@ class Emulated(Emulator):
 
 
 @contextmanager
-def emulator(weather: Weather, log: Path) -> Iterator[Emulated]:
+def emulator(weather: StoreBehaviour, log: Path) -> Iterator[Emulated]:
     """Run an emulator in a process of its own. Raises ``AsyncCommitError`` if it does not start."""
     arguments = ["--latency", weather.latency, "--limit", str(weather.limit)]
     arguments += ["--lost", weather.lost, "--filesystem", FILESYSTEM]
@@ -92,7 +92,7 @@ def emulator(weather: Weather, log: Path) -> Iterator[Emulated]:
         yield Emulated(running.facts)
 
 
-class _Road:
+class _AdlsScenario:
     """From Spark's tasks through Hadoop's client to the store, and our commit of it."""
 
     def __init__(self, session: SparkSession, account: Emulated, say: Say, log: Path) -> None:
@@ -101,7 +101,7 @@ class _Road:
         self._say = say
         self._log = log
 
-    def go(self, source: Path, weather: Weather) -> AdlsOutcome:
+    def go(self, source: Path, weather: StoreBehaviour) -> AdlsOutcome:
         """Write, commit, read back."""
         data = flights.read_flights(self._session, source).repartition(TASKS).cache()
         rows, content = flights.fingerprint(data)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from asynccommit.demo.outcome import Findings, Weather
+from asynccommit.demo.outcome import Findings, StoreBehaviour
 from asynccommit.inspect.terminal import show_seconds
 from asynccommit.inspect.text import check_list, facts_table, job_report
 from asynccommit.results import JobReport
@@ -46,7 +46,7 @@ class AdlsOutcome(Findings):
     report: JobReport
     requests: Mapping[str, int]
     struck: Mapping[str, int]
-    weather: Weather
+    weather: StoreBehaviour
     log: str
 
     @property

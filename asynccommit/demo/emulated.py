@@ -16,7 +16,7 @@ from asynccommit.errors import AsyncCommitError
 _PATIENCE = 10.0
 
 
-class Emulator:
+class RunningEmulator:
     """A running emulator.
 
     Attributes:
@@ -50,7 +50,7 @@ class Emulator:
 
 
 @contextmanager
-def serving(store: str, arguments: Sequence[str], log: Path) -> Iterator[Emulator]:
+def serving(store: str, arguments: Sequence[str], log: Path) -> Iterator[RunningEmulator]:
     """Run ``asynccommit emulate STORE``. Raises ``AsyncCommitError`` if it does not start."""
     command = [sys.executable, "-m", "asynccommit", "emulate", store, "--json", "--port", "0"]
     with log.open("wb") as file:
@@ -66,7 +66,7 @@ def serving(store: str, arguments: Sequence[str], log: Path) -> Iterator[Emulato
         process.wait(30)
 
 
-def _first_words(process: subprocess.Popen[bytes], log: Path) -> Emulator:
+def _first_words(process: subprocess.Popen[bytes], log: Path) -> RunningEmulator:
     assert process.stdout is not None
     text = b""
     for line in process.stdout:
@@ -77,6 +77,6 @@ def _first_words(process: subprocess.Popen[bytes], log: Path) -> Emulator:
         facts = json.loads(text)
         if "error" in facts:
             raise AsyncCommitError(f"the emulator did not start: {facts['message']}")
-        return Emulator(facts)
+        return RunningEmulator(facts)
     except (ValueError, KeyError) as error:
         raise AsyncCommitError(f"the emulator did not start; its log is {log}") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asynccommit.commit.layout import SUCCESS, TEMPORARY
-from asynccommit.demo.outcome import Outcome, Side
+from asynccommit.demo.outcome import DemoResult, Side
 from asynccommit.demo.session import TASKS, commit_times, printed_to, quiet_session
 from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, UnsupportedError
 from asynccommit.results import JobReport
@@ -40,7 +40,7 @@ Say = Callable[[str], object]
 
 def run(
     keep: Path | None = None, *, big: bool = False, months: Sequence[int] = (), say: Say = print
-) -> Outcome:
+) -> DemoResult:
     """Write the flights with both committers and compare.
 
     Args:
@@ -196,7 +196,7 @@ class _Demo:
         self._partitions = partitions
         self._say = say
 
-    def compare(self, source: Path, log: Path) -> Outcome:
+    def compare(self, source: Path, log: Path) -> DemoResult:
         """Do it all."""
         flights = self._read_source(source)
         rows, content = fingerprint(flights)
@@ -207,7 +207,7 @@ class _Demo:
         ours = self._write(flights, "asynccommit", ours=True)
         success, report = self._what_we_left()
         spark = self._write(flights, "spark", ours=False)
-        return Outcome(
+        return DemoResult(
             rows, content, spark, ours, success, report.report, dict(report.stages), str(log)
         )
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from asynccommit.commit.layout import TEMPORARY
 from asynccommit.demo import flights, hadoop_gcs
-from asynccommit.demo.emulated import Emulator, serving
-from asynccommit.demo.gcs_killed import Job, kill_half_way
+from asynccommit.demo.emulated import RunningEmulator, serving
+from asynccommit.demo.gcs_killed import DriverJob, kill_half_way
 from asynccommit.demo.gcs_outcome import GcsOutcome, GcsSide
-from asynccommit.demo.outcome import Killed, Overwritten, Weather
+from asynccommit.demo.outcome import Killed, Overwritten, StoreBehaviour
 from asynccommit.demo.session import TASKS, commit_times
 from asynccommit.demo.steps import finish, last_words, overwrite_day, report_of
 
@@ -30,7 +30,7 @@ BUCKET = "flights"
 MONTHS = (1, 2)
 """What is written unless other months are named: Spark's own commit of a year takes minutes."""
 
-GCS_WEATHER = Weather(latency="10ms", limit=300, lost="2%")
+GCS_WEATHER = StoreBehaviour(latency="10ms", limit=300, lost="2%")
 THREADS = 8  # more than there are tasks: reading back is nothing but waiting for answers
 Say = Callable[[str], object]
 
@@ -39,7 +39,7 @@ def run_on_gcs(
     keep: Path | None = None,
     *,
     months: Sequence[int] = MONTHS,
-    weather: Weather = GCS_WEATHER,
+    weather: StoreBehaviour = GCS_WEATHER,
     hns: bool = False,
     say: Say = print,
 ) -> GcsOutcome:
@@ -70,13 +70,13 @@ def run_on_gcs(
         say("starting Spark")
         hadoop = hadoop_gcs.client_conf(emulator.endpoint).items()
         conf = {"spark.jars": str(jar), **{f"spark.hadoop.{key}": value for key, value in hadoop}}
-        job = Job.on(ground, _url("killed"), conf, THREADS)
+        job = DriverJob.on(ground, _url("killed"), conf, THREADS)
         with ground.session(THREADS, conf) as session:
-            return _Road(session, emulator, job, weather, say).go(months[0])
+            return _GcsScenario(session, emulator, job, weather, say).go(months[0])
 
 
 @contextmanager
-def emulated(weather: Weather, hns: bool, directory: Path) -> Iterator[Emulator]:
+def emulated(weather: StoreBehaviour, hns: bool, directory: Path) -> Iterator[RunningEmulator]:
     """Run an emulator with the bucket. Raises ``AsyncCommitError`` if it does not start."""
     quotas = {"writes": weather.limit, "name_interval": 1.0}
     config = directory / "emulator.json"
@@ -90,11 +90,16 @@ def _url(table: str) -> str:
     return f"gs://{BUCKET}/{table}"
 
 
-class _Road:
+class _GcsScenario:
     """From Spark's tasks through Google's connector to the bucket, and both commits of it."""
 
     def __init__(
-        self, session: SparkSession, emulator: Emulator, job: Job, weather: Weather, say: Say
+        self,
+        session: SparkSession,
+        emulator: RunningEmulator,
+        job: DriverJob,
+        weather: StoreBehaviour,
+        say: Say,
     ) -> None:
         self._session = session
         self._emulator = emulator

@@ -1,6 +1,6 @@
 """``python -m asynccommit.demo.gcs_killed JOB``: a driver that writes a table, and is not spared.
 
-``JOB`` is a ``Job`` in JSON. Whoever starts it kills it when enough of its files are moved.
+``JOB`` is a ``DriverJob`` in JSON. Whoever starts it kills it when enough of its files are moved.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PATIENCE = 300.0  # seconds; Spark starts anew, on a machine that may be busy
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DriverJob:
     """What the driver does.
 
     Attributes:
@@ -51,7 +51,7 @@ class Job:
         return cls(str(ground.table), url, conf, threads, str(ground.log), str(ground.scratch))
 
 
-def write(job: Job) -> None:
+def write(job: DriverJob) -> None:
     """Write the table as a user's program does."""
     log, scratch = Path(job.log), Path(job.scratch)
     with quiet_session(log, scratch, threads=job.threads, conf=job.conf) as session:
@@ -60,7 +60,7 @@ def write(job: Job) -> None:
             data.write.partitionBy(*flights.PARTITIONS).parquet(job.url)
 
 
-def kill_half_way(job: Job, half_way: Callable[[], bool]) -> None:
+def kill_half_way(job: DriverJob, half_way: Callable[[], bool]) -> None:
     """Have a process run the job, and kill it and all that it started once ``half_way`` says so.
 
     Raises ``AsyncCommitError`` if it ended before, or does not get there.
@@ -83,4 +83,4 @@ def kill_half_way(job: Job, half_way: Callable[[], bool]) -> None:
 
 
 if __name__ == "__main__":
-    write(Job(**json.loads(sys.argv[1])))
+    write(DriverJob(**json.loads(sys.argv[1])))

@@ -12,7 +12,7 @@ from asynccommit.demo.outcome import (
     Findings,
     Killed,
     Overwritten,
-    Weather,
+    StoreBehaviour,
     add_times,
     both_hold,
     compared,
@@ -82,7 +82,7 @@ class GcsOutcome(Findings):
     overwritten: Overwritten
     killed: Killed
     left: int
-    weather: Weather
+    weather: StoreBehaviour
     log: str
 
     @property

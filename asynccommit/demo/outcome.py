@@ -19,7 +19,7 @@ from asynccommit.results import JobReport
 _NOTE = "Commit times are Spark's own metrics; that of the tasks is theirs added up."
 
 
-class Written(Protocol):
+class WrittenTable(Protocol):
     """One table, as one committer wrote it: what all demos tell of it."""
 
     @property
@@ -63,7 +63,7 @@ class Findings(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
+class StoreBehaviour:
     """How the emulated store behaves.
 
     Attributes:
@@ -154,7 +154,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Findings):
+class DemoResult(Findings):
     """What the demo has found.
 
     Attributes:
@@ -191,7 +191,7 @@ class Outcome(Findings):
         }
 
 
-def table(outcome: Outcome) -> RenderableType:
+def table(outcome: DemoResult) -> RenderableType:
     """Return the comparison as a table, with the checks and where things lie."""
     places = {
         "Spark's table": outcome.spark.path,
@@ -209,7 +209,7 @@ def table(outcome: Outcome) -> RenderableType:
     )
 
 
-def _comparison(outcome: Outcome) -> Table:
+def _comparison(outcome: DemoResult) -> Table:
     spark, ours = outcome.spark, outcome.ours
     shown = comparison("Spark's committer", "speed-up")
     shown.add_row("files", f"{spark.files:,}", f"{ours.files:,}", "")
@@ -221,7 +221,7 @@ def _comparison(outcome: Outcome) -> Table:
 # --- what the demos have alike ---------------------------------------------------------------
 
 
-def both_hold(rows: int, content: str, *sides: Written) -> Mapping[str, bool]:
+def both_hold(rows: int, content: str, *sides: WrittenTable) -> Mapping[str, bool]:
     """Return the check that tables hold what was to be written, and whether they do."""
     hold = all((side.rows, side.content) == (rows, content) for side in sides)
     return {f"both tables hold the {rows:,} rows of the source": hold}
@@ -235,7 +235,7 @@ def comparison(theirs: str, ratio: str) -> Table:
     return shown
 
 
-def add_times(shown: Table, theirs: Written, ours: Written) -> None:
+def add_times(shown: Table, theirs: WrittenTable, ours: WrittenTable) -> None:
     """Add what was measured in seconds to a comparison."""
     for name, long, short in (
         ("task commit", theirs.task_commit, ours.task_commit),

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from asynccommit.commit.layout import TEMPORARY
 from asynccommit.demo import flights, hadoop_s3
-from asynccommit.demo.emulated import Emulator, serving
-from asynccommit.demo.gcs_killed import Job, kill_half_way
+from asynccommit.demo.emulated import RunningEmulator, serving
+from asynccommit.demo.gcs_killed import DriverJob, kill_half_way
 from asynccommit.demo.moto import Moto, need_moto, serving_moto
-from asynccommit.demo.outcome import Killed, Overwritten, Weather
+from asynccommit.demo.outcome import Killed, Overwritten, StoreBehaviour
 from asynccommit.demo.s3_outcome import Copied, S3Outcome, S3Side
 from asynccommit.demo.session import TASKS, commit_times
 from asynccommit.demo.steps import finish, last_words, overwrite_day, report_of
@@ -31,7 +31,7 @@ BUCKET = "flights"
 S3_MONTHS = (1,)
 """What is written unless other months are named: moto answers some hundred requests a second."""
 
-S3_WEATHER = Weather(latency="5ms", limit=3500, lost="5%")
+S3_WEATHER = StoreBehaviour(latency="5ms", limit=3500, lost="5%")
 THREADS = 8  # more than there are tasks: reading back is nothing but waiting for answers
 _COMPLETE = "complete_upload"
 # So many completions at once are over before their driver can be killed: some are held up, and
@@ -45,7 +45,7 @@ def run_on_s3(
     keep: Path | None = None,
     *,
     months: Sequence[int] = S3_MONTHS,
-    weather: Weather = S3_WEATHER,
+    weather: StoreBehaviour = S3_WEATHER,
     say: Say = print,
 ) -> S3Outcome:
     """Write the flights to moto with both committers and compare.
@@ -71,13 +71,13 @@ def run_on_s3(
         say(f"moto is behind {proxy.endpoint}: {weather.latency} an answer, or more")
         say("starting Spark")
         conf = _conf(jars, proxy.endpoint, ground.scratch)
-        job = Job.on(ground, _url("killed"), conf, THREADS)
+        job = DriverJob.on(ground, _url("killed"), conf, THREADS)
         with ground.session(THREADS, conf) as session:
-            return _Road(session, moto, proxy, job, weather, say).go(months[0])
+            return _S3Scenario(session, moto, proxy, job, weather, say).go(months[0])
 
 
 @contextmanager
-def emulated(weather: Weather, directory: Path) -> Iterator[tuple[Moto, Emulator]]:
+def emulated(weather: StoreBehaviour, directory: Path) -> Iterator[tuple[Moto, RunningEmulator]]:
     """Run moto with the bucket, and the proxy. Raises ``AsyncCommitError`` if one does not start.
 
     Neither keeps a file.
@@ -104,16 +104,16 @@ def _url(table: str) -> str:
     return f"s3a://{BUCKET}/{table}"
 
 
-class _Road:
+class _S3Scenario:
     """From Spark's tasks through S3A to the bucket, and the commits of it."""
 
     def __init__(
         self,
         session: SparkSession,
         moto: Moto,
-        proxy: Emulator,
-        job: Job,
-        weather: Weather,
+        proxy: RunningEmulator,
+        job: DriverJob,
+        weather: StoreBehaviour,
         say: Say,
     ) -> None:
         self._session = session

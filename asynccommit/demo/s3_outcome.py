@@ -12,7 +12,7 @@ from asynccommit.demo.outcome import (
     Findings,
     Killed,
     Overwritten,
-    Weather,
+    StoreBehaviour,
     add_times,
     both_hold,
     compared,
@@ -100,7 +100,7 @@ class S3Outcome(Findings):
     killed: Killed
     left: int
     uploads: int
-    weather: Weather
+    weather: StoreBehaviour
     log: str
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asynccommit.demo import flights
-from asynccommit.demo.gcs_killed import Job
+from asynccommit.demo.gcs_killed import DriverJob
 from asynccommit.demo.outcome import Killed, Overwritten
 from asynccommit.demo.session import printed_to
 from asynccommit.errors import NotFoundError
@@ -46,7 +46,7 @@ def overwrite_day(
 
 
 def finish(
-    session: SparkSession, log: Path, job: Job, visible: int, expected: tuple[int, str]
+    session: SparkSession, log: Path, job: DriverJob, visible: int, expected: tuple[int, str]
 ) -> Killed:
     """Resume the job of a driver that was killed with ``visible`` files in their places."""
     from asynccommit.spark import resume

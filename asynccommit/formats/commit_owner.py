@@ -15,7 +15,7 @@ from typing import Any
 
 from asynccommit.errors import ManifestError
 from asynccommit.formats.commit_record import Owner
-from asynccommit.formats.fields import MAX_TIME, Fields, dump_object, kind_of, load_object
+from asynccommit.formats.fields import MAX_TIME, JsonFields, dump_object, kind_of, load_object
 from asynccommit.formats.job_owner import JOB_OWNER
 
 CLAIM = "asynccommit.CommitOwner/1"
@@ -56,7 +56,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class OwnerStop:
     """That an owner has stopped and will do nothing more.
 
     Attributes:
@@ -138,7 +138,7 @@ def is_stand_in(data: bytes) -> bool:
     return fields.get("type") in (ALIVE, JOB_OWNER)
 
 
-def encode_stop(stop: Stop) -> bytes:
+def encode_stop(stop: OwnerStop) -> bytes:
     """Return the JSON of a stop; texts are cut, so that it can be written whatever went wrong."""
     value = {
         "type": STOPPED,
@@ -152,11 +152,11 @@ def encode_stop(stop: Stop) -> bytes:
     return dump_object(value, "commit-stopped.json")
 
 
-def decode_stop(data: bytes, path: str) -> Stop:
+def decode_stop(data: bytes, path: str) -> OwnerStop:
     """Read a stop. Raises ``ManifestError`` for anything else."""
     fields = load_object(data, path)
     fields.is_type(STOPPED)
-    return Stop(
+    return OwnerStop(
         epoch=_epoch(fields),
         owner_id=fields.text("owner"),
         stopped_ms=_time(fields, "stopped"),
@@ -194,7 +194,7 @@ def decode_decision(data: bytes, path: str) -> Decision:
     )
 
 
-def _outcome(fields: Fields) -> Outcome:
+def _outcome(fields: JsonFields) -> Outcome:
     value = fields.get("outcome")
     try:
         return Outcome(value)
@@ -203,11 +203,11 @@ def _outcome(fields: Fields) -> Outcome:
         raise fields.wrong("outcome", f"is {kind_of(value)}, not {known}") from None
 
 
-def _epoch(fields: Fields) -> int:
+def _epoch(fields: JsonFields) -> int:
     return fields.count("epoch", minimum=1, maximum=MAX_EPOCH)
 
 
-def _time(fields: Fields, key: str) -> int:
+def _time(fields: JsonFields, key: str) -> int:
     return fields.count(key, maximum=MAX_TIME)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from asynccommit.formats.fields import Fields, are_paths, check_size, dump_object, load_object
+from asynccommit.formats.fields import JsonFields, are_paths, check_size, dump_object, load_object
 from asynccommit.formats.tables import Column, are_etags, are_sizes, check_head, check_table
 
 TYPE = "asynccommit.CommitPlan/1"
@@ -73,7 +73,7 @@ def encode_chunk(chunk: PlanChunk, *, files_checked: bool = False) -> bytes:
         "index": chunk.index,
         **{name: list(getattr(chunk, name)) for name in _TABLES},
     }
-    fields = Fields(value, path)
+    fields = JsonFields(value, path)
     check_head(fields, TYPE, chunk.plan_id, chunk.index)
     for name in _TABLES:
         if name != "files" or not files_checked:

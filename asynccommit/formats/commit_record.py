@@ -18,7 +18,7 @@ from typing import Any
 
 from asynccommit.formats.fields import (
     MAX_TIME,
-    Fields,
+    JsonFields,
     are_paths,
     as_integer,
     dump_object,
@@ -57,9 +57,9 @@ class Owner:
         return {"id": self.id, "host": self.host, "user": self.user, "process": self.process}
 
     @classmethod
-    def of(cls, fields: Fields) -> Owner:
+    def of(cls, fields: JsonFields) -> Owner:
         """Read the field ``owner``. Raises ``ManifestError``."""
-        owner = Fields(fields.get("owner"), fields.path, f"{fields.where}owner.")
+        owner = JsonFields(fields.get("owner"), fields.path, f"{fields.where}owner.")
         texts = owner.text("id"), owner.text("host"), owner.text("user")
         return cls(*texts, owner.any_text("process"))
 
@@ -165,7 +165,7 @@ def decode_record(data: bytes, path: str) -> CommitRecord:
     )
 
 
-def options_of(fields: Fields) -> dict[str, Option]:
+def options_of(fields: JsonFields) -> dict[str, Option]:
     """Read the field ``options``. Raises ``ManifestError``."""
     values = fields.object("options")
     for name, value in values.items():
@@ -180,7 +180,7 @@ def is_digest(text: str) -> bool:
     return _DIGEST.fullmatch(text) is not None
 
 
-def digests_of(fields: Fields, key: str) -> tuple[str, ...]:
+def digests_of(fields: JsonFields, key: str) -> tuple[str, ...]:
     """Read a list of digests, which must be there. Raises ``ManifestError``."""
     values = fields.rows(key)
     for index, value in enumerate(values):
@@ -189,7 +189,7 @@ def digests_of(fields: Fields, key: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _outside(fields: Fields) -> tuple[str, ...]:
+def _outside(fields: JsonFields) -> tuple[str, ...]:
     values = fields.rows("outside")
     for index, value in enumerate(values):
         if not are_paths([value], absolute=True) or value[0] != "/":

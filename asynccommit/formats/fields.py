@@ -79,7 +79,7 @@ def dump_object(value: Mapping[str, Any], path: str, indent: bool = True) -> byt
     return text.encode("utf-8", "backslashreplace")
 
 
-def load_object(data: bytes, path: str, *, surrogates: bool = False) -> Fields:
+def load_object(data: bytes, path: str, *, surrogates: bool = False) -> JsonFields:
     """Read a JSON object.
 
     Args:
@@ -96,7 +96,7 @@ def load_object(data: bytes, path: str, *, surrogates: bool = False) -> Fields:
         if not surrogates or b"\\ud" not in data.lower():
             raise ManifestError(path, f"not valid JSON: {error}") from None
         value = _load_surrogates(data, path)
-    return Fields(value, path)
+    return JsonFields(value, path)
 
 
 def check_size(data: bytes, path: str, limit: int) -> None:
@@ -116,7 +116,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
 
 
-class Fields:
+class JsonFields:
     """One JSON object of the file ``path``.
 
     Every method raises ``ManifestError`` if the field holds what it must not. A ``null`` is

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from asynccommit.errors import ManifestError
-from asynccommit.formats.fields import MAX_LONG, Fields, as_integer, load_object
+from asynccommit.formats.fields import MAX_LONG, JsonFields, as_integer, load_object
 from asynccommit.formats.statistics import Statistics
 
 TYPE = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1"
@@ -130,7 +130,7 @@ def _file_json(entry: FileEntry) -> dict[str, Any]:
     return value if entry.etag is None else {**value, "e": entry.etag}
 
 
-def _check_type(fields: Fields) -> None:
+def _check_type(fields: JsonFields) -> None:
     kind = fields.text("type", TYPE)
     if kind != TYPE:
         raise fields.wrong("type", f"is {kind[:200]!r}, not {TYPE!r}")
@@ -138,12 +138,13 @@ def _check_type(fields: Fields) -> None:
         raise fields.wrong("version", f"is not {VERSION}, the only one known")
 
 
-def _files(fields: Fields, exact: bool) -> list[FileEntry]:
+def _files(fields: JsonFields, exact: bool) -> list[FileEntry]:
     raw = fields.items("files")
     entries = None if exact else _quick_files(raw)
     if entries is None:
         entries = [
-            _file(Fields(value, fields.path, f"files[{index}].")) for index, value in enumerate(raw)
+            _file(JsonFields(value, fields.path, f"files[{index}]."))
+            for index, value in enumerate(raw)
         ]
         _refuse_duplicates(entries, fields)
     return entries
@@ -178,13 +179,13 @@ def _quick_files(raw: list[Any]) -> list[FileEntry] | None:
     return list(map(_new_file, zip(sources, dests, sizes, etags, strict=True))) if good else None
 
 
-def _file(entry: Fields) -> FileEntry:
+def _file(entry: JsonFields) -> FileEntry:
     return FileEntry(
         entry.text("s"), entry.text("d"), entry.integer("z", minimum=0), entry.optional("e")
     )
 
 
-def _refuse_duplicates(entries: list[FileEntry], fields: Fields) -> None:
+def _refuse_duplicates(entries: list[FileEntry], fields: JsonFields) -> None:
     first: dict[str, int] = {}
     for index, entry in enumerate(entries):
         if first.setdefault(entry.dest, index) != index:
@@ -192,15 +193,15 @@ def _refuse_duplicates(entries: list[FileEntry], fields: Fields) -> None:
             raise fields.wrong(f"files[{index}].d", problem)
 
 
-def _directories(fields: Fields) -> list[DirEntry]:
+def _directories(fields: JsonFields) -> list[DirEntry]:
     raw = fields.items("directories")
     return [
-        _directory(Fields(value, fields.path, f"directories[{index}]."))
+        _directory(JsonFields(value, fields.path, f"directories[{index}]."))
         for index, value in enumerate(raw)
     ]
 
 
-def _directory(entry: Fields) -> DirEntry:
+def _directory(entry: JsonFields) -> DirEntry:
     dest = entry.optional("d") or ""
     status = entry.integer("t")
     known = status if UNKNOWN <= status <= CREATED_DIR else UNKNOWN

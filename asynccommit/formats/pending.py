@@ -18,7 +18,7 @@ from typing import Any
 from asynccommit.errors import ManifestError, UrlError
 from asynccommit.formats.fields import (
     MAX_TIME,
-    Fields,
+    JsonFields,
     are_paths,
     check_size,
     dump_object,
@@ -148,7 +148,7 @@ def commit_to_json(commit: PendingCommit, form: EtagForm) -> dict[str, Any]:
     }
 
 
-def commit_of(fields: Fields, filename: str | None = None) -> PendingCommit:
+def commit_of(fields: JsonFields, filename: str | None = None) -> PendingCommit:
     """Read one commit from its JSON object.
 
     Args:
@@ -183,24 +183,24 @@ def check_uri(commit: PendingCommit, path: str) -> None:
     try:
         decode_uri(commit.uri)
     except UrlError as error:
-        raise Fields({}, path).wrong("uri", f"cannot be written: {error}") from None
+        raise JsonFields({}, path).wrong("uri", f"cannot be written: {error}") from None
 
 
-def check_version(fields: Fields, version: int) -> None:
+def check_version(fields: JsonFields, version: int) -> None:
     """Refuse another version; a file without one is of this one, as in Hadoop."""
     found = fields.integer("version", version)
     if found != version:
         raise fields.wrong("version", f"is {found}, not {version}: another release wrote it")
 
 
-def _upload_id(fields: Fields) -> str:
+def _upload_id(fields: JsonFields) -> str:
     upload_id = fields.text("uploadId")
     if not are_words([upload_id]):
         raise fields.wrong("uploadId", "holds a control character")
     return upload_id
 
 
-def _key(fields: Fields) -> str:
+def _key(fields: JsonFields) -> str:
     key = fields.text("destinationKey")
     if not are_paths([key]):
         raise fields.wrong("destinationKey", f"is {key[:200]!r}, not a plain relative path")
@@ -209,14 +209,14 @@ def _key(fields: Fields) -> str:
     return key
 
 
-def _created(fields: Fields) -> int:
+def _created(fields: JsonFields) -> int:
     created = fields.integer("created", minimum=0)
     if created > MAX_TIME:
         raise fields.wrong("created", f"is {created}, later than the year 9999")
     return created
 
 
-def _parts(fields: Fields) -> tuple[Part, ...]:
+def _parts(fields: JsonFields) -> tuple[Part, ...]:
     etags = fields.rows("etags")
     if not etags:
         raise fields.wrong("etags", "is empty: an upload without parts cannot be completed")
@@ -246,7 +246,7 @@ def _are_parts(parts: Sequence[Part]) -> bool:
     return are_words([text for part in with_one for text in part])
 
 
-def _wrong_part(fields: Fields, etags: Sequence[Any]) -> ManifestError:
+def _wrong_part(fields: JsonFields, etags: Sequence[Any]) -> ManifestError:
     index = next(index for index, etag in enumerate(etags) if not _are_parts([_part(etag)]))
     etag: Any = _part(etags[index]).etag
     where = f"etags[{index}]"

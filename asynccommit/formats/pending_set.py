@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from asynccommit.formats.fields import Fields, check_size, dump_object, load_object
+from asynccommit.formats.fields import JsonFields, check_size, dump_object, load_object
 from asynccommit.formats.pending import (
     PendingCommit,
     check_uri,
@@ -82,7 +82,7 @@ def decode_pending_set(data: bytes, path: str) -> PendingSet:
     fields = load_object(data, path)
     check_version(fields, VERSION)
     rows = enumerate(fields.items("commits"))
-    commits = tuple(commit_of(Fields(row, path, f"commits[{i}].")) for i, row in rows)
+    commits = tuple(commit_of(JsonFields(row, path, f"commits[{i}].")) for i, row in rows)
     _refuse_twice(fields, commits)
     return PendingSet(
         job_id=fields.optional("jobId") or "",
@@ -91,7 +91,7 @@ def decode_pending_set(data: bytes, path: str) -> PendingSet:
     )
 
 
-def _refuse_twice(fields: Fields, commits: Sequence[PendingCommit]) -> None:
+def _refuse_twice(fields: JsonFields, commits: Sequence[PendingCommit]) -> None:
     seen: dict[str, int] = {}
     for index, commit in enumerate(commits):
         first = seen.setdefault(commit.key, index)

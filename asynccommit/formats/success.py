@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from asynccommit.errors import ManifestError
-from asynccommit.formats.fields import Fields, as_integer, load_object
+from asynccommit.formats.fields import JsonFields, as_integer, load_object
 from asynccommit.formats.statistics import Statistics
 
 NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
@@ -125,14 +125,14 @@ def decode_success(data: bytes, path: str) -> SuccessData:
     )
 
 
-def _timestamp(fields: Fields) -> int:
+def _timestamp(fields: JsonFields) -> int:
     value = fields.integer("timestamp", minimum=0)
     if value > _MAX_TIMESTAMP:
         raise fields.wrong("timestamp", f"is {value}, later than the year 9999")
     return value
 
 
-def _metrics(fields: Fields) -> dict[str, int]:
+def _metrics(fields: JsonFields) -> dict[str, int]:
     metrics: dict[str, int] = {}
     for name, value in fields.object("metrics").items():
         number = as_integer(value)
@@ -142,7 +142,7 @@ def _metrics(fields: Fields) -> dict[str, int]:
     return metrics
 
 
-def _filenames(fields: Fields) -> list[str]:
+def _filenames(fields: JsonFields) -> list[str]:
     names: list[Any] = fields.items("filenames")
     for index, name in enumerate(names):
         if not isinstance(name, str):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from asynccommit.errors import ManifestError
-from asynccommit.formats.fields import MAX_LONG, Fields, are_paths, kind_of
+from asynccommit.formats.fields import MAX_LONG, JsonFields, are_paths, kind_of
 
 _NO_WORD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -50,7 +50,7 @@ def are_names(values: Sequence[Any]) -> bool:
     return are_words(values) and are_paths(values) and "/" not in "".join(values)
 
 
-def check_head(fields: Fields, kind: str, plan_id: str, index: int) -> None:
+def check_head(fields: JsonFields, kind: str, plan_id: str, index: int) -> None:
     """Refuse another file than one chunk of one plan.
 
     Args:
@@ -67,7 +67,7 @@ def check_head(fields: Fields, kind: str, plan_id: str, index: int) -> None:
 
 
 def check_table(
-    fields: Fields, name: str, columns: Sequence[Column], row: type[Any] = list
+    fields: JsonFields, name: str, columns: Sequence[Column], row: type[Any] = list
 ) -> list[Any]:
     """Return a table whose rows are as they must be; of several columns, as tuples.
 
@@ -98,14 +98,14 @@ def check_table(
 
 
 def _wrong_row(
-    fields: Fields, name: str, width: int, row: type[Any], rows: Sequence[Any]
+    fields: JsonFields, name: str, width: int, row: type[Any], rows: Sequence[Any]
 ) -> ManifestError:
     good = [type(value) is row and len(value) == width for value in rows]
     return fields.wrong(f"{name}[{good.index(False)}]", f"is not a row of {width} fields")
 
 
 def _wrong_value(
-    fields: Fields, name: str, columns: Sequence[Column], at: int, values: Sequence[Any]
+    fields: JsonFields, name: str, columns: Sequence[Column], at: int, values: Sequence[Any]
 ) -> ManifestError:
     column = columns[at]
     index = next(index for index, value in enumerate(values) if not column.good([value]))

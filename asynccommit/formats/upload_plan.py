@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from asynccommit.formats.fields import Fields, are_paths, check_size, dump_object, load_object
+from asynccommit.formats.fields import JsonFields, are_paths, check_size, dump_object, load_object
 from asynccommit.formats.pending import MAX_PARTS, is_token
 from asynccommit.formats.tables import (
     Column,
@@ -104,7 +104,7 @@ def encode_upload_chunk(chunk: UploadChunk, *, uploads_checked: bool = False) ->
             for place, upload_id, size, parts, token in chunk.uploads
         ],
     }
-    fields = Fields(value, path)
+    fields = JsonFields(value, path)
     check_head(fields, TYPE, chunk.plan_id, chunk.index)
     for name, columns in _TABLES.items():
         if name != "uploads" or not uploads_checked:

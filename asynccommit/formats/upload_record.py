@@ -24,7 +24,7 @@ from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.commit_record import Option, Owner, digests_of, is_digest, options_of
 from asynccommit.formats.fields import (
     MAX_TIME,
-    Fields,
+    JsonFields,
     are_paths,
     dump_object,
     kind_of,
@@ -260,7 +260,7 @@ def _checked(value: Mapping[str, Any], path: str, decode: Callable[[bytes, str],
     return data
 
 
-def _check_sums(fields: Fields, record: UploadRecord) -> None:
+def _check_sums(fields: JsonFields, record: UploadRecord) -> None:
     if len({row.name for row in record.sets}) != len(record.sets):
         raise fields.wrong("sets", "names one set twice")
     if record.digest != digest_of_sets(record.sets):
@@ -269,11 +269,11 @@ def _check_sums(fields: Fields, record: UploadRecord) -> None:
         raise fields.wrong("files", "is not the number of uploads in the sets")
 
 
-def _sets(fields: Fields) -> tuple[SetRow, ...]:
+def _sets(fields: JsonFields) -> tuple[SetRow, ...]:
     return tuple(_set_row(fields, index, row) for index, row in enumerate(fields.rows("sets")))
 
 
-def _set_row(fields: Fields, index: int, row: object) -> SetRow:
+def _set_row(fields: JsonFields, index: int, row: object) -> SetRow:
     match row:
         case [str() as name, str() as digest, int() as uploads]:
             if are_names([name]) and are_sizes([uploads]) and is_digest(digest):
@@ -281,7 +281,7 @@ def _set_row(fields: Fields, index: int, row: object) -> SetRow:
     raise fields.wrong(f"sets[{index}]", "is not a name, a digest and a number of uploads")
 
 
-def _intended(fields: Fields, index: int, row: object) -> Intended:
+def _intended(fields: JsonFields, index: int, row: object) -> Intended:
     match row:
         case [str() as key, str() as upload_id]:
             if are_paths([key]) and are_words([upload_id]):

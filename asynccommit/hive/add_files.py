@@ -13,7 +13,7 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.hive.names import next_copy, split_copy
-from asynccommit.hive.places import Places, Published, cleaning_up, drop, move, restore
+from asynccommit.hive.places import PublishDirectories, Published, cleaning_up, drop, move, restore
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind, Store
 from asynccommit.stores.tree import list_if_there, walk
@@ -21,7 +21,7 @@ from asynccommit.stores.tree import list_if_there, walk
 _MOST_COPIES = 999_999  # that a name has digits for
 
 
-async def add(store: Store, places: Places) -> Published:
+async def add(store: Store, places: PublishDirectories) -> Published:
     """Move all files to where others are; whole, if nothing is there."""
     await restore(store, places)
     try:
@@ -32,7 +32,7 @@ async def add(store: Store, places: Places) -> Published:
     return await add_from(store, places)
 
 
-async def add_from(store: Store, places: Places, *, resumed: bool = False) -> Published:
+async def add_from(store: Store, places: PublishDirectories, *, resumed: bool = False) -> Published:
     """Move the files one by one; ``resumed`` if an earlier run may have moved some."""
     adding = _Adding(store, places, known=not resumed)
     try:
@@ -57,7 +57,7 @@ class _Adding:
         known: no earlier run has moved some.
     """
 
-    def __init__(self, store: Store, places: Places, *, known: bool) -> None:
+    def __init__(self, store: Store, places: PublishDirectories, *, known: bool) -> None:
         self._store = store
         self._places = places
         self._moved: list[tuple[str, str]] = []

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
-from asynccommit.hive.scan import Duplicates, Found, Reading, look
+from asynccommit.hive.scan import Duplicates, Reading, TableScan, scan_table
 from asynccommit.options.checked import checked
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.tree import remove_directory
 from asynccommit.stores.unchanged import delete_unchanged, is_changed
 
-__all__ = ["Dedup", "Found", "Reading", "change", "dedup"]
+__all__ = ["Dedup", "Reading", "TableScan", "change", "dedup"]
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class Dedup:
     """
 
     dry_run: bool
-    found: Found
+    found: TableScan
     deleted: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     created: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ async def dedup(
             these in ``found.conflicts``.
         NotFoundError: there is no such directory, and the store can tell.
     """
-    done = Dedup(dry_run, await look(store, path, reading or Reading()))
+    done = Dedup(dry_run, await scan_table(store, path, reading or Reading()))
     if not dry_run:
         await change(store, done, store.put)
     return done

@@ -1,7 +1,7 @@
 """Names of files as Hive's tasks give them: ``000003_1.gz`` is what attempt 1 of task 3 wrote.
 
 Hive tells by them which files of a directory are several attempts of one task, and keeps one. How
-it reads a name, and which attempt stays, has changed: see ``Rules``. A name is read here in one
+it reads a name, and which attempt stays, has changed: see ``HiveRules``. A name is read here in one
 pass, because Hive's regular expressions are quadratic on hostile names.
 
 Source: ``Utilities`` of Hive 2.3.10, observed; the releases before and after it, documented.
@@ -28,7 +28,7 @@ _SPARKS = re.compile("part-[0-9]+-")
 _BEFORE = re.compile(r"(?:tmp_|attempt_[0-9]{1,20}_[0-9]{1,10}_[mr]_)?\Z")
 
 
-class Rules(Enum):
+class HiveRules(Enum):
     """Whose rules: which of several attempts of one task stays.
 
     ``TWO``, up to Hive 2.3, keeps the largest; of two as large, the one whose name comes first.
@@ -43,9 +43,9 @@ class Rules(Enum):
 
 # The newest Hive has attempts of up to ten digits.
 _ATTEMPT = {
-    Rules.TWO: re.compile(r"(?:_[0-9]{1,6})?(?=\.|\Z)"),
-    Rules.THREE: re.compile(r"(?:_[0-9]{1,6})?(?=\.|\Z)"),
-    Rules.FOUR: re.compile(r"(?:_[0-9]{1,10})?(?=\.|\Z)"),
+    HiveRules.TWO: re.compile(r"(?:_[0-9]{1,6})?(?=\.|\Z)"),
+    HiveRules.THREE: re.compile(r"(?:_[0-9]{1,6})?(?=\.|\Z)"),
+    HiveRules.FOUR: re.compile(r"(?:_[0-9]{1,10})?(?=\.|\Z)"),
 }
 
 
@@ -88,7 +88,7 @@ class HiveName(NamedTuple):
         return "".join(self._replace(task=str(task).zfill(len(self.task))))
 
 
-def parse_name(name: str, rules: Rules = Rules.TWO) -> HiveName | None:
+def parse_name(name: str, rules: HiveRules = HiveRules.TWO) -> HiveName | None:
     """Read a file's name; ``None`` where there is no task in it, and so nothing to compare.
 
     Two names that Hive 2.3 reads otherwise: of ``000000_0_copy_1`` it takes ``1`` for the task,
@@ -148,7 +148,7 @@ def is_hidden(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
-def replace_task(name: str, task: int, rules: Rules = Rules.TWO) -> str:
+def replace_task(name: str, task: int, rules: HiveRules = HiveRules.TWO) -> str:
     """Return the name that another task would give such a file, as wide at least.
 
     Raises:
@@ -200,14 +200,14 @@ def _beside(path: str, prefix: str) -> str:
     return path if name.startswith(prefix) else f"{folder}{slash}{prefix}{name}"
 
 
-class Attempt(NamedTuple):
+class HiveAttempt(NamedTuple):
     """One of several files of one task: its name, and its size in bytes."""
 
     name: str
     size: int
 
 
-def winner_of(attempts: Sequence[Attempt], rules: Rules) -> Attempt:
+def winner_of(attempts: Sequence[HiveAttempt], rules: HiveRules) -> HiveAttempt:
     """Return which of several files of one task stays.
 
     Args:
@@ -217,13 +217,13 @@ def winner_of(attempts: Sequence[Attempt], rules: Rules) -> Attempt:
     Raises:
         ManifestError: the rules know no winner.
     """
-    if rules is Rules.TWO:
+    if rules is HiveRules.TWO:
         return min(attempts, key=lambda one: (-one.size, one.name))
     ordered = sorted(attempts, key=lambda one: (_number(one.name, rules), one.name))
     for older, newer in pairwise(ordered):
         if _number(older.name, rules) == _number(newer.name, rules):
             raise ManifestError(newer.name, f"is of the same attempt as {older.name}")
-        if rules is Rules.THREE and newer.size < older.size:
+        if rules is HiveRules.THREE and newer.size < older.size:
             raise ManifestError(
                 newer.name,
                 f"is the newer attempt and smaller than {older.name}: {newer.size} bytes, "
@@ -232,6 +232,6 @@ def winner_of(attempts: Sequence[Attempt], rules: Rules) -> Attempt:
     return ordered[-1]
 
 
-def _number(name: str, rules: Rules) -> int:
+def _number(name: str, rules: HiveRules) -> int:
     found = parse_name(name, rules)
     return -1 if found is None else found.number

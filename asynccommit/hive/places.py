@@ -30,7 +30,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PublishDirectories:
     """The directories of one publication.
 
     Attributes:
@@ -76,7 +76,7 @@ class Places:
         return f"{folder}/_backup.{name}"
 
 
-async def restore(store: Store, places: Places) -> None:
+async def restore(store: Store, places: PublishDirectories) -> None:
     """Put back what is replaced, unless it is there."""
     with suppress(NotFoundError, ExistsError):
         await move(store, places.backup, places.final)
@@ -94,7 +94,7 @@ async def drop(store: Store, directory: str) -> None:
 
 
 @asynccontextmanager
-async def cleaning_up(places: Places) -> AsyncIterator[None]:
+async def cleaning_up(places: PublishDirectories) -> AsyncIterator[None]:
     """Say of whatever ends the block, a cancellation among it, that the job is committed."""
     try:
         yield

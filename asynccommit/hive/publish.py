@@ -32,9 +32,9 @@ from asynccommit.errors import (
 from asynccommit.hive.add_files import add, add_from
 from asynccommit.hive.dedup import Dedup, change
 from asynccommit.hive.movability import refuse_unmovable
-from asynccommit.hive.places import Places, cleaning_up, drop, move, restore
+from asynccommit.hive.places import PublishDirectories, cleaning_up, drop, move, restore
 from asynccommit.hive.places import Published as Published
-from asynccommit.hive.scan import Reading, look
+from asynccommit.hive.scan import Reading, scan_table
 from asynccommit.options.checked import checked
 from asynccommit.stores.base import Store
 from asynccommit.stores.tree import is_there
@@ -106,8 +106,8 @@ async def discard(store: Store, path: str) -> None:
         await drop(store, directory)
 
 
-async def _open(store: Store, path: str) -> Places:
-    places = Places(path.rstrip("/"))
+async def _open(store: Store, path: str) -> PublishDirectories:
+    places = PublishDirectories(path.rstrip("/"))
     await is_there(store, places.final)  # a store may learn by a first request what it can do
     if not store.traits.atomic_directory_rename:
         raise UnsupportedError(
@@ -118,7 +118,7 @@ async def _open(store: Store, path: str) -> Places:
 
 
 async def _publish(
-    store: Store, places: Places, reading: Reading | None, replaces: bool
+    store: Store, places: PublishDirectories, reading: Reading | None, replaces: bool
 ) -> Published:
     if await is_there(store, places.taken):
         await _refuse_late(store, places, places.taken)
@@ -133,8 +133,8 @@ async def _publish(
     return replace(await (_replace if replaces else add)(store, places), dedup=cleaned)
 
 
-async def _clean(store: Store, places: Places, reading: Reading) -> Dedup:
-    done = Dedup(dry_run=False, found=await look(store, places.taken, reading))
+async def _clean(store: Store, places: PublishDirectories, reading: Reading) -> Dedup:
+    done = Dedup(dry_run=False, found=await scan_table(store, places.taken, reading))
     await drop(store, places.buckets)
     numbers = {path: number for number, path in enumerate(done.found.missing)}
     if numbers:
@@ -150,7 +150,7 @@ async def _clean(store: Store, places: Places, reading: Reading) -> Dedup:
     return done
 
 
-async def _settle(store: Store, places: Places) -> None:
+async def _settle(store: Store, places: PublishDirectories) -> None:
     """Finish, or take back, what an earlier run left of replacing."""
     if not await is_there(store, places.backup):
         return
@@ -162,7 +162,7 @@ async def _settle(store: Store, places: Places) -> None:
     await _refuse_late(store, places, places.final)
 
 
-async def _refuse_late(store: Store, places: Places, taken: str) -> None:
+async def _refuse_late(store: Store, places: PublishDirectories, taken: str) -> None:
     if await is_there(store, places.written):
         raise ManifestError(
             places.written,
@@ -171,7 +171,7 @@ async def _refuse_late(store: Store, places: Places, taken: str) -> None:
         )
 
 
-async def _replace(store: Store, places: Places) -> Published:
+async def _replace(store: Store, places: PublishDirectories) -> Published:
     replaced = await is_there(store, places.backup)
     if replaced:
         await _refuse_foreign(store, places)
@@ -185,7 +185,7 @@ async def _replace(store: Store, places: Places) -> Published:
     return Published(replaced=replaced)
 
 
-async def _refuse_foreign(store: Store, places: Places) -> None:
+async def _refuse_foreign(store: Store, places: PublishDirectories) -> None:
     if await is_there(store, places.final):
         raise ManifestError(
             places.final,
@@ -195,7 +195,7 @@ async def _refuse_foreign(store: Store, places: Places) -> None:
 
 
 @asynccontextmanager
-async def _putting_back(store: Store, places: Places) -> AsyncIterator[None]:
+async def _putting_back(store: Store, places: PublishDirectories) -> AsyncIterator[None]:
     """Put back what is replaced if the block fails, unless it may have done its work."""
     try:
         yield

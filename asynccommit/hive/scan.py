@@ -12,9 +12,9 @@ from typing import Annotated, NamedTuple
 from asynccommit.errors import ManifestError, NotFoundError, RejectedError
 from asynccommit.hive.empty_files import MOST, Format, empty_file
 from asynccommit.hive.names import (
-    Attempt,
+    HiveAttempt,
     HiveName,
-    Rules,
+    HiveRules,
     is_copy,
     is_hidden,
     is_spark,
@@ -45,7 +45,7 @@ class Reading:
         OptionError: a number is below 0, or there would be more than a million buckets.
     """
 
-    rules: Rules = Rules.TWO
+    rules: HiveRules = HiveRules.TWO
     partitions: Annotated[int, Within(0, 100)] = 0
     buckets: Annotated[int, Within(0, _MOST_BUCKETS)] = 0
     format: Format | None = None
@@ -63,7 +63,7 @@ class Duplicates(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class TableScan:
     """What is below a table; each list by path.
 
     Attributes:
@@ -99,7 +99,7 @@ class Found:
 
 
 @checked
-async def look(store: Store, path: str, reading: Reading) -> Found:
+async def scan_table(store: Store, path: str, reading: Reading) -> TableScan:
     """Return what is below a table. Names and sizes of duplicates are kept in memory, no others.
 
     Args:
@@ -112,7 +112,7 @@ async def look(store: Store, path: str, reading: Reading) -> Found:
         ManifestError: its names look like Spark's, or like nobody's that is known, and the rules
             would delete good data: unless ``reading.force``.
     """
-    found = Found()
+    found = TableScan()
 
     async def each(directory: str) -> None:
         await _look_at(store, directory, reading, found)
@@ -129,7 +129,7 @@ async def look(store: Store, path: str, reading: Reading) -> Found:
     return found
 
 
-async def _leaves(store: Store, path: str, depth: int, found: Found) -> list[str]:
+async def _leaves(store: Store, path: str, depth: int, found: TableScan) -> list[str]:
     """Return the directories that are so many levels below."""
     level = [path]
     for _ in range(depth):
@@ -155,7 +155,7 @@ async def _listed(store: Store, directory: str, table: str) -> list[Info]:
         return []  # somebody has deleted it since its parent was listed
 
 
-async def _look_at(store: Store, directory: str, reading: Reading, found: Found) -> None:
+async def _look_at(store: Store, directory: str, reading: Reading, found: TableScan) -> None:
     table = directory if reading.partitions == 0 else ""
     entries = await _listed(store, directory, table)
     temporary = [info for info in entries if info.kind is Kind.FILE and is_temporary(_name(info))]
@@ -187,7 +187,7 @@ def _refuse_spark(files: Iterable[Info]) -> None:
             )
 
 
-def _compare(files: list[Info], reading: Reading, found: Found) -> list[Info]:
+def _compare(files: list[Info], reading: Reading, found: TableScan) -> list[Info]:
     """Add the files of each task that has several, and who wins; return all files that stay."""
     groups: dict[str, list[Info]] = {}
     for info in files:
@@ -202,13 +202,13 @@ def _compare(files: list[Info], reading: Reading, found: Found) -> list[Info]:
     return [info for info in files if info not in gone]
 
 
-def _choose(group: list[Info], reading: Reading, found: Found) -> tuple[Info, ...]:
+def _choose(group: list[Info], reading: Reading, found: TableScan) -> tuple[Info, ...]:
     by_name = {_name(info): info for info in group}
     try:
         if not reading.force:
             _refuse_foreign(by_name, reading.rules)
             _refuse_same(by_name, reading.rules)
-        attempts = [Attempt(name, info.size) for name, info in by_name.items()]
+        attempts = [HiveAttempt(name, info.size) for name, info in by_name.items()]
         winner = by_name[winner_of(attempts, reading.rules).name]
     except ManifestError as error:
         found.conflicts[f"{group[0].path.rpartition('/')[0]}/{error.path}"] = error.reason
@@ -218,7 +218,7 @@ def _choose(group: list[Info], reading: Reading, found: Found) -> tuple[Info, ..
     return losers
 
 
-def _refuse_foreign(names: Iterable[str], rules: Rules) -> None:
+def _refuse_foreign(names: Iterable[str], rules: HiveRules) -> None:
     for name in names:
         parsed = parse_name(name, rules)
         if parsed is not None and parsed.is_foreign:
@@ -229,7 +229,7 @@ def _refuse_foreign(names: Iterable[str], rules: Rules) -> None:
             )
 
 
-def _refuse_same(names: Iterable[str], rules: Rules) -> None:
+def _refuse_same(names: Iterable[str], rules: HiveRules) -> None:
     """Refuse two files of one attempt: that writes one, so they are of different statements.
 
     A second INSERT with another compression finds its name free, and so makes no copy.
@@ -247,7 +247,7 @@ def _refuse_same(names: Iterable[str], rules: Rules) -> None:
         seen[number] = name
 
 
-async def _fill(store: Store, files: list[Info], reading: Reading, found: Found) -> None:
+async def _fill(store: Store, files: list[Info], reading: Reading, found: TableScan) -> None:
     """Add the buckets that have no file, with what is to be in it."""
     parsed = [(info, parse_name(_name(info), reading.rules)) for info in files]
     named = [(info, name) for info, name in parsed if name is not None]
@@ -276,7 +276,7 @@ async def _add_buckets(
     files: list[Info],
     wanted: tuple[HiveName, list[int]],
     reading: Reading,
-    found: Found,
+    found: TableScan,
 ) -> None:
     folder = files[0].path.rpartition("/")[0]
     model, numbers = wanted

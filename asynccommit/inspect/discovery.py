@@ -20,7 +20,12 @@ from asynccommit.commit.layout_uploads import StagingLayout, UploadLayout
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import AsyncCommitError, NotFoundError, PreconditionError
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
-from asynccommit.inspect.upload_discovery import Seen, find_staged, find_uploads_jobs, see
+from asynccommit.inspect.upload_discovery import (
+    UploadAttemptFacts,
+    find_staged,
+    find_uploads_jobs,
+    see,
+)
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Info, Store
@@ -306,7 +311,7 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
     )
 
 
-def _found(seen: Seen) -> FoundJob:
+def _found(seen: UploadAttemptFacts) -> FoundJob:
     return FoundJob(
         seen.layout,
         present=True,

@@ -8,7 +8,7 @@ from typing import Any
 
 from asynccommit.api import StorageOptions
 from asynccommit.commit.by_rename.shared_directories import own_tasks
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.inspect.discovery import FoundJob, open_stores
 from asynccommit.inspect.status import JobView, view
 from asynccommit.inspect.terminal import count_of
@@ -20,7 +20,7 @@ from asynccommit.stores.tree import list_if_there, walk
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AffectedDirectory:
     """A directory of a job, or a file directly in its own: its files, and their bytes."""
 
     path: str
@@ -42,7 +42,7 @@ class Going:
     view: JobView | None
     does: str
     refused: bool = False
-    places: Sequence[Place] = ()
+    places: Sequence[AffectedDirectory] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -88,15 +88,15 @@ async def what_is_left(job: FoundJob, storage: StorageOptions) -> Going:
     return Going(seen, f"finishes the commit of {count_of(status.files, 'file')}{done}")
 
 
-async def _places(store: Store, job: FoundJob) -> list[Place]:
-    run = Run(store=store, layout=job.layout, options=Options(), host=this_host())
+async def _places(store: Store, job: FoundJob) -> list[AffectedDirectory]:
+    run = CommitContext(store=store, layout=job.layout, options=Options(), host=this_host())
     top = await list_if_there(store, job.layout.attempt_dir)
-    found: list[Place] = []
+    found: list[AffectedDirectory] = []
     for info in [*top, *await own_tasks(run)]:
         files, size = (0, 0) if info.is_dir else (1, info.size)
         if info.is_dir:
             async for below in walk(store, info.path):
                 files += not below.is_dir
                 size += below.size
-        found.append(Place(info.path, files, size))
+        found.append(AffectedDirectory(info.path, files, size))
     return sorted(found, key=lambda place: place.path)

@@ -35,7 +35,7 @@ class Rename:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class UploadCompletion:
     """One upload to complete: the URL of its file, its id, and the file's bytes."""
 
     dest: str
@@ -63,7 +63,7 @@ class Inspection:
     facts: Mapping[str, Any] = field(default_factory=dict)
     tasks: Sequence[Mapping[str, Any]] = ()
     renames: Sequence[Rename] = ()
-    uploads: Sequence[Completion] = ()
+    uploads: Sequence[UploadCompletion] = ()
     problems: Sequence[str] = ()
     parts: Sequence[Inspection] = ()
 

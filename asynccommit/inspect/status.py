@@ -10,7 +10,7 @@ from asynccommit.api import StorageOptions
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.entries import decode_entries
 from asynccommit.commit.by_rename.liveness import status_without_commit
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_uploads import UploadLayout
@@ -234,7 +234,7 @@ async def _look(store: Store, job: FoundJob) -> tuple[JobStatus | None, tuple[in
     status = await ManifestCommitter(store, layout, Options(), this_host()).job_status()
     if status is not None or job.begun:
         return status, (0, 0)
-    run = Run(store=store, layout=layout, options=Options(), host=this_host())
+    run = CommitContext(store=store, layout=layout, options=Options(), host=this_host())
     return await status_without_commit(run, store, job.manifests), await _moved(store, job)
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.inspect.dry_run import Going
-from asynccommit.inspect.files import Completion, Inspection, Rename
+from asynccommit.inspect.files import Inspection, Rename, UploadCompletion
 from asynccommit.inspect.progress import OUTERMOST, stage_name
 from asynccommit.inspect.status import JobView, Situation
 from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
@@ -286,7 +286,7 @@ def _tasks(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _files(head: str, files: Sequence[Rename | Completion], found: Inspection) -> Table:
+def _files(head: str, files: Sequence[Rename | UploadCompletion], found: Inspection) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
     table.add_column(head, overflow="fold")
     table.add_column("size", justify="right")

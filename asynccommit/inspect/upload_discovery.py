@@ -33,7 +33,7 @@ from asynccommit.stores.urls import Address
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class UploadAttemptFacts:
     """What the directory of a job attempt says.
 
     Attributes:
@@ -53,12 +53,14 @@ class Seen:
     modified: float = 0.0
 
 
-async def find_uploads_jobs(store: Store, dest: Address) -> list[Seen]:
+async def find_uploads_jobs(store: Store, dest: Address) -> list[UploadAttemptFacts]:
     """Return the job attempts of uploads below a destination. Raises ``StoreError``."""
     return await _see_all(store, await jobs_below(store, dest))
 
 
-async def find_staged(store: Store, dest: Address, place: Address, job_id: str) -> list[Seen]:
+async def find_staged(
+    store: Store, dest: Address, place: Address, job_id: str
+) -> list[UploadAttemptFacts]:
     """Return the attempts of one staging job, whosever it is. Raises ``StoreError``.
 
     Args:
@@ -83,7 +85,7 @@ async def _of_users(
     ]
 
 
-async def see(store: Store, layout: UploadLayout) -> Seen | None:
+async def see(store: Store, layout: UploadLayout) -> UploadAttemptFacts | None:
     """Return what is known of a job attempt; ``None`` if it has no directory, or a mere prefix.
 
     Args:
@@ -103,7 +105,7 @@ async def see(store: Store, layout: UploadLayout) -> Seen | None:
     sets = sum(layout.is_set(name) for name in names)
     closed = record is not None and is_closed(record)
     decided = any(name.removeprefix("_").startswith(OUTCOME) for name in names)
-    return Seen(
+    return UploadAttemptFacts(
         named_by(layout, record_of(layout, record)),
         sets=sets,
         begun=record is not None and not closed,
@@ -136,8 +138,8 @@ def upload_place_of(place: Address) -> Address | None:
     return None
 
 
-async def _see_all(store: Store, jobs: Sequence[UploadLayout]) -> list[Seen]:
-    found: list[Seen] = []
+async def _see_all(store: Store, jobs: Sequence[UploadLayout]) -> list[UploadAttemptFacts]:
+    found: list[UploadAttemptFacts] = []
 
     async def look(job: UploadLayout) -> None:
         for layout in await attempts_in(store, job):

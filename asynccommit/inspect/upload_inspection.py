@@ -12,7 +12,7 @@ from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import AsyncCommitError, CommitError, DeniedError
 from asynccommit.formats.pending_set import MAX_PENDING_SET_BYTES, decode_pending_set
 from asynccommit.inspect.discovery import FoundJob, children
-from asynccommit.inspect.files import SHOWN, Completion, Inspection
+from asynccommit.inspect.files import SHOWN, Inspection, UploadCompletion
 from asynccommit.inspect.status import how_far
 from asynccommit.inspect.terminal import count_of
 from asynccommit.inspect.upload_status import run_of
@@ -70,7 +70,7 @@ class _Look:
 
     def __init__(self, store: MultipartStore, layout: UploadLayout, wanted: Fingerprints) -> None:
         self.tasks: list[dict[str, Any]] = []
-        self.uploads: list[Completion] = []
+        self.uploads: list[UploadCompletion] = []
         self.problems: list[str] = []
         self._store = store
         self._layout = layout
@@ -97,7 +97,9 @@ class _Look:
             }
         )
         room = SHOWN - len(self.uploads)
-        self.uploads += [Completion(layout.url(f.dest), f.upload_id, f.size) for f in files[:room]]
+        self.uploads += [
+            UploadCompletion(layout.url(f.dest), f.upload_id, f.size) for f in files[:room]
+        ]
 
 
 async def _note_open(

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from asynccommit.commit.by_rename.liveness import status_without_commit
 from asynccommit.commit.by_upload.committer import UploadCommitter
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.load_sets import load_sets
-from asynccommit.commit.by_upload.loaded import Loaded
+from asynccommit.commit.by_upload.loaded import LoadedSets
 from asynccommit.commit.by_upload.open_uploads import missing_uploads
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.inspect.discovery import FoundJob
@@ -43,16 +43,16 @@ async def look_at_uploads(
     known = await status_without_commit(run, run.pending, job.manifests)
     if not job.manifests:
         return known, (0, 0)
-    with Loaded(run.options) as loaded:
+    with LoadedSets(run.options) as loaded:
         await load_sets(run, loaded, None)
         ended = await missing_uploads(run, loaded)
         status = replace(known, files=loaded.files, bytes=loaded.bytes)
         return status, (len(ended or ()), loaded.files)
 
 
-def run_of(store: MultipartStore, layout: UploadLayout, pending: Store | None) -> UploadRun:
+def run_of(store: MultipartStore, layout: UploadLayout, pending: Store | None) -> UploadContext:
     """Return what steps of a commit need that only look."""
-    return UploadRun(
+    return UploadContext(
         store=store,
         layout=layout,
         options=Options(),

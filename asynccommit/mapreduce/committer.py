@@ -36,15 +36,15 @@ from asynccommit.mapreduce.commit_window import (
     wait_for_window,
 )
 from asynccommit.mapreduce.lease import MARGIN, Tenure
-from asynccommit.mapreduce.marker_store import Committed, Place, is_silent
+from asynccommit.mapreduce.marker_store import Committed, MarkerStore, is_silent
 from asynccommit.mapreduce.markers import (
     FAIL,
     STARTED,
     SUCCESS,
+    CommitVerdict,
     End,
-    Standing,
+    MarkerState,
     Start,
-    Verdict,
     encode_end,
     encode_start,
     judge,
@@ -101,7 +101,7 @@ class CommitMarkers:
     ) -> None:
         if not 1 <= epoch <= MAX_EPOCH:
             raise OptionError(f"epoch is {epoch}: say the attempt's number, from 1 to {MAX_EPOCH}")
-        self.place = Place(store, directory.path, job_id)
+        self.place = MarkerStore(store, directory.path, job_id)
         self.owner = Owner(host.new_id(), host.name, host.user, host.process)
         self.epoch = epoch
         self._host = host
@@ -205,13 +205,13 @@ class CommitMarkers:
             await self._interruptible(wait_for_window(self._heartbeat, self._settings, self.job_id))
             standing = await self.place.look()
             verdict = await self._verdict(standing, repeatable, force)
-            if verdict is Verdict.COMMITTED:
+            if verdict is CommitVerdict.COMMITTED:
                 return 0.0, self._committed(standing.success, already=True)
             if not verdict.commits:
                 raise refusal(self.place, verdict, standing, self._host.now())
             since = self._host.clock()
             start = await self._claim(verdict, standing, repeatable)
-            new = verdict is not Verdict.GO_ON
+            new = verdict is not CommitVerdict.GO_ON
             if start is not None and await self._is_proven(start, since, new=new):
                 return since, start
         text = (
@@ -221,20 +221,20 @@ class CommitMarkers:
         )
         raise PreflightError(self.job_id, STAGE, (), text)
 
-    async def _verdict(self, standing: Standing, repeatable: bool, force: bool) -> Verdict:
+    async def _verdict(self, standing: MarkerState, repeatable: bool, force: bool) -> CommitVerdict:
         verdict, free = (
             judge(standing, self.owner.id, self.epoch, repeatable=repeatable, expired=expired)
             for expired in (False, True)
         )
-        if verdict is Verdict.GO_ON and self._is_lost and not repeatable:
-            return Verdict.UNREPEATABLE
-        if verdict is not Verdict.OWNED:
+        if verdict is CommitVerdict.GO_ON and self._is_lost and not repeatable:
+            return CommitVerdict.UNREPEATABLE
+        if verdict is not CommitVerdict.OWNED:
             return verdict
         if force and standing.start is None:
-            return Verdict.TAKE_OVER if repeatable else Verdict.UNREPEATABLE
+            return CommitVerdict.TAKE_OVER if repeatable else CommitVerdict.UNREPEATABLE
         if force:
             return free
-        if free is Verdict.TAKE_OVER:
+        if free is CommitVerdict.TAKE_OVER:
             # Only now, because asking the store for its time leaves a file there for a moment.
             return free if await self.place.is_expired(standing, self._host) else verdict
         return free if is_silent(standing, self._host) else verdict
@@ -244,15 +244,17 @@ class CommitMarkers:
         """Whether this process has begun the work, and cannot tell what became of it."""
         return self._worked and self._digest is None
 
-    async def _claim(self, verdict: Verdict, standing: Standing, repeatable: bool) -> Start | None:
+    async def _claim(
+        self, verdict: CommitVerdict, standing: MarkerState, repeatable: bool
+    ) -> Start | None:
         """Write the start of this owner; ``None`` if another was quicker."""
-        if verdict is Verdict.GO_ON:
+        if verdict is CommitVerdict.GO_ON:
             sign = sign_of_life(self.epoch, next(self._numbers))
             return standing.start if await self.place.write(sign, b"") else None
         name = STARTED
-        if verdict is Verdict.TAKE_OVER and standing.start is not None:
+        if verdict is CommitVerdict.TAKE_OVER and standing.start is not None:
             name = later_start(self.epoch)
-        elif verdict is Verdict.TAKE_OVER:
+        elif verdict is CommitVerdict.TAKE_OVER:
             # By force, and as Hadoop's own does it: the start is deleted, the job committed again.
             await self.place.take_back(STARTED, b"", self._host.new_id())
         start = Start(
@@ -366,7 +368,7 @@ class CommitMarkers:
         except (StoreError, ManifestError) as problem:
             error.add_note(f"{FAIL} was not written: {problem}")
 
-    async def _tidy(self, tenure: Tenure, standing: Standing) -> None:
+    async def _tidy(self, tenure: Tenure, standing: MarkerState) -> None:
         """Delete what says nothing any more: signs of life, and the end that an earlier owner saw.
 
         The one who was replaced may have said that it failed just when it was.

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from asynccommit.errors import LeaseLostError, ManifestError, StoreError
 from asynccommit.mapreduce.commit_window import STAGE
-from asynccommit.mapreduce.marker_store import Place
-from asynccommit.mapreduce.markers import Standing, Start, sign_of_life
+from asynccommit.mapreduce.marker_store import MarkerStore
+from asynccommit.mapreduce.markers import MarkerState, Start, sign_of_life
 from asynccommit.runtime.host import Host
 
 MARGIN = 0.75
@@ -42,7 +42,7 @@ class Tenure:
     """
 
     def __init__(
-        self, place: Place, start: Start, host: Host, since: float, numbers: Iterator[int]
+        self, place: MarkerStore, start: Start, host: Host, since: float, numbers: Iterator[int]
     ) -> None:
         self._place, self._start, self._host = place, start, host
         self._until = since + MARGIN * start.lease
@@ -85,12 +85,12 @@ class Tenure:
         )
         return LeaseLostError(self._place.job_id, STAGE, (), text)
 
-    def holds(self, standing: Standing) -> bool:
+    def holds(self, standing: MarkerState) -> bool:
         """Whether this owner is the present one."""
         start = standing.start
         return start is not None and start.owner.id == self._start.owner.id
 
-    async def require(self) -> Standing:
+    async def require(self) -> MarkerState:
         """Return what is there. Raises ``LeaseLostError`` unless this owner is the present one."""
         self.check()
         standing = await self._place.look()

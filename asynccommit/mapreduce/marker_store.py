@@ -25,7 +25,7 @@ from asynccommit.mapreduce.markers import (
     SUCCESS,
     End,
     Markers,
-    Standing,
+    MarkerState,
     Start,
     decode_end,
     decode_start,
@@ -37,7 +37,7 @@ from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Info, Kind, Store
 from asynccommit.stores.tree import list_all, remove_file, remove_files
 
-_SLACK = 2.0
+_CLOCK_SKEW_SECONDS = 2.0
 """Seconds by which times of a store may be rounded."""
 
 
@@ -59,7 +59,7 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MarkerStore:
     """The staging directory of a job.
 
     Attributes:
@@ -76,7 +76,7 @@ class Place:
         """Return the path of a file in it."""
         return f"{self.path}/{name}"
 
-    async def look(self) -> Standing:
+    async def look(self) -> MarkerState:
         """Return what is known of the commit.
 
         Raises ``ManifestError`` for a marker that is neither Hadoop's nor ours.
@@ -84,15 +84,15 @@ class Place:
         try:
             listed = await list_all(self.store, self.path)
         except NotFoundError:
-            return Standing(Markers(staging=False))
+            return MarkerState(Markers(staging=False))
         return await self.read({info.path.rpartition("/")[2]: info for info in listed})
 
-    async def read(self, found: Mapping[str, Info]) -> Standing:
+    async def read(self, found: Mapping[str, Info]) -> MarkerState:
         """Return what is known of the commit, from the entries of the directory by name."""
         markers = self.markers(found)
         start = await self._start(found)
         last = max(map(epoch_of_start, found), default=0)
-        return Standing(
+        return MarkerState(
             markers,
             start,
             success=await self._end(SUCCESS) if markers.success else None,
@@ -214,7 +214,7 @@ class Place:
             with suppress(StoreError):
                 await remove_file(self.store, self.at(name))
 
-    async def is_expired(self, standing: Standing, host: Host) -> bool:
+    async def is_expired(self, standing: MarkerState, host: Host) -> bool:
         """Whether the owner's lease is over by the store's own time, which a new file tells.
 
         An application master of Hadoop's has no lease, so that one is never over.
@@ -229,13 +229,13 @@ class Place:
             since = await self.look()  # it may have said so meanwhile
         finally:
             await self.remove([probe])
-        return since.start == start and now - since.seen > start.lease + _SLACK
+        return since.start == start and now - since.seen > start.lease + _CLOCK_SKEW_SECONDS
 
 
-def is_silent(standing: Standing, host: Host) -> bool:
+def is_silent(standing: MarkerState, host: Host) -> bool:
     """Whether the owner's lease is over, as far as this machine's clock can tell."""
     start = standing.start
-    return start is not None and host.now() - standing.seen > start.lease + _SLACK
+    return start is not None and host.now() - standing.seen > start.lease + _CLOCK_SKEW_SECONDS
 
 
 def _seen(found: Mapping[str, Info], start: Start | None) -> float:

@@ -20,7 +20,7 @@ from typing import Any
 
 from asynccommit.formats.commit_owner import MAX_EPOCH
 from asynccommit.formats.commit_record import Owner
-from asynccommit.formats.fields import MAX_TIME, Fields, dump_object, load_object
+from asynccommit.formats.fields import MAX_TIME, JsonFields, dump_object, load_object
 
 STARTED = "COMMIT_STARTED"
 SUCCESS = "COMMIT_SUCCESS"
@@ -232,7 +232,7 @@ def decode_end(data: bytes, path: str) -> End | None:
 # --- what ours do with what they find ----------------------------------------------------------
 
 
-class Verdict(StrEnum):
+class CommitVerdict(StrEnum):
     """Whether an owner may commit a job, and why not."""
 
     BEGIN = "begin"
@@ -249,11 +249,11 @@ class Verdict(StrEnum):
     @property
     def commits(self) -> bool:
         """Whether it may."""
-        return self in (Verdict.BEGIN, Verdict.GO_ON, Verdict.TAKE_OVER)
+        return self in (CommitVerdict.BEGIN, CommitVerdict.GO_ON, CommitVerdict.TAKE_OVER)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MarkerState:
     """What is known of the commit of a job.
 
     Attributes:
@@ -279,8 +279,8 @@ class Standing:
 
 
 def judge(
-    standing: Standing, owner_id: str, epoch: int, *, repeatable: bool, expired: bool
-) -> Verdict:
+    standing: MarkerState, owner_id: str, epoch: int, *, repeatable: bool, expired: bool
+) -> CommitVerdict:
     """Return whether an owner may commit a job.
 
     Args:
@@ -292,33 +292,35 @@ def judge(
     """
     markers, start = standing.markers, standing.start
     if not markers.staging:
-        return Verdict.MISSING
+        return CommitVerdict.MISSING
     if not markers.started:
         return _unstarted(standing, epoch)
     if markers.success:
-        return Verdict.COMMITTED
+        return CommitVerdict.COMMITTED
     if standing.is_failed:
-        return Verdict.FAILED
+        return CommitVerdict.FAILED
     if start is not None and start.owner.id == owner_id:
-        return Verdict.GO_ON
+        return CommitVerdict.GO_ON
     if standing.epoch >= epoch:
-        return Verdict.LATER
+        return CommitVerdict.LATER
     if not expired or start is None:
-        return Verdict.OWNED
-    return Verdict.TAKE_OVER if repeatable and start.repeatable else Verdict.UNREPEATABLE
+        return CommitVerdict.OWNED
+    return (
+        CommitVerdict.TAKE_OVER if repeatable and start.repeatable else CommitVerdict.UNREPEATABLE
+    )
 
 
-def _unstarted(standing: Standing, epoch: int) -> Verdict:
+def _unstarted(standing: MarkerState, epoch: int) -> CommitVerdict:
     if standing.markers.success or standing.markers.fail:
-        return Verdict.STRAY  # Hadoop would pass it over, and report it after the next crash
-    return Verdict.LATER if standing.epoch >= epoch else Verdict.BEGIN
+        return CommitVerdict.STRAY  # Hadoop would pass it over, and report it after the next crash
+    return CommitVerdict.LATER if standing.epoch >= epoch else CommitVerdict.BEGIN
 
 
 def _is_empty(data: bytes) -> bool:
     return not data.strip(b"\0")
 
 
-def _epoch(fields: Fields) -> int:
+def _epoch(fields: JsonFields) -> int:
     return fields.count("epoch", minimum=1, maximum=MAX_EPOCH)
 
 

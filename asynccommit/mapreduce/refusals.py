@@ -10,13 +10,15 @@ from asynccommit.errors import (
     PreflightError,
 )
 from asynccommit.mapreduce.commit_window import STAGE
-from asynccommit.mapreduce.marker_store import Place
-from asynccommit.mapreduce.markers import STARTED, Standing, Start, Verdict
+from asynccommit.mapreduce.marker_store import MarkerStore
+from asynccommit.mapreduce.markers import STARTED, CommitVerdict, MarkerState, Start
 
 ABORT = "job_stage_abort"
 
 
-def refusal(place: Place, verdict: Verdict, standing: Standing, now: float) -> CommitError:
+def refusal(
+    place: MarkerStore, verdict: CommitVerdict, standing: MarkerState, now: float
+) -> CommitError:
     """Return the error of a verdict by which nobody may commit.
 
     Args:
@@ -26,12 +28,12 @@ def refusal(place: Place, verdict: Verdict, standing: Standing, now: float) -> C
         now: seconds since the epoch.
     """
     job_id = place.job_id
-    if verdict is Verdict.FAILED:
+    if verdict is CommitVerdict.FAILED:
         said = standing.fail.error if standing.fail else "Hadoop does not say why"
         return CommitError(job_id, STAGE, (), f"its commit has failed before: {said}")
-    if verdict is Verdict.MISSING:
+    if verdict is CommitVerdict.MISSING:
         return PreflightError(job_id, STAGE, (), f"there is no {place.path}. Nothing was written")
-    if verdict is Verdict.STRAY:
+    if verdict is CommitVerdict.STRAY:
         text = f"{place.path} holds an end without {STARTED}: see whose it is, and delete it"
         return PreflightError(job_id, STAGE, (), f"{text}. Nothing was written")
     text = f"{who(standing.start)} {_why(verdict, standing, now)}. Nothing was written"
@@ -39,7 +41,7 @@ def refusal(place: Place, verdict: Verdict, standing: Standing, now: float) -> C
 
 
 def refuse_abort(
-    place: Place, standing: Standing, owner_id: str, *, done: bool, failed: bool
+    place: MarkerStore, standing: MarkerState, owner_id: str, *, done: bool, failed: bool
 ) -> None:
     """Raise the error of an abort that may not undo anything, if it may not.
 
@@ -71,10 +73,10 @@ def who(start: Start | None) -> str:
     return f"attempt {start.epoch} ({name})"
 
 
-def _why(verdict: Verdict, standing: Standing, now: float) -> str:
-    if verdict is Verdict.UNREPEATABLE:
+def _why(verdict: CommitVerdict, standing: MarkerState, now: float) -> str:
+    if verdict is CommitVerdict.UNREPEATABLE:
         return "has begun to commit it, and what may not be repeated nobody takes over"
-    if verdict is Verdict.LATER:
+    if verdict is CommitVerdict.LATER:
         return "came later, or is this very attempt in another process"
     if standing.start is None:
         return "is committing it: it has no lease, so nobody can tell whether it lives"

@@ -22,8 +22,8 @@ from asynccommit.mapreduce.job_files import (
     decode_job_xml,
     is_job_id,
 )
-from asynccommit.mapreduce.marker_store import Place, is_silent
-from asynccommit.mapreduce.markers import Action, Markers, Standing, start_up
+from asynccommit.mapreduce.marker_store import MarkerStore, is_silent
+from asynccommit.mapreduce.markers import Action, Markers, MarkerState, start_up
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Info, Store
@@ -31,7 +31,7 @@ from asynccommit.stores.tree import list_all
 from asynccommit.stores.urls import Address
 
 
-class State(StrEnum):
+class StagingState(StrEnum):
     """How far the commit of a job is, as its markers tell.
 
     ``OPEN`` is that of Hadoop's application masters, which do not say whether they live.
@@ -66,8 +66,8 @@ class StagedJob:
     place: Address
     job_id: str
     user: str
-    state: State
-    standing: Standing
+    state: StagingState
+    standing: MarkerState
     conf: JobConf = field(default_factory=JobConf)
     attempts: int = 0
     modified: float = 0.0
@@ -166,16 +166,18 @@ async def _job(store: Store, place: Address, host: Host) -> StagedJob:
     except NotFoundError:
         raise
     except StoreError as error:
-        unknown = Standing(Markers(staging=False))
-        return StagedJob(place, job_id, user, State.UNREADABLE, unknown, problems=[str(error)])
+        unknown = MarkerState(Markers(staging=False))
+        return StagedJob(
+            place, job_id, user, StagingState.UNREADABLE, unknown, problems=[str(error)]
+        )
     found = {info.path.rpartition("/")[2]: info for info in entries}
     problems: list[str] = []
-    standing, readable = await _standing(Place(store, place.path, job_id), found, problems)
+    standing, readable = await _standing(MarkerStore(store, place.path, job_id), found, problems)
     return StagedJob(
         place,
         job_id,
         user,
-        _state(standing, host) if readable else State.UNREADABLE,
+        _state(standing, host) if readable else StagingState.UNREADABLE,
         standing,
         await _conf(store, found, problems),
         attempts_of(job_id, found),
@@ -185,27 +187,27 @@ async def _job(store: Store, place: Address, host: Host) -> StagedJob:
 
 
 async def _standing(
-    place: Place, found: Mapping[str, Info], problems: list[str]
-) -> tuple[Standing, bool]:
+    place: MarkerStore, found: Mapping[str, Info], problems: list[str]
+) -> tuple[MarkerState, bool]:
     """Return what the markers say, and whether they could be read."""
     try:
         return await place.read(found), True
     except (ManifestError, StoreError) as error:
         problems.append(str(error))
-    return Standing(place.markers(found)), False
+    return MarkerState(place.markers(found)), False
 
 
-def _state(standing: Standing, host: Host) -> State:
+def _state(standing: MarkerState, host: Host) -> StagingState:
     markers = standing.markers
     if not markers.started:
-        return State.STRAY if markers.success or markers.fail else State.RUNNING
+        return StagingState.STRAY if markers.success or markers.fail else StagingState.RUNNING
     if markers.success:
-        return State.COMMITTED
+        return StagingState.COMMITTED
     if standing.is_failed:
-        return State.FAILED
+        return StagingState.FAILED
     if standing.start is None:
-        return State.OPEN
-    return State.EXPIRED if is_silent(standing, host) else State.COMMITTING
+        return StagingState.OPEN
+    return StagingState.EXPIRED if is_silent(standing, host) else StagingState.COMMITTING
 
 
 async def _conf(store: Store, found: Mapping[str, Info], problems: list[str]) -> JobConf:

@@ -15,7 +15,7 @@ from asynccommit.inspect.terminal import show_seconds
 from asynccommit.inspect.text import ROWS, safe
 from asynccommit.mapreduce.markers import FAIL, STARTED, SUCCESS, Action
 from asynccommit.mapreduce.refusals import who
-from asynccommit.mapreduce.staging import StagedJob, Staging, State
+from asynccommit.mapreduce.staging import StagedJob, Staging, StagingState
 from asynccommit.redact import redact
 
 _DOES = {
@@ -69,25 +69,25 @@ def next_steps(job: StagedJob) -> list[Step]:
 
 def _known(job: StagedJob) -> Iterator[str]:
     owner = who(job.standing.start)
-    if job.state is State.RUNNING:
+    if job.state is StagingState.RUNNING:
         yield "no commit has begun"
         if job.conf.committer == "FileOutputCommitter v2":
             yield "its tasks publish as they commit: part of the output may be visible"
-    elif job.state is State.COMMITTING:
+    elif job.state is StagingState.COMMITTING:
         yield f"{owner} is committing it: leave it alone"
-    elif job.state is State.EXPIRED:
+    elif job.state is StagingState.EXPIRED:
         again = job.standing.start is not None and job.standing.start.repeatable
         yield f"{owner} has given no sign of life for longer than its lease"
         yield f"a later attempt of ours {'takes it over' if again else 'does not commit it again'}"
-    elif job.state is State.OPEN:
+    elif job.state is StagingState.OPEN:
         yield "its commit has begun, and nobody has written how it ended"
         yield f"a _SUCCESS in its output that is younger than {STARTED} says that it was done"
-    elif job.state is State.COMMITTED:
+    elif job.state is StagingState.COMMITTED:
         yield "it is committed: its output is whole"
-    elif job.state is State.FAILED:
+    elif job.state is StagingState.FAILED:
         error = job.standing.fail.error if job.standing.fail is not None else ""
         yield f"its commit has failed: {error or 'Hadoop does not say why'}"
-    elif job.state is State.STRAY:
+    elif job.state is StagingState.STRAY:
         ends = " and ".join(name for name, there in _markers(job) if there)
         yield f"{ends} without {STARTED} says nothing now, but would once its commit has begun"
         yield "see whose it is, and delete it"
@@ -95,12 +95,12 @@ def _known(job: StagedJob) -> Iterator[str]:
 
 def _to_do(job: StagedJob) -> Iterator[Step]:
     output = redact(job.conf.output)
-    if output and job.state in (State.OPEN, State.EXPIRED, State.FAILED):
+    if output and job.state in (StagingState.OPEN, StagingState.EXPIRED, StagingState.FAILED):
         verb = "hdfs dfs -ls -R" if _is_hadoops(output) else "asynccommit status"
         says = "part of its output may be published: see what is there before it is run again"
         yield Step(says, f"{verb} {quoted(output)}")
     application = _application(job)
-    if application and job.state is not State.COMMITTING:
+    if application and job.state is not StagingState.COMMITTING:
         says = "if it does not run any more, its staging directory can be deleted"
         yield Step(says, f"yarn application -status {application}")
 

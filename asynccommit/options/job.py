@@ -18,8 +18,8 @@ from asynccommit.errors import OptionError
 from asynccommit.options import values
 from asynccommit.options.checked import NO_TEXT, PATH, Within, check_fields, show
 from asynccommit.options.uploads import (
-    DEAD_UPLOAD_KEYS,
     NETFLIX,
+    OBSOLETE_UPLOAD_KEYS,
     S3A,
     SHARED_KEYS,
     UPLOAD_KEYS,
@@ -177,9 +177,11 @@ class Options:
             if name in KEYS:
                 field_of, read = KEYS[name]
                 found[field_of] = within_bounds(cls, field_of, name, read(name, value))
-            elif name in DEAD:
-                if value.strip() not in DEAD[name].harmless:
-                    warnings.warn(f"{name} has no effect: {DEAD[name].why}", OptionWarning, 3)
+            elif name in OBSOLETE_KEYS:
+                if value.strip() not in OBSOLETE_KEYS[name].harmless:
+                    warnings.warn(
+                        f"{name} has no effect: {OBSOLETE_KEYS[name].why}", OptionWarning, 3
+                    )
             elif name.startswith(FAMILIES) and name not in UPLOAD_KEYS:
                 warnings.warn(f"{name} is not an option of this committer", OptionWarning, 3)
         return replace(cls(), uploads=UploadOptions.of(told), **found)
@@ -283,13 +285,13 @@ class Dead:
     harmless: tuple[str, ...] = ()
 
 
-DEAD: dict[str, Dead] = {
+OBSOLETE_KEYS: dict[str, Dead] = {
     MANIFEST + "manifest.save.attempts": Dead(
         "Hadoop reads it and never uses it; see asynccommit.attempts"
     ),
     MANIFEST + "store.operations.classname": Dead("stores are chosen by the scheme of the URL"),
     MANIFEST + "io.rate": Dead("no released Hadoop has it; see asynccommit.rate"),
     MANIFEST + "delete.dir.capacity": Dead("no released Hadoop has it"),
-    **{key: Dead(*dead) for key, dead in DEAD_UPLOAD_KEYS.items()},
+    **{key: Dead(*dead) for key, dead in OBSOLETE_UPLOAD_KEYS.items()},
 }
 """Keys of the same families that have no effect here."""

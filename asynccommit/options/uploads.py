@@ -197,7 +197,7 @@ SHARED_KEYS: dict[str, tuple[str, values.Reader]] = {
 }
 """Keys of the same families for what all committers have: fields of ``Options``."""
 
-DEAD_UPLOAD_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
+OBSOLETE_UPLOAD_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
     S3A + "generate.uuid": ("a job without an id is given one anyway", ("true", "false")),
     S3A + "experimental.collect.iostatistics": (
         "what requests are made is always counted",

@@ -23,7 +23,7 @@ U = TypeVar("U")
 Work = Callable[[T], Awaitable[object]]
 OnFailure = Callable[[T, BaseException], Awaitable[object]]
 
-_BREATH = 256  # items after which a worker lets the loop turn, even if no work ever waited
+_YIELD_EVERY = 256  # items after which a worker lets the loop turn, even if no work ever waited
 _NOTES = 5  # further errors that are named on the one that is raised
 
 
@@ -107,7 +107,7 @@ class _Run(Generic[T]):
             return
         for count, item in enumerate(items, 1):
             await self._do(item)
-            if count % _BREATH == 0:
+            if count % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
             if self.errors:
                 return

@@ -5,27 +5,27 @@ from __future__ import annotations
 import sys
 import zlib
 
-from asynccommit.simulate.model import PATIENCE, Kind, Site
+from asynccommit.simulate.model import PATIENCE, Site, StoreKind
 from asynccommit.stores.base import Info
 from asynccommit.stores.urls import parse_url
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.nodes import Node, find, link
 from asynccommit.testing.models.adls.store import SimStore
 from asynccommit.testing.models.fault_rules import ADLS as DIALECT
-from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.fault_rules import FaultInjector
 
 FILESYSTEM = "data"
 _NEAR = 1024  # directories that are not looked for again
 
 
-class Packed(Node):
+class PackedAdls(Node):
     """A file that nobody changes, compressed: the manifests of a large job are many megabytes."""
 
     __slots__ = ("packed",)
     packed: bytes
 
     @classmethod
-    def of(cls, blank: Node, data: bytes) -> Packed:
+    def of(cls, blank: Node, data: bytes) -> PackedAdls:
         """Return a file of ``data`` in the place of ``blank``."""
         packed = cls(None, blank.version, blank.created)
         packed.size = len(data)
@@ -59,9 +59,9 @@ class Adls:
     def __init__(self, site: Site) -> None:
         host = site.host
         self.dest = parse_url(f"abfs://{FILESYSTEM}@simulated.dfs.core.windows.net/table")
-        self.account = Account("simulated", now=host.now, new_id=site.seeds.ids("account"))
+        self.account = AdlsAccount("simulated", now=host.now, new_id=site.seeds.ids("account"))
         self.account.create_filesystem(FILESYSTEM)
-        self.weather = Weather(site.seeds.rng("weather"), host.clock, site.climate, DIALECT)
+        self.weather = FaultInjector(site.seeds.rng("weather"), host.clock, site.climate, DIALECT)
         options = {
             "account": self.account,
             "weather": self.weather,
@@ -80,7 +80,7 @@ class Adls:
 
     def put_data(self, path: str, data: bytes) -> None:
         """See ``Model.put_data``."""
-        self._link(path, Packed.of(self.account.new_node(), data))
+        self._link(path, PackedAdls.of(self.account.new_node(), data))
 
     def put_directory(self, path: str) -> None:
         """See ``Model.put_directory``."""
@@ -115,5 +115,5 @@ class Adls:
         return node
 
 
-ADLS = Kind("adls", Adls, DIALECT, limit=20_000.0, counted="requests", in_flight=512)
+ADLS = StoreKind("adls", Adls, DIALECT, limit=20_000.0, counted="requests", in_flight=512)
 """What Azure gives in most regions, and ``max_concurrency`` of a store there."""

@@ -14,16 +14,22 @@ from functools import partial
 from typing import Any
 
 from asynccommit.commit.layout import TEMPORARY
-from asynccommit.simulate.model import PATIENCE, Kind, Site
+from asynccommit.simulate.model import PATIENCE, Site, StoreKind
 from asynccommit.stores.base import Traits
 from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.http.base import Transport
 from asynccommit.stores.urls import Address
 from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.inprocess import InProcess
-from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.gcs.dialect import GCS as DIALECT
-from asynccommit.testing.models.gcs.model import BucketOptions, Content, GcsRefusal, Object, Service
+from asynccommit.testing.models.gcs.model import (
+    BucketOptions,
+    Content,
+    GcsObject,
+    GcsRefusal,
+    GcsService,
+)
 from asynccommit.testing.models.gcs.quotas import FLAT, HIERARCHICAL, Quotas
 
 BUCKET = "data"
@@ -63,7 +69,7 @@ class Hollow(Content):
         return self._said
 
 
-class Packed(Content):
+class PackedGcs(Content):
     """What nobody changes, compressed: the manifests of a large job are many megabytes."""
 
     __slots__ = ("packed",)
@@ -78,27 +84,27 @@ class Packed(Content):
         self.packed = zlib.compress(data, 1)
 
 
-class _Service(Service):
+class _Service(GcsService):
     """The service, which knows what it refused and what was written, and takes any content."""
 
     refused = 0
     written = 0
 
     def admit(self, op: str, bucket: str, *names: str, user_project: str = "") -> None:
-        """See ``Service.admit``."""
+        """See ``GcsService.admit``."""
         try:
             super().admit(op, bucket, *names, user_project=user_project)
         except GcsRefusal as no:
             self.refused += no.status == _TOO_MANY
             raise
 
-    def insert(self, bucket: str, name: str, data: bytes, **options: Any) -> Object:
-        """See ``Service.insert``."""
+    def insert(self, bucket: str, name: str, data: bytes, **options: Any) -> GcsObject:
+        """See ``GcsService.insert``."""
         made = super().insert(bucket, name, data, **options)
         self.written += len(data)
         return made
 
-    def place(self, bucket: str, name: str, content: Content) -> Object:
+    def place(self, bucket: str, name: str, content: Content) -> GcsObject:
         """Make an object of any content, whoever asks and however many."""
         held = self._bucket(bucket)
         return self._make(held, name, content, held.plain, self.now())
@@ -142,7 +148,7 @@ class Gcs:
         fair = replace(site.climate, limit=None)
         self.dest = Address("gs", BUCKET, "/table")
         self.service = _Service(now=host.now, new_id=site.seeds.ids("service"))
-        self.weather = Weather(site.seeds.rng("weather"), host.clock, fair, DIALECT)
+        self.weather = FaultInjector(site.seeds.rng("weather"), host.clock, fair, DIALECT)
         options = BucketOptions(hns=hns, quotas=_quotas(site))
         self._held = self.service.create_bucket(BUCKET, options)
         transport = InProcess(GcsApp(self.service), self.weather, patience=PATIENCE)
@@ -163,7 +169,7 @@ class Gcs:
 
     def put_data(self, path: str, data: bytes) -> None:
         """See ``Model.put_data``."""
-        self.service.place(BUCKET, path[1:], Packed(data))
+        self.service.place(BUCKET, path[1:], PackedGcs(data))
 
     def put_directory(self, path: str) -> None:
         """See ``Model.put_directory``."""
@@ -192,8 +198,8 @@ def _quotas(site: Site) -> Quotas:
     return Quotas(limit.rate, READS * limit.rate, site.doubling, burst, interval)
 
 
-def _kind(name: str, quotas: Quotas, *, hns: bool) -> Kind:
-    return Kind(
+def _kind(name: str, quotas: Quotas, *, hns: bool) -> StoreKind:
+    return StoreKind(
         name,
         partial(Gcs, hns=hns),
         DIALECT,

@@ -43,7 +43,7 @@ class Memory:
         return {"engine": self.engine, **asdict(self)}
 
 
-class Growth:
+class MemoryGrowth:
     """Measures from when it is made."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.fault_rules import Climate, Dialect, Weather
+from asynccommit.testing.models.fault_rules import Climate, Dialect, FaultInjector
 from asynccommit.testing.models.seeds import Seeds
 
 PATIENCE = 120.0
@@ -51,7 +51,7 @@ class Model(Protocol):
         ...
 
     @property
-    def weather(self) -> Weather:
+    def weather(self) -> FaultInjector:
         """What becomes of requests."""
         ...
 
@@ -82,7 +82,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class StoreKind:
     """One kind of stores that there is a model of.
 
     Attributes:

@@ -17,7 +17,7 @@ from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.errors import OptionError
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host
-from asynccommit.simulate.memory import Growth, Memory
+from asynccommit.simulate.memory import Memory, MemoryGrowth
 from asynccommit.simulate.model import Site
 from asynccommit.simulate.placed import Placed, visible
 from asynccommit.simulate.setup import Setup
@@ -164,11 +164,11 @@ def run_commit(setup: Setup, on_progress: OnProgress | None = None) -> Figures:
     if setup.options.report_directory is not None:
         raise OptionError("a simulated job has no report: leave out the summary.report.directory")
     begin = time.perf_counter()
-    tell = _Teller(on_progress, begin, setup.files)
+    tell = _ProgressReporter(on_progress, begin, setup.files)
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(math.inf)) as runner:
         world = World(setup, runner.get_loop())
         tasks = Placed(world.model, world.layout, setup).all_tasks(tell.placed)
-        size, growth = world.model.size(), Growth()
+        size, growth = world.model.size(), MemoryGrowth()
         gc.freeze()  # A million nodes that stay need not be looked at again and again.
         try:
             report = runner.run(world.commit(tasks, tell.committed if on_progress else None))
@@ -205,7 +205,7 @@ def _figures(world: World, report: JobReport, memory: Memory, real: float) -> Fi
     )
 
 
-class _Teller:
+class _ProgressReporter:
     """Tells how far a simulation is: for who waits, real seconds count."""
 
     def __init__(self, on_progress: OnProgress | None, begin: float, files: int) -> None:

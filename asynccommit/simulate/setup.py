@@ -15,12 +15,14 @@ from asynccommit.options.checked import Within, check_fields
 from asynccommit.options.job import Options
 from asynccommit.simulate.adls import ADLS
 from asynccommit.simulate.gcs import GCS, GCS_HNS
-from asynccommit.simulate.model import Kind
+from asynccommit.simulate.model import StoreKind
 from asynccommit.testing.models.fault_profiles import CLIMATES
 from asynccommit.testing.models.fault_rules import Climate, Dialect
-from asynccommit.testing.models.latency import UNIFORM, Latency, Limit
+from asynccommit.testing.models.latency import UNIFORM, Latency, RequestLimit
 
-KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in (ADLS, GCS, GCS_HNS)})
+KINDS: Mapping[str, StoreKind] = MappingProxyType(
+    {kind.name: kind for kind in (ADLS, GCS, GCS_HNS)}
+)
 """The stores that there are models of."""
 
 LATENCY = 30.0
@@ -78,7 +80,7 @@ class Setup:
             object.__setattr__(self, "in_flight", kind.in_flight)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> StoreKind:
         """What kind of store it is. Raises ``OptionError`` if there is no model of it."""
         if self.store not in KINDS:
             raise OptionError(
@@ -129,14 +131,14 @@ class Setup:
         }
 
 
-def usual_climate(kind: Kind) -> Climate:
+def usual_climate(kind: StoreKind) -> Climate:
     """Return the weather of a store of which nothing is said."""
     return Climate((), Latency(first=LATENCY / 1000), limit_of(kind.limit))
 
 
-def limit_of(rate: float) -> Limit:
+def limit_of(rate: float) -> RequestLimit:
     """Return a limit that a tenth of a second's worth can come at once to."""
-    return Limit(rate, max(1.0, rate / 10))
+    return RequestLimit(rate, max(1.0, rate / 10))
 
 
 def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup:
@@ -162,7 +164,7 @@ def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup
     )
 
 
-def _climate(told: Mapping[str, str], kind: Kind) -> Climate:
+def _climate(told: Mapping[str, str], kind: StoreKind) -> Climate:
     """Return the weather: a name's or a file's, with what the other options say of it."""
     climate, is_whole = _faults(told.get("faults", "none"), kind.dialect)
     if "latency-ms" in told or "latency" not in is_whole:
@@ -202,7 +204,7 @@ def _latency(text: str) -> Latency:
     return Latency(first=_number("latency-ms", text, wanted) / 1000)
 
 
-def _limit(text: str, kind: Kind) -> Limit | None:
+def _limit(text: str, kind: StoreKind) -> RequestLimit | None:
     wanted = f"{kind.counted} a second, as {kind.limit:_.0f}, or none"
     if text == "none":
         return None

@@ -25,9 +25,9 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.dry_run import Record
 from asynccommit.stores.policies.funnel import Policy, Wrapped
-from asynccommit.stores.policies.in_flight import Limit
+from asynccommit.stores.policies.in_flight import InFlightLimit
 from asynccommit.stores.policies.lost_replies import Recover
-from asynccommit.stores.policies.per_object_rate import Names
+from asynccommit.stores.policies.per_object_rate import PerObjectRate
 from asynccommit.stores.policies.rate import Throttle
 from asynccommit.stores.policies.rate_queue import Ceilings
 from asynccommit.stores.policies.retry import Retry
@@ -125,7 +125,7 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
     attempts = settings.attempts
     if attempts is None:
         attempts = _FAR if traits.account else _NEAR
-    names = (Names(traits.name_interval, traits.account),) if traits.name_interval else ()
+    names = (PerObjectRate(traits.name_interval, traits.account),) if traits.name_interval else ()
     dry = (Record(),) if settings.dry_run else ()
     # The order is behaviour: a request that waits to be sent again must hold no slot, every
     # attempt must keep its distance and pay, and only what is sent costs money.
@@ -138,7 +138,7 @@ def wrap(store: Store, settings: StoreSettings) -> Wrapped:
         *names,
         pace,
         # What waits for a connection of the store's own pool counts as not connected in the end.
-        Limit(settings.in_flight or (traits.workers if traits.account else None)),
+        InFlightLimit(settings.in_flight or (traits.workers if traits.account else None)),
         Stats("sent", clock=settings.clock),
     )
 

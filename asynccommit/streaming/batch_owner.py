@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from asynccommit.streaming.entries import SinkFile
-from asynccommit.streaming.listing import Listing
-from asynccommit.streaming.read import Entries, Source
+from asynccommit.streaming.listing import LogListing
+from asynccommit.streaming.read import Entries, LogSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Whose:
 
 
 async def whose(
-    source: Source, listing: Listing, batch_id: int, files: Sequence[SinkFile]
+    source: LogSource, listing: LogListing, batch_id: int, files: Sequence[SinkFile]
 ) -> Whose:
     """Return whose a batch is.
 
@@ -51,7 +51,7 @@ async def whose(
 
 
 async def _look(
-    source: Source, listing: Listing, batch: int, files: Sequence[SinkFile]
+    source: LogSource, listing: LogListing, batch: int, files: Sequence[SinkFile]
 ) -> Whose | None:
     """Return what the file of a batch says, ``None`` if there is none."""
     info = listing.file(batch)

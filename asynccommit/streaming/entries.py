@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from asynccommit.errors import ManifestError, SinkLogCorruptError
-from asynccommit.formats.fields import MAX_LONG, Fields, kind_of
+from asynccommit.formats.fields import MAX_LONG, JsonFields, kind_of
 from asynccommit.stores.urls import Address, encode_path
 
 FOLDER = "_spark_metadata"
@@ -90,7 +90,7 @@ def encode_entry(file: SinkFile, wrote: Wrote | None = None) -> bytes:
     return orjson.dumps(value)
 
 
-class BatchWriter:
+class LogFileWriter:
     """Puts a file of the log together, entry by entry.
 
     Args:
@@ -107,7 +107,7 @@ class BatchWriter:
         self._data += encode_entry(file, self.wrote)
         self.wrote = None
 
-    def add_all(self, files: Iterable[SinkFile]) -> BatchWriter:
+    def add_all(self, files: Iterable[SinkFile]) -> LogFileWriter:
         """Add entries; returns itself."""
         for file in files:
             self.add(file)
@@ -177,7 +177,7 @@ def decode_entry(line: bytes, path: str, number: int) -> tuple[SinkFile, Wrote |
     if not isinstance(value, dict):
         raise _corrupt(path, f"line {number} is {kind_of(value)}, not an object")
     try:
-        file = _quick(value) or _file(Fields(value, path, f"line {number}: "))
+        file = _quick(value) or _file(JsonFields(value, path, f"line {number}: "))
         return file, _note(value.get(NOTE))
     except ManifestError as error:
         raise _corrupt(path, error.reason) from None
@@ -205,7 +205,7 @@ def _quick(value: dict[str, Any]) -> SinkFile | None:
     return SinkFile(path, size, modified, False, replication, block)
 
 
-def _file(fields: Fields) -> SinkFile:
+def _file(fields: JsonFields) -> SinkFile:
     action = fields.text("action")
     if action == "delete":
         problem = "is 'delete', which readers since Spark 3 take for 'add'"

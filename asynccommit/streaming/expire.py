@@ -12,7 +12,7 @@ from asynccommit.stores.tree import remove_file
 from asynccommit.stores.urls import Address, Under
 from asynccommit.streaming.batches import expired_below
 from asynccommit.streaming.entries import FOLDER, SinkFile
-from asynccommit.streaming.listing import Listing
+from asynccommit.streaming.listing import LogListing
 from asynccommit.streaming.settings import SinkLogSettings
 
 
@@ -30,7 +30,7 @@ class Discarded:
 
 
 async def expire(
-    store: Store, listing: Listing, interval: int, settings: SinkLogSettings, now: float
+    store: Store, listing: LogListing, interval: int, settings: SinkLogSettings, now: float
 ) -> list[str]:
     """Delete files of a log that are older than its oldest compact file that has to be kept.
 

@@ -23,7 +23,7 @@ from asynccommit.streaming.entries import FOLDER
 
 
 @dataclass(slots=True)
-class Listing:
+class LogListing:
     """The files of a log.
 
     Attributes:
@@ -104,9 +104,9 @@ class Listing:
         return SinkLogGapError(place(self.dest, name), f"{reason}. {see(self.dest)}")
 
 
-async def look(store: Store, dest: Address) -> Listing:
+async def read_listing(store: Store, dest: Address) -> LogListing:
     """List the log of a table; one that is not there has no files."""
-    found = Listing(dest)
+    found = LogListing(dest)
     for info in await list_if_there(store, dest.child(FOLDER).path):
         name = info.path.rpartition("/")[2]
         batch = batch_of(name)

@@ -37,11 +37,11 @@ from asynccommit.streaming.batches import (
     file_name,
     is_compaction,
 )
-from asynccommit.streaming.entries import FOLDER, QUERY, BatchWriter, SinkFile, Wrote, sink_uri
+from asynccommit.streaming.entries import FOLDER, QUERY, LogFileWriter, SinkFile, Wrote, sink_uri
 from asynccommit.streaming.expire import Discarded, discard, expire
-from asynccommit.streaming.listing import Listing, look, place, see
+from asynccommit.streaming.listing import LogListing, place, read_listing, see
 from asynccommit.streaming.publish import Publisher
-from asynccommit.streaming.read import Entries, Source, each_entry, read_all
+from asynccommit.streaming.read import Entries, LogSource, each_entry, read_all
 from asynccommit.streaming.settings import SinkLogSettings
 
 __all__ = ["Added", "Discarded", "SinkFile", "SinkLog", "SinkLogSettings"]
@@ -86,7 +86,7 @@ class SinkLog:
         self.warnings: list[str] = []
         self._store = store
         self._host = host or this_host()
-        self._source = Source(store, dest, self.settings.max_bytes)
+        self._source = LogSource(store, dest, self.settings.max_bytes)
         self._publisher = Publisher(store, dest, self._host)
         self._doubtful: set[int] = set()
         self._kept = 0
@@ -201,8 +201,8 @@ class SinkLog:
 
     # --- before --------------------------------------------------------------------------------
 
-    async def _look(self) -> Listing:
-        return await look(self._store, self.dest)
+    async def _look(self) -> LogListing:
+        return await read_listing(self._store, self.dest)
 
     def _check(self, batch_id: int, files: Sequence[SinkFile], query: str | None) -> None:
         if not 0 <= batch_id <= MAX_BATCH:
@@ -222,7 +222,7 @@ class SinkLog:
                 raise OptionError(f"batch {batch_id}: {file.path[:200]!r} is no file to be added")
             seen.add(path)
 
-    def _interval(self, listing: Listing, batch_id: int) -> int:
+    def _interval(self, listing: LogListing, batch_id: int) -> int:
         """Return the interval of the log, which must be whole and must not end before the batch.
 
         Raises ``SinkLogCorruptError`` and ``SinkLogGapError``.
@@ -250,7 +250,7 @@ class SinkLog:
         raise SinkLogGapError(name, f"{text}. {see(self.dest)}")
 
     async def _require_own(
-        self, listing: Listing, batch_id: int, files: Sequence[SinkFile], query: str | None
+        self, listing: LogListing, batch_id: int, files: Sequence[SinkFile], query: str | None
     ) -> None:
         """See that a batch that is there already is this one. Raises ``SinkLogForeignError``."""
         found = await whose(self._source, listing, batch_id, files)
@@ -274,7 +274,7 @@ class SinkLog:
 
     async def _content(
         self,
-        listing: Listing,
+        listing: LogListing,
         interval: int,
         batch_id: int,
         files: Sequence[SinkFile],
@@ -282,10 +282,10 @@ class SinkLog:
     ) -> bytes:
         wrote = None if query is None else Wrote(batch_id, query)
         if not is_compaction(batch_id, interval):
-            return BatchWriter(wrote).add_all(files).data()
+            return LogFileWriter(wrote).add_all(files).data()
         oldest = self._oldest()
         entries = Entries(self.dest)
-        writer = BatchWriter()
+        writer = LogFileWriter()
         if listing.newest is not None:
             window = listing.named(before_compaction(batch_id, interval), interval)
             async for file in each_entry(self._source, window, entries):
@@ -304,7 +304,7 @@ class SinkLog:
             return 0
         return int(self._host.now() * 1000) - int(self.settings.retention * 1000)
 
-    async def _publish(self, name: str, batch_id: int, data: bytes, listing: Listing) -> None:
+    async def _publish(self, name: str, batch_id: int, data: bytes, listing: LogListing) -> None:
         if listing.newest is None:
             await self._publisher.make_folder()
         self._doubtful.add(batch_id)

@@ -17,7 +17,7 @@ from asynccommit.errors import AsyncCommitError, SinkLogCorruptError
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.tree import list_if_there, remove_file
 from asynccommit.stores.urls import Address
-from asynccommit.streaming.entries import FOLDER, BatchWriter, SinkFile, decode_batch
+from asynccommit.streaming.entries import FOLDER, LogFileWriter, SinkFile, decode_batch
 from asynccommit.streaming.log import SinkLog
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Announced:
         await self._sink.make_folder()
         path = self._dest.child(FOLDER, f".{batch}.{run}.files").path
         self._said.add(path)
-        await self._store.put(path, BatchWriter().add_all(files).data())
+        await self._store.put(path, LogFileWriter().add_all(files).data())
         if not self._store.traits.durable:
             await self._store.sync(path)
             await self._store.sync(self._dest.child(FOLDER).path)

@@ -10,13 +10,13 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.urls import Address, Under
 from asynccommit.streaming.entries import FOLDER, SinkFile, Wrote, decode_batch
-from asynccommit.streaming.listing import corrupt, look, place, see
+from asynccommit.streaming.listing import corrupt, place, read_listing, see
 
 _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LogSource:
     """A log, to be read.
 
     Attributes:
@@ -92,7 +92,7 @@ class Entries:
         self._seen.add(path)
 
 
-async def read_all(source: Source, interval: int) -> list[SinkFile]:
+async def read_all(source: LogSource, interval: int) -> list[SinkFile]:
     """Return what a reader sees, in the order of the log.
 
     A reader that listed before a compaction may find files expired: then it looks again.
@@ -102,7 +102,7 @@ async def read_all(source: Source, interval: int) -> list[SinkFile]:
         interval: what is set, where the log does not say otherwise.
     """
     for _ in range(_TRIES):
-        listing = await look(source.store, source.dest)
+        listing = await read_listing(source.store, source.dest)
         wanted = listing.wanted(listing.interval(interval))
         try:
             contents = await fetch(source, wanted)
@@ -118,7 +118,7 @@ async def read_all(source: Source, interval: int) -> list[SinkFile]:
     raise corrupt(source.dest, "", text)
 
 
-async def fetch(source: Source, wanted: Sequence[Info]) -> list[bytes]:
+async def fetch(source: LogSource, wanted: Sequence[Info]) -> list[bytes]:
     """Return the content of files, all at once. Raises ``NotFoundError``."""
     contents = [b""] * len(wanted)
 
@@ -130,7 +130,7 @@ async def fetch(source: Source, wanted: Sequence[Info]) -> list[bytes]:
 
 
 async def each_entry(
-    source: Source, wanted: Sequence[Info], entries: Entries
+    source: LogSource, wanted: Sequence[Info], entries: Entries
 ) -> AsyncIterator[SinkFile]:
     """Yield the entries of files, of which one is in memory at a time."""
     for info in wanted:

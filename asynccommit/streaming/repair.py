@@ -13,7 +13,7 @@ from asynccommit.streaming.batches import COMPACT, is_compaction, to_read
 from asynccommit.streaming.entries import (
     FOLDER,
     HEADER,
-    BatchWriter,
+    LogFileWriter,
     SinkFile,
     decode_batch,
     decode_entry,
@@ -21,9 +21,9 @@ from asynccommit.streaming.entries import (
     lines_of,
     sink_uri,
 )
-from asynccommit.streaming.listing import Listing, look, place
+from asynccommit.streaming.listing import LogListing, place, read_listing
 from asynccommit.streaming.publish import Publisher
-from asynccommit.streaming.read import Source
+from asynccommit.streaming.read import LogSource
 from asynccommit.streaming.settings import SinkLogSettings
 from asynccommit.streaming.verify import Finding, examine, inside, table_files
 
@@ -87,8 +87,8 @@ async def repair(
         OptionError: a file that was listed there is not here, or is another.
         SinkLogRaceError: a file has changed since it was read.
     """
-    listing = await look(store, dest)
-    source = Source(store, dest, settings.max_bytes)
+    listing = await read_listing(store, dest)
+    source = LogSource(store, dest, settings.max_bytes)
     files = await table_files(store, dest) if moved_from else {}
     planner = _Planner(source, listing, _Move(dest, moved_from, files))
     done = Repaired(dry_run, changes=await planner.plan(settings))
@@ -131,7 +131,7 @@ class _Move:
 class _Planner:
     """Finds out what can be repaired."""
 
-    def __init__(self, source: Source, listing: Listing, move: _Move) -> None:
+    def __init__(self, source: LogSource, listing: LogListing, move: _Move) -> None:
         self._source = source
         self._listing = listing
         self._move = move
@@ -199,7 +199,7 @@ class _Planner:
         wanted += [i for b, i in sorted(self._listing.singles.items()) if below < b <= batch]
         if len(wanted) < batch - below + (below >= 0):
             return b""
-        writer = BatchWriter()
+        writer = LogFileWriter()
         try:
             for info in wanted:
                 for file, _ in decode_batch(await self._source.get(info), info.path):

@@ -12,8 +12,8 @@ from asynccommit.stores.tree import tree_pages, walk
 from asynccommit.stores.urls import Address, Under
 from asynccommit.streaming.batches import COMPACT, file_name, is_compaction, to_read
 from asynccommit.streaming.entries import FOLDER, SinkFile, Wrote, decode_entry, lines_of
-from asynccommit.streaming.listing import Listing, look, place
-from asynccommit.streaming.read import Source
+from asynccommit.streaming.listing import LogListing, place, read_listing
+from asynccommit.streaming.read import LogSource
 from asynccommit.streaming.settings import SinkLogSettings
 
 _FINDINGS = 1000  # that are kept
@@ -123,14 +123,14 @@ async def verify(
         settings: the interval that readers have, and how large a file may be.
         data: list the table too, and see that what is listed is there.
     """
-    listing = await look(store, dest)
-    found = await examine(Source(store, dest, settings.max_bytes), listing, settings)
+    listing = await read_listing(store, dest)
+    found = await examine(LogSource(store, dest, settings.max_bytes), listing, settings)
     if data and found.newest is not None:
         await _check_data(store, found)
     return found
 
 
-async def examine(source: Source, listing: Listing, settings: SinkLogSettings) -> Verified:
+async def examine(source: LogSource, listing: LogListing, settings: SinkLogSettings) -> Verified:
     """Look at the files of a log, and not at those of the table."""
     found = Verified(source.dest)
     wanted = _wanted(listing, settings, found)
@@ -143,7 +143,7 @@ async def examine(source: Source, listing: Listing, settings: SinkLogSettings) -
     return found
 
 
-def _wanted(listing: Listing, settings: SinkLogSettings, found: Verified) -> list[Info]:
+def _wanted(listing: LogListing, settings: SinkLogSettings, found: Verified) -> list[Info]:
     """Return what readers take and is there; note down what is not."""
     for info in listing.strange:
         found.found(_name(info), Wrong.NAME, "Spark reads its name as that of a batch")
@@ -173,7 +173,7 @@ def _wanted(listing: Listing, settings: SinkLogSettings, found: Verified) -> lis
     return present
 
 
-async def _check(source: Source, info: Info, found: Verified) -> None:
+async def _check(source: LogSource, info: Info, found: Verified) -> None:
     name = _name(info)
     batch = Batch(name, info.size)
     found.batches.append(batch)

@@ -12,7 +12,7 @@ from typing import Any
 
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.fault_rules import Climate
 from bench import trees
 from bench.adls import account
@@ -78,14 +78,14 @@ class Service:
         submit(self._emulator.stop())
 
 
-def _write(model: Account, path: str, data: bytes) -> str:
+def _write(model: AdlsAccount, path: str, data: bytes) -> str:
     """Write a file and return its etag."""
     model.create(account.FILESYSTEM, path[1:])
     model.append(account.FILESYSTEM, path[1:], 0, data, flush=True)
     return model.head(account.FILESYSTEM, path[1:]).etag
 
 
-def _arrange(model: Account, shape: trees.Shape) -> None:
+def _arrange(model: AdlsAccount, shape: trees.Shape) -> None:
     dest = account.DEST
     for task in range(shape.tasks):
         work = trees.work_dir(dest, task)
@@ -95,7 +95,7 @@ def _arrange(model: Account, shape: trees.Shape) -> None:
         _write(model, path, manifest)
 
 
-def _check(model: Account, shape: trees.Shape) -> None:
+def _check(model: AdlsAccount, shape: trees.Shape) -> None:
     dest = account.DEST[1:]
     found: set[str] = set()
     token: str | None = None

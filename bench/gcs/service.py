@@ -17,7 +17,7 @@ from asynccommit.runtime.loop_thread import submit
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 from asynccommit.testing.models.fault_rules import Climate
 from asynccommit.testing.models.gcs.dialect import GCS
-from asynccommit.testing.models.gcs.model import BucketOptions, Service
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
 from asynccommit.testing.models.gcs.quotas import Quotas
 from bench import trees
 from bench.child import serve
@@ -125,7 +125,7 @@ class Bucket:
 class _Counted(Counter[str]):
     """Counts what a service lets in, and what not."""
 
-    def watch(self, service: Service) -> None:
+    def watch(self, service: GcsService) -> None:
         """Begin."""
         setattr(service, "admit", partial(self._admit, service.admit))  # noqa: B010  mypy
 
@@ -139,7 +139,7 @@ class _Counted(Counter[str]):
             raise
 
 
-def _arrange(service: Service, shape: trees.Shape) -> None:
+def _arrange(service: GcsService, shape: trees.Shape) -> None:
     dest, bucket = account.DEST, account.BUCKET
     for task in range(shape.tasks):
         work = trees.work_dir(dest, task)

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from asynccommit.runtime.loop_thread import submit
-from asynccommit.simulate.memory import Growth
+from asynccommit.simulate.memory import MemoryGrowth
 from bench.s3.noop import NoopBucket, commit
 from bench.trees import Shape
 
@@ -20,7 +20,7 @@ def measure(tasks: int, files: int) -> dict[str, Any]:
     """Commit a small job, then the one that is asked for, and return what that one took."""
     submit(commit(NoopBucket(_WARM)))
     bucket = NoopBucket(Shape(tasks, files, _PARTITIONS))
-    growth, begin = Growth(), time.perf_counter()
+    growth, begin = MemoryGrowth(), time.perf_counter()
     report = submit(commit(bucket))
     return {
         "files": report.files,

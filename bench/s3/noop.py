@@ -19,7 +19,7 @@ from asynccommit.stores.base import Info, Kind, Page
 from asynccommit.stores.parts import Part
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from bench import noop, trees
 from bench.s3.account import BUCKET, DEST, ETAG
 
@@ -37,7 +37,7 @@ class NoopBucket(SimS3Store):
 
     def __init__(self, shape: trees.Shape) -> None:
         host = this_host()
-        bucket = Bucket(BUCKET, now=host.now, new_id=host.new_id)
+        bucket = S3Bucket(BUCKET, now=host.now, new_id=host.new_id)
         super().__init__(_LAYOUT.dest, {"bucket": bucket})
         self.shape = shape
         self.ended = 0

@@ -12,7 +12,7 @@ from typing import Any
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.urls import Address, parse_url
-from asynccommit.streaming.entries import FOLDER, BatchWriter, sink_uri
+from asynccommit.streaming.entries import FOLDER, LogFileWriter, sink_uri
 from asynccommit.streaming.log import SinkFile, SinkLog, SinkLogSettings
 
 FULL, QUICK = 500_000, 50_000
@@ -49,12 +49,12 @@ def _begin(table: Address, total: int) -> int:
     folder = Path(table.path) / FOLDER
     folder.mkdir()
     with (folder / "0.compact").open("wb") as file:
-        file.write(BatchWriter().data())
+        file.write(LogFileWriter().data())
         for number in range(total):
             name = f"part-00000-91380a83-c55c-4431-ad3b-{number:012d}.c000.snappy.parquet"
             place = table.child(f"day={number % 30}", name)
             entry = SinkFile(sink_uri(place), 480, 1_795_224_376_616)
-            file.write(BatchWriter().add_all([entry]).data()[2:])
+            file.write(LogFileWriter().add_all([entry]).data()[2:])
     return (folder / "0.compact").stat().st_size
 
 

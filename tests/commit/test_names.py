@@ -13,7 +13,7 @@ from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
 from asynccommit.commit.by_rename.file_output_v2 import CommitterWarning, FileV2Committer
 from asynccommit.commit.by_upload.magic import MagicCommitter
 from asynccommit.commit.by_upload.staging import DirectoryCommitter, PartitionedCommitter
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.registry import COMMITTERS, Committer, mode_of, open_named
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.options.job import CLASSIC, Mode, Options, OptionWarning
@@ -39,7 +39,7 @@ def opened(
 ) -> Committer:
     """Open a committer on a bucket."""
     store: Store = changed.pop("store", None) or store_of(new_bucket())
-    opening = Opening(
+    opening = JobContext(
         dest=Address("s3", "data", "/out/t"),
         job_id="j",
         attempt=0,

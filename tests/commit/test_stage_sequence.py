@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.commit.by_rename.load_manifests import Loaded, digest, load_manifests
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, digest, load_manifests
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.validate import validate_output
 from asynccommit.errors import CommitError, ExistsError, NotFoundError, ValidationError
@@ -94,7 +94,7 @@ async def test_0400_to_0450_committing_and_validating(tmp_path: Path) -> None:
     await job.setup_job()
     commits = [await run_task(job, 0, NARROW, attempt=1), await run_task(job, 1, WIDE)]
     run = job._run()
-    with Loaded(job.options, job.store.traits) as loaded:
+    with LoadedManifests(job.options, job.store.traits) as loaded:
         await load_manifests(run, loaded, commits)
         report = await job.commit_job(commits)
 

@@ -28,7 +28,7 @@ from asynccommit.stores import registry
 from asynccommit.stores.tree import walk
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support.jobs import visible
 from tests.support.uploads import SMALLEST, keys, new_bucket
 
@@ -36,27 +36,27 @@ URL = "s3://data/out/t"
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Bucket:
+def bucket(monkeypatch: pytest.MonkeyPatch) -> S3Bucket:
     """A bucket of the model behind ``s3:`` URLs."""
     table = {**registry.STORES, "s3": "asynccommit.testing.models.s3.client.SimS3Store"}
     monkeypatch.setattr(registry, "STORES", MappingProxyType(table))
     return new_bucket()
 
 
-def settings(bucket: Bucket, tmp_path: Path, **conf: str) -> dict[str, Any]:
+def settings(bucket: S3Bucket, tmp_path: Path, **conf: str) -> dict[str, Any]:
     """Return what a job on the bucket is opened with."""
     options = {"fs.s3a.multipart.size": str(SMALLEST), "fs.s3a.buffer.dir": str(tmp_path), **conf}
     return {"storage_options": {"bucket": bucket}, "options": options}
 
 
-def contents(bucket: Bucket) -> dict[str, bytes]:
+def contents(bucket: S3Bucket) -> dict[str, bytes]:
     """Return what readers see below the destination."""
     found = {key: bucket.objects[key].data for key in keys(bucket)}
     return {key.removeprefix("out/t/"): data for key, data in found.items() if "/_" not in key}
 
 
 @pytest.mark.parametrize("committer", [None, "magic", "directory", "partitioned"])
-async def test_writing_by_and_by(bucket: Bucket, tmp_path: Path, committer: str | None) -> None:
+async def test_writing_by_and_by(bucket: S3Bucket, tmp_path: Path, committer: str | None) -> None:
     """Scenario 14: files are written in pieces or whole, and seen when the job commits."""
     given = settings(bucket, tmp_path, **{S3A + "staging.unique-filenames": "false"})
 
@@ -82,7 +82,7 @@ async def test_writing_by_and_by(bucket: Bucket, tmp_path: Path, committer: str 
 
 
 @pytest.mark.parametrize("committer", ["magic", "directory", "partitioned"])
-async def test_failed_task_is_aborted(bucket: Bucket, tmp_path: Path, committer: str) -> None:
+async def test_failed_task_is_aborted(bucket: S3Bucket, tmp_path: Path, committer: str) -> None:
     """An exception in a task leaves nothing of it, and the job goes on without it."""
     async with open_job(URL, committer=committer, **settings(bucket, tmp_path)) as job:
         with pytest.raises(ValueError, match="mine"):
@@ -98,7 +98,7 @@ async def test_failed_task_is_aborted(bucket: Bucket, tmp_path: Path, committer:
 
 
 @pytest.mark.parametrize("committer", ["magic", "directory", "partitioned"])
-async def test_failed_job_is_aborted(bucket: Bucket, tmp_path: Path, committer: str) -> None:
+async def test_failed_job_is_aborted(bucket: S3Bucket, tmp_path: Path, committer: str) -> None:
     """An exception in a job leaves no upload, no object, and no directory."""
     with pytest.raises(ValueError, match="mine"):
         async with open_job(URL, committer=committer, **settings(bucket, tmp_path)) as job:
@@ -110,7 +110,7 @@ async def test_failed_job_is_aborted(bucket: Bucket, tmp_path: Path, committer: 
 
 
 @pytest.mark.parametrize("committer", ["magic", "directory", "manifest"])
-async def test_open_file_fails_the_task(bucket: Bucket, tmp_path: Path, committer: str) -> None:
+async def test_open_file_fails_the_task(bucket: S3Bucket, tmp_path: Path, committer: str) -> None:
     """A task that leaves a file open commits nothing: not half of it, and not the others."""
     url = tmp_path / "out" if committer == "manifest" else URL
     buffer = tmp_path / "buffer"
@@ -128,7 +128,7 @@ async def test_open_file_fails_the_task(bucket: Bucket, tmp_path: Path, committe
     assert not (tmp_path / "out").exists() or visible(tmp_path / "out") == {}
 
 
-async def test_local_paths_of_staging(bucket: Bucket, tmp_path: Path) -> None:
+async def test_local_paths_of_staging(bucket: S3Bucket, tmp_path: Path) -> None:
     """What can only write to paths writes to those of a staging task."""
     given = settings(bucket, tmp_path)
 
@@ -139,14 +139,14 @@ async def test_local_paths_of_staging(bucket: Bucket, tmp_path: Path) -> None:
     assert contents(bucket) == {f"day=1/part-0-{job.job_id}.csv": b"1,2"}
 
 
-async def test_magic_has_no_local_paths(bucket: Bucket, tmp_path: Path) -> None:
+async def test_magic_has_no_local_paths(bucket: S3Bucket, tmp_path: Path) -> None:
     """Magic says which method to use in place of a path."""
     async with open_job(URL, **settings(bucket, tmp_path)) as job, job.task(0) as task:
         with pytest.raises(UnsupportedError, match=r"Task\.open or Task\.put"):
             task.path("a")
 
 
-async def test_id_of_the_options(bucket: Bucket, tmp_path: Path) -> None:
+async def test_id_of_the_options(bucket: S3Bucket, tmp_path: Path) -> None:
     """Scenario 19: the id that the options give is the job's, and the marker says where from."""
     given = settings(bucket, tmp_path, **{S3A + "uuid": "from-options"})
 
@@ -158,7 +158,7 @@ async def test_id_of_the_options(bucket: Bucket, tmp_path: Path) -> None:
     assert (marker["jobId"], marker["jobIdSource"]) == ("from-options", S3A + "uuid")
 
 
-async def test_id_that_is_required(bucket: Bucket, tmp_path: Path) -> None:
+async def test_id_that_is_required(bucket: S3Bucket, tmp_path: Path) -> None:
     """Scenario 18: where an id is required and none is given, there is no job."""
     given = settings(bucket, tmp_path, **{S3A + "require.uuid": "true"})
 
@@ -172,7 +172,7 @@ async def test_id_that_is_required(bucket: Bucket, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("threads", ["0", "1", "5", "-1"])
-async def test_number_of_threads(bucket: Bucket, tmp_path: Path, threads: str) -> None:
+async def test_number_of_threads(bucket: S3Bucket, tmp_path: Path, threads: str) -> None:
     """Scenario 20: however many threads there are, the result is the same."""
     given = settings(bucket, tmp_path, **{S3A + "threads": threads})
 
@@ -184,7 +184,7 @@ async def test_number_of_threads(bucket: Bucket, tmp_path: Path, threads: str) -
     assert contents(bucket) == {f"part-{n}": b"x" * n for n in range(4)}
 
 
-async def test_conflict_of_the_options(bucket: Bucket, tmp_path: Path) -> None:
+async def test_conflict_of_the_options(bucket: S3Bucket, tmp_path: Path) -> None:
     """Scenario 32: fail refuses a table that is there at setup; append and replace do not."""
     bucket.put("out/t/old", b"old")
     key = S3A + "staging.conflict-mode"
@@ -209,7 +209,7 @@ async def test_conflict_of_the_options(bucket: Bucket, tmp_path: Path) -> None:
     assert contents(bucket) == {f"new-{job.job_id}": b"new"}
 
 
-async def test_two_jobs_of_one_destination(bucket: Bucket, tmp_path: Path) -> None:
+async def test_two_jobs_of_one_destination(bucket: S3Bucket, tmp_path: Path) -> None:
     """Scenario 17: two jobs write to one table at once, and neither touches the other's uploads."""
     given = settings(bucket, tmp_path)
 
@@ -224,7 +224,7 @@ async def test_two_jobs_of_one_destination(bucket: Bucket, tmp_path: Path) -> No
     assert contents(bucket) == {"of-one": b"1", "of-two": b"2"}
 
 
-async def test_jobs_of_siblings(bucket: Bucket, tmp_path: Path) -> None:
+async def test_jobs_of_siblings(bucket: S3Bucket, tmp_path: Path) -> None:
     """Scenario 16: a job's commit leaves the uploads of one in a directory beside it, or below."""
     given = settings(bucket, tmp_path)
 
@@ -248,7 +248,7 @@ async def test_writing_to_a_local_destination(tmp_path: Path) -> None:
     assert visible(tmp_path / "out") == {"day=1/part-0": "by and by"}
 
 
-def test_blocking_files(bucket: Bucket, tmp_path: Path) -> None:
+def test_blocking_files(bucket: S3Bucket, tmp_path: Path) -> None:
     """Blocking programs write by and by as well."""
     given = settings(bucket, tmp_path)
 
@@ -279,7 +279,7 @@ async def test_names_that_no_listing_shows(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("committer", ["manifest", "magic", "directory", "file_v1"])
 @pytest.mark.parametrize("fails", [False, True])
 async def test_a_task_that_has_ended(
-    bucket: Bucket, tmp_path: Path, committer: str, fails: bool
+    bucket: S3Bucket, tmp_path: Path, committer: str, fails: bool
 ) -> None:
     """After its block a task takes no files, which nobody would commit, and says so."""
     local = committer in ("manifest", "file_v1")
@@ -400,7 +400,7 @@ async def test_a_task_elsewhere_that_outlives_its_job_on_a_store() -> None:
 
 @pytest.mark.parametrize("committer", ["manifest", "file_v1", "file_v2", "magic", "directory"])
 @pytest.mark.filterwarnings("ignore::asynccommit.commit.by_rename.file_output_v2.CommitterWarning")
-async def test_a_job_without_a_file(bucket: Bucket, tmp_path: Path, committer: str) -> None:
+async def test_a_job_without_a_file(bucket: S3Bucket, tmp_path: Path, committer: str) -> None:
     """A job whose tasks have committed no file says so; one with a file, or no task, does not."""
     local = committer in ("manifest", "file_v1", "file_v2")
     url, given = (tmp_path / "t", {}) if local else (URL, settings(bucket, tmp_path))
@@ -421,7 +421,7 @@ async def test_a_job_without_a_file(bucket: Bucket, tmp_path: Path, committer: s
     assert await warnings_of() == []
 
 
-async def test_the_directory_of_a_task(bucket: Bucket, tmp_path: Path) -> None:
+async def test_the_directory_of_a_task(bucket: S3Bucket, tmp_path: Path) -> None:
     """It is a local path where the task has local files, and else a URL that names the store."""
     async with open_job(tmp_path / "t") as job, job.task(0) as task:
         assert task.directory.startswith(f"{tmp_path}/t/_temporary/{job.job_id}/00/tasks/")
@@ -447,7 +447,7 @@ async def test_the_directory_of_a_task(bucket: Bucket, tmp_path: Path) -> None:
 @pytest.mark.parametrize("committer", ["manifest", "magic", "directory", "file_v1"])
 @pytest.mark.parametrize("call", ["put", "close"])
 async def test_a_call_that_nobody_awaits(
-    bucket: Bucket, tmp_path: Path, committer: str, call: str
+    bucket: S3Bucket, tmp_path: Path, committer: str, call: str
 ) -> None:
     """A task does not commit while a file is still being put or closed: it would miss that file."""
     local = committer in ("manifest", "file_v1")
@@ -526,7 +526,7 @@ async def test_what_is_no_name(tmp_path: Path, name: Any) -> None:
 
 @pytest.mark.parametrize("data", [5, True, [], {}, [104, 105], "text", None], ids=repr)
 @pytest.mark.parametrize("committer", ["manifest", "magic"])
-async def test_what_is_no_data(bucket: Bucket, tmp_path: Path, committer: str, data: Any) -> None:
+async def test_what_is_no_data(bucket: S3Bucket, tmp_path: Path, committer: str, data: Any) -> None:
     """What has no bytes is refused: of a number ``bytes`` would make that many zeros."""
     url, given = (
         (tmp_path / "t", {}) if committer == "manifest" else (URL, settings(bucket, tmp_path))

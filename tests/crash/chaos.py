@@ -17,7 +17,7 @@ from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode, OnUnfinished
 from asynccommit.results import AbortReport, JobReport
-from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.crashes import Crash, Suspension, When
 from asynccommit.testing.models.invariants import (
     Item,
     Tree,
@@ -100,7 +100,7 @@ class Story:
         if draw < 0.75:
             seconds = self.rng.choice([2.0, LEASE / 2, LEASE * 0.8, LEASE * 1.5, LEASE * 4])
             asked = self.rng.randint(1, 120)
-            return {"stop": Stop(asked, seconds, after=self.rng.random() < 0.5)}
+            return {"stop": Suspension(asked, seconds, after=self.rng.random() < 0.5)}
         return {}
 
 

@@ -18,7 +18,7 @@ from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, wrap
-from asynccommit.testing.models.crashes import Crash, Process, Stop
+from asynccommit.testing.models.crashes import Crash, Process, Suspension
 from asynccommit.testing.models.invariants import Item, Tree, within
 from tests.support.crashes import DEST, EPOCH, World
 
@@ -126,7 +126,7 @@ def driver(
     name: str,
     *,
     crash: Crash | None = None,
-    stop: Stop | None = None,
+    stop: Suspension | None = None,
     job_id: str = JOB,
     machine: str = "driver-0",
     skew: float = 0.0,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from asynccommit.errors import CommitError, CommittedError
 from asynccommit.options.job import Mode
 from asynccommit.results import JobReport
-from asynccommit.testing.models.crashes import Stop
+from asynccommit.testing.models.crashes import Suspension
 from tests.crash.chaos import FOREVER
 from tests.crash.draws import LEASE, draw_climate
 from tests.crash.jobs import JOB, Scenario
@@ -59,7 +59,7 @@ def draw(rng: random.Random, mode: Mode) -> tuple[Rival, Rival]:
 
 async def sleeper(rerun: Rerun) -> None:
     """Commit the first run, and stand still for four leases at one of its requests."""
-    stop = Stop(rerun.rng.randint(1, 80), LEASE * 4, after=rerun.rng.random() < 0.5)
+    stop = Suspension(rerun.rng.randint(1, 80), LEASE * 4, after=rerun.rng.random() < 0.5)
     who = rerun.first.driver(rerun.world, rerun.name("sleeper"), stop=stop)
     with suppress(CommitError):
         report = await until_death(who, rerun.first.commit(who))

@@ -19,7 +19,7 @@ from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport
-from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.crashes import Crash, Suspension, When
 from asynccommit.testing.models.invariants import visible, within
 from tests.crash.chaos import FOREVER
 from tests.crash.draws import LEASE, draw_climate
@@ -110,7 +110,9 @@ class Race:
             return {"crash": Crash(self.rng.randint(1, 50), when, late)}
         if draw < 0.75:
             seconds = self.rng.choice([2.0, LEASE * 0.8, LEASE * 1.5, LEASE * 4])
-            return {"stop": Stop(self.rng.randint(1, 90), seconds, after=self.rng.random() < 0.5)}
+            return {
+                "stop": Suspension(self.rng.randint(1, 90), seconds, after=self.rng.random() < 0.5)
+            }
         return {}
 
 

@@ -28,7 +28,7 @@ from asynccommit.mapreduce.commit_window import MarkerSettings
 from asynccommit.mapreduce.committer import Check
 from asynccommit.mapreduce.marker_store import Committed
 from asynccommit.mapreduce.markers import SUCCESS, Action, start_up
-from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.crashes import Crash, Suspension, When
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.worlds import KINDS, new_world
 from tests.support.am import (
@@ -504,7 +504,7 @@ def test_death_at_every_write(kind: str, repeatable: bool) -> None:
     play(scene)
 
 
-async def sleeps_and_is_replaced(kind: str, stop: Stop) -> list[str]:
+async def sleeps_and_is_replaced(kind: str, stop: Suspension) -> list[str]:
     """Let an attempt stand still while another commits, and wake; return what is wrong."""
     world = staged(new_world(kind))
     first, second = Attempt(world, 1, stop=stop), Attempt(world, 2)
@@ -534,7 +534,7 @@ def test_sleep_at_every_request(kind: str, seconds: float) -> None:
             problem
             for request in range(1, requests + 1)
             for after in (False, True)
-            for problem in await sleeps_and_is_replaced(kind, Stop(request, seconds, after))
+            for problem in await sleeps_and_is_replaced(kind, Suspension(request, seconds, after))
         ]
         assert problems == []
 
@@ -544,7 +544,7 @@ def test_sleep_at_every_request(kind: str, seconds: float) -> None:
 # --- an end that comes late ----------------------------------------------------------------------
 
 
-async def fails_and_sleeps(kind: str, stop: Stop | None, crash: Crash | None) -> list[str]:
+async def fails_and_sleeps(kind: str, stop: Suspension | None, crash: Crash | None) -> list[str]:
     """Let a commit fail, and stand still or die meanwhile; another commits; say what is wrong."""
     world = staged(new_world(kind))
     first, second = Attempt(world, 1, stop=stop, crash=crash), Attempt(world, 2)
@@ -579,7 +579,9 @@ def test_a_late_failure_does_not_fail_a_commit(kind: str) -> None:
         for request in range(1, attempt.process.requests + 1):
             for seconds in (LATER + 11.5, 4 * LATER):
                 for after in (False, True):
-                    problems += await fails_and_sleeps(kind, Stop(request, seconds, after), None)
+                    problems += await fails_and_sleeps(
+                        kind, Suspension(request, seconds, after), None
+                    )
         for write in range(1, len(attempt.process.writes) + 1):
             for late in (LATER + 11.5, 4 * LATER):
                 problems += await fails_and_sleeps(kind, None, Crash(write, When.LATE, late))
@@ -597,7 +599,7 @@ async def weathered(kind: str, seed: int) -> list[str]:
     """Let three attempts commit in a storm, some of which die or sleep; say what is wrong."""
     rng, world = random.Random(f"{kind} {seed}"), staged(new_world(kind, seed))
     world.storm(rng, STORM)
-    stop = Stop(rng.randint(1, 25), rng.uniform(1, 2 * LATER)) if rng.random() < 0.5 else None
+    stop = Suspension(rng.randint(1, 25), rng.uniform(1, 2 * LATER)) if rng.random() < 0.5 else None
     crash = Crash(rng.randint(1, 20), rng.choice([*When]), 30.0) if rng.random() < 0.5 else None
     attempts = [
         Attempt(world, 1, crash=crash, stop=stop, whole=True),

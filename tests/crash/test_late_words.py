@@ -13,7 +13,7 @@ import pytest
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError, CommittedError, LeaseLostError, PreflightError
 from asynccommit.options.job import Mode
-from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.crashes import Crash, Suspension, When
 from asynccommit.testing.models.fault_rules import Climate, Fault
 from asynccommit.testing.models.invariants import visible
 from asynccommit.testing.models.latency import Latency
@@ -161,7 +161,7 @@ async def beside(kind: str, act: str, request: int) -> list[str]:
     """Let an act stand still before a request, until a commit beside it has moved a file."""
     world, tasks = await void(kind)
     moves = write_of(await whole(world, tasks), "/tasks/")
-    slow = driver(world, NEW, "slow", machine="one", stop=Stop(request, 900.0))
+    slow = driver(world, NEW, "slow", machine="one", stop=Suspension(request, 900.0))
     quick = driver(world, NEW, "quick", machine="two")
 
     async def wake() -> None:
@@ -214,7 +214,7 @@ def test_a_job_is_aborted_while_its_record_is_looked_at() -> None:
         probe = driver(world.copy(), NEW, "probe")
         await probe.job.abort_job()
         listed, saved, refused = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        stop = Stop(clean.process.moments[begins - 1] + 1, 900.0)
+        stop = Suspension(clean.process.moments[begins - 1] + 1, 900.0)
         first, second = driver(world, NEW, "first", stop=stop), driver(world, NEW, "second")
         aborting: list[asyncio.Task[Any]] = []
 

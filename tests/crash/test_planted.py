@@ -25,9 +25,9 @@ from asynccommit.commit.by_rename import (
 from asynccommit.commit.by_rename.load_manifests import identity
 from asynccommit.commit.by_rename.plan import Aside, Plan
 from asynccommit.commit.by_rename.plan_file import Saved, save_plan
-from asynccommit.commit.by_rename.rollback_result import Undone
+from asynccommit.commit.by_rename.rollback_result import RollbackResult
 from asynccommit.commit.by_rename.success_marker import write_success
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.errors import NotFoundError
 from asynccommit.formats.commit_owner import Decision, encode_decision
@@ -46,7 +46,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def success_first(patch: pytest.MonkeyPatch) -> None:
     """Write the marker before the files are there."""
 
-    async def hasty(run: Run, plan: Plan) -> None:
+    async def hasty(run: CommitContext, plan: Plan) -> None:
         await write_success(run, plan)
         await directories.make_directories(run, plan)
 
@@ -56,7 +56,7 @@ def success_first(patch: pytest.MonkeyPatch) -> None:
 def record_late(patch: pytest.MonkeyPatch) -> None:
     """Begin to change the destination before the record is written."""
 
-    async def early(run: Run, plan: Plan, *args: Any, **kwargs: Any) -> Any:
+    async def early(run: CommitContext, plan: Plan, *args: Any, **kwargs: Any) -> Any:
         await directories.make_directories(run, plan)
         await rename_files.rename_files(run, plan, reconcile.Settled(run, plan))
         return await record.begin(run, plan, *args, **kwargs)
@@ -67,10 +67,10 @@ def record_late(patch: pytest.MonkeyPatch) -> None:
 def no_fences(patch: pytest.MonkeyPatch) -> None:
     """Leave what a dispossessed owner needs where it is, and let it never look at its lease."""
 
-    async def beside(run: Run, held: object) -> None:
+    async def beside(run: CommitContext, held: object) -> None:
         await run.store.mkdir(run.epoch_dir)
 
-    async def nothing(run: Run, plan: Plan, undone: object) -> None:
+    async def nothing(run: CommitContext, plan: Plan, undone: object) -> None:
         """Move nothing away."""
 
     patch.setattr(ownership, "_take_place", beside)
@@ -81,7 +81,7 @@ def no_fences(patch: pytest.MonkeyPatch) -> None:
 def clean_shared(patch: pytest.MonkeyPatch) -> None:
     """Delete the directory of all jobs."""
 
-    async def delete(run: Run) -> None:
+    async def delete(run: CommitContext) -> None:
         with suppress(NotFoundError):
             await run.store.delete_tree(run.layout.temporary)
 
@@ -107,7 +107,7 @@ def renames_again(patch: pytest.MonkeyPatch) -> None:
 def rollback_deletes(patch: pytest.MonkeyPatch) -> None:
     """Undo by deleting whatever is at the destinations."""
 
-    async def delete(run: Run, plan: Plan, undone: Undone) -> None:
+    async def delete(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
         async def one(entry: Any) -> None:
             with suppress(NotFoundError):
                 await run.store.delete(entry.dest)
@@ -120,7 +120,7 @@ def rollback_deletes(patch: pytest.MonkeyPatch) -> None:
 def resume_renames_all(patch: pytest.MonkeyPatch) -> None:
     """Resume as if nothing had been moved, and ask for no identity."""
 
-    async def all_of_them(run: Run, plan: Plan, settled: reconcile.Settled) -> None:
+    async def all_of_them(run: CommitContext, plan: Plan, settled: reconcile.Settled) -> None:
         async for entry in plan.loaded.spill.each():
             await run.store.rename(entry.source, entry.dest)
 
@@ -130,7 +130,7 @@ def resume_renames_all(patch: pytest.MonkeyPatch) -> None:
 def resume_trusts_names(patch: pytest.MonkeyPatch) -> None:
     """Take what is at a destination for the file that belongs there, whatever it is."""
 
-    async def by_name(run: Run, plan: Plan) -> reconcile.Settled:
+    async def by_name(run: CommitContext, plan: Plan) -> reconcile.Settled:
         there = set()
         async for entry in plan.loaded.spill.each():
             with suppress(NotFoundError):
@@ -138,7 +138,7 @@ def resume_trusts_names(patch: pytest.MonkeyPatch) -> None:
                 there.add(fingerprint(identity(entry)))
         return reconcile.Settled(run, plan, there)
 
-    patch.setattr(recovery, "settle", by_name)
+    patch.setattr(recovery, "reconcile", by_name)
 
 
 def anybody_may(patch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def anybody_may(patch: pytest.MonkeyPatch) -> None:
 def two_outcomes(patch: pytest.MonkeyPatch) -> None:
     """Decide whatever was decided before."""
 
-    async def decide(run: Run, ending: Any) -> None:
+    async def decide(run: CommitContext, ending: Any) -> None:
         decision = Decision(ending, run.epoch, run.owner_id, 0, run.commit_id)
         await run.store.put(run.layout.outcome, encode_decision(decision))
 
@@ -180,7 +180,7 @@ def nothing_restored(patch: pytest.MonkeyPatch) -> None:
 def deleted_at_once(patch: pytest.MonkeyPatch) -> None:
     """Delete what is replaced, where it should be moved aside."""
 
-    async def delete(run: Run, aside: Aside) -> None:
+    async def delete(run: CommitContext, aside: Aside) -> None:
         with suppress(NotFoundError):
             await run.store.delete_tree(aside.path)
 
@@ -200,7 +200,7 @@ def strangers_lost(patch: pytest.MonkeyPatch) -> None:
 def plan_not_saved(patch: pytest.MonkeyPatch) -> None:
     """Write a record that names no part of the plan, so that a resume has none."""
 
-    async def unsaved(run: Run, plan: Plan, plan_id: str) -> Saved:
+    async def unsaved(run: CommitContext, plan: Plan, plan_id: str) -> Saved:
         return Saved((), (await save_plan(run, plan, plan_id)).version)
 
     patch.setattr(record, "save_plan", unsaved)

@@ -8,12 +8,12 @@ import pytest
 
 from asynccommit.commit.by_rename import cleanup, ownership, rollback
 from asynccommit.commit.by_rename.lease import Lease
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.gcs.errors import Request
+from asynccommit.stores.gcs.errors import GcsRequest
 from asynccommit.stores.gcs.moves import Moves
 from asynccommit.stores.gcs.store import GcsStore
-from asynccommit.stores.policies.lost_replies import Verdict, _Case
+from asynccommit.stores.policies.lost_replies import ReplyVerdict, _Case
 from asynccommit.stores.tree import is_there
 from tests.crash.checks import Check, crowds, encounters, late, points, seeds
 from tests.crash.scenarios import IN_THE_WAY, SMALLEST
@@ -24,7 +24,7 @@ from tests.crash.test_zombies import Meeting
 def aborts_openly(patch: pytest.MonkeyPatch) -> None:
     """Abort after a look for a record, and leave its place to whoever comes."""
 
-    async def look(run: Run) -> Info | None:
+    async def look(run: CommitContext) -> Info | None:
         if await is_there(run.store, run.layout.record):
             return None
         return Info(run.layout.record, Kind.FILE)
@@ -35,7 +35,7 @@ def aborts_openly(patch: pytest.MonkeyPatch) -> None:
 def takes_over_blindly(patch: pytest.MonkeyPatch) -> None:
     """Take a commit over, and look for no end of it."""
 
-    async def confirm(run: Run, held: Lease) -> None:
+    async def confirm(run: CommitContext, held: Lease) -> None:
         held.closed = False
 
     patch.setattr(ownership, "_confirm", confirm)
@@ -72,8 +72,8 @@ def moves_anything(patch: pytest.MonkeyPatch) -> None:
 def content_is_enough(patch: pytest.MonkeyPatch) -> None:
     """Take a rename for done if its content is at the destination, whatever is at the source."""
 
-    async def done(*_: Any) -> Verdict:
-        return Verdict.DONE
+    async def done(*_: Any) -> ReplyVerdict:
+        return ReplyVerdict.DONE
 
     patch.setattr(_Case, "_told_by_source", done)
 
@@ -81,7 +81,7 @@ def content_is_enough(patch: pytest.MonkeyPatch) -> None:
 def deletes_sources_by_name(patch: pytest.MonkeyPatch) -> None:
     """Delete after a copy whatever has the name of its source."""
 
-    async def delete(self: Moves, request: Request, source: str) -> None:
+    async def delete(self: Moves, request: GcsRequest, source: str) -> None:
         await self._client.ask(request, "DELETE", self._client.objects + source, "")
 
     patch.setattr(Moves, "_delete_source", delete)

@@ -22,7 +22,7 @@ from asynccommit.inspect.open_uploads import find_uploads
 from asynccommit.results import AbortReport
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_upload_tasks import FILES, PLACE
 from tests.crash.test_upload_tasks import committer as task_committer
@@ -196,7 +196,7 @@ async def abort_within(
     return at.seen, hook.seen, [f"task at {task_at}, abort at {abort_at}: {text}" for text in left]
 
 
-def _committer(name: str, bucket: Bucket, policy: At, local: str) -> Committer:
+def _committer(name: str, bucket: S3Bucket, policy: At, local: str) -> Committer:
     store = Wrapped(SimS3Store(PLACE, {"bucket": bucket}), policy)
     return task_committer(name, store, local)
 

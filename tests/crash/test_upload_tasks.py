@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.registry import Committer, open_named
 from asynccommit.options.job import Options
@@ -18,7 +18,7 @@ from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Crash, Crashed, Process, When
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.crashes import MortalS3Store
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.uploads import DEST, HOST, JOB, SMALLEST, keys, new_bucket
 
@@ -33,7 +33,7 @@ def committer(name: str, store: Store, local: str) -> Committer:
     uploads = UploadOptions(
         part_size=SMALLEST, in_flight=2, unique_names=False, buffer_directory=local
     )
-    opening = Opening(
+    opening = JobContext(
         DEST, JOB, 0, Wrapped(store), Options(uploads=uploads, workers=2), HOST, _nowhere
     )
     return open_named(name, opening)
@@ -52,7 +52,7 @@ async def run_task(job: Committer, attempt: int, files: dict[str, bytes]) -> Tas
     return await job.commit_task(task_id, attempt_id)
 
 
-async def die(name: str, bucket: Bucket, crash: Crash, local: str) -> bool:
+async def die(name: str, bucket: S3Bucket, crash: Crash, local: str) -> bool:
     """Let a task die, and wait for what is still on the wire; say whether it came that far."""
     process = Process("task", crash)
     store = MortalS3Store(PLACE, {"bucket": bucket}, process)
@@ -64,7 +64,7 @@ async def die(name: str, bucket: Bucket, crash: Crash, local: str) -> bool:
     return process.dead
 
 
-def with_parts(bucket: Bucket) -> list[str]:
+def with_parts(bucket: S3Bucket) -> list[str]:
     """Return the keys of uploads that are left and cost something."""
     return [upload.key for upload in bucket.uploads.open.values() if upload.parts]
 

@@ -22,7 +22,7 @@ from asynccommit.errors import (
 )
 from asynccommit.options.job import Mode
 from asynccommit.results import State
-from asynccommit.testing.models.crashes import Crash, Stop, When
+from asynccommit.testing.models.crashes import Crash, Suspension, When
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_uploads_points import until_death
 from tests.support.faults import Fault, Faults
@@ -160,7 +160,7 @@ def test_a_rollback_that_wakes() -> None:
         lost = []
         for request in range(1, await requests_of(base, OWN, back) + 1):
             world = base.copy()
-            sleeper = driver(world, OWN, "sleeper", stop=Stop(request, ASLEEP))
+            sleeper = driver(world, OWN, "sleeper", stop=Suspension(request, ASLEEP))
             task = asyncio.create_task(told(back(sleeper)))
             await asyncio.sleep(ASLEEP / 2)
             await told(back(driver(world, OWN, "second")))
@@ -224,7 +224,7 @@ def test_an_end_that_wakes_in_the_next_night(name: str) -> None:
 
 
 async def _next_night(world: World, request: int, act: Act) -> list[str]:
-    sleeper = driver(world, OLD, "sleeper", stop=Stop(request, ASLEEP))
+    sleeper = driver(world, OLD, "sleeper", stop=Suspension(request, ASLEEP))
     task = asyncio.create_task(told(act(sleeper)))
     await asyncio.sleep(ASLEEP / 2)
     await told(act(driver(world, OLD, "second")))
@@ -330,7 +330,7 @@ def test_a_driver_that_wakes_after_its_decision() -> None:
         count = await requests_of(base, table, lambda who: commit(table, who, tasks))
         for request in range(count // 2, count + 1):
             world = base.copy()
-            sleeper = driver(world, table, "sleeper", stop=Stop(request, ASLEEP))
+            sleeper = driver(world, table, "sleeper", stop=Suspension(request, ASLEEP))
             task = asyncio.create_task(told(commit(table, sleeper, tasks)))
             await asyncio.sleep(ASLEEP / 2)
             await told(commit(table, driver(world, table, "second"), tasks))
@@ -367,7 +367,7 @@ def test_a_whole_commit_while_another_prepares(mode: Mode) -> None:
         bad = []
         for request in range(1, await requests_of(base, mine, lambda w: commit(mine, w, tasks))):
             world = base.copy()
-            sleeper = driver(world, mine, "sleeper", stop=Stop(request, ASLEEP))
+            sleeper = driver(world, mine, "sleeper", stop=Suspension(request, ASLEEP))
             task = asyncio.create_task(told(commit(mine, sleeper, tasks)))
             await asyncio.sleep(ASLEEP / 2)
             they = driver(world, other, "other", job_id=OTHER)
@@ -423,7 +423,7 @@ def test_a_record_that_is_withdrawn() -> None:
         problems = []
         for request in range(15, 45):
             world = base.copy()
-            sleeper = driver(world, table, "sleeper", stop=Stop(request, ASLEEP))
+            sleeper = driver(world, table, "sleeper", stop=Suspension(request, ASLEEP))
             task = asyncio.create_task(told(commit(table, sleeper, tasks)))
             await asyncio.sleep(ASLEEP / 2)
             await cut_short(world, OWN, "commit-record", OTHER)
@@ -454,7 +454,7 @@ def test_a_commit_that_stands_still_before_it_overwrites() -> None:
         count = await requests_of(base, scenario, lambda who: commit(scenario, who, tasks))
         for request in range(1, count + 1):
             world = base.copy()
-            who = driver(world, scenario, "sleeper", stop=Stop(request, ASLEEP))
+            who = driver(world, scenario, "sleeper", stop=Suspension(request, ASLEEP))
             task = asyncio.create_task(told(commit(scenario, who, tasks)))
             await asyncio.sleep(ASLEEP / 2)
             begun = scenario.layout().record in world.state().files

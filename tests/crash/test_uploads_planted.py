@@ -17,7 +17,7 @@ from asynccommit.commit.by_upload import (
     steps,
 )
 from asynccommit.commit.by_upload.complete import complete_uploads
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
 from asynccommit.commit.by_upload.open_uploads import open_uploads
 from asynccommit.commit.by_upload.plan import Old, UploadPlan
@@ -40,7 +40,7 @@ SMALL = Scenario("small", ({"p=1/a": "hello world", "b": "x"},), TAKEN, Mode.REP
 def success_first(patch: pytest.MonkeyPatch) -> None:
     """Write the marker before the files are there."""
 
-    async def hasty(run: UploadRun, plan: UploadPlan) -> None:
+    async def hasty(run: UploadContext, plan: UploadPlan) -> None:
         await plan.take_sample()
         await run.store.put(run.layout.success, b'{"jobId":"%s"}' % run.layout.job_id.encode())
 
@@ -50,7 +50,7 @@ def success_first(patch: pytest.MonkeyPatch) -> None:
 def nothing_aside(patch: pytest.MonkeyPatch) -> None:
     """Overwrite files of which there is no copy."""
 
-    async def nothing(run: UploadRun, path: str) -> None:
+    async def nothing(run: UploadContext, path: str) -> None:
         return None
 
     patch.setattr(backups, "_copy", lambda run, plan, path: nothing(run, path))
@@ -59,7 +59,7 @@ def nothing_aside(patch: pytest.MonkeyPatch) -> None:
 def old_first(patch: pytest.MonkeyPatch) -> None:
     """Delete what is replaced before the commit is decided, as Hadoop does."""
 
-    async def early(run: UploadRun, plan: UploadPlan) -> None:
+    async def early(run: UploadContext, plan: UploadPlan) -> None:
         await remove_old(run, plan.old)
         await backups.copy_aside(run, plan)
 
@@ -69,7 +69,7 @@ def old_first(patch: pytest.MonkeyPatch) -> None:
 def record_late(patch: pytest.MonkeyPatch) -> None:
     """Complete uploads before the record is written."""
 
-    async def late(run: UploadRun, plan: UploadPlan, **options: Any) -> Any:
+    async def late(run: UploadContext, plan: UploadPlan, **options: Any) -> Any:
         await complete_uploads(run, plan)
         return await record.begin(run, plan, **options)
 
@@ -79,7 +79,7 @@ def record_late(patch: pytest.MonkeyPatch) -> None:
 def rollback_forgets(patch: pytest.MonkeyPatch) -> None:
     """Take an upload that is gone for one that was never completed."""
 
-    async def none(run: UploadRun, pending: Pending) -> None:
+    async def none(run: UploadContext, pending: Pending) -> None:
         return None
 
     patch.setattr(rollback, "ended_as", none)
@@ -88,7 +88,7 @@ def rollback_forgets(patch: pytest.MonkeyPatch) -> None:
 def undecided(patch: pytest.MonkeyPatch) -> None:
     """Decide without looking whether the commit is still there."""
 
-    async def always(run: UploadRun) -> bool:
+    async def always(run: UploadContext) -> bool:
         return True
 
     patch.setattr(outcome, "has_begun", always)
@@ -112,7 +112,7 @@ def same_marker(patch: pytest.MonkeyPatch) -> None:
     """Leave a marker that was not deleted as it is."""
     restored = backups._restore_marker
 
-    async def plain(run: UploadRun, marker: Old, left: list[str]) -> None:
+    async def plain(run: UploadContext, marker: Old, left: list[str]) -> None:
         try:
             await run.store.head(run.layout.success)
         except Exception:
@@ -124,7 +124,7 @@ def same_marker(patch: pytest.MonkeyPatch) -> None:
 def no_outcome(patch: pytest.MonkeyPatch) -> None:
     """Go on to the end without a decision."""
 
-    async def nothing(run: UploadRun, outcome: Outcome) -> None:
+    async def nothing(run: UploadContext, outcome: Outcome) -> None:
         return None
 
     patch.setattr(steps, "decide", nothing)
@@ -133,7 +133,7 @@ def no_outcome(patch: pytest.MonkeyPatch) -> None:
 def marker_only(patch: pytest.MonkeyPatch) -> None:
     """Forget to delete what is replaced."""
 
-    async def nothing(run: UploadRun, old: object) -> None:
+    async def nothing(run: UploadContext, old: object) -> None:
         return None
 
     patch.setattr(finish, "remove_old", nothing)

@@ -13,8 +13,8 @@ import pytest
 from asynccommit.errors import CommitError
 from asynccommit.options.job import Mode
 from asynccommit.results import AbortReport, JobReport
-from asynccommit.testing.models.crashes import Crash, Stop, When
-from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.crashes import Crash, Suspension, When
+from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.s3.dialect import S3
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.draws import draw_climate
@@ -83,7 +83,7 @@ async def asleep(scenario: Scenario, name: str, *, after: bool, sleeps: int = SL
     for request in sorted(rng.sample(range(1, count + 1), min(count, sleeps))):
         there = world.copy()
         story = Story(job, there)
-        stop = Stop(request, ASLEEP, after=after)
+        stop = Suspension(request, ASLEEP, after=after)
         sleeper = driver(there, job.scenario, "sleeper", stop=stop)
         second = driver(there, job.scenario, "second")
         async with asyncio.TaskGroup() as group:
@@ -135,7 +135,9 @@ def _fate(rng: random.Random) -> dict[str, Any]:
     if draw < 0.5:
         return {"crash": Crash(rng.randint(1, 22), rng.choice(list(When)), rng.uniform(0, 90))}
     if draw < 0.75:
-        stop = Stop(rng.randint(1, 70), rng.choice([3.0, 40.0, 200.0]), after=rng.random() < 0.5)
+        stop = Suspension(
+            rng.randint(1, 70), rng.choice([3.0, 40.0, 200.0]), after=rng.random() < 0.5
+        )
         return {"stop": stop}
     return {}
 
@@ -146,7 +148,7 @@ async def _storm(seed: int) -> list[str]:
     job, world = ready(_draw(rng), seed, remembers=rng.choice([0.0, 60.0]))
     story = Story(job, world)
     clock = asyncio.get_running_loop().time
-    world.weather = Weather(rng, clock, draw_climate(rng), S3)
+    world.weather = FaultInjector(rng, clock, draw_climate(rng), S3)
     async with asyncio.TaskGroup() as group:
         for number in range(rng.randint(2, 4)):
             name = "commit" if number == 0 else rng.choice([*ACTS, "rollback", "abort"])

@@ -16,7 +16,7 @@ from asynccommit.options.job import Mode
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator, EmulatorThread
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, GcsEmulatorThread
 from asynccommit.testing.models.adls.nodes import Node, find
-from asynccommit.testing.models.gcs.model import Service
+from asynccommit.testing.models.gcs.model import GcsService
 from asynccommit.testing.models.gcs.tree import tree_of as bucket_tree
 
 JOB = "killed-0001"
@@ -235,7 +235,7 @@ class GcsPlace:
         self._emulator = emulator
         self.url = "gs://data/table"
         self.rate = rate
-        self._saved: Service | None = None
+        self._saved: GcsService | None = None
         self.storage = {"endpoint_url": emulator.endpoint, "token": "anon"}
         self.arguments = tuple(
             word for key, value in self.storage.items() for word in ("-s", f"{key}={value}")

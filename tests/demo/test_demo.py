@@ -21,13 +21,13 @@ from asynccommit.cli.commands.demo import demo_gcs
 from asynccommit.demo import (
     GCS_WEATHER,
     AdlsOutcome,
+    DemoResult,
     GcsOutcome,
     GcsSide,
     Killed,
-    Outcome,
     Overwritten,
     Side,
-    Weather,
+    StoreBehaviour,
     adls_table,
     gcs_table,
     hadoop_azure,
@@ -36,7 +36,7 @@ from asynccommit.demo import (
 )
 from asynccommit.demo.emulated import serving
 from asynccommit.demo.flights import MARK, find_flights, prepare, unpack
-from asynccommit.demo.gcs_killed import Job, kill_half_way
+from asynccommit.demo.gcs_killed import DriverJob, kill_half_way
 from asynccommit.demo.session import duration
 from asynccommit.errors import AsyncCommitError, OptionError, UnsupportedError
 from asynccommit.inspect.text import to_text
@@ -44,7 +44,7 @@ from asynccommit.results import JobReport
 from tests.support.spark import wait_until
 
 SIDE = Side("/t", 1460, 365, 0.5, 2.0, 20.0, False, 336_776, "-17")
-OUTCOME = Outcome(
+OUTCOME = DemoResult(
     336_776,
     "-17",
     SIDE,
@@ -293,7 +293,7 @@ ADLS = AdlsOutcome(
     report=JobReport("job", "abfs://x", files=4, recovered={"rename": 1}, success="abfs://x/_S"),
     requests={"rename": 9},
     struck={"cut rename": 1},
-    weather=Weather(),
+    weather=StoreBehaviour(),
     log="/log",
 )
 
@@ -333,7 +333,7 @@ GCS = GcsOutcome(
         True,
     ),
     left=0,
-    weather=Weather(),
+    weather=StoreBehaviour(),
     log="/log",
 )
 
@@ -383,11 +383,11 @@ def test_table_of_the_demo_on_gcs() -> None:
 
 
 @pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DriverJob:
     """Return a job whose driver is a script that this test writes into ``driver``."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "driver"))
     places = {"source": "", "log": str(tmp_path / "log"), "scratch": str(tmp_path)}
-    return Job(url="gs://flights/killed", conf={}, threads=1, **places)
+    return DriverJob(url="gs://flights/killed", conf={}, threads=1, **places)
 
 
 def _drive(script: str) -> None:
@@ -400,10 +400,10 @@ def test_defaults_of_the_command_are_those_of_the_function() -> None:
     """What the command does without options is what ``run_on_gcs`` does without arguments."""
     default = {name: one.default for name, one in signature(demo_gcs).parameters.items()}
 
-    assert Weather(default["latency"], default["limit"], default["lost"]) == GCS_WEATHER
+    assert StoreBehaviour(default["latency"], default["limit"], default["lost"]) == GCS_WEATHER
 
 
-def test_driver_is_killed_half_way(job: Job, tmp_path: Path) -> None:
+def test_driver_is_killed_half_way(job: DriverJob, tmp_path: Path) -> None:
     """It goes when the caller says so, and what it started goes with it."""
     pids = tmp_path / "pids"
     _drive(f"sleep 60 & echo $! $$ > {pids}.new; mv {pids}.new {pids}; wait")
@@ -423,7 +423,7 @@ def _has_ended(pid: str) -> bool:
     return stat.rpartition(")")[2].split()[0] == "Z"
 
 
-def test_driver_that_ends_too_early(job: Job, tmp_path: Path) -> None:
+def test_driver_that_ends_too_early(job: DriverJob, tmp_path: Path) -> None:
     """That is an error which names the log, where the driver's own words are."""
     _drive("echo no flights")
 

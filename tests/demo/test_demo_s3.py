@@ -23,7 +23,7 @@ from asynccommit.demo import (
     Overwritten,
     S3Outcome,
     S3Side,
-    Weather,
+    StoreBehaviour,
     hadoop_s3,
     s3_table,
 )
@@ -58,7 +58,7 @@ OUTCOME = S3Outcome(
     killed=Killed("s3a://flights/killed", 2, 2.0, replace(DONE, resumed=True), True),
     left=0,
     uploads=0,
-    weather=Weather(lost="5%"),
+    weather=StoreBehaviour(lost="5%"),
     log="/log",
 )
 
@@ -119,7 +119,7 @@ def test_defaults_of_the_command_are_those_of_the_function() -> None:
     """What the command does without options is what ``run_on_s3`` does without arguments."""
     default = {name: one.default for name, one in signature(demo_s3).parameters.items()}
 
-    assert Weather(default["latency"], default["limit"], default["lost"]) == S3_WEATHER
+    assert StoreBehaviour(default["latency"], default["limit"], default["lost"]) == S3_WEATHER
 
 
 def test_missing_packages_are_named(

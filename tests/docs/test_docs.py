@@ -14,7 +14,7 @@ import pytest
 
 from asynccommit import errors
 from asynccommit.demo.hadoop_azure import client_conf, client_jar
-from asynccommit.options.job import CLASSIC, DEAD, KEYS, MANIFEST
+from asynccommit.options.job import CLASSIC, KEYS, MANIFEST, OBSOLETE_KEYS
 from asynccommit.options.uploads import UPLOAD_KEYS
 from asynccommit.stores.adls.options import KNOWN
 from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_KEY
@@ -172,7 +172,10 @@ def test_every_option_is_documented() -> None:
     assert {key: field for key, field in said.items() if key in keys} == {
         key: field for key, (field, _) in keys.items()
     }
-    assert {key for key in said if not key.startswith("spark.asynccommit.")} == {*keys, *DEAD}
+    assert {key for key in said if not key.startswith("spark.asynccommit.")} == {
+        *keys,
+        *OBSOLETE_KEYS,
+    }
 
 
 def test_every_error_is_documented() -> None:

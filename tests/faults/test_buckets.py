@@ -14,7 +14,7 @@ from asynccommit.options.job import Mode
 from asynccommit.testing.models.crashes import Crash, When
 from asynccommit.testing.models.fault_rules import Climate, Fault
 from asynccommit.testing.models.gcs.bucket import WEEK
-from asynccommit.testing.models.gcs.model import Limits, Retention
+from asynccommit.testing.models.gcs.model import GcsLimits, Retention
 from asynccommit.testing.models.gcs.quotas import FLAT
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Driver, Scenario, commit, driver, run_tasks
@@ -77,7 +77,7 @@ LARGE = Scenario(
 async def test_copies_in_several_calls(act: str) -> None:
     """A process may die between two calls of one copy as well."""
     job, world = await opened(LARGE, "steps")
-    world.service.limits = Limits(rewrite_bytes=300)
+    world.service.limits = GcsLimits(rewrite_bytes=300)
     whole = driver(world.copy(), LARGE, "whole")
     await commit(LARGE, whole, job.tasks)
     calls = [what for what in whole.process.writes if what.startswith("rewrite")]

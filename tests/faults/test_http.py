@@ -12,7 +12,7 @@ from asynccommit.stores.policies.lost_replies import Recover
 from asynccommit.stores.registry import StoreSettings, open_store
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from tests.support.storms import (
     FILESYSTEM,
     ROOT,
@@ -64,7 +64,7 @@ async def test_every_job_ends_committed(seed: int) -> None:
         assert struck["cut rename"] > 0
 
 
-def names_of(account: Account, base: str) -> dict[str, str]:
+def names_of(account: AdlsAccount, base: str) -> dict[str, str]:
     """Return the etag of each file below a directory, by its path relative to that."""
     start = base.strip("/") + "/"
     return {path.removeprefix(start): etag for path, etag in etags_of(account, base).items()}

@@ -15,8 +15,8 @@ from asynccommit.options.job import Mode
 from asynccommit.stores.base import Store
 from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.emulators.gcs.call import Call
-from asynccommit.testing.emulators.gcs.wire import Answer
+from asynccommit.testing.emulators.gcs.call import GcsCall
+from asynccommit.testing.emulators.gcs.wire import GcsResponse
 from asynccommit.testing.models.crashes import Process
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.jobs import Scenario, commit, driver, run_tasks
@@ -42,7 +42,7 @@ APPEND = Scenario(
 class Hiding(GcsApp):
     """The service, where all objects are encrypted with a key of the caller's."""
 
-    def perform(self, call: Call) -> Answer:
+    def perform(self, call: GcsCall) -> GcsResponse:
         """See ``GcsApp.perform``."""
         answer = super().perform(call)
         if call.route.op != "list" or answer.status != 200:

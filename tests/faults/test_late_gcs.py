@@ -24,9 +24,9 @@ from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.inprocess import InProcess
-from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.gcs.dialect import GCS
-from asynccommit.testing.models.gcs.model import BucketOptions, Service
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.crashes import clock
 from tests.support.storms import BUCKET, GCS_ROOT, LATE, Size, host, objects_of
@@ -60,11 +60,11 @@ async def others(store: Wrapped, layout: Layout, base: str, files: Mapping[str, 
 async def storm(seed: int, mode: Mode, write: Write) -> None:
     """Run one job, and look at what it leaves."""
     ids = count()
-    service = Service(now=clock, new_id=lambda: f"id-{next(ids)}")
+    service = GcsService(now=clock, new_id=lambda: f"id-{next(ids)}")
     service.create_bucket(BUCKET, BUCKETS[seed % len(BUCKETS)])
     for name, data in OLD.items():
         service.insert(BUCKET, f"table/{name}", data)
-    weather = Weather(random.Random(seed), clock, LATE, GCS)
+    weather = FaultInjector(random.Random(seed), clock, LATE, GCS)
     transport = InProcess(GcsApp(service), weather, patience=0.5)
     options = {"endpoint_url": "http://gcs.test", "token": "anon"}
     made = GcsStore(parse_url(GCS_ROOT + "/"), options, environ={}, transport=transport)

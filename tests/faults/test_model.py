@@ -12,9 +12,9 @@ import pytest
 from asynccommit.stores.policies.lost_replies import Recover
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import parse_url
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
-from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.storms import FILESYSTEM, ROOT, STORM, Size, check, files_of, fill, run_job
 
@@ -27,9 +27,9 @@ async def storm(seed: int) -> int:
     """Run one job in a storm; returns how many requests were found done though nobody said so."""
     clock = asyncio.get_running_loop().time
     ids = count()
-    account = Account("sim", now=clock, new_id=lambda: f"id-{next(ids)}")
+    account = AdlsAccount("sim", now=clock, new_id=lambda: f"id-{next(ids)}")
     account.create_filesystem(FILESYSTEM)
-    weather = Weather(random.Random(seed), clock, STORM)
+    weather = FaultInjector(random.Random(seed), clock, STORM)
     options = {"account": account, "weather": weather, "patience": 0.5}
     store = wrap(
         SimStore(parse_url(ROOT + "/"), options),
@@ -59,7 +59,7 @@ async def flat() -> None:
     """Commit a job on an account whose directories are names of files, and nothing else."""
     ids = count()
     clock = asyncio.get_running_loop().time
-    account = Account("flat", now=clock, new_id=lambda: f"id-{next(ids)}", hns=False)
+    account = AdlsAccount("flat", now=clock, new_id=lambda: f"id-{next(ids)}", hns=False)
     account.create_filesystem(FILESYSTEM)
     store = wrap(
         SimStore(parse_url(ROOT + "/"), {"account": account}), StoreSettings(random.Random(0))

@@ -19,12 +19,12 @@ from asynccommit.stores.policies.lost_replies import Recover
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.emulators.gcs.call import Call
+from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.emulators.gcs.inprocess import InProcess
-from asynccommit.testing.emulators.gcs.wire import Answer
-from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.emulators.gcs.wire import GcsResponse
+from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.gcs.dialect import GCS
-from asynccommit.testing.models.gcs.model import BucketOptions, Limits, Service
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsLimits, GcsService
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.crashes import clock
 from tests.support.storms import BUCKET, GCS_ROOT, STORM, Size, check, objects_of, run_job, upload
@@ -47,7 +47,7 @@ class Traced(InProcess):
     trace = hashlib.sha256()
     requests = 0
 
-    async def exchange(self, call: Call, apply: Callable[[], Answer]) -> Answer:
+    async def exchange(self, call: GcsCall, apply: Callable[[], GcsResponse]) -> GcsResponse:
         """See ``InProcess.exchange``."""
         now = asyncio.get_running_loop().time()
         said = (now, call.method, call.names, sorted(call.query.items()), call.body)
@@ -59,10 +59,10 @@ class Traced(InProcess):
 async def storm(seed: int, say: Callable[[str], object] = lambda text: None) -> int:
     """Run one job in a storm; returns how many requests were found done though nobody said so."""
     ids = count()
-    service = Service(now=clock, new_id=lambda: f"id-{next(ids)}", limits=Limits(page=300))
+    service = GcsService(now=clock, new_id=lambda: f"id-{next(ids)}", limits=GcsLimits(page=300))
     service.create_bucket(BUCKET, BUCKETS[seed % len(BUCKETS)])
     rng, time = random.Random(seed), asyncio.get_running_loop().time
-    weather = Weather(rng, time, STORM, GCS)
+    weather = FaultInjector(rng, time, STORM, GCS)
     transport = Traced(GcsApp(service), weather, patience=0.5)
     options = {"endpoint_url": "http://gcs.test", "token": "anon"}
     made = GcsStore(parse_url(GCS_ROOT + "/"), options, environ={}, transport=transport)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.registry import Committer, open_named
 from asynccommit.errors import AsyncCommitError
 from asynccommit.options.job import Options
 from asynccommit.options.uploads import UploadOptions
-from asynccommit.testing.models.s3.uploads import Rules
+from asynccommit.testing.models.s3.uploads import UploadRules
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.faults.test_uploads import Sky
 from tests.support.uploads import DEST, HOST, SMALLEST
@@ -32,7 +32,7 @@ def committer(name: str, sky: Sky, local: str) -> Committer:
     )
     options = Options(uploads=uploads)
     return open_named(
-        name, Opening(DEST, "1", 0, sky.store, options, HOST, lambda place: sky.store)
+        name, JobContext(DEST, "1", 0, sky.store, options, HOST, lambda place: sky.store)
     )
 
 
@@ -73,7 +73,7 @@ async def until_done(job: Committer, task: int) -> TaskCommit:
 
 async def storm(name: str, seed: int, local: str) -> None:
     """Run a job whose first task is run by somebody else as well, and is aborted there."""
-    sky = Sky(seed, Rules(smallest_part=SMALLEST))
+    sky = Sky(seed, UploadRules(smallest_part=SMALLEST))
     job = committer(name, sky, local)
     await job.setup_job()
     commits = list(await asyncio.gather(*(until_done(job, task) for task in range(TASKS))))

@@ -18,11 +18,11 @@ from asynccommit.stores.parts import Part
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.lost_replies import Recover
 from asynccommit.stores.registry import StoreSettings, wrap
-from asynccommit.testing.models.fault_rules import Climate, Fault, Weather
+from asynccommit.testing.models.fault_rules import Climate, Fault, FaultInjector
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.dialect import S3
-from asynccommit.testing.models.s3.model import Bucket, Rules
+from asynccommit.testing.models.s3.model import S3Bucket, UploadRules
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.testing.models.s3.bench import EPOCH, Ids, open_store
 
@@ -61,14 +61,14 @@ class Life:
 class Sky:
     """A bucket in a storm, and a store of it as users have it."""
 
-    def __init__(self, seed: int, rules: Rules, checksum: str = "") -> None:
+    def __init__(self, seed: int, rules: UploadRules, checksum: str = "") -> None:
         self.rng = random.Random(seed)
         clock = asyncio.get_running_loop().time
-        self.bucket = Bucket("data", now=lambda: EPOCH + clock(), new_id=Ids(), rules=rules)
+        self.bucket = S3Bucket("data", now=lambda: EPOCH + clock(), new_id=Ids(), rules=rules)
         # With a key of the customer a part has another etag each time: one that is sent again and
         # then comes late is not the one that was acknowledged, and the upload is refused.
         faults = _FAULTS if rules.sse_kms else (*_FAULTS, *_LATE_PARTS)
-        weather = Weather(random.Random(seed), clock, Climate(faults, LATENCY), S3)
+        weather = FaultInjector(random.Random(seed), clock, Climate(faults, LATENCY), S3)
         self.bare: SimS3Store = open_store(
             bucket=self.bucket, weather=weather, patience=0.5, checksum=checksum
         )
@@ -127,7 +127,7 @@ def content(rng: random.Random, name: object) -> bytes:
     return f"{name}:".encode() + rng.randbytes(rng.randrange(35))
 
 
-async def alone(seed: int, rules: Rules, checksum: str = "") -> Sky:
+async def alone(seed: int, rules: UploadRules, checksum: str = "") -> Sky:
     """Complete some and abort others, each path by itself."""
     sky = Sky(seed, rules, checksum)
 
@@ -152,7 +152,7 @@ async def alone(seed: int, rules: Rules, checksum: str = "") -> Sky:
     return sky
 
 
-async def rivals(seed: int, rules: Rules) -> Sky:
+async def rivals(seed: int, rules: UploadRules) -> Sky:
     """Two attempts of each file, of which one must become it, whoever comes first."""
     sky = Sky(seed, rules)
 
@@ -174,7 +174,7 @@ async def rivals(seed: int, rules: Rules) -> Sky:
     return sky
 
 
-async def drivers(seed: int, rules: Rules) -> Sky:
+async def drivers(seed: int, rules: UploadRules) -> Sky:
     """Two drivers complete the same uploads; of some the second one aborts them instead."""
     sky = Sky(seed, rules)
     lives = await asyncio.gather(
@@ -205,7 +205,7 @@ async def drivers(seed: int, rules: Rules) -> Sky:
     return sky
 
 
-SMALL = Rules(smallest_part=10)
+SMALL = UploadRules(smallest_part=10)
 FORGETS = SMALL._replace(remembers=0.0)
 KINDS = {
     "remembers": (SMALL, ""),
@@ -260,7 +260,9 @@ def test_a_sweep_takes_away_what_lost_creates_left() -> None:
 
     async def main() -> None:
         sky = Sky(1, SMALL)
-        weather = Weather(random.Random(1), lambda: 0.0, Climate((Fault("cut", times=2),)), S3)
+        weather = FaultInjector(
+            random.Random(1), lambda: 0.0, Climate((Fault("cut", times=2),)), S3
+        )
         sky.bare._weather = weather
         life = await sky.begin("/t/f", b"data")
         found = (await sky.store.list_uploads("/t")).entries

@@ -16,7 +16,7 @@ from asynccommit.formats.commit_owner import (
     Claim,
     Decision,
     Outcome,
-    Stop,
+    OwnerStop,
     decode_claim,
     decode_decision,
     decode_stop,
@@ -36,7 +36,7 @@ DECODERS: dict[str, Callable[[bytes, str], object]] = {
 }
 FILES: dict[str, dict[str, Any]] = {
     "claim": orjson.loads(encode_claim(Claim(2, Owner("o", "h", "u", "p"), 60.0, 5, "expired"))),
-    "stop": orjson.loads(encode_stop(Stop(1, "o", 5, "job_stage_rename_files", "no", 3))),
+    "stop": orjson.loads(encode_stop(OwnerStop(1, "o", 5, "job_stage_rename_files", "no", 3))),
     "decision": orjson.loads(encode_decision(Decision(Outcome.COMMITTED, 1, "o", 5, "c"))),
 }
 TYPES = {key: value for kind in FILES.values() for key, value in kind.items()}
@@ -62,8 +62,8 @@ def test_claims_round_trip(claim: Claim) -> None:
     assert decode_claim(encode_claim(claim), PATH) == claim
 
 
-@given(st.builds(Stop, epochs, some, times, texts, texts, st.integers(0, MAX_LONG)))
-def test_stops_round_trip(stop: Stop) -> None:
+@given(st.builds(OwnerStop, epochs, some, times, texts, texts, st.integers(0, MAX_LONG)))
+def test_stops_round_trip(stop: OwnerStop) -> None:
     """A stop reads back as it was written."""
     assert decode_stop(encode_stop(stop), PATH) == stop
 
@@ -77,7 +77,7 @@ def test_decisions_round_trip(decision: Decision) -> None:
 @given(st.text(max_size=20))
 def test_a_stop_can_be_written_whatever_went_wrong(error: str) -> None:
     """Names of files in an error are written for people, so that nothing keeps the note back."""
-    stop = decode_stop(encode_stop(Stop(1, "o", 5, error, error)), PATH)
+    stop = decode_stop(encode_stop(OwnerStop(1, "o", 5, error, error)), PATH)
 
     if error.isprintable():
         assert (stop.stage, stop.error) == (error, error)
@@ -85,7 +85,7 @@ def test_a_stop_can_be_written_whatever_went_wrong(error: str) -> None:
 
 def test_texts_for_people_are_cut() -> None:
     """An endless error, or one with half characters, takes no endless file."""
-    stop = decode_stop(encode_stop(Stop(1, "o", 5, "s", "\0\udce9" + "x" * 1_000_000)), PATH)
+    stop = decode_stop(encode_stop(OwnerStop(1, "o", 5, "s", "\0\udce9" + "x" * 1_000_000)), PATH)
 
     assert stop.error.startswith("\\0\\udce9x")
     assert len(stop.error) < 11_000

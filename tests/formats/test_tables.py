@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asynccommit.errors import ManifestError
-from asynccommit.formats.fields import MAX_LONG, Fields
+from asynccommit.formats.fields import MAX_LONG, JsonFields
 from asynccommit.formats.tables import (
     Column,
     are_etags,
@@ -41,7 +41,7 @@ def test_checks(check: Any, good: list[Any], bad: list[Any]) -> None:
 
 def test_rows() -> None:
     """Rows come back as tuples, a table of one column as its values."""
-    fields = Fields({"t": [["a", 1], ["b", 2]], "w": ["a", "b"], "none": []}, "x")
+    fields = JsonFields({"t": [["a", 1], ["b", 2]], "w": ["a", "b"], "none": []}, "x")
 
     assert check_table(fields, "t", [WORD, SIZE]) == [("a", 1), ("b", 2)]
     assert check_table(fields, "w", [WORD]) == ["a", "b"]
@@ -52,7 +52,7 @@ def test_rows_to_be_written() -> None:
     """Rows that are to be written are tuples, and are not copied."""
     rows = [("a", 1), ("b", 2)]
 
-    assert check_table(Fields({"t": rows}, "x"), "t", [WORD, SIZE], tuple) is rows
+    assert check_table(JsonFields({"t": rows}, "x"), "t", [WORD, SIZE], tuple) is rows
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_rows_to_be_written() -> None:
 def test_a_wrong_row_is_named(rows: Any, reason: str) -> None:
     """A message names the first row that is wrong, and the field where there is one."""
     with pytest.raises(ManifestError) as caught:
-        check_table(Fields({"t": rows}, "x"), "t", [WORD, SIZE])
+        check_table(JsonFields({"t": rows}, "x"), "t", [WORD, SIZE])
     assert caught.value.reason == reason
 
 
@@ -78,7 +78,7 @@ def test_a_wrong_row_is_named(rows: Any, reason: str) -> None:
 def test_a_missing_table(name: str) -> None:
     """A table that is not there is not an empty one."""
     with pytest.raises(ManifestError, match=f"{name} is missing"):
-        check_table(Fields({}, "x"), name, [WORD])
+        check_table(JsonFields({}, "x"), name, [WORD])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_missing_table(name: str) -> None:
 def test_head(change: dict[str, Any], reason: str) -> None:
     """A chunk is of one type, one plan and one place in it."""
     good = {"type": "kind", "plan": "p", "index": 3}
-    check_head(Fields(good, "x"), "kind", "p", 3)
+    check_head(JsonFields(good, "x"), "kind", "p", 3)
     with pytest.raises(ManifestError) as caught:
-        check_head(Fields(good | change, "x"), "kind", "p", 3)
+        check_head(JsonFields(good | change, "x"), "kind", "p", 3)
     assert caught.value.reason == reason

@@ -17,7 +17,7 @@ from asynccommit.stores.tree import walk
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Process
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.model import Service
+from asynccommit.testing.models.s3.model import S3Service
 from tests.support.crashes import SimWorld
 
 KINDS = ("local", "adls", "s3")
@@ -87,7 +87,7 @@ def open_table(kind: str, root: Path) -> Table:
     if kind == "adls":
         return Table(SimWorld.new().store(Process("one")))
     ids = map(str, count())
-    service = Service(now=lambda: 0.0, new_id=lambda: next(ids))
+    service = S3Service(now=lambda: 0.0, new_id=lambda: next(ids))
     service.create_bucket("data")
     return Table(SimS3Store(Address("s3", "data", "/"), {"service": service}))
 

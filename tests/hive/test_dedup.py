@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from asynccommit.errors import ManifestError, NotFoundError, OptionError
 from asynccommit.hive.dedup import Dedup, Reading, dedup
 from asynccommit.hive.empty_files import Format
-from asynccommit.hive.names import Rules, parse_name
+from asynccommit.hive.names import HiveRules, parse_name
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from asynccommit.testing.models.crashes import Crash, Process, When
@@ -87,9 +87,10 @@ async def test_a_task_that_ran_twice(table: Table) -> None:
 
 
 @pytest.mark.parametrize(
-    "rules,left", [(Rules.TWO, "000000_0"), (Rules.THREE, "000000_1"), (Rules.FOUR, "000000_1")]
+    "rules,left",
+    [(HiveRules.TWO, "000000_0"), (HiveRules.THREE, "000000_1"), (HiveRules.FOUR, "000000_1")],
 )
-async def test_rules(table: Table, rules: Rules, left: str) -> None:
+async def test_rules(table: Table, rules: HiveRules, left: str) -> None:
     """Of two files as large it depends on the rules which stays."""
     await table.fill({"000000_0": 3, "000000_1": 3})
     await run(table, rules=rules)
@@ -100,16 +101,16 @@ async def test_rules(table: Table, rules: Rules, left: str) -> None:
 @pytest.mark.parametrize(
     "files,rules,why",
     [
-        ({"000000_0": 9, "000000_1": 5}, Rules.THREE, "is the newer attempt and smaller"),
-        ({"000000_1": 9, "000000_1.gz": 5}, Rules.FOUR, "is of the same attempt as 000000_1"),
-        ({"part-m-00000": 9, "part-r-00000": 5}, Rules.TWO, "is no name as Hive gives"),
-        ({"2026_01.csv": 9, "2026_02.csv": 5}, Rules.TWO, "is no name as Hive gives"),
-        ({"20261121_1": 9, "20261121_2": 5}, Rules.FOUR, "is no name as Hive gives"),
-        ({"000000_1": 9, "000000_1.gz": 5}, Rules.TWO, "is of the same attempt as 000000_1"),
+        ({"000000_0": 9, "000000_1": 5}, HiveRules.THREE, "is the newer attempt and smaller"),
+        ({"000000_1": 9, "000000_1.gz": 5}, HiveRules.FOUR, "is of the same attempt as 000000_1"),
+        ({"part-m-00000": 9, "part-r-00000": 5}, HiveRules.TWO, "is no name as Hive gives"),
+        ({"2026_01.csv": 9, "2026_02.csv": 5}, HiveRules.TWO, "is no name as Hive gives"),
+        ({"20261121_1": 9, "20261121_2": 5}, HiveRules.FOUR, "is no name as Hive gives"),
+        ({"000000_1": 9, "000000_1.gz": 5}, HiveRules.TWO, "is of the same attempt as 000000_1"),
     ],
 )
 async def test_without_a_winner_nothing_is_changed(
-    table: Table, files: Mapping[str, Content], rules: Rules, why: str
+    table: Table, files: Mapping[str, Content], rules: HiveRules, why: str
 ) -> None:
     """A dry run says all that the rules cannot decide; otherwise it is an error, at once."""
     await table.fill({**files, "000007_0": 1, "000007_1": 2, "_tmp.000008_0": 1})
@@ -514,11 +515,11 @@ def test_any_table(sizes: dict[str, int]) -> None:
 
 @given(
     st.dictionaries(HOSTILE, st.integers(0, 5), min_size=1, max_size=15),
-    st.sampled_from(Rules),
+    st.sampled_from(HiveRules),
     st.booleans(),
     st.sampled_from([0, 3]),
 )
-def test_any_names(sizes: dict[str, int], rules: Rules, force: bool, buckets: int) -> None:
+def test_any_names(sizes: dict[str, int], rules: HiveRules, force: bool, buckets: int) -> None:
     """Of whatever names, nothing is lost but what is said, and what stays is of the same task."""
 
     async def scenario() -> None:
@@ -547,7 +548,7 @@ def test_any_names(sizes: dict[str, int], rules: Rules, force: bool, buckets: in
     run_virtual(scenario())
 
 
-def _id(path: str, rules: Rules) -> str:
+def _id(path: str, rules: HiveRules) -> str:
     found = parse_name(path.rpartition("/")[2], rules)
     assert found is not None
     return found.id

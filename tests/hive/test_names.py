@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from asynccommit.errors import ManifestError
 from asynccommit.hive.names import (
-    Attempt,
+    HiveAttempt,
     HiveName,
-    Rules,
+    HiveRules,
     is_copy,
     is_hidden,
     is_spark,
@@ -39,7 +39,7 @@ written = st.builds(HiveName, befores, prefixes, tasks, attempts, copies, extens
 names = st.text(
     st.one_of(st.sampled_from("01_.()-aé\n\u2028" + "copy"), st.characters()), max_size=30
 )
-rules = st.sampled_from(Rules)
+rules = st.sampled_from(HiveRules)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ rules = st.sampled_from(Rules)
 )
 def test_parse(name: str, parts: tuple[str, ...]) -> None:
     """The parts of a name, by any rules."""
-    for each in Rules:
+    for each in HiveRules:
         assert parse_name(name, each) == HiveName(*parts)
 
 
@@ -78,9 +78,13 @@ def test_parse_of_no_task(name: str) -> None:
 
 @pytest.mark.parametrize(
     "by,task,attempt",
-    [(Rules.TWO, "1234567", -1), (Rules.THREE, "1234567", -1), (Rules.FOUR, "000001", 1234567)],
+    [
+        (HiveRules.TWO, "1234567", -1),
+        (HiveRules.THREE, "1234567", -1),
+        (HiveRules.FOUR, "000001", 1234567),
+    ],
 )
-def test_long_attempts(by: Rules, task: str, attempt: int) -> None:
+def test_long_attempts(by: HiveRules, task: str, attempt: int) -> None:
     """An attempt of seven digits is one by the newest rules only."""
     found = parse_name("000001_1234567", by)
 
@@ -89,7 +93,7 @@ def test_long_attempts(by: Rules, task: str, attempt: int) -> None:
 
 
 @given(written, rules)
-def test_parts_of_what_is_written(parts: HiveName, by: Rules) -> None:
+def test_parts_of_what_is_written(parts: HiveName, by: HiveRules) -> None:
     """Whatever Hive writes is read as it was written."""
     found = parse_name("".join(parts), by)
 
@@ -99,7 +103,7 @@ def test_parts_of_what_is_written(parts: HiveName, by: Rules) -> None:
 
 
 @given(names, rules)
-def test_parts_of_any_name(name: str, by: Rules) -> None:
+def test_parts_of_any_name(name: str, by: HiveRules) -> None:
     """The parts one after the other are the name, and the task is a number."""
     found = parse_name(name, by)
 
@@ -119,7 +123,7 @@ def test_parts_of_any_name(name: str, by: Rules) -> None:
 @pytest.mark.timeout(20)
 def test_hostile_names_are_read_in_one_pass(name: str) -> None:
     """Names on which Hive's expressions would take for ever; on a store none is half as long."""
-    for by in Rules:
+    for by in HiveRules:
         found = parse_name(name, by)
         assert found is None or "".join(found) == name
 
@@ -248,37 +252,39 @@ def test_copies_of_any_name(name: str, number: int) -> None:
     assert split_copy("1_0_copy_0011223344556677.gz") == ("1_0.gz", 0)
 
 
-def _winner(by: Rules, *files: tuple[str, int]) -> str:
-    return winner_of([Attempt(*file) for file in files], by).name
+def _winner(by: HiveRules, *files: tuple[str, int]) -> str:
+    return winner_of([HiveAttempt(*file) for file in files], by).name
 
 
 def test_rules_of_two() -> None:
     """The largest stays; of two as large, the first by name."""
-    assert _winner(Rules.TWO, ("000000_0", 9), ("000000_1", 5)) == "000000_0"
-    assert _winner(Rules.TWO, ("000000_1", 5), ("000000_0", 5)) == "000000_0"
+    assert _winner(HiveRules.TWO, ("000000_0", 9), ("000000_1", 5)) == "000000_0"
+    assert _winner(HiveRules.TWO, ("000000_1", 5), ("000000_0", 5)) == "000000_0"
 
 
 def test_rules_of_three() -> None:
     """The newest attempt stays, and there is no winner if it is smaller."""
-    assert _winner(Rules.THREE, ("000000_2", 9), ("000000_10", 9)) == "000000_10"
+    assert _winner(HiveRules.THREE, ("000000_2", 9), ("000000_10", 9)) == "000000_10"
     with pytest.raises(ManifestError, match=r"000000_1: .*smaller than 000000_0: 5 bytes, not 9"):
-        _winner(Rules.THREE, ("000000_0", 9), ("000000_1", 5))
+        _winner(HiveRules.THREE, ("000000_0", 9), ("000000_1", 5))
 
 
 def test_rules_of_four() -> None:
     """The newest attempt stays, whatever its size; a name without one is the oldest."""
-    assert _winner(Rules.FOUR, ("000000_0", 9), ("000000_1", 5), ("000000", 99)) == "000000_1"
+    assert _winner(HiveRules.FOUR, ("000000_0", 9), ("000000_1", 5), ("000000", 99)) == "000000_1"
 
 
-@pytest.mark.parametrize("by", [Rules.THREE, Rules.FOUR])
-def test_equal_attempts(by: Rules) -> None:
+@pytest.mark.parametrize("by", [HiveRules.THREE, HiveRules.FOUR])
+def test_equal_attempts(by: HiveRules) -> None:
     """Of two files of one attempt nobody knows which counts."""
     with pytest.raises(ManifestError, match=r"000000_1\.gz: is of the same attempt as 000000_1"):
         _winner(by, ("000000_2", 9), ("000000_1.gz", 5), ("000000_1", 5))
 
 
 sized = st.lists(
-    st.builds(Attempt, st.from_regex(r"000000(_[0-9]{1,2})?", fullmatch=True), st.integers(0, 3)),
+    st.builds(
+        HiveAttempt, st.from_regex(r"000000(_[0-9]{1,2})?", fullmatch=True), st.integers(0, 3)
+    ),
     min_size=1,
     max_size=6,
     unique_by=lambda one: one.name,
@@ -286,12 +292,12 @@ sized = st.lists(
 
 
 @given(sized, rules, st.randoms(use_true_random=False))
-def test_winner_of_any_order(files: list[Attempt], by: Rules, random: Random) -> None:
+def test_winner_of_any_order(files: list[HiveAttempt], by: HiveRules, random: Random) -> None:
     """Who wins does not depend on the order, and winning once more changes nothing."""
     shuffled = list(files)
     random.shuffle(shuffled)
 
-    def run(given: list[Attempt]) -> Attempt | str:
+    def run(given: list[HiveAttempt]) -> HiveAttempt | str:
         try:
             return winner_of(given, by)
         except ManifestError as error:
@@ -300,7 +306,7 @@ def test_winner_of_any_order(files: list[Attempt], by: Rules, random: Random) ->
     first = run(files)
 
     assert run(shuffled) == first
-    if isinstance(first, Attempt):
+    if isinstance(first, HiveAttempt):
         assert run([first]) == first
         for left in files:
             assert run([first] if left == first else [first, left]) == first

@@ -20,7 +20,7 @@ from asynccommit.errors import (
     StoreError,
     UnsupportedError,
 )
-from asynccommit.hive.names import Rules
+from asynccommit.hive.names import HiveRules
 from asynccommit.hive.publish import discard, publish
 from asynccommit.hive.scan import Reading
 from asynccommit.stores.base import Store
@@ -196,7 +196,7 @@ async def test_duplicates_without_a_winner(table: Table, replaces: bool) -> None
     before = await table.tree("t/X")
 
     await table.fill({"_tmp.X/d=1/000001_1": "t"})
-    reading = Reading(Rules.THREE, partitions=1)
+    reading = Reading(HiveRules.THREE, partitions=1)
 
     with pytest.raises(ManifestError, match="is the newer attempt and smaller"):
         await publish(table.store, final(table), reading, replaces=replaces)

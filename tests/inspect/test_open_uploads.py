@@ -19,10 +19,10 @@ from asynccommit.inspect.upload_text import upload_abort, upload_list, upload_pl
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.parts import Part
 from asynccommit.stores.urls import Address, parse_url
-from asynccommit.testing.models.fault_rules import BEFORE, Fault, Weather
+from asynccommit.testing.models.fault_rules import BEFORE, Fault, FaultInjector
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.dialect import S3
-from asynccommit.testing.models.s3.model import Rules
+from asynccommit.testing.models.s3.model import UploadRules
 from tests.testing.models.s3.bench import NAME, Clock, new_bucket
 
 DEST = parse_url(f"s3://{NAME}/table")
@@ -32,10 +32,10 @@ JOB = "11111111-2222-3333-4444-555555555555"
 class Bench:
     """A bucket with uploads and jobs, on a clock that is told what time it is."""
 
-    def __init__(self, rules: Rules | None = None) -> None:
+    def __init__(self, rules: UploadRules | None = None) -> None:
         self.clock = Clock()
-        bucket = new_bucket(rules or Rules(smallest_part=1), self.clock)
-        self.weather = Weather(random.Random(1), self.clock, dialect=S3)
+        bucket = new_bucket(rules or UploadRules(smallest_part=1), self.clock)
+        self.weather = FaultInjector(random.Random(1), self.clock, dialect=S3)
         self.store = SimS3Store(DEST, {"bucket": bucket, "weather": self.weather})
 
     async def begin(self, path: str, *parts: bytes, age: float = 0.0) -> str:
@@ -84,7 +84,7 @@ def _kept(found: OpenUploads, age: float | None = None, job: str | None = None) 
 
 async def test_uploads_are_found_with_what_they_hold() -> None:
     """The oldest first, those below the place only, however listings are paged."""
-    bench = Bench(Rules(smallest_part=1, page=2))
+    bench = Bench(UploadRules(smallest_part=1, page=2))
     for number in range(5):
         await bench.begin(f"/table/p={number}/f", *[b"abc"] * number, age=100.0 - number)
     await bench.begin("/tables/f", b"other", age=500)

@@ -18,13 +18,13 @@ from asynccommit.errors import (
     RejectedError,
     UnsupportedError,
 )
-from asynccommit.mapreduce.marker_store import Place
-from asynccommit.mapreduce.markers import STARTED, Standing
+from asynccommit.mapreduce.marker_store import MarkerStore
+from asynccommit.mapreduce.markers import STARTED, MarkerState
 from asynccommit.stores.base import Store
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from asynccommit.testing.models.crashes import Process
-from asynccommit.testing.models.s3.model import Rules
+from asynccommit.testing.models.s3.model import UploadRules
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.worlds import KINDS, new_world
 from tests.support.faults import Fault, Faults
@@ -32,7 +32,7 @@ from tests.testing.models.s3.bench import open_store
 
 JOB = "job_1700000000000_0007"
 STORES = ("local", "s3", *KINDS)
-Scene = Callable[[Place], Coroutine[Any, Any, None]]
+Scene = Callable[[MarkerStore], Coroutine[Any, Any, None]]
 
 
 def play(kind: str, root: Path, scene: Scene) -> None:
@@ -45,7 +45,7 @@ def play(kind: str, root: Path, scene: Scene) -> None:
             store, path = LocalStore(), f"{root}/job"
             await store.mkdir(path)
         elif kind.endswith("s3"):
-            rules = Rules(conditional_writes=kind != "careless s3")
+            rules = UploadRules(conditional_writes=kind != "careless s3")
             store = open_store(rules, known=kind == "s3")
         else:
             world = new_world(kind)
@@ -53,7 +53,7 @@ def play(kind: str, root: Path, scene: Scene) -> None:
             store = world.store(Process("one"))
         await store.put(f"{path}/job.xml", b"<configuration/>")
         try:
-            await scene(Place(store, path, JOB))
+            await scene(MarkerStore(store, path, JOB))
         finally:
             await store.aclose()
 
@@ -67,7 +67,7 @@ def play(kind: str, root: Path, scene: Scene) -> None:
 def test_a_file_is_written_once(kind: str, tmp_path: Path) -> None:
     """Whose file is there is told; what is there already counts as written."""
 
-    async def scene(place: Place) -> None:
+    async def scene(place: MarkerStore) -> None:
         assert await place.write(STARTED, b"one")
         assert await place.write(STARTED, b"one")
         assert not await place.write(STARTED, b"two")
@@ -80,7 +80,7 @@ def test_a_file_is_written_once(kind: str, tmp_path: Path) -> None:
 def test_a_file_is_taken_back(kind: str, tmp_path: Path) -> None:
     """One's own goes and leaves nothing, another's stays, and what is gone is no error."""
 
-    async def scene(place: Place) -> None:
+    async def scene(place: MarkerStore) -> None:
         await place.write(STARTED, b"one")
         await place.take_back(STARTED, b"two", "id")
         assert await place.store.get(place.at(STARTED), 10) == b"one"
@@ -118,12 +118,12 @@ class Meanwhile:
 def test_what_came_meanwhile_stays(kind: str, tmp_path: Path) -> None:
     """A file that took the place of one's own in the last moment is not deleted."""
 
-    async def scene(place: Place) -> None:
+    async def scene(place: MarkerStore) -> None:
         await place.write(STARTED, b"one")
         path = place.at(STARTED)
         store = Wrapped(place.store, Meanwhile(place.store, path))
         with suppress(PreconditionError):
-            await Place(store, place.path, JOB).take_back(STARTED, b"one", "id")
+            await MarkerStore(store, place.path, JOB).take_back(STARTED, b"one", "id")
         assert await place.store.get(path, 10) == b"another's"
 
     play(kind, tmp_path, scene)
@@ -132,9 +132,9 @@ def test_what_came_meanwhile_stays(kind: str, tmp_path: Path) -> None:
 def test_an_answer_that_is_lost_for_good(tmp_path: Path) -> None:
     """Where nothing is there after a lost answer, nobody can tell: it may come late."""
 
-    async def scene(place: Place) -> None:
+    async def scene(place: MarkerStore) -> None:
         lost = Fault("put", lambda op, path: OutcomeUnknownError(op, path, "no answer"))
-        unsure = Place(Wrapped(place.store, Faults(lost)), place.path, JOB)
+        unsure = MarkerStore(Wrapped(place.store, Faults(lost)), place.path, JOB)
         with pytest.raises(OutcomeUnknownError):
             await unsure.write(STARTED, b"one")
 
@@ -145,11 +145,11 @@ def test_an_answer_that_is_lost_for_good(tmp_path: Path) -> None:
 def test_what_is_there(kind: str, tmp_path: Path) -> None:
     """A directory without markers has begun nothing; one that is not there is told apart."""
 
-    async def scene(place: Place) -> None:
+    async def scene(place: MarkerStore) -> None:
         there = await place.look()
-        nowhere = await Place(place.store, f"{place.path}-gone", JOB).look()
+        nowhere = await MarkerStore(place.store, f"{place.path}-gone", JOB).look()
 
-        assert there == Standing(there.markers)
+        assert there == MarkerState(there.markers)
         assert (there.markers.staging, there.markers.started) == (True, False)
         assert not nowhere.markers.staging
 
@@ -159,7 +159,7 @@ def test_what_is_there(kind: str, tmp_path: Path) -> None:
 def test_a_server_that_keeps_no_conditions(tmp_path: Path) -> None:
     """It is found out when the first marker is written, and that is taken back."""
 
-    async def scene(place: Place) -> None:
+    async def scene(place: MarkerStore) -> None:
         with pytest.raises(RejectedError, match="passes over the condition"):
             await place.claim(STARTED, b"one", "id")
         assert not (await place.look()).markers.started
@@ -171,7 +171,7 @@ def test_a_server_that_keeps_no_conditions(tmp_path: Path) -> None:
 def test_one_of_two_claims(kind: str, tmp_path: Path) -> None:
     """What only one may write only one has written."""
 
-    async def scene(place: Place) -> None:
+    async def scene(place: MarkerStore) -> None:
         assert await place.claim(STARTED, b"one", "id-1")
         assert not await place.claim(STARTED, b"two", "id-2")
         assert await place.store.get(place.at(STARTED), 10) == b"one"
@@ -184,7 +184,7 @@ async def test_a_store_without_conditions(tmp_path: Path) -> None:
     store = LocalStore()
     store.traits = replace(store.traits, conditional_put=False)
     with pytest.raises(UnsupportedError, match="cannot refuse to write over what is there"):
-        await Place(store, str(tmp_path), JOB).claim(STARTED, b"one", "id")
+        await MarkerStore(store, str(tmp_path), JOB).claim(STARTED, b"one", "id")
     await store.aclose()
 
     assert list(tmp_path.iterdir()) == []

@@ -14,11 +14,11 @@ from asynccommit.errors import ManifestError
 from asynccommit.formats.commit_record import Owner
 from asynccommit.mapreduce.markers import (
     Action,
+    CommitVerdict,
     End,
     Markers,
-    Standing,
+    MarkerState,
     Start,
-    Verdict,
     decode_end,
     decode_start,
     encode_end,
@@ -138,38 +138,40 @@ def test_names_and_back() -> None:
 # --- what ours do with them ----------------------------------------------------------------------
 
 
-def standing(**known: bool) -> Standing:
+def standing(**known: bool) -> MarkerState:
     """Return the standing of a commit that ``START`` has begun."""
-    return Standing(Markers(started=True, **known), START, epoch=2)
+    return MarkerState(Markers(started=True, **known), START, epoch=2)
 
 
-CASES: tuple[tuple[Standing, dict[str, object], Verdict], ...] = (
-    (Standing(Markers(staging=False)), {}, Verdict.MISSING),
-    (Standing(Markers()), {}, Verdict.BEGIN),
-    (Standing(Markers(), epoch=2), {}, Verdict.BEGIN),
-    (Standing(Markers(), epoch=3), {}, Verdict.LATER),
-    (Standing(Markers(success=True)), {}, Verdict.STRAY),
-    (Standing(Markers(fail=True)), {}, Verdict.STRAY),
-    (standing(success=True), {}, Verdict.COMMITTED),
-    (standing(success=True, fail=True), {}, Verdict.COMMITTED),
-    (standing(fail=True), {}, Verdict.FAILED),
-    (replace(standing(fail=True), fail=END), {}, Verdict.FAILED),
-    (replace(standing(fail=True), fail=replace(END, epoch=1)), {}, Verdict.OWNED),
-    (standing(), {"owner_id": "owner-1"}, Verdict.GO_ON),
-    (standing(), {}, Verdict.OWNED),
-    (standing(), {"epoch": 2, "expired": True}, Verdict.LATER),
-    (standing(), {"epoch": 1, "expired": True}, Verdict.LATER),
-    (standing(), {"expired": True}, Verdict.TAKE_OVER),
-    (standing(), {"expired": True, "repeatable": False}, Verdict.UNREPEATABLE),
+CASES: tuple[tuple[MarkerState, dict[str, object], CommitVerdict], ...] = (
+    (MarkerState(Markers(staging=False)), {}, CommitVerdict.MISSING),
+    (MarkerState(Markers()), {}, CommitVerdict.BEGIN),
+    (MarkerState(Markers(), epoch=2), {}, CommitVerdict.BEGIN),
+    (MarkerState(Markers(), epoch=3), {}, CommitVerdict.LATER),
+    (MarkerState(Markers(success=True)), {}, CommitVerdict.STRAY),
+    (MarkerState(Markers(fail=True)), {}, CommitVerdict.STRAY),
+    (standing(success=True), {}, CommitVerdict.COMMITTED),
+    (standing(success=True, fail=True), {}, CommitVerdict.COMMITTED),
+    (standing(fail=True), {}, CommitVerdict.FAILED),
+    (replace(standing(fail=True), fail=END), {}, CommitVerdict.FAILED),
+    (replace(standing(fail=True), fail=replace(END, epoch=1)), {}, CommitVerdict.OWNED),
+    (standing(), {"owner_id": "owner-1"}, CommitVerdict.GO_ON),
+    (standing(), {}, CommitVerdict.OWNED),
+    (standing(), {"epoch": 2, "expired": True}, CommitVerdict.LATER),
+    (standing(), {"epoch": 1, "expired": True}, CommitVerdict.LATER),
+    (standing(), {"expired": True}, CommitVerdict.TAKE_OVER),
+    (standing(), {"expired": True, "repeatable": False}, CommitVerdict.UNREPEATABLE),
     (replace(standing(), start=replace(START, repeatable=False)), {"expired": True},
-     Verdict.UNREPEATABLE),
-    (Standing(Markers(started=True)), {"expired": True}, Verdict.OWNED),
-    (Standing(Markers(started=True, fail=True)), {}, Verdict.FAILED),
+     CommitVerdict.UNREPEATABLE),
+    (MarkerState(Markers(started=True)), {"expired": True}, CommitVerdict.OWNED),
+    (MarkerState(Markers(started=True, fail=True)), {}, CommitVerdict.FAILED),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("there, asked, verdict", CASES)
-def test_who_may_commit(there: Standing, asked: dict[str, object], verdict: Verdict) -> None:
+def test_who_may_commit(
+    there: MarkerState, asked: dict[str, object], verdict: CommitVerdict
+) -> None:
     """Nobody begins what another has, and only what may be repeated changes hands."""
     known = {"owner_id": "me", "epoch": 3, "repeatable": True, "expired": False, **asked}
 
@@ -187,15 +189,15 @@ def test_nobody_commits_twice(
     markers: Markers, start: Start | None, fail: End | None, again: bool, expired: bool, epoch: int
 ) -> None:
     """A start that is there is gone past by its owner, or by a later one of a repeatable commit."""
-    there = Standing(markers, start if markers.started else None, fail=fail, epoch=2)
+    there = MarkerState(markers, start if markers.started else None, fail=fail, epoch=2)
     verdict = judge(there, "me", epoch, repeatable=again, expired=expired)
 
-    assert verdict is not Verdict.GO_ON
-    if verdict is Verdict.BEGIN:
+    assert verdict is not CommitVerdict.GO_ON
+    if verdict is CommitVerdict.BEGIN:
         assert markers == Markers()
-    if verdict is Verdict.TAKE_OVER:
+    if verdict is CommitVerdict.TAKE_OVER:
         assert start is not None
         assert (again, start.repeatable, expired, epoch > 2) == (True,) * 4
         assert start_up(markers, repeatable=True) in (Action.REPEAT, Action.FAILED)
     if start_up(markers, repeatable=again) is Action.SUCCEEDED:
-        assert verdict is Verdict.COMMITTED
+        assert verdict is CommitVerdict.COMMITTED

@@ -24,7 +24,7 @@ from asynccommit.mapreduce.markers import (
     encode_start,
     later_start,
 )
-from asynccommit.mapreduce.staging import Staging, State, read_staging
+from asynccommit.mapreduce.staging import Staging, StagingState, read_staging
 from asynccommit.mapreduce.text import next_steps, would_do
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
@@ -73,7 +73,7 @@ async def test_the_places_that_can_be_read(tmp_path: Path) -> None:
     alice = [("alice", "7"), ("alice", "8")]
     assert found == [[*alice, ("bob", "7")], alice, alice]
     [job] = (await read(tmp_path / "alice/.staging" / JOB)).jobs
-    assert (job.user, job.job_id, job.state) == ("alice", JOB, State.RUNNING)
+    assert (job.user, job.job_id, job.state) == ("alice", JOB, StagingState.RUNNING)
 
 
 @pytest.mark.parametrize("name", ["none", f"alice/.staging/{JOB}", "bob/.staging"])
@@ -87,14 +87,14 @@ async def test_nothing_there(tmp_path: Path, name: str) -> None:
 
 
 STATES = {
-    (False, False, False): (State.RUNNING, [Action.RUN]),
-    (False, True, False): (State.STRAY, [Action.RUN]),
-    (False, False, True): (State.STRAY, [Action.RUN]),
-    (False, True, True): (State.STRAY, [Action.RUN]),
-    (True, False, False): (State.OPEN, [Action.REPEAT, Action.ERROR]),
-    (True, True, False): (State.COMMITTED, [Action.SUCCEEDED]),
-    (True, False, True): (State.FAILED, [Action.FAILED]),
-    (True, True, True): (State.COMMITTED, [Action.SUCCEEDED]),
+    (False, False, False): (StagingState.RUNNING, [Action.RUN]),
+    (False, True, False): (StagingState.STRAY, [Action.RUN]),
+    (False, False, True): (StagingState.STRAY, [Action.RUN]),
+    (False, True, True): (StagingState.STRAY, [Action.RUN]),
+    (True, False, False): (StagingState.OPEN, [Action.REPEAT, Action.ERROR]),
+    (True, True, False): (StagingState.COMMITTED, [Action.SUCCEEDED]),
+    (True, False, True): (StagingState.FAILED, [Action.FAILED]),
+    (True, True, True): (StagingState.COMMITTED, [Action.SUCCEEDED]),
 }
 
 
@@ -125,25 +125,26 @@ async def test_the_configuration_tells_what_comes(
     assert "hdfs dfs -ls -R 'hdfs://n:8020/out dir'" in [_.command for _ in next_steps(job)]
 
 
-OURS: tuple[tuple[dict[str, bytes], Host, State, str], ...] = (
-    ({STARTED: encode_start(START)}, HOST, State.COMMITTING,
+OURS: tuple[tuple[dict[str, bytes], Host, StagingState, str], ...] = (
+    ({STARTED: encode_start(START)}, HOST, StagingState.COMMITTING,
      "attempt 1 (alice@node-3, process 17) is committing it: leave it alone"),
-    ({STARTED: encode_start(START)}, LATE, State.EXPIRED, "takes it over"),
-    ({STARTED: encode_start(replace(START, repeatable=False))}, LATE, State.EXPIRED,
+    ({STARTED: encode_start(START)}, LATE, StagingState.EXPIRED, "takes it over"),
+    ({STARTED: encode_start(replace(START, repeatable=False))}, LATE, StagingState.EXPIRED,
      "does not commit it again"),
     ({STARTED: encode_start(START), later_start(3): encode_start(replace(START, epoch=3))}, HOST,
-     State.COMMITTING, "attempt 3"),
-    ({STARTED: encode_start(START), SUCCESS: encode_end(END)}, LATE, State.COMMITTED, "whole"),
+     StagingState.COMMITTING, "attempt 3"),
+    ({STARTED: encode_start(START), SUCCESS: encode_end(END)}, LATE,
+     StagingState.COMMITTED, "whole"),
     ({STARTED: encode_start(START), FAIL: encode_end(replace(END, error="disk full"))}, LATE,
-     State.FAILED, "its commit has failed: disk full"),
+     StagingState.FAILED, "its commit has failed: disk full"),
     ({STARTED: encode_start(START), later_start(3): encode_start(replace(START, epoch=3)),
-      FAIL: encode_end(END)}, HOST, State.COMMITTING, "attempt 3"),
+      FAIL: encode_end(END)}, HOST, StagingState.COMMITTING, "attempt 3"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("files, host, state, text", OURS)
 async def test_what_ours_left(
-    tmp_path: Path, files: Mapping[str, bytes], host: Host, state: State, text: str
+    tmp_path: Path, files: Mapping[str, bytes], host: Host, state: StagingState, text: str
 ) -> None:
     """Ours say whose the commit is, and whether that one lives."""
     [job] = (await read(leave(tmp_path, files), host)).jobs
@@ -171,7 +172,7 @@ async def test_a_marker_that_cannot_be_read(
     """It is named, and Hadoop, which never reads them, goes by its being there."""
     [job] = (await read(leave(tmp_path, files))).jobs
 
-    assert job.state is State.UNREADABLE
+    assert job.state is StagingState.UNREADABLE
     assert text in job.problems[0]
     assert job.standing.markers.started
 
@@ -180,7 +181,7 @@ async def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
     """What job.xml does not say is not known; the state is."""
     [job] = (await read(leave(tmp_path, {"job.xml": b"<html/>", STARTED: b""}))).jobs
 
-    assert job.state is State.OPEN
+    assert job.state is StagingState.OPEN
     assert "no configuration of Hadoop's" in job.problems[0]
 
 
@@ -197,7 +198,7 @@ async def test_what_others_may_not_see(tmp_path: Path) -> None:
     found = await read(tmp_path, store=Wrapped(local, Faults(*denied)))
     await local.aclose()
 
-    assert [job.state for job in found.jobs] == [State.RUNNING, State.UNREADABLE]
+    assert [job.state for job in found.jobs] == [StagingState.RUNNING, StagingState.UNREADABLE]
     assert [warning[-9:] for warning in found.warnings] == ["not yours"]
     assert would_do(found.jobs[1]) == "cannot be told"
 

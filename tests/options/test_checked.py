@@ -63,7 +63,7 @@ CLASSES: Mapping[type[Any], Mapping[str, Any]] = {
     Reading: {},
     Setup: {},
     config.Settings: {},
-    gcs_config.GcsSettings: {},
+    gcs_config.GcsEmulatorSettings: {},
 }
 """Options class -> the fields that have no default."""
 

@@ -13,9 +13,9 @@ import pytest
 from asynccommit.errors import CommitError, DeniedError, OptionError, PreflightError
 from asynccommit.options.job import (
     CLASSIC,
-    DEAD,
     KEYS,
     MANIFEST,
+    OBSOLETE_KEYS,
     Mode,
     OnFailure,
     OnUnfinished,
@@ -48,7 +48,7 @@ def test_threads_of_zero_mean_the_default() -> None:
     assert Options.from_conf({MANIFEST + "io.threads": "0"}).workers is None
 
 
-@pytest.mark.parametrize("key", [*DEAD, MANIFEST + "no.such.option", CLASSIC + "typo"])
+@pytest.mark.parametrize("key", [*OBSOLETE_KEYS, MANIFEST + "no.such.option", CLASSIC + "typo"])
 def test_dead_and_unknown_keys_warn(key: str) -> None:
     """A key of these families that does nothing is named in a warning."""
     with pytest.warns(OptionWarning, match=key):

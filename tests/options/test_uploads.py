@@ -10,9 +10,9 @@ import pytest
 from asynccommit.errors import OptionError
 from asynccommit.options.job import Options, OptionWarning
 from asynccommit.options.uploads import (
-    DEAD_UPLOAD_KEYS,
     FACTORY,
     NETFLIX,
+    OBSOLETE_UPLOAD_KEYS,
     S3A,
     UPLOAD_KEYS,
     Conflict,
@@ -166,7 +166,7 @@ def test_dead_and_unknown_keys_warn(key: str) -> None:
 
 def test_defaults_of_hadoop_do_not_warn() -> None:
     """What Hadoop's own defaults say is no news."""
-    conf = {key: values[0] for key, (_, values) in DEAD_UPLOAD_KEYS.items()}
+    conf = {key: values[0] for key, (_, values) in OBSOLETE_UPLOAD_KEYS.items()}
     conf |= {"fs.s3a.multipart.threshold": "128M", "fs.s3a.multipart.purge.age": "24h"}
 
     with warnings.catch_warnings():

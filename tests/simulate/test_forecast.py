@@ -13,7 +13,7 @@ from asynccommit.simulate.memory import Memory
 from asynccommit.simulate.run import Figures
 from asynccommit.testing.models.fault_profiles import LOSSY
 from asynccommit.testing.models.fault_rules import Climate
-from asynccommit.testing.models.latency import Latency, Limit
+from asynccommit.testing.models.latency import Latency, RequestLimit
 
 ONE = Figures(
     files=100,
@@ -74,7 +74,7 @@ def test_up_to_the_bound_it_is_exact() -> None:
 @pytest.mark.parametrize("climate", [Climate(), LOSSY], ids=["fair", "lossy"])
 def test_an_extrapolated_commit_is_near_the_real_one(climate: Climate) -> None:
     """Told from small commits it takes what it takes when it is run, but for a few percent."""
-    weather = replace(climate, latency=Latency(first=0.02), limit=Limit(1_000, 100))
+    weather = replace(climate, latency=Latency(first=0.02), limit=RequestLimit(1_000, 100))
     setup = Setup(files=24_000, tasks=120, partitions=10, climate=weather, in_flight=64)
     exact = simulate(setup)
     told = simulate(replace(setup, exact=12_000))
@@ -97,7 +97,7 @@ GROWING = Setup(files=12_000, tasks=60, partitions=10, store="gcs", share=60 / 1
 
 def test_a_ramp_makes_time_grow_slower_than_files() -> None:
     """Told from small commits, a commit takes what it takes while the rate grows as documented."""
-    climate = Climate((), Latency(first=0.02), Limit(100, 10))
+    climate = Climate((), Latency(first=0.02), RequestLimit(100, 10))
     setup = replace(GROWING, climate=climate, exact=3_000)
     forecast = simulate(setup)
     grown = 60 * math.log2(1 + 12_000 / 100 / 60 * math.log(2))
@@ -110,7 +110,7 @@ def test_a_ramp_makes_time_grow_slower_than_files() -> None:
 
 def test_a_ramp_is_held_against_a_store_without() -> None:
     """The same commit is simulated where any rate is taken at once."""
-    climate = Climate((), Latency(first=0.02), Limit(200, 20))
+    climate = Climate((), Latency(first=0.02), RequestLimit(200, 20))
     forecast = simulate(Setup(files=1_000, tasks=5, partitions=5, store="gcs", climate=climate))
     told = forecast.to_json()
 

@@ -17,7 +17,7 @@ from asynccommit.stores.base import Ramp
 from asynccommit.testing.models.fault_profiles import CLIMATES
 from asynccommit.testing.models.fault_rules import Climate
 from asynccommit.testing.models.gcs.tree import tree_of
-from asynccommit.testing.models.latency import Latency, Limit
+from asynccommit.testing.models.latency import Latency, RequestLimit
 from asynccommit.testing.models.virtual_loop import VirtualLoop
 
 STORES = ("gcs", "gcs-hns")
@@ -35,7 +35,7 @@ def _runner() -> asyncio.Runner:
 
 
 def _rename_at(setup: Setup, rate: float | None, latency: float = 0.01) -> Figures:
-    limit = None if rate is None else Limit(rate, rate / 10)
+    limit = None if rate is None else RequestLimit(rate, rate / 10)
     return run_commit(replace(setup, climate=Climate((), Latency(first=latency), limit)))
 
 
@@ -98,7 +98,7 @@ def test_the_store_is_told_what_the_bucket_takes() -> None:
     """The store holds the ramp of the bucket, or none."""
     with _runner() as runner:
         _, cold = _world(runner, SMALL)
-        _, warm = _world(runner, replace(SMALL, climate=Climate((), limit=Limit(3_000, 1))))
+        _, warm = _world(runner, replace(SMALL, climate=Climate((), limit=RequestLimit(3_000, 1))))
         _, free = _world(runner, SMALL.unlimited())
 
     assert cold.store.traits.ramp == Ramp(5_000, 1_000, 1_200)
@@ -109,7 +109,7 @@ def test_the_store_is_told_what_the_bucket_takes() -> None:
 def test_what_the_bucket_refuses_is_counted() -> None:
     """Who asks a cold bucket for more than it takes is refused, and the model knows how often."""
     with _runner() as runner:
-        _, model = _world(runner, replace(SMALL, climate=Climate((), limit=Limit(10, 5))))
+        _, model = _world(runner, replace(SMALL, climate=Climate((), limit=RequestLimit(10, 5))))
         said = runner.run(_put(model, 20))
 
     assert said.count(True) == 15
@@ -129,7 +129,7 @@ async def _put(model: Gcs, files: int) -> list[bool]:
 @pytest.mark.parametrize("name", ["lossy", "throttled", "storm", "late"])
 def test_a_job_is_committed_in_every_weather(store: str, name: str) -> None:
     """The named climates speak with the codes of the service, and nothing is lost or doubled."""
-    climate = replace(CLIMATES[name], latency=Latency(first=0.01), limit=Limit(2_000, 200))
+    climate = replace(CLIMATES[name], latency=Latency(first=0.01), limit=RequestLimit(2_000, 200))
     figures = run_commit(replace(SMALL, store=store, climate=climate, seed=3))
 
     assert sum(figures.struck.values()) > 20

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from asynccommit.simulate import memory
-from asynccommit.simulate.memory import Growth, Memory
+from asynccommit.simulate.memory import Memory, MemoryGrowth
 
 MANY = 64 * 1024 * 1024
 
 
 def test_growth_is_seen() -> None:
     """A large allocation shows, also when it is given back."""
-    growth = Growth()
+    growth = MemoryGrowth()
     held = bytearray(b"x" * MANY)
     del held
 
@@ -26,7 +26,7 @@ def test_an_earlier_peak_does_not_count() -> None:
     """What was needed before is no part of it, nor does it hide what comes."""
     held = bytearray(b"x" * MANY)
     del held
-    quiet = Growth().bytes()
+    quiet = MemoryGrowth().bytes()
 
     assert quiet < MANY // 4
 
@@ -37,7 +37,7 @@ def test_without_proc_it_is_the_peak_of_the_process(
     """Where the system has no such files, its peak is what is known, and that is said."""
     monkeypatch.setattr(memory, "_STATUS", tmp_path / "none")
     monkeypatch.setattr(memory, "_RESET", tmp_path / "none" / "none")
-    growth = Growth()
+    growth = MemoryGrowth()
 
     assert growth.bytes() >= 0
     assert "ru_maxrss" in growth.how

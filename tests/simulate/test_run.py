@@ -16,7 +16,7 @@ from asynccommit.simulate.run import World, run_commit
 from asynccommit.simulate.setup import Setup
 from asynccommit.testing.models.fault_profiles import LOSSY
 from asynccommit.testing.models.fault_rules import Climate, Fault
-from asynccommit.testing.models.latency import Latency, Limit
+from asynccommit.testing.models.latency import Latency, RequestLimit
 from asynccommit.testing.models.virtual_loop import VirtualLoop
 
 SMALL = Setup(files=600, tasks=6, partitions=4)
@@ -67,7 +67,7 @@ def test_few_in_flight_bound_the_rate() -> None:
 
 def test_a_limit_is_met() -> None:
     """Above the limit requests are refused, waited for, and done in the end."""
-    climate = Climate((), Latency(first=0.01), Limit(500, 50))
+    climate = Climate((), Latency(first=0.01), RequestLimit(500, 50))
     figures = run_commit(Setup(files=3_000, tasks=6, partitions=4, climate=climate))
 
     assert figures.struck["limit"] == figures.refused > 0

@@ -14,7 +14,7 @@ from asynccommit.stores.adls import options
 from asynccommit.stores.gcs import options as gcs_options
 from asynccommit.testing.models.fault_profiles import CLIMATES
 from asynccommit.testing.models.fault_rules import Climate
-from asynccommit.testing.models.latency import Latency, Limit
+from asynccommit.testing.models.latency import Latency, RequestLimit
 
 
 def test_nothing_said_is_the_default() -> None:
@@ -29,7 +29,7 @@ def test_numbers_may_have_underscores() -> None:
     )
 
     assert (setup.files, setup.tasks, setup.partitions) == (10_000_000, 50_000, 1_000)
-    assert setup.climate.limit == Limit(40_000, 4_000)
+    assert setup.climate.limit == RequestLimit(40_000, 4_000)
 
 
 def test_tasks_and_partitions_follow_the_files() -> None:
@@ -65,7 +65,7 @@ def test_faults_may_have_a_name() -> None:
 
     assert setup.climate.faults == CLIMATES["storm"].faults
     assert setup.climate.latency == Latency(first=0.005)
-    assert setup.climate.limit == Limit(20_000, 2_000)
+    assert setup.climate.limit == RequestLimit(20_000, 2_000)
 
 
 def test_faults_may_be_a_file(tmp_path: Path) -> None:
@@ -77,7 +77,11 @@ def test_faults_may_be_a_file(tmp_path: Path) -> None:
     alone = read_setup({"faults": str(path)}).climate
     other = read_setup({"faults": str(path), "latency-ms": "7", "limit": "none"}).climate
 
-    assert (alone.faults[0].kind, alone.latency.first, alone.limit) == ("slow", 0.1, Limit(300, 30))
+    assert (alone.faults[0].kind, alone.latency.first, alone.limit) == (
+        "slow",
+        0.1,
+        RequestLimit(300, 30),
+    )
     assert (other.faults, other.latency.first, other.limit) == (alone.faults, 0.007, None)
 
 
@@ -169,9 +173,9 @@ def test_the_usual_is_that_of_the_store() -> None:
     setup = Setup(store="gcs-hns")
 
     assert setup == read_setup(told)
-    assert setup.climate.limit == Limit(8_000, 800)
+    assert setup.climate.limit == RequestLimit(8_000, 800)
     assert (setup.in_flight, setup.doubling) == (256, 1200)
-    assert read_setup({"store": "gcs"}).climate.limit == Limit(1_000, 100)
+    assert read_setup({"store": "gcs"}).climate.limit == RequestLimit(1_000, 100)
 
 
 def test_what_is_said_counts_on_every_store() -> None:

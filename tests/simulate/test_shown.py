@@ -13,7 +13,7 @@ from asynccommit.simulate.run import Figures
 from asynccommit.simulate.setup import Setup
 from asynccommit.simulate.shown import shown, store_of
 from asynccommit.testing.models.fault_rules import KINDS, Climate
-from asynccommit.testing.models.latency import Latency, Limit, Tail
+from asynccommit.testing.models.latency import Latency, RequestLimit, Tail
 
 FIGURES = Figures(
     files=1_000,
@@ -113,7 +113,10 @@ def test_what_is_extrapolated_says_so() -> None:
 @pytest.mark.parametrize(
     "climate, said",
     [
-        (Climate((), Latency(first=0.03), Limit(20_000, 1)), "30 ms an answer, 20,000 requests/s"),
+        (
+            Climate((), Latency(first=0.03), RequestLimit(20_000, 1)),
+            "30 ms an answer, 20,000 requests/s",
+        ),
         (Climate((), Latency("uniform", 0.01, 0.05)), "10 to 50 ms an answer, no limit"),
         (
             Climate((), Latency("lognormal", 0.02, 0.5, Tail(0.1, 1.0))),

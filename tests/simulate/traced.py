@@ -24,10 +24,10 @@ from asynccommit.simulate.setup import Setup
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from asynccommit.testing.models.fault_profiles import STORM
 from asynccommit.testing.models.fault_rules import Climate, Fault
-from asynccommit.testing.models.latency import UNIFORM, Latency, Limit
+from asynccommit.testing.models.latency import UNIFORM, Latency, RequestLimit
 from asynccommit.testing.models.virtual_loop import VirtualLoop
 
-BAD = Climate(STORM.faults, Latency(UNIFORM, 0.01, 0.05), Limit(2_000, 200))
+BAD = Climate(STORM.faults, Latency(UNIFORM, 0.01, 0.05), RequestLimit(2_000, 200))
 
 
 class Traced:

@@ -17,7 +17,7 @@ from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark.datasource import jobs
 from asynccommit.spark.datasource.jobs import SourceJob
 from asynccommit.spark.datasource.options import SourceOptions
-from asynccommit.spark.datasource.tasks import Attempt, Written, run_task
+from asynccommit.spark.datasource.tasks import SparkAttempt, TaskMessage, run_task
 from asynccommit.stores.local.store import LocalStore
 from tests.support.source_places import BATCH, ROWS, Place, adls, gcs, ids, moto_url, place
 
@@ -26,9 +26,9 @@ __all__ = ["adls", "gcs", "moto_url", "place"]
 PARTED = SourceOptions("/t", partition_by=("p",))
 
 
-def run(job: SourceJob, number: int, batches: Any, *, task: int = 0) -> Written:
+def run(job: SourceJob, number: int, batches: Any, *, task: int = 0) -> TaskMessage:
     """Run a task attempt."""
-    return run_task(job, PARTED, ROWS, Attempt(task, number), "tag", batches)
+    return run_task(job, PARTED, ROWS, SparkAttempt(task, number), "tag", batches)
 
 
 def test_rows_are_there_after_the_commit(place: Place) -> None:
@@ -99,7 +99,7 @@ def test_attempt_that_outlives_its_job(place: Place, end: str) -> None:
         yield BATCH
 
     with pytest.raises(Exception, match=r".") as ended:
-        run_task(job, at_once, ROWS, Attempt(1, 2), "tag", batches())
+        run_task(job, at_once, ROWS, SparkAttempt(1, 2), "tag", batches())
 
     assert not isinstance(ended.value, AssertionError)
     assert place.files() == before[0]
@@ -172,7 +172,7 @@ def test_task_that_fails(place: Place) -> None:
         raise ValueError("mine")
 
     with pytest.raises(ValueError, match="mine"):
-        run_task(job, replace(PARTED, memory=1), ROWS, Attempt(0, 1), "tag", batches())
+        run_task(job, replace(PARTED, memory=1), ROWS, SparkAttempt(0, 1), "tag", batches())
     assert ids(place.files()) == []
     submit(jobs.commit(job, [run(job, 2, [BATCH]).commit]))
 
@@ -185,14 +185,14 @@ def test_many_small_and_one_large_file(place: Place) -> None:
     job = place.job()
     small = replace(PARTED, row_group_rows=10, file_bytes=1, open_files=2)
 
-    written = run_task(job, small, ROWS, Attempt(0, 1), "tag", [BATCH, BATCH])
+    written = run_task(job, small, ROWS, SparkAttempt(0, 1), "tag", [BATCH, BATCH])
     submit(jobs.commit(job, [written.commit]))
 
     assert len(written.files) > 8
     assert ids(place.files()) == sorted([*range(100)] * 2)
 
 
-def end_of(job: SourceJob, written: Written, end: str) -> None:
+def end_of(job: SourceJob, written: TaskMessage, end: str) -> None:
     """End a job in one of the two ways."""
     if end == "commit":
         submit(jobs.commit(job, [written.commit]))

@@ -14,7 +14,7 @@ from asynccommit.spark.datasource import jobs, streams
 from asynccommit.spark.datasource.jobs import SourceJob
 from asynccommit.spark.datasource.options import SourceOptions
 from asynccommit.spark.datasource.streams import BatchPart, batch_tag, stream_job
-from asynccommit.spark.datasource.tasks import Attempt, run_task
+from asynccommit.spark.datasource.tasks import SparkAttempt, run_task
 from asynccommit.streaming.entries import decode_batch
 from asynccommit.streaming.log import Added, SinkLog
 from tests.support.source_places import BATCH, ROWS, Place, adls, gcs, ids, moto_url, place
@@ -47,7 +47,7 @@ def parts(
     tag, some = batch_tag(query, batch, job.job_id), BATCH.num_rows // tasks
     found = []
     for task in range(tasks):
-        attempt, rows = Attempt(task, number + task), BATCH.slice(task * some, some)
+        attempt, rows = SparkAttempt(task, number + task), BATCH.slice(task * some, some)
         written = run_task(job, options(place), ROWS, attempt, tag, [rows])
         text = BatchPart(job.job_id, query, batch, written).to_json()
         found.append(BatchPart.from_json(text))

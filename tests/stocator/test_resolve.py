@@ -18,7 +18,7 @@ from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.model import Service
+from asynccommit.testing.models.s3.model import S3Service
 from asynccommit.testing.models.virtual_loop import run_virtual
 
 ONE, TWO, THREE = (f"attempt_201512062056_0000_m_000000_{n}" for n in range(3))
@@ -45,7 +45,7 @@ LOST = [f"t/part-0-{ONE}.csv", f"t/part-0-{THREE}.csv", f"t/part-1-{TWO}.csv"]
 def bucket() -> SimS3Store:
     """Return an empty bucket."""
     ids = map(str, count())
-    service = Service(now=lambda: 0.0, new_id=lambda: next(ids))
+    service = S3Service(now=lambda: 0.0, new_id=lambda: next(ids))
     service.create_bucket("data")
     return SimS3Store(Address("s3", "data", "/"), {"service": service})
 

@@ -12,7 +12,7 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.local import files
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Policy, Wrapped
-from asynccommit.stores.policies.in_flight import Limit
+from asynccommit.stores.policies.in_flight import InFlightLimit
 from asynccommit.stores.policies.rate import Throttle
 from asynccommit.stores.policies.retry import Retry
 from asynccommit.stores.policies.stats import Stats
@@ -25,8 +25,13 @@ POLICIES: dict[str, Callable[[], list[Policy]]] = {
     "stats": lambda: [Stats("asked")],
     "retry": lambda: [Retry(random.Random(1))],
     "throttle": lambda: [Throttle(100_000)],
-    "limit": lambda: [Limit(3)],
-    "odd order": lambda: [Limit(5), Throttle(100_000), Stats("all"), Retry(random.Random(1))],
+    "limit": lambda: [InFlightLimit(3)],
+    "odd order": lambda: [
+        InFlightLimit(5),
+        Throttle(100_000),
+        Stats("all"),
+        Retry(random.Random(1)),
+    ],
 }
 
 

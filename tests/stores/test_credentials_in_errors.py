@@ -16,17 +16,17 @@ import pytest
 from asynccommit.errors import StoreError
 from asynccommit.stores.adls import errors
 from asynccommit.stores.adls.credentials import Sas, SharedKey
-from asynccommit.stores.adls.endpoint import Place as AzurePlace
-from asynccommit.stores.adls.tokens import Tokens
+from asynccommit.stores.adls.endpoint import AdlsEndpoint as AzurePlace
+from asynccommit.stores.adls.tokens import AzureTokens
 from asynccommit.stores.gcs import errors as gcs_errors
-from asynccommit.stores.gcs.credentials import Tokens as GcsTokens
-from asynccommit.stores.gcs.endpoint import Place as GcsPlace
+from asynccommit.stores.gcs.credentials import GcsTokens
+from asynccommit.stores.gcs.endpoint import GcsEndpoint as GcsPlace
 from asynccommit.stores.http.base import NotSentError, Response
 from asynccommit.stores.http.tokens import Fresh, Renewal, TokenError
 from asynccommit.stores.s3.credentials import Given, OfMachine
-from asynccommit.stores.s3.errors import Judge as S3Judge
-from asynccommit.stores.s3.errors import Request as S3Request
-from asynccommit.stores.s3.sign import Keys
+from asynccommit.stores.s3.errors import S3ErrorTranslator as S3Judge
+from asynccommit.stores.s3.errors import S3Request
+from asynccommit.stores.s3.sign import SigningKeys
 from tests.support.s3_answers import answering, new_s3
 
 SIGNATURE = "AbC+dEf/GhI+jKl/MnO0123456789+/xyzABCDEFGHI="
@@ -68,7 +68,7 @@ def require_hidden(secret: str, text: str) -> None:
 def test_adls(how: str, status: int) -> None:
     """A signature and an account key, in a message that is cut anywhere."""
     for secret, credential in ((SIGNATURE, Sas(SAS)), (KEY, SharedKey("acct", KEY, lambda: 0.0))):
-        judge = errors.Judge(AZURE, credential, lambda: 0.0)
+        judge = errors.AdlsErrorTranslator(AZURE, credential, lambda: 0.0)
         for pad in PADS:
             text = "#" * pad + WRITTEN[how](secret)
             body = json.dumps({"error": {"code": "InvalidUri", "message": text}}).encode()
@@ -79,7 +79,7 @@ def test_adls(how: str, status: int) -> None:
                 Response(status, headers, f"<Code>A</Code><Message>{text}</Message>".encode()),
                 NotSentError(f"GET {HOST}: {text}"),
             ):
-                request = errors.Request("put", "/p", writes=True)
+                request = errors.AdlsRequest("put", "/p", writes=True)
                 require_hidden(secret, shown(judge.translate(request, answer)))
 
 
@@ -104,13 +104,15 @@ async def test_gcs(how: str, status: int) -> None:
 
     credential = GcsTokens(Source(), lambda: 0.0)
     await credential.renew()
-    judge = gcs_errors.Judge(GcsPlace("data", "https://storage.googleapis.com"), credential)
+    judge = gcs_errors.GcsErrorTranslator(
+        GcsPlace("data", "https://storage.googleapis.com"), credential
+    )
     for pad in PADS:
         text = "#" * pad + WRITTEN[how](TOKEN)
         for reason, message in (("invalid", text), (text, "No.")):
             error = {"message": message, "errors": [{"reason": reason}]}
             answer = Response(status, {}, json.dumps({"error": error}).encode())
-            request = gcs_errors.Request("put", "/p", writes=True)
+            request = gcs_errors.GcsRequest("put", "/p", writes=True)
             require_hidden(TOKEN, shown(judge.translate(request, answer)))
 
 
@@ -119,7 +121,7 @@ async def test_gcs(how: str, status: int) -> None:
 def test_s3(how: str, status: int) -> None:
     """A secret key and a session's token, in a message that is cut anywhere."""
     place = new_s3(answering())._client.place
-    judge = S3Judge(place, Given(Keys("AKIDEXAMPLE", KEY, SIGNATURE)))
+    judge = S3Judge(place, Given(SigningKeys("AKIDEXAMPLE", KEY, SIGNATURE)))
     for secret in (KEY, SIGNATURE):
         for pad in PADS:
             text = "#" * pad + WRITTEN[how](secret)
@@ -145,7 +147,7 @@ async def test_a_library_that_repeats_a_secret() -> None:
     """What a library of credentials says is redacted before it is cut, and never lost."""
     for pad in (0, 700, 770, 790, 990, 2000):
         text = "#" * pad + f" client_secret={KEY}"
-        tokens = Tokens(Refusing(text), lambda: 0.0, secrets=(KEY,))
+        tokens = AzureTokens(Refusing(text), lambda: 0.0, secrets=(KEY,))
         with pytest.raises(TokenError) as refused:
             await tokens.renew()
         require_hidden(KEY, shown(refused.value))
@@ -159,10 +161,10 @@ async def test_a_machine_that_repeats_a_secret() -> None:
 
         text = ""
 
-        def keys(self, *, anew: bool = False) -> Keys:
+        def keys(self, *, anew: bool = False) -> SigningKeys:
             if self.text:
                 raise OSError(self.text)
-            return Keys("AKIDEXAMPLE", KEY, SIGNATURE)
+            return SigningKeys("AKIDEXAMPLE", KEY, SIGNATURE)
 
         def stale(self) -> bool:
             return True
@@ -182,8 +184,8 @@ def test_no_repr_shows_a_secret() -> None:
     """What holds credentials does not show them when it is printed."""
     things: list[object] = [
         Fresh(TOKEN, 1.0),
-        Keys("AKIDEXAMPLE", KEY, TOKEN),
-        Given(Keys("AKIDEXAMPLE", KEY, TOKEN)),
+        SigningKeys("AKIDEXAMPLE", KEY, TOKEN),
+        Given(SigningKeys("AKIDEXAMPLE", KEY, TOKEN)),
         Sas(SAS),
         SharedKey("acct", KEY, lambda: 0.0),
     ]

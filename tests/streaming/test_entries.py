@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from asynccommit.errors import SinkLogCorruptError
 from asynccommit.stores.urls import parse_url
 from asynccommit.streaming.entries import (
-    BatchWriter,
+    LogFileWriter,
     SinkFile,
     Wrote,
     decode_batch,
@@ -42,19 +42,19 @@ def test_samples_are_read_and_written_the_same(sample: Path) -> None:
     files = [file for file, _ in decode_batch(data, str(sample))]
 
     assert files
-    assert BatchWriter().add_all(files).data() == data
+    assert LogFileWriter().add_all(files).data() == data
 
 
 def test_entry_is_sparks() -> None:
     """An entry has Spark's keys in Spark's order; a batch without files is its version alone."""
     assert encode_entry(FILE) == LINE
-    assert BatchWriter().data() == b"v1"
-    assert BatchWriter().add_all([FILE, FILE]).data() == b"v1\n" + LINE + b"\n" + LINE
+    assert LogFileWriter().data() == b"v1"
+    assert LogFileWriter().add_all([FILE, FILE]).data() == b"v1\n" + LINE + b"\n" + LINE
 
 
 def test_first_entry_says_who_wrote_the_batch() -> None:
     """The first entry alone names batch and query, under a key that Spark passes over."""
-    data = BatchWriter(Wrote(3, "q")).add_all([FILE, FILE]).data()
+    data = LogFileWriter(Wrote(3, "q")).add_all([FILE, FILE]).data()
 
     assert data.count(b'"asynccommit":{"batch":3,"query":"q"}') == 1
     assert [wrote for _, wrote in decode_batch(data, "x")] == [Wrote(3, "q"), None]
@@ -155,7 +155,7 @@ def test_round_trip(name: str, number: int) -> None:
     """Scenario 57: every file that can be has an entry, which is read as it was written."""
     file = SinkFile(sink_uri(parse_url("s3a://b/t").child(name)), number, number)
 
-    assert read(BatchWriter().add_all([file]).data()) == [file]
+    assert read(LogFileWriter().add_all([file]).data()) == [file]
 
 
 def test_uri_has_two_slashes() -> None:

@@ -19,7 +19,7 @@ from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from asynccommit.stores.tree import list_if_there
 from asynccommit.stores.urls import parse_url
-from asynccommit.streaming.entries import BatchWriter, Wrote
+from asynccommit.streaming.entries import LogFileWriter, Wrote
 from asynccommit.streaming.log import Added, SinkFile, SinkLog, SinkLogSettings
 from tests.support.sink import DEST, Table, batch, entry, on_table
 
@@ -149,7 +149,7 @@ def test_author_of_another_batch() -> None:
     """An author that others have carried on into a compact file is not that of its batch."""
 
     async def work(table: Table) -> None:
-        data = BatchWriter(Wrote(0, "q")).add_all(map(table.file, range(10))).data()
+        data = LogFileWriter(Wrote(0, "q")).add_all(map(table.file, range(10))).data()
         await table.put({"9.compact": data})
         with pytest.raises(SinkLogForeignError, match="does not name"):
             await table.log().add(9, [table.file(9, 1)], query="q")

@@ -15,8 +15,8 @@ from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from asynccommit.stores.urls import Address, parse_url
 from asynccommit.streaming.log import Added, SinkLog
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.model import Bucket
-from asynccommit.testing.models.s3.uploads import Rules
+from asynccommit.testing.models.s3.model import S3Bucket
+from asynccommit.testing.models.s3.uploads import UploadRules
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.sink import DEST, entry, log_files
 
@@ -66,8 +66,8 @@ async def test_on_a_local_disk(tmp_path: Path) -> None:
 def unproven(*, heeds: bool) -> SimS3Store:
     """Return a bucket of a server of which nobody knows whether it keeps conditions."""
     ids = map(str, count())
-    rules = Rules(conditional_writes=heeds)
-    bucket = Bucket("data", now=lambda: 0.0, new_id=lambda: next(ids), rules=rules)
+    rules = UploadRules(conditional_writes=heeds)
+    bucket = S3Bucket("data", now=lambda: 0.0, new_id=lambda: next(ids), rules=rules)
     return SimS3Store(Address("s3a", "data", "/"), {"bucket": bucket, "known": False})
 
 

@@ -9,7 +9,7 @@ import pytest
 from asynccommit.errors import OptionError, SinkLogRaceError
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from asynccommit.stores.urls import Address
-from asynccommit.streaming.entries import BatchWriter, Wrote, encode_entry
+from asynccommit.streaming.entries import LogFileWriter, Wrote, encode_entry
 from asynccommit.streaming.log import SinkFile, SinkLogSettings
 from asynccommit.streaming.repair import Repaired, repair
 from asynccommit.streaming.verify import Wrong, verify
@@ -166,10 +166,10 @@ def test_other_keys_of_an_entry_stay() -> None:
     """What is repaired keeps what entries say besides, and who wrote the batch."""
 
     async def work(table: Table) -> None:
-        data = BatchWriter(Wrote(0, "q")).add_all([A, A]).data()
+        data = LogFileWriter(Wrote(0, "q")).add_all([A, A]).data()
         await table.put({"0": data})
         await repaired(table)
-        assert await table.data("0") == BatchWriter(Wrote(0, "q")).add_all([A]).data()
+        assert await table.data("0") == LogFileWriter(Wrote(0, "q")).add_all([A]).data()
 
     on_table(work)
 

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 from asynccommit.errors import StoreError
 from asynccommit.mapreduce.commit_window import Heartbeat, MarkerSettings, is_open
 from asynccommit.mapreduce.committer import Check, CommitMarkers
-from asynccommit.mapreduce.marker_store import Committed, Place
+from asynccommit.mapreduce.marker_store import Committed, MarkerStore
 from asynccommit.mapreduce.markers import FAIL, STARTED, SUCCESS, Action, Markers, start_up
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Policy, Wrapped
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.crashes import Crash, Process, Stop
+from asynccommit.testing.models.crashes import Crash, Process, Suspension
 from tests.support.crashes import EPOCH, ModelWorld
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Attempt:
         number: int,
         *policies: Policy,
         crash: Crash | None = None,
-        stop: Stop | None = None,
+        stop: Suspension | None = None,
         connected: bool = True,
         name: str = "",
         ahead: float = 0.0,
@@ -70,7 +70,7 @@ class Attempt:
             self.store = wrap(below, StoreSettings(random.Random(name), attempts=20))
         self.heartbeat = Heartbeat(self.process.clock)
         self.connected = connected
-        self.place = Place(self.store, STAGING, JOB)
+        self.place = MarkerStore(self.store, STAGING, JOB)
         ids = iter(range(10_000))
         self.host = Host(
             now=lambda: EPOCH + ahead + self.process.clock(),
@@ -169,7 +169,7 @@ class ReferenceAm:
         window: seconds.
     """
 
-    def __init__(self, place: Place, heartbeat: Heartbeat, window: float = 10.0) -> None:
+    def __init__(self, place: MarkerStore, heartbeat: Heartbeat, window: float = 10.0) -> None:
         self._place, self._heartbeat, self._window = place, heartbeat, window
         self._committing: asyncio.Task[object] | None = None
 

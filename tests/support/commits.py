@@ -13,8 +13,8 @@ from typing import Any
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.ownership import take_over
-from asynccommit.commit.by_rename.status import look
-from asynccommit.commit.context import Run
+from asynccommit.commit.by_rename.status import read_state
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.errors import LeaseLostError
 from asynccommit.options.job import Mode, Options
@@ -192,7 +192,7 @@ class Site:
         return job
 
 
-def run_of(job: ManifestCommitter) -> Run:
+def run_of(job: ManifestCommitter) -> CommitContext:
     """Return what the stages of a job are given."""
     return job._run()
 
@@ -214,9 +214,9 @@ class Lost:
         """Nothing is left to end."""
 
 
-async def own(job: ManifestCommitter, *, force: bool = False) -> Run:
+async def own(job: ManifestCommitter, *, force: bool = False) -> CommitContext:
     """Take the commit that is there over, and return the run of its new owner."""
-    standing = await look(job.store, job.layout)
+    standing = await read_state(job.store, job.layout)
     assert standing is not None
     run = run_of(job)
     (await take_over(run, standing, force=force)).forget()

@@ -15,9 +15,9 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.adls.account import Account, Node
+from asynccommit.testing.models.adls.account import AdlsAccount, Node
 from asynccommit.testing.models.crashes import LoopClock, Mortal, MortalStore, Process
-from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.invariants import Item, Tree, marked, tree_of
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class ModelWorld(World, Protocol):
         weather: what becomes of requests; fair if ``None``.
     """
 
-    weather: Weather | None
+    weather: FaultInjector | None
 
     def copy(self) -> Self:
         """Return one with the same content, whose processes are the same."""
@@ -104,7 +104,9 @@ class SimWorld:
 
     words = False
 
-    def __init__(self, account: Account, weather: Weather | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, account: AdlsAccount, weather: FaultInjector | None = None, seed: int = 0
+    ) -> None:
         self.account = account
         self.weather = weather
         self.processes: dict[str, Process] = {}
@@ -114,7 +116,7 @@ class SimWorld:
     @classmethod
     def new(cls, seed: int = 0, watch: Watch | None = None) -> SimWorld:
         """Return an empty one, on the running loop's clock."""
-        kind = Account if watch is None else partial(WatchedAccount, watch)
+        kind = AdlsAccount if watch is None else partial(WatchedAccount, watch)
         account = kind("sim", now=clock, new_id=Ids())
         account.create_filesystem(FILESYSTEM)
         return cls(account, seed=seed)
@@ -133,7 +135,7 @@ class SimWorld:
 
     def storm(self, rng: random.Random, climate: Climate) -> None:
         """See ``ModelWorld.storm``."""
-        self.weather = Weather(rng, asyncio.get_running_loop().time, climate)
+        self.weather = FaultInjector(rng, asyncio.get_running_loop().time, climate)
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""
@@ -254,7 +256,7 @@ class LocalWorld:
         shutil.copytree(kept, self.root, copy_function=os.link)
 
 
-class WatchedAccount(Account):
+class WatchedAccount(AdlsAccount):
     """An account that is looked at after every change."""
 
     def __init__(self, watch: Watch, *args: Any, **kwargs: Any) -> None:
@@ -262,19 +264,19 @@ class WatchedAccount(Account):
         self._watch = watch
 
     def create(self, *args: Any, **kwargs: Any) -> Node:
-        """See ``Account.create``."""
+        """See ``AdlsAccount.create``."""
         return self._checked(super().create(*args, **kwargs))
 
     def append(self, *args: Any, **kwargs: Any) -> Node:
-        """See ``Account.append``."""
+        """See ``AdlsAccount.append``."""
         return self._checked(super().append(*args, **kwargs))
 
     def rename(self, *args: Any, **kwargs: Any) -> Node:
-        """See ``Account.rename``."""
+        """See ``AdlsAccount.rename``."""
         return self._checked(super().rename(*args, **kwargs))
 
     def delete(self, *args: Any, **kwargs: Any) -> str | None:
-        """See ``Account.delete``."""
+        """See ``AdlsAccount.delete``."""
         return self._checked(super().delete(*args, **kwargs))
 
     def _checked(self, answer: T) -> T:
@@ -285,7 +287,7 @@ class WatchedAccount(Account):
 class _Lazy(dict[str, Item]):
     """The tree of an account, looked up path by path."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: AdlsAccount) -> None:
         super().__init__()
         self._root = account.head_filesystem(FILESYSTEM).root
 

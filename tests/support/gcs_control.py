@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
-from asynccommit.testing.models.gcs.model import Folder, GcsRefusal, Operation, Service
+from asynccommit.testing.models.gcs.model import Folder, GcsRefusal, GcsService, Operation
 
 # Status of the JSON API -> google.rpc.Code.
 _CODES = {400: 3, 403: 7, 404: 5, 409: 6, 412: 9, 429: 8, 503: 14}
 
-Method = Callable[[Service, Any], Any]
+Method = Callable[[GcsService, Any], Any]
 
 
 def grpc() -> Any:
@@ -46,7 +46,7 @@ def _folder(found: Folder) -> Any:
     )
 
 
-def _layout(service: Service, asked: Any) -> Any:
+def _layout(service: GcsService, asked: Any) -> Any:
     types = _types()
     name = asked.name.split("/")[3]
     options = service.storage_layout(name).options
@@ -56,16 +56,16 @@ def _layout(service: Service, asked: Any) -> Any:
     )
 
 
-def _create(service: Service, asked: Any) -> Any:
+def _create(service: GcsService, asked: Any) -> Any:
     bucket = asked.parent.rpartition("/")[2]
     return _folder(service.insert_folder(bucket, asked.folder_id, recursive=asked.recursive))
 
 
-def _get(service: Service, asked: Any) -> Any:
+def _get(service: GcsService, asked: Any) -> Any:
     return _folder(service.get_folder(*_parts(asked.name)))
 
 
-def _list(service: Service, asked: Any) -> Any:
+def _list(service: GcsService, asked: Any) -> Any:
     bucket = asked.parent.rpartition("/")[2]
     found = service.list_folders(
         bucket, prefix=asked.prefix, page_token=asked.page_token, page_size=asked.page_size or None
@@ -74,7 +74,7 @@ def _list(service: Service, asked: Any) -> Any:
     return _types().ListFoldersResponse(folders=folders, next_page_token=found.token)
 
 
-def _delete(service: Service, asked: Any) -> Any:
+def _delete(service: GcsService, asked: Any) -> Any:
     try:
         service.delete_folder(*_parts(asked.name))
     except GcsRefusal as refusal:
@@ -84,13 +84,13 @@ def _delete(service: Service, asked: Any) -> Any:
     return importlib.import_module("google.protobuf.empty_pb2").Empty()
 
 
-def _rename(service: Service, asked: Any) -> Any:
+def _rename(service: GcsService, asked: Any) -> Any:
     bucket, source = _parts(asked.name)
     dest = asked.destination_folder_id.rstrip("/") + "/"
     return _operation(service.rename_folder(bucket, source, dest))
 
 
-def _look(service: Service, asked: Any) -> Any:
+def _look(service: GcsService, asked: Any) -> Any:
     bucket, _, operation = asked.name.partition("/buckets/")[2].partition("/operations/")
     return _operation(service.get_operation(bucket, operation))
 

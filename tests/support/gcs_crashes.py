@@ -11,13 +11,13 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.urls import Address
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.emulators.gcs.call import Call
+from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.emulators.gcs.inprocess import InProcess
-from asynccommit.testing.emulators.gcs.wire import Answer
+from asynccommit.testing.emulators.gcs.wire import GcsResponse
 from asynccommit.testing.models.crashes import LINGERS, Crashed, Once, Process, When
-from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.gcs.dialect import GCS
-from asynccommit.testing.models.gcs.model import BucketOptions, Service
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
 from asynccommit.testing.models.gcs.tree import item_of, tree_of
 from asynccommit.testing.models.invariants import Item
 from tests.support.crashes import Ids, Watch, clock
@@ -32,10 +32,10 @@ class GcsWorld:
     words = True
 
     def __init__(
-        self, service: Service, kind: str, seed: int = 0, watch: Watch | None = None
+        self, service: GcsService, kind: str, seed: int = 0, watch: Watch | None = None
     ) -> None:
         self.service = service
-        self.weather: Weather | None = None
+        self.weather: FaultInjector | None = None
         self.kind = kind
         self.processes: dict[str, Process] = {}
         self.telling = True
@@ -45,7 +45,7 @@ class GcsWorld:
     @classmethod
     def new(cls, kind: str = "flat", seed: int = 0, watch: Watch | None = None) -> GcsWorld:
         """Return an empty one: ``flat``, ``hns``, or ``steps`` whose server knows no moves."""
-        service = Service(now=clock, new_id=Ids())
+        service = GcsService(now=clock, new_id=Ids())
         options = BucketOptions(hns=kind == "hns", moves=kind != "steps")
         service.create_bucket(BUCKET, options)
         return cls(service, kind, seed, watch)
@@ -59,7 +59,7 @@ class GcsWorld:
 
     def storm(self, rng: random.Random, climate: Climate) -> None:
         """See ``ModelWorld.storm``."""
-        self.weather = Weather(rng, asyncio.get_running_loop().time, climate, GCS)
+        self.weather = FaultInjector(rng, asyncio.get_running_loop().time, climate, GCS)
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""
@@ -96,11 +96,11 @@ class GcsWorld:
 class WatchedApp(GcsApp):
     """The service as one that looks after every change, those of a batch one by one."""
 
-    def __init__(self, service: Service, watch: Watch) -> None:
+    def __init__(self, service: GcsService, watch: Watch) -> None:
         super().__init__(service)
         self._watch = watch
 
-    def perform(self, call: Call) -> Answer:
+    def perform(self, call: GcsCall) -> GcsResponse:
         """See ``GcsApp.perform``."""
         answer = super().perform(call)
         if call.writes:
@@ -111,7 +111,7 @@ class WatchedApp(GcsApp):
 class _Lazy(dict[str, Item]):
     """The tree of the bucket, looked up path by path."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: GcsService) -> None:
         super().__init__()
         self._service = service
 
@@ -127,11 +127,11 @@ class MortalTransport(InProcess):
     What is cancelled while it is on the wire takes effect.
     """
 
-    def __init__(self, app: GcsApp, weather: Weather | None, process: Process) -> None:
+    def __init__(self, app: GcsApp, weather: FaultInjector | None, process: Process) -> None:
         super().__init__(app, weather, patience=0.5)
         self._process = process
 
-    async def exchange(self, call: Call, apply: Callable[[], Answer]) -> Answer:
+    async def exchange(self, call: GcsCall, apply: Callable[[], GcsResponse]) -> GcsResponse:
         """See ``InProcess.exchange``."""
         what = f"{call.route.op} {call.place.removeprefix(BUCKET)}" if call.writes else ""
         when = await self._process.before(call.writes, what)
@@ -147,7 +147,7 @@ class MortalTransport(InProcess):
         finally:
             await self._process.after()
 
-    def _die(self, when: When, apply: Callable[[], Answer]) -> None:
+    def _die(self, when: When, apply: Callable[[], GcsResponse]) -> None:
         crash = self._process.crash
         if when is When.LATE and crash is not None:
             self.later(crash.late, apply)

@@ -16,7 +16,7 @@ from asynccommit.errors import UnsupportedError
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from asynccommit.testing.models.fault_rules import Fault
 from asynccommit.testing.models.gcs.dialect import GCS
-from asynccommit.testing.models.gcs.model import BucketOptions, Object
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsObject
 from tests.support.abfs import AbfsJob
 from tests.support.hadoop import Hadoop, jars, java_command
 
@@ -67,7 +67,7 @@ class Bucket:
         self.emulator.do(lambda running: running.service.create_bucket(self.name, options))
         return self
 
-    def objects(self, path: str = "") -> dict[str, Object]:
+    def objects(self, path: str = "") -> dict[str, GcsObject]:
         """Return the objects below ``path``, placeholders with a slash at the end."""
 
         held = self.emulator.do(
@@ -87,7 +87,7 @@ class Bucket:
         found = self.objects(path)
         return {name: one.content.data for name, one in found.items() if name[-1:] != "/"}
 
-    def put(self, path: str, data: bytes) -> Object:
+    def put(self, path: str, data: bytes) -> GcsObject:
         """Write a file."""
         return self.emulator.do(lambda running: running.service.insert(self.name, path[1:], data))
 
@@ -108,7 +108,7 @@ class Bucket:
         return self.emulator.do(lambda running: running.weather.struck[what])
 
 
-def etag_of(found: Object) -> str:
+def etag_of(found: GcsObject) -> str:
     """Return the etag that our store gives an object."""
     return f"{found.generation}-{found.crc32c:08x}"
 

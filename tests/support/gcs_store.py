@@ -10,7 +10,7 @@ from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.http.base import Response, TooLargeError, Transport, TransportError
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.models.gcs.model import BucketOptions, Limits, Service
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsLimits, GcsService
 
 BUCKET = "data"
 URL = f"gs://{BUCKET}/"
@@ -92,11 +92,11 @@ class Clock:
         return self.now
 
 
-def new_service(limits: Limits | None = None, **options: Any) -> Service:
+def new_service(limits: GcsLimits | None = None, **options: Any) -> GcsService:
     """Return a service with the bucket."""
     numbers = iter(range(1, 1 << 62))
-    service = Service(
-        now=Clock(), new_id=lambda: f"{next(numbers):032x}", limits=limits or Limits()
+    service = GcsService(
+        now=Clock(), new_id=lambda: f"{next(numbers):032x}", limits=limits or GcsLimits()
     )
     service.create_bucket(BUCKET, BucketOptions(**options))
     return service

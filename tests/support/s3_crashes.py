@@ -8,11 +8,11 @@ import random
 from asynccommit.stores.base import Store
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Process
-from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.invariants import Item
 from asynccommit.testing.models.s3.crashes import MortalS3Store
 from asynccommit.testing.models.s3.dialect import S3
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support.crashes import Ids, clock
 
 
@@ -21,9 +21,9 @@ class S3World:
 
     words = False
 
-    def __init__(self, bucket: Bucket, seed: int = 0) -> None:
+    def __init__(self, bucket: S3Bucket, seed: int = 0) -> None:
         self.bucket = bucket
-        self.weather: Weather | None = None
+        self.weather: FaultInjector | None = None
         self.processes: dict[str, Process] = {}
         self.telling = True
         self.seed = seed
@@ -31,7 +31,7 @@ class S3World:
     @classmethod
     def new(cls, seed: int = 0) -> S3World:
         """Return an empty one, on the running loop's clock."""
-        return cls(Bucket("data", now=clock, new_id=Ids()), seed)
+        return cls(S3Bucket("data", now=clock, new_id=Ids()), seed)
 
     def copy(self) -> S3World:
         """Return one with the same content, whose processes are the same."""
@@ -41,7 +41,7 @@ class S3World:
 
     def storm(self, rng: random.Random, climate: Climate) -> None:
         """See ``ModelWorld.storm``."""
-        self.weather = Weather(rng, asyncio.get_running_loop().time, climate, S3)
+        self.weather = FaultInjector(rng, asyncio.get_running_loop().time, climate, S3)
 
     def store(self, process: Process) -> Store:
         """See ``World.store``."""

@@ -15,10 +15,10 @@ from asynccommit.runtime.loop_thread import submit
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.tree import list_if_there
 from asynccommit.stores.urls import Address, parse_url
-from asynccommit.streaming.entries import FOLDER, BatchWriter, sink_uri
+from asynccommit.streaming.entries import FOLDER, LogFileWriter, sink_uri
 from asynccommit.streaming.log import Added, SinkFile, SinkLog, SinkLogSettings
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.model import Service
+from asynccommit.testing.models.s3.model import S3Service
 from asynccommit.testing.models.virtual_loop import run_virtual
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class Table:
     def __init__(self) -> None:
         ids = map(str, count())
         self.now = NOW
-        service = Service(now=lambda: self.now, new_id=lambda: next(ids))
+        service = S3Service(now=lambda: self.now, new_id=lambda: next(ids))
         service.create_bucket("data")
         self.store = SimS3Store(DEST.at("/"), {"service": service})
         self.host = Host(lambda: self.now, lambda: next(ids), random.Random(0))
@@ -146,4 +146,4 @@ def on_table(work: Callable[[Table], Awaitable[None]]) -> None:
 
 def batch(*files: SinkFile) -> bytes:
     """Return a file of the log."""
-    return BatchWriter().add_all(files).data()
+    return LogFileWriter().add_all(files).data()

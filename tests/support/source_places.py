@@ -17,7 +17,7 @@ from asynccommit.runtime.host import this_host
 from asynccommit.runtime.loop_thread import submit
 from asynccommit.spark.datasource import jobs
 from asynccommit.spark.datasource.jobs import SourceJob
-from asynccommit.spark.datasource.tasks import Rows
+from asynccommit.spark.datasource.tasks import RowSchema
 from asynccommit.stores.registry import StoreSettings, open_store
 from asynccommit.stores.tree import is_there, walk
 from asynccommit.stores.urls import parse_url
@@ -28,7 +28,7 @@ from tests.support.s3_servers import moto_url, new_bucket, options
 __all__ = ["moto_url"]
 
 BATCH = pa.RecordBatch.from_pydict({"id": list(range(100)), "p": [i % 4 for i in range(100)]})
-ROWS = Rows(BATCH.schema, "{}", "4.3.0")
+ROWS = RowSchema(BATCH.schema, "{}", "4.3.0")
 _numbers = itertools.count()
 
 

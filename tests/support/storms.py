@@ -15,10 +15,10 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import Host
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import parse_url
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.fault_profiles import LATE as LATE
 from asynccommit.testing.models.fault_profiles import STORM as STORM
-from asynccommit.testing.models.gcs.model import Service
+from asynccommit.testing.models.gcs.model import GcsService
 from asynccommit.testing.models.gcs.tree import tree_of as bucket_tree
 from asynccommit.testing.models.invariants import Item, is_temporary, words_of
 
@@ -89,7 +89,7 @@ async def fill(store: Wrapped, base: str, files: Mapping[str, bytes]) -> None:
     await for_each(files, write, workers=64)
 
 
-def place(account: Account, base: str, files: Mapping[str, bytes]) -> None:
+def place(account: AdlsAccount, base: str, files: Mapping[str, bytes]) -> None:
     """Put files below a directory of the model, without any request."""
     for name, data in files.items():
         path = f"{base.strip('/')}/{name}"
@@ -97,13 +97,13 @@ def place(account: Account, base: str, files: Mapping[str, bytes]) -> None:
         account.append(FILESYSTEM, path, 0, data, flush=True)
 
 
-def upload(service: Service, base: str, files: Mapping[str, bytes]) -> None:
+def upload(service: GcsService, base: str, files: Mapping[str, bytes]) -> None:
     """Put files below a directory of the bucket, without any request."""
     for name, data in files.items():
         service.insert(BUCKET, f"{base[1:]}/{name}", data)
 
 
-def etags_of(account: Account, path: str) -> dict[str, str]:
+def etags_of(account: AdlsAccount, path: str) -> dict[str, str]:
     """Return the etag of each file below a directory, by its name without the directories."""
     found: dict[str, str] = {}
     token: str | None = None
@@ -115,14 +115,14 @@ def etags_of(account: Account, path: str) -> dict[str, str]:
             return found
 
 
-def files_of(account: Account, path: str) -> dict[str, bytes]:
+def files_of(account: AdlsAccount, path: str) -> dict[str, bytes]:
     """Return the files below a directory of an account, by their names in it."""
     base = path.strip("/")
     names = etags_of(account, path)
     return {name.removeprefix(f"{base}/"): account.read(FILESYSTEM, name)[1] for name in names}
 
 
-def objects_of(service: Service, path: str) -> dict[str, bytes]:
+def objects_of(service: GcsService, path: str) -> dict[str, bytes]:
     """Return the files below a directory of the bucket, by their names in it."""
     start = f"{path}/"
     return {

@@ -27,12 +27,12 @@ from asynccommit.stores.parts import Part
 from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.crashes import Crash, Process, Stop
-from asynccommit.testing.models.fault_rules import Weather
+from asynccommit.testing.models.crashes import Crash, Process, Suspension
+from asynccommit.testing.models.fault_rules import FaultInjector
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.crashes import MortalS3Store
 from asynccommit.testing.models.s3.entries import TOKEN
-from asynccommit.testing.models.s3.model import Bucket, Object, Rules
+from asynccommit.testing.models.s3.model import S3Bucket, S3Object, UploadRules
 from tests.support.crashes import EPOCH, clock
 
 BUCKET = "data"
@@ -133,7 +133,7 @@ class Watch:
     wanted: Mapping[str, bytes] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def look(self, bucket: Bucket) -> None:
+    def look(self, bucket: S3Bucket) -> None:
         """Check the marker, if it is the job's."""
         marker = bucket.objects.get(f"{ROOT}/_SUCCESS"[1:])
         if marker is None or f'"{JOB}"'.encode() not in marker.data:
@@ -144,25 +144,25 @@ class Watch:
                 self.problems.append(f"_SUCCESS is there, and {path} is not")
 
 
-class WatchedBucket(Bucket):
+class WatchedBucket(S3Bucket):
     """A bucket that is looked at after every change."""
 
     watch: Watch | None = None
 
     def copy(self) -> WatchedBucket:
-        """See ``Bucket.copy``."""
+        """See ``S3Bucket.copy``."""
         made = super().copy()
         assert isinstance(made, WatchedBucket)
         made.watch = self.watch
         return made
 
-    def _place(self, *args: Any, **options: Any) -> Object:
+    def _place(self, *args: Any, **options: Any) -> S3Object:
         made = super()._place(*args, **options)
         self._look()
         return made
 
     def delete(self, key: str, *, if_match: str = "") -> None:
-        """See ``Bucket.delete``."""
+        """See ``S3Bucket.delete``."""
         super().delete(key, if_match=if_match)
         self._look()
 
@@ -190,12 +190,12 @@ class World:
         self.processes: dict[str, Process] = {}
         self.seed = seed
         self.tokens = True
-        self.weather: Weather | None = None
+        self.weather: FaultInjector | None = None
 
     @classmethod
     def new(cls, seed: int = 0, **rules: Any) -> World:
         """Return an empty one, on the running loop's clock."""
-        chosen = Rules(**{"smallest_part": SMALLEST, **rules})
+        chosen = UploadRules(**{"smallest_part": SMALLEST, **rules})
         bucket = WatchedBucket(BUCKET, now=clock, new_id=Ids(), rules=chosen)
         bucket.watch = Watch()
         return cls(bucket, seed)
@@ -330,7 +330,7 @@ def driver(
     name: str,
     *,
     crash: Crash | None = None,
-    stop: Stop | None = None,
+    stop: Suspension | None = None,
     job_id: str = JOB,
     options: Mapping[str, Any] | None = None,
 ) -> Driver:

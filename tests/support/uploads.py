@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from asynccommit.commit.by_upload.context import UploadRun
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.by_upload.context import UploadContext
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.commit.registry import Committer, open_named
 from asynccommit.options.job import Options
@@ -21,8 +21,8 @@ from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Call, Op, Policy, Wrapped
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.model import Bucket
-from asynccommit.testing.models.s3.uploads import Rules
+from asynccommit.testing.models.s3.model import S3Bucket
+from asynccommit.testing.models.s3.uploads import UploadRules
 
 NAME = "data"
 SMALLEST = 4
@@ -40,29 +40,29 @@ HOST = Host(
 TASK, ATTEMPT = "task_202601010000_0001_m_000000", "attempt_202601010000_0001_m_000000_0"
 
 
-def new_bucket(**rules: Any) -> Bucket:
+def new_bucket(**rules: Any) -> S3Bucket:
     """Return an empty bucket that takes small parts."""
     numbers = count(1)
-    return Bucket(
+    return S3Bucket(
         NAME,
         now=lambda: 1_795_000_000.0,
         new_id=lambda: f"id-{next(numbers)}",
-        rules=Rules(**{"smallest_part": SMALLEST, **rules}),
+        rules=UploadRules(**{"smallest_part": SMALLEST, **rules}),
     )
 
 
-def store_of(bucket: Bucket, *policies: Policy, **options: Any) -> Wrapped:
+def store_of(bucket: S3Bucket, *policies: Policy, **options: Any) -> Wrapped:
     """Return the bucket as a store."""
     store = SimS3Store(Address("s3", NAME, "/"), {"bucket": bucket, **options})
     return Wrapped(store, *policies)
 
 
-def keys(bucket: Bucket) -> list[str]:
+def keys(bucket: S3Bucket) -> list[str]:
     """Return the keys of all objects, those of the protocol too."""
     return sorted(bucket.objects)
 
 
-def open_uploads(bucket: Bucket) -> list[str]:
+def open_uploads(bucket: S3Bucket) -> list[str]:
     """Return the keys of the uploads that are neither completed nor aborted."""
     return sorted(each.key for each in bucket.uploads.open.values() if not each.aborted)
 
@@ -129,12 +129,12 @@ class Gate:
         return gated
 
 
-def magic_run(bucket: Bucket, *policies: Policy, **uploads: Any) -> UploadRun:
+def magic_run(bucket: S3Bucket, *policies: Policy, **uploads: Any) -> UploadContext:
     """Return the work of a magic task."""
     return _run(store_of(bucket, *policies), None, MagicLayout(DEST, JOB), uploads)
 
 
-def staging_run(bucket: Bucket, *policies: Policy, **uploads: Any) -> UploadRun:
+def staging_run(bucket: S3Bucket, *policies: Policy, **uploads: Any) -> UploadContext:
     """Return the work of a staging task whose pending sets are in the same bucket."""
     layout = StagingLayout(DEST, JOB, tmp=Address("s3", NAME, "/tmp/alice"))
     return _run(store_of(bucket, *policies), None, layout, uploads)
@@ -142,15 +142,15 @@ def staging_run(bucket: Bucket, *policies: Policy, **uploads: Any) -> UploadRun:
 
 def _run(
     store: Wrapped, pending: Store | None, layout: UploadLayout, uploads: dict[str, Any]
-) -> UploadRun:
+) -> UploadContext:
     options = Options(uploads=UploadOptions(**{"part_size": SMALLEST, **uploads}))
-    return UploadRun(
+    return UploadContext(
         store=store, pending=pending or store, layout=layout, options=options, host=HOST
     )
 
 
 def open_committer(
-    bucket: Bucket,
+    bucket: S3Bucket,
     name: str,
     *policies: Policy,
     job_id: str = JOB,
@@ -168,7 +168,7 @@ def open_committer(
     options = replace(
         options, uploads=replace(options.uploads, **{"part_size": SMALLEST, **uploads})
     )
-    opening = Opening(
+    opening = JobContext(
         dest=DEST,
         job_id=job_id,
         attempt=attempt,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from azure.storage.filedatalake.aio import DataLakeServiceClient, FileSystemClient
 
-from asynccommit.stores.policies.per_object_rate import Names
+from asynccommit.stores.policies.per_object_rate import PerObjectRate
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from asynccommit.testing.emulators.gcs.emulator import (
     GcsEmulator,
@@ -80,7 +80,9 @@ def bucket(client: Any) -> Any:
 @pytest.fixture
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let stores of this package not wait a second between two changes of one name."""
-    monkeypatch.setattr("asynccommit.stores.registry.Names", lambda _, account: Names(0.0, account))
+    monkeypatch.setattr(
+        "asynccommit.stores.registry.PerObjectRate", lambda _, account: PerObjectRate(0.0, account)
+    )
 
 
 # --- gcsfs -----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from asynccommit.testing.emulators.gcs.emulator import GcsEmulator, GcsEmulatorT
 from asynccommit.testing.models.fault_rules import Fault
 from asynccommit.testing.models.gcs.bucket import WEEK, BucketOptions
 from asynccommit.testing.models.gcs.dialect import GCS
-from asynccommit.testing.models.gcs.model import Limits
+from asynccommit.testing.models.gcs.model import GcsLimits
 
 BUCKETS = {
     "data": BucketOptions(soft_delete=WEEK),
@@ -71,7 +71,7 @@ def start_again(emulator: GcsEmulator) -> None:
     """Let an emulator be as it was at its start."""
     emulator.reset()
     emulator.keyring.tokens, emulator.keyring.expired = None, set()
-    emulator.set_pages(Limits()._asdict())
+    emulator.set_pages(GcsLimits()._asdict())
 
 
 def fault_of(kind: str, op: str, **more: Any) -> Fault:

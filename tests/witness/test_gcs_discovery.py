@@ -14,9 +14,9 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.emulators.gcs.wire import Answer
+from asynccommit.testing.emulators.gcs.wire import GcsResponse
 from asynccommit.testing.models.gcs.bucket import WEEK, BucketOptions
-from asynccommit.testing.models.gcs.model import Details, Query, Retention, Service
+from asynccommit.testing.models.gcs.model import Details, GcsService, ListQuery, Retention
 from tests.support.gcs_store import Clock
 
 DOCUMENT = json.loads(
@@ -48,7 +48,7 @@ NEEDED = {
 def new_app() -> GcsApp:
     """Return an emulator with a bucket of each kind that hold something of everything."""
     numbers = iter(range(1, 1 << 30))
-    service = Service(now=Clock(), new_id=lambda: f"{next(numbers):032x}")
+    service = GcsService(now=Clock(), new_id=lambda: f"{next(numbers):032x}")
     service.create_bucket("data", BucketOptions(soft_delete=WEEK))
     service.create_bucket("folders", BucketOptions(hns=True))
     service.create_bucket(
@@ -78,7 +78,7 @@ def segment(method: str, name: str, app: GcsApp) -> str:
     return "empty" if method == "storage.buckets.delete" else NAMES[name]
 
 
-def ask(app: GcsApp, method: str, query: dict[str, Any] | None = None) -> Answer:
+def ask(app: GcsApp, method: str, query: dict[str, Any] | None = None) -> GcsResponse:
     """Ask for a method of the document, with names and a body that make sense."""
     wanted = METHODS[method]
     path = re.sub(
@@ -98,7 +98,7 @@ def ask(app: GcsApp, method: str, query: dict[str, Any] | None = None) -> Answer
 
 def deleted(app: GcsApp) -> int:
     """Return the generation of what was replaced."""
-    (found,) = app.service.list("data", Query(soft_deleted=True)).items
+    (found,) = app.service.list("data", ListQuery(soft_deleted=True)).items
     return found.generation
 
 
@@ -268,7 +268,7 @@ def fits(value: Any, kind: str) -> bool:
     return True
 
 
-def misfits(answer: Answer, method: str) -> list[str]:
+def misfits(answer: GcsResponse, method: str) -> list[str]:
     """Return what of the answer to a method is not as the document has it."""
     assert answer.status in (200, 204), answer.body
     schema = METHODS[method]["answer"]

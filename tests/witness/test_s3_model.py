@@ -18,7 +18,7 @@ from asynccommit.stores.base import Info, Multipart
 from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.parts import Part
 from asynccommit.stores.s3.store import S3Store
-from asynccommit.testing.models.s3.model import Rules
+from asynccommit.testing.models.s3.model import UploadRules
 from tests.support.contract_multipart import parts_of, uploads_below
 from tests.support.s3_servers import SMALLEST, ministack_url, moto_url, new_bucket, open_s3
 from tests.testing.models.s3.bench import open_store
@@ -267,7 +267,7 @@ def test_the_model_answers_as_others_do(
         server = open_s3(url, new_bucket(url), **options)
         server.traits = replace(server.traits, multipart=Multipart(smallest))
         try:
-            model = open_store(Rules(smallest_part=smallest))
+            model = open_store(UploadRules(smallest_part=smallest))
             return await compare(model, server, seed, copies=name == "moto")
         finally:
             await server.aclose()

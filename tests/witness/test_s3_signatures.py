@@ -12,7 +12,7 @@ import pytest
 
 from asynccommit.errors import DeniedError
 from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.s3.sign import Keys
+from asynccommit.stores.s3.sign import SigningKeys
 from asynccommit.stores.s3.store import S3Store
 from tests.support.contract import NAMES
 from tests.support.s3_servers import moto_url, new_bucket, open_s3
@@ -42,7 +42,7 @@ def check_all_but(url: str, first: str) -> None:
 
 
 @pytest.fixture
-def keys(moto_url: str) -> Iterator[Keys]:
+def keys(moto_url: str) -> Iterator[SigningKeys]:
     """Keys of a user that may do anything with objects, while moto looks at signatures."""
     iam(moto_url, "CreateUser", UserName="writer")
     policy = json.dumps({"Version": "2012-10-17", **EVERYTHING})
@@ -50,7 +50,7 @@ def keys(moto_url: str) -> Iterator[Keys]:
     made = iam(moto_url, "CreateAccessKey", UserName="writer")
     found = {one.tag.rpartition("}")[2]: one.text or "" for one in made.iter()}
     try:
-        yield Keys(found["AccessKeyId"], found["SecretAccessKey"])
+        yield SigningKeys(found["AccessKeyId"], found["SecretAccessKey"])
     finally:
         check_all_but(moto_url, "inf")
         iam(moto_url, "DeleteAccessKey", UserName="writer", AccessKeyId=found["AccessKeyId"])
@@ -59,7 +59,7 @@ def keys(moto_url: str) -> Iterator[Keys]:
 
 
 @pytest.fixture
-def bucket(moto_url: str, keys: Keys) -> str:
+def bucket(moto_url: str, keys: SigningKeys) -> str:
     """A bucket whose requests have to be signed rightly."""
     assert keys  # which moto would not make any more
     name = new_bucket(moto_url)
@@ -91,7 +91,7 @@ async def use(store: S3Store, name: str) -> None:
 
 @pytest.mark.parametrize("library", ["pyreqwest", "aiohttp"])
 async def test_a_server_finds_our_signatures_right(
-    moto_url: str, keys: Keys, bucket: str, library: str
+    moto_url: str, keys: SigningKeys, bucket: str, library: str
 ) -> None:
     """Whatever is in a name, as each HTTP library sends it: the server computes the same."""
     store = open_s3(moto_url, bucket, key=keys.access, secret=keys.secret, http_library=library)
@@ -102,7 +102,7 @@ async def test_a_server_finds_our_signatures_right(
         await store.aclose()
 
 
-async def test_a_wrong_secret_is_told_as_one(moto_url: str, keys: Keys, bucket: str) -> None:
+async def test_a_wrong_secret_is_told_as_one(moto_url: str, keys: SigningKeys, bucket: str) -> None:
     """The server refuses it, and the error says where secrets come from, and shows none."""
     store = open_s3(moto_url, bucket, key=keys.access, secret="hunter2")
     try:

@@ -21,7 +21,7 @@ from azure.storage.filedatalake import (
 from azure.storage.filedatalake.aio import DataLakeServiceClient, FileSystemClient
 
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
-from asynccommit.testing.models.adls.account import Limits
+from asynccommit.testing.models.adls.account import AdlsLimits
 from tests.witness.sdk import answer_of, open_service, write
 
 OTHER_KEY = "bm90IHRoZSBrZXk="
@@ -196,7 +196,7 @@ async def test_delete_by_token_in_pages(secure: AdlsEmulator, tmp_path: Path) ->
     """With a token the SDK deletes page by page, following the continuation, to the end."""
     for number in range(5):
         secure.model.create("data", f"d/e{number}/file")
-    secure.model.limits = Limits(delete=2)
+    secure.model.limits = AdlsLimits(delete=2)
     verify = str(tmp_path / "ca.pem")
     async with open_service(secure, Tokens("one"), connection_verify=verify) as service:
         await service.get_directory_client("data", "d").delete_directory()

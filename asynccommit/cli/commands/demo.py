@@ -101,9 +101,9 @@ def demo_adls(
     """Write the flights with PySpark to an emulated ADLS Gen2 that is slow and loses answers."""
     output = Output(json, quiet, debug)
     with handled(output):
-        from asynccommit.demo import Weather, adls_table, run_on_adls
+        from asynccommit.demo import StoreBehaviour, adls_table, run_on_adls
 
-        weather = Weather(latency, limit, lost)
+        weather = StoreBehaviour(latency, limit, lost)
         outcome = run_on_adls(keep, months=month or (), weather=weather, say=output.note)
         _show(output, outcome, adls_table(outcome))
 
@@ -125,9 +125,9 @@ def demo_gcs(
     """Write flights with PySpark to an emulated bucket, committed by Spark and by asynccommit."""
     output = Output(json, quiet, debug)
     with handled(output):
-        from asynccommit.demo import MONTHS, Weather, gcs_table, run_on_gcs
+        from asynccommit.demo import MONTHS, StoreBehaviour, gcs_table, run_on_gcs
 
-        weather = Weather(latency, limit, lost)
+        weather = StoreBehaviour(latency, limit, lost)
         outcome = run_on_gcs(
             keep, months=month or MONTHS, weather=weather, hns=hns, say=output.note
         )
@@ -148,8 +148,8 @@ def demo_s3(
     """Write flights with PySpark to an S3 of tests, committed by Hadoop and by asynccommit."""
     output = Output(json, quiet, debug)
     with handled(output):
-        from asynccommit.demo import S3_MONTHS, Weather, run_on_s3, s3_table
+        from asynccommit.demo import S3_MONTHS, StoreBehaviour, run_on_s3, s3_table
 
-        weather = Weather(latency, limit, lost)
+        weather = StoreBehaviour(latency, limit, lost)
         outcome = run_on_s3(keep, months=month or S3_MONTHS, weather=weather, say=output.note)
         _show(output, outcome, s3_table(outcome))

@@ -11,7 +11,7 @@ from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, absolute
 from asynccommit.cli.output import Exit, Output, handled
 from asynccommit.hive.dedup import Dedup, Reading, dedup
 from asynccommit.hive.empty_files import Format
-from asynccommit.hive.names import Rules
+from asynccommit.hive.names import HiveRules
 from asynccommit.hive.text import hive_dedup
 from asynccommit.inspect.discovery import open_place
 from asynccommit.runtime.loop_thread import submit
@@ -29,11 +29,11 @@ def _hive() -> None:
 def dedup_table(
     url: Url,
     rules: Annotated[
-        Rules,
+        HiveRules,
         typer.Option(
             help="Whose: 2 keeps the largest attempt, 3 and 4 the newest, 3 if not smaller."
         ),
-    ] = Rules.TWO,
+    ] = HiveRules.TWO,
     partitions: Annotated[
         int, typer.Option(min=0, metavar="N", help="How many directories deep the files are.")
     ] = 0,

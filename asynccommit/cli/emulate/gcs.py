@@ -13,7 +13,7 @@ from asynccommit.cli.emulate import serving as common
 from asynccommit.cli.output import Output, handled
 
 if TYPE_CHECKING:
-    from asynccommit.testing.emulators.gcs.config import GcsSettings
+    from asynccommit.testing.emulators.gcs.config import GcsEmulatorSettings
     from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 
 PORT = 4443
@@ -63,7 +63,7 @@ def gcs(
         )
 
 
-def _settings(config: Path | None, buckets: list[str], hns: bool) -> GcsSettings:
+def _settings(config: Path | None, buckets: list[str], hns: bool) -> GcsEmulatorSettings:
     """Return what the file says, with the buckets of the command line as well."""
 
     def load() -> Any:
@@ -73,14 +73,14 @@ def _settings(config: Path | None, buckets: list[str], hns: bool) -> GcsSettings
         return gcs_config
 
     loaded = common.imported(load)
-    settings: GcsSettings = common.read_config(
+    settings: GcsEmulatorSettings = common.read_config(
         config, loaded.read_gcs_settings, loaded.GcsSettings()
     )
     own = loaded.read_buckets({name: {"hns": hns} for name in buckets})
     return replace(settings, buckets={**settings.buckets, **own})
 
 
-def _make(settings: GcsSettings, port: int, address: str, seed: int) -> GcsEmulator:
+def _make(settings: GcsEmulatorSettings, port: int, address: str, seed: int) -> GcsEmulator:
     from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 
     return GcsEmulator(

@@ -66,12 +66,12 @@ def with_weather(
     """Return weather with the options added; ``lost`` is the share of ``op``."""
     from asynccommit.testing.emulators.config import read_latency, read_share
     from asynccommit.testing.models.fault_rules import CUT, Fault
-    from asynccommit.testing.models.latency import Limit
+    from asynccommit.testing.models.latency import RequestLimit
 
     if latency is not None:
         climate = replace(climate, latency=read_latency(latency))
     if limit is not None:
-        climate = replace(climate, limit=Limit.from_json({"rate": limit}))
+        climate = replace(climate, limit=RequestLimit.from_json({"rate": limit}))
     if lost is not None:
         fault = Fault(CUT, op=op, probability=read_share(lost))
         climate = replace(climate, faults=(*climate.faults, fault))

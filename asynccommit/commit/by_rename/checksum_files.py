@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from asynccommit.commit.by_rename.plan import Aside
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.errors import ExistsError, NotFoundError
 from asynccommit.stores.base import Kind
 from asynccommit.stores.filesystem_names import checksum_of
 
 
 @asynccontextmanager
-async def checksum_aside(run: Run, aside: Aside, place: str) -> AsyncIterator[list[str]]:
+async def checksum_aside(run: CommitContext, aside: Aside, place: str) -> AsyncIterator[list[str]]:
     """Move the checksum of a file aside; back again if the block does not say that the file went.
 
     Args:
@@ -38,19 +38,19 @@ async def checksum_aside(run: Run, aside: Aside, place: str) -> AsyncIterator[li
             await _move(run, place, aside.path)
 
 
-async def restore_checksum(run: Run, aside: Aside, place: str) -> None:
+async def restore_checksum(run: CommitContext, aside: Aside, place: str) -> None:
     """Put the checksum of a file back that was moved aside with it."""
     if _has_one(run, aside):
         await _move(run, place, aside.path)
 
 
-def _has_one(run: Run, aside: Aside) -> bool:
+def _has_one(run: CommitContext, aside: Aside) -> bool:
     """Return whether a checksum may be beside a file; the marker's goes when it is replaced."""
     known = run.store.traits.checksums and aside.kind is Kind.FILE
     return known and aside.path != run.layout.success
 
 
-async def _move(run: Run, path: str, place: str) -> bool:
+async def _move(run: CommitContext, path: str, place: str) -> bool:
     """Move the checksum of ``path`` beside ``place``; return whether there was one to move."""
     with suppress(NotFoundError, ExistsError):
         await run.store.rename(checksum_of(path), checksum_of(place))

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from asynccommit.commit.by_rename.job_state import is_own
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError, PreconditionError
 from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, encode_job_owner
 from asynccommit.runtime.concurrency import for_each
@@ -33,7 +33,7 @@ async def together(*steps: Step) -> None:
 # --- a job -----------------------------------------------------------------------------------
 
 
-async def look_first(run: Run, store: Store) -> bool:
+async def look_first(run: CommitContext, store: Store) -> bool:
     """Return whether the destination is missing.
 
     Raises ``ExistsError`` if the job attempt is there already, as far as a look can tell, and
@@ -54,7 +54,7 @@ async def look_first(run: Run, store: Store) -> bool:
     return missing
 
 
-async def claim_job(run: Run, store: Store, owner: JobOwner) -> None:
+async def claim_job(run: CommitContext, store: Store, owner: JobOwner) -> None:
     """Make the directories of a job attempt, and write whose it is.
 
     Raises ``ExistsError`` if another process has made them, or does so now.

@@ -23,8 +23,8 @@ from asynccommit.commit.by_rename.shared_directories import (
     remove_shared,
     take_own,
 )
-from asynccommit.commit.by_rename.status import epoch_of, look
-from asynccommit.commit.context import Run
+from asynccommit.commit.by_rename.status import epoch_of, read_state
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.layout import ENDED, RECORD
 from asynccommit.errors import (
@@ -51,7 +51,7 @@ from asynccommit.stores.tree import (
 _SHOWN = 5
 
 
-class Outcome(Enum):
+class CleanupResult(Enum):
     """What cleanup did."""
 
     DISABLED = "switched off"
@@ -62,7 +62,7 @@ class Outcome(Enum):
     LEFT = "deleted, but for what has come since"
 
 
-async def clean_up(run: Run) -> Outcome:
+async def clean_up(run: CommitContext) -> CleanupResult:
     """Delete what a committed job has below ``_temporary``; and that, if no other job is in it.
 
     What other attempts of the job have goes first: one that begins to commit late finds nothing to
@@ -70,7 +70,7 @@ async def clean_up(run: Run) -> Outcome:
     deleted, or a commit of another attempt has begun: then the record stays as well.
     """
     if run.options.cleanup_skipped:
-        return Outcome.DISABLED
+        return CleanupResult.DISABLED
     with run.timed("job_stage_cleanup"):
         await _delete_attempts(run, but=run.layout.attempt_dir)
         outcome = await _delete_ended_attempt(run, "committed")
@@ -79,7 +79,7 @@ async def clean_up(run: Run) -> Outcome:
     return outcome
 
 
-async def _delete_job_dir(run: Run) -> None:
+async def _delete_job_dir(run: CommitContext) -> None:
     """Delete the job's directory, and what came to it late."""
     try:
         await remove_directory(run.store, run.layout.job_dir)
@@ -100,7 +100,7 @@ async def _delete_job_dir(run: Run) -> None:
             await remove_tree(run.store, run.layout.job_dir)
 
 
-async def _delete_attempts(run: Run, but: str = "") -> None:
+async def _delete_attempts(run: CommitContext, but: str = "") -> None:
     """Delete what attempts of the job have left, all ``but`` the one in this directory.
 
     Raises ``PreconditionError`` if a commit of one has begun.
@@ -112,12 +112,12 @@ async def _delete_attempts(run: Run, but: str = "") -> None:
         layout = replace(run.layout, attempt=number, commit="")
         other = replace(run, layout=layout, commit_id="")
         await restore_begun(other)
-        if await _abort(other) is Outcome.KEPT:
+        if await _abort(other) is CleanupResult.KEPT:
             text = f"a commit of this attempt has begun too: {job_command('status', layout)}"
             raise PreconditionError("delete", layout.attempt_dir, text)
 
 
-async def clean_up_aborted(run: Run) -> Outcome:
+async def clean_up_aborted(run: CommitContext) -> CleanupResult:
     """Delete what an aborted job attempt has, unless a commit of it has begun.
 
     Raises ``StoreError`` if the job attempt's directory cannot be deleted.
@@ -125,12 +125,12 @@ async def clean_up_aborted(run: Run) -> Outcome:
     check = haste(run)
     await restore_begun(run)
     if await begun_attempts(run):
-        return Outcome.KEPT
+        return CleanupResult.KEPT
     if run.options.cleanup_skipped:
-        return Outcome.DISABLED
+        return CleanupResult.DISABLED
     made = await is_there(run.store, run.layout.made_destination)
     outcome = await _abort(run, check)
-    if outcome is not Outcome.KEPT:
+    if outcome is not CleanupResult.KEPT:
         await _delete_bare_job_dir(run)
         await _delete_parents(run)
         if made:
@@ -139,7 +139,9 @@ async def clean_up_aborted(run: Run) -> Outcome:
     return outcome
 
 
-async def see_left(run: Run, store: Store, path: str, outcome: Outcome) -> Outcome:
+async def see_left(
+    run: CommitContext, store: Store, path: str, outcome: CleanupResult
+) -> CleanupResult:
     """Return what an abort did, once it was seen whether anything is at ``path`` all the same.
 
     One page of a listing tells, and a warning names what it shows.
@@ -150,10 +152,10 @@ async def see_left(run: Run, store: Store, path: str, outcome: Outcome) -> Outco
     shown = ", ".join(left[:_SHOWN]) + (" and more" if left[_SHOWN:] else "")
     again = job_command("abort", run.layout)
     run.warn(f"left, and written since or kept by the store: {shown}. Abort the job again: {again}")
-    return Outcome.LEFT
+    return CleanupResult.LEFT
 
 
-async def _abort(run: Run, check: Callable[[], None] | None = None) -> Outcome:
+async def _abort(run: CommitContext, check: Callable[[], None] | None = None) -> CleanupResult:
     """Delete what a job attempt has, unless a commit of it has begun; no other attempt counts."""
     if run.store.traits.bulk_delete:
         return await _delete_unfenced(run)
@@ -161,14 +163,14 @@ async def _abort(run: Run, check: Callable[[], None] | None = None) -> Outcome:
     place = run.layout.attempt_dir
     if run.layout.shared:
         if not (await is_there(run.store, place) or await own_tasks(run, until=run.layout.attempt)):
-            return Outcome.NOTHING
+            return CleanupResult.NOTHING
         await run.store.mkdir(place)  # to be renamed: who begins to commit now learns of it
     if run.store.traits.fences:
         with granting(check=check):
             place = await _set_aside(run, "aborted")
     if place != run.layout.attempt_dir and await _has_record(run, place):
         await _put_back(run, place)
-        return Outcome.KEPT
+        return CleanupResult.KEPT
     try:
         await _refuse_asides(run, place)
     except PreconditionError:
@@ -178,7 +180,7 @@ async def _abort(run: Run, check: Callable[[], None] | None = None) -> Outcome:
     return await _delete_attempt(run, place)
 
 
-async def _refuse_asides(run: Run, place: str) -> None:
+async def _refuse_asides(run: CommitContext, place: str) -> None:
     """Refuse to delete a table's own files, which a commit without a record has moved aside.
 
     There is none such, unless somebody deleted the record. Raises ``PreconditionError``.
@@ -193,19 +195,19 @@ async def _refuse_asides(run: Run, place: str) -> None:
                     raise PreconditionError("delete", info.path, text)
 
 
-async def _delete_unfenced(run: Run) -> Outcome:
+async def _delete_unfenced(run: CommitContext) -> CleanupResult:
     """Delete what an aborted job attempt has, once no commit of it can begin."""
     if not await is_there(run.store, run.layout.attempt_dir):
-        return Outcome.NOTHING
+        return CleanupResult.NOTHING
     await _refuse_asides(run, run.layout.attempt_dir)
     record = await close_record(run)
     if record is None:
-        return Outcome.KEPT
+        return CleanupResult.KEPT
     await delete_attempt(run, record)
-    return Outcome.DELETED
+    return CleanupResult.DELETED
 
 
-async def clean_up_rolled_back(run: Run) -> Outcome:
+async def clean_up_rolled_back(run: CommitContext) -> CleanupResult:
     """Delete what a job attempt has whose commit was undone.
 
     Raises ``StoreError`` if the job attempt's directory cannot be deleted.
@@ -217,7 +219,7 @@ async def clean_up_rolled_back(run: Run) -> Outcome:
     return outcome
 
 
-async def begun_attempts(run: Run, *, others: bool = False) -> list[str]:
+async def begun_attempts(run: CommitContext, *, others: bool = False) -> list[str]:
     """Return the directories of this job's attempts whose commit has begun; all, or the others."""
     attempts = await list_if_there(run.store, run.layout.job_dir)
     open_ = [info.path for info in attempts if info.is_dir and _is_attempt(info.path)]
@@ -233,17 +235,17 @@ def _is_attempt(path: str) -> bool:
     return digits and name == f"{int(name):02d}"
 
 
-async def _has_begun(run: Run, attempt_dir: str) -> bool:
+async def _has_begun(run: CommitContext, attempt_dir: str) -> bool:
     if run.store.traits.fences:
         return await _has_record(run, attempt_dir)
     layout = replace(run.layout, attempt=int(attempt_dir.rpartition("/")[2]))
     try:
-        return await look(run.store, layout) is not None
+        return await read_state(run.store, layout) is not None
     except ManifestError:
         return True  # nothing of ours, and nothing to delete
 
 
-async def _has_record(run: Run, attempt_dir: str) -> bool:
+async def _has_record(run: CommitContext, attempt_dir: str) -> bool:
     try:
         record = await run.store.get(f"{attempt_dir}/{RECORD}", MAX_RECORD_BYTES)
     except NotFoundError:
@@ -253,7 +255,7 @@ async def _has_record(run: Run, attempt_dir: str) -> bool:
     return bool(record.strip(b"\0"))
 
 
-async def _delete_ended_attempt(run: Run, how: str) -> Outcome:
+async def _delete_ended_attempt(run: CommitContext, how: str) -> CleanupResult:
     await delete_own(run)  # as long as the record is there
     if run.store.traits.fences:
         lease = run.lease
@@ -265,10 +267,10 @@ async def _delete_ended_attempt(run: Run, how: str) -> Outcome:
         return await _delete_attempt(run, place)
     if not run.store.traits.bulk_delete:
         return await _delete_attempt(run, run.layout.attempt_dir)
-    return Outcome.DELETED if await delete_attempt(run) else Outcome.NOTHING
+    return CleanupResult.DELETED if await delete_attempt(run) else CleanupResult.NOTHING
 
 
-async def _set_aside(run: Run, what: str) -> str:
+async def _set_aside(run: CommitContext, what: str) -> str:
     """Rename the job attempt's directory, so that nobody begins in it; return where it is."""
     source, place = run.layout.attempt_dir, run.layout.ended(what)
     try:
@@ -285,7 +287,7 @@ async def _set_aside(run: Run, what: str) -> str:
     return place
 
 
-async def _is_of_commit(run: Run, place: str) -> bool:
+async def _is_of_commit(run: CommitContext, place: str) -> bool:
     """Whether a directory holds the record of this very commit."""
     try:
         record = await run.store.get(f"{place}/{RECORD}", MAX_RECORD_BYTES)
@@ -294,7 +296,7 @@ async def _is_of_commit(run: Run, place: str) -> bool:
     return sha256(record).hexdigest() == run.commit_id
 
 
-async def _delete_bare_job_dir(run: Run) -> None:
+async def _delete_bare_job_dir(run: CommitContext) -> None:
     """Delete the job's directory if no attempt is in it; what writes left unfinished goes too."""
     try:
         await remove_directory(run.store, run.layout.job_dir)
@@ -306,7 +308,7 @@ async def _delete_bare_job_dir(run: Run) -> None:
                 await remove_tree(run.store, run.layout.job_dir)
 
 
-async def _put_back(run: Run, place: str) -> None:
+async def _put_back(run: CommitContext, place: str) -> None:
     """Undo ``_set_aside``, also if the commit that began meanwhile has made directories anew."""
     try:
         await run.store.rename(place, run.layout.attempt_dir)
@@ -319,7 +321,7 @@ async def _put_back(run: Run, place: str) -> None:
             await run.store.rename(child.path, f"{run.layout.attempt_dir}/{name}")
 
 
-async def restore_begun(run: Run) -> bool:
+async def restore_begun(run: CommitContext) -> bool:
     """Put back a commit that began while an abort renamed it, if the abort died before it could.
 
     Returns whether there was one.
@@ -333,7 +335,7 @@ async def restore_begun(run: Run) -> bool:
     return begun
 
 
-async def delete_ended(run: Run) -> None:
+async def delete_ended(run: CommitContext) -> None:
     """Delete what a process left that died while it deleted this job attempt."""
     with suppress(NotFoundError):
         for info in await list_all(run.store, run.layout.job_dir):
@@ -341,20 +343,20 @@ async def delete_ended(run: Run) -> None:
                 await run.store.delete_tree(info.path)
 
 
-async def _delete_attempt(run: Run, place: str) -> Outcome:
+async def _delete_attempt(run: CommitContext, place: str) -> CleanupResult:
     options, healthy = run.options, False
     if options.parallel_delete:
         if options.delete_base_first and await _delete_at_once(run, place):
-            return Outcome.DELETED
+            return CleanupResult.DELETED
         healthy = await _delete_task_attempts(run, place)
     try:
         await run.store.delete_tree(place)
     except NotFoundError:
-        return Outcome.NOTHING
-    return Outcome.PARALLEL_DELETE if healthy else Outcome.DELETED
+        return CleanupResult.NOTHING
+    return CleanupResult.PARALLEL_DELETE if healthy else CleanupResult.DELETED
 
 
-async def _delete_at_once(run: Run, place: str) -> bool:
+async def _delete_at_once(run: CommitContext, place: str) -> bool:
     try:
         await run.store.delete_tree(place)
     except StoreError:
@@ -362,7 +364,7 @@ async def _delete_at_once(run: Run, place: str) -> bool:
     return True
 
 
-async def _delete_task_attempts(run: Run, place: str) -> bool:
+async def _delete_task_attempts(run: CommitContext, place: str) -> bool:
     """Delete every task attempt's directory; whether there were some and all went well."""
     try:
         attempts = await list_all(run.store, f"{place}/tasks")
@@ -385,7 +387,7 @@ async def _delete_task_attempts(run: Run, place: str) -> bool:
     return bool(paths) and not failures
 
 
-async def _delete_parents(run: Run) -> None:
+async def _delete_parents(run: CommitContext) -> None:
     """Delete ``_temporary`` if this was the last job in it; a link in its place stays."""
     if run.layout.shared:
         await remove_shared(run)
@@ -397,7 +399,7 @@ async def _delete_parents(run: Run) -> None:
         run.warn(f"an empty {run.layout.temporary} is left: {error}")
 
 
-async def remove_if_empty(run: Run, path: str) -> None:
+async def remove_if_empty(run: CommitContext, path: str) -> None:
     """Delete a directory in which nothing is; anything else stays."""
     with suppress(ExistsError, NotFoundError, PreconditionError):
         await remove_directory(run.store, path)

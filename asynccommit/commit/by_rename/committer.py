@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from asynccommit.commit.by_rename.claims import look_first
 from asynccommit.commit.by_rename.cleanup import (
-    Outcome,
+    CleanupResult,
     begun_attempts,
     clean_up,
     clean_up_aborted,
@@ -33,14 +33,14 @@ from asynccommit.commit.by_rename.job_setup import (
 from asynccommit.commit.by_rename.job_state import has_work, is_committed
 from asynccommit.commit.by_rename.jobs import find_statuses
 from asynccommit.commit.by_rename.lease import say_stopped
-from asynccommit.commit.by_rename.load_manifests import Loaded, load_manifests
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, load_manifests
 from asynccommit.commit.by_rename.pinned import pinned
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.preflight import preflight
-from asynccommit.commit.by_rename.reconcile import Settled, settle
+from asynccommit.commit.by_rename.reconcile import Settled, reconcile
 from asynccommit.commit.by_rename.record import begin, refuse_other_attempts
 from asynccommit.commit.by_rename.recovery import check_messages, resume, roll_back_job, status
-from asynccommit.commit.by_rename.status import Standing, is_over, look
+from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
 from asynccommit.commit.by_rename.steps import (
     change,
     clean,
@@ -53,7 +53,7 @@ from asynccommit.commit.by_rename.steps import (
 )
 from asynccommit.commit.by_rename.task_side import TaskSide
 from asynccommit.commit.by_rename.write_modes import is_replaced
-from asynccommit.commit.context import OnProgress, Phase, Run
+from asynccommit.commit.context import CommitContext, OnProgress, Phase
 from asynccommit.commit.errors import commit_failures, finish, say_undone
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_file_output import recorded
@@ -159,7 +159,7 @@ class ManifestCommitter(TaskSide):
 
     async def _commit(
         self,
-        run: Run,
+        run: CommitContext,
         tasks: Sequence[TaskCommit] | None,
         mode: Mode,
         overwrite: Sequence[str],
@@ -168,7 +168,7 @@ class ManifestCommitter(TaskSide):
         adopt: bool = False,
     ) -> JobReport:
         refuse_other_attempts(run, await begun_attempts(run))
-        with Loaded(self.options, self.store.traits) as loaded:
+        with LoadedManifests(self.options, self.store.traits) as loaded:
             await self._load(run, loaded, tasks, strict=strict)
             plan = await preflight(run, loaded, overwrite, mode, adopt=adopt, over=self.overwrites)
             await look_before_record(run, plan)
@@ -176,15 +176,15 @@ class ManifestCommitter(TaskSide):
             async with await begin(run, plan, mode, made_destination=made):
                 await self._ended()
                 await self._withdraw_if_others(run, plan, mode)
-                settled = await settle(run, plan, adopt=True) if adopt else Settled(run, plan)
+                settled = await reconcile(run, plan, adopt=True) if adopt else Settled(run, plan)
                 await change(run, plan, settled)
                 await conclude(run, plan)
             return job_report(run, plan)
 
     async def _load(
         self,
-        run: Run,
-        loaded: Loaded,
+        run: CommitContext,
+        loaded: LoadedManifests,
         tasks: Sequence[TaskCommit] | None,
         *,
         strict: bool = False,
@@ -192,7 +192,7 @@ class ManifestCommitter(TaskSide):
         """Take in what the committed tasks have written. See ``load_manifests``."""
         await load_manifests(run, loaded, tasks, strict=strict)
 
-    async def _withdraw_if_others(self, run: Run, plan: Plan, mode: Mode) -> None:
+    async def _withdraw_if_others(self, run: CommitContext, plan: Plan, mode: Mode) -> None:
         """Give way to a job that began meanwhile and touches what this one is to replace."""
         try:
             await look_after_record(run, plan, mode)
@@ -202,8 +202,8 @@ class ManifestCommitter(TaskSide):
 
     async def _resume(
         self,
-        run: Run,
-        standing: Standing,
+        run: CommitContext,
+        standing: CommitState,
         tasks: Sequence[TaskCommit] | None = None,
         overwrite: Sequence[str] = (),
         *,
@@ -213,7 +213,7 @@ class ManifestCommitter(TaskSide):
             check_messages(run, standing.record, tasks, overwrite)
         return await resume(run, standing, force=force)
 
-    async def _already(self, run: Run, standing: Standing | None) -> JobReport:
+    async def _already(self, run: CommitContext, standing: CommitState | None) -> JobReport:
         """Clean up after a job that is committed, and report on it if nobody has."""
         run.phase = Phase.COMMITTED
         if standing is not None and not run.store.traits.fences:
@@ -227,7 +227,7 @@ class ManifestCommitter(TaskSide):
             await report_on(run, "committer_commit_job")
         return replace(job_report(run), already=True)
 
-    async def _undo_if_wanted(self, run: Run, error: BaseException) -> None:
+    async def _undo_if_wanted(self, run: CommitContext, error: BaseException) -> None:
         """Roll back a commit that failed half-way, if that is the policy."""
         if self.options.on_failure is not OnFailure.ROLLBACK and not run.withdrawn:
             return
@@ -281,7 +281,7 @@ class ManifestCommitter(TaskSide):
         """
         return await self._roll_back(self._run(on_progress), force=force)
 
-    async def _roll_back(self, run: Run, *, force: bool = False) -> AbortReport:
+    async def _roll_back(self, run: CommitContext, *, force: bool = False) -> AbortReport:
         try:
             async with commit_failures(run), pinned(run):
                 standing = await self._standing(run)
@@ -323,7 +323,7 @@ class ManifestCommitter(TaskSide):
         run = self._run()
         async with reporting(run, save=False):
             await find_layout(run)
-            with Loaded(self.options, self.store.traits) as loaded:
+            with LoadedManifests(self.options, self.store.traits) as loaded:
                 await self._load(run, loaded, tasks)
                 plan = await preflight(
                     run, loaded, overwrite, mode, over=self.overwrites, looking=True
@@ -348,10 +348,10 @@ class ManifestCommitter(TaskSide):
             with run.timed("job_stage_abort"):
                 await self._before_abort(run, self.store, careful=careful)
                 outcome = await clean_up_aborted(run)
-                if outcome is Outcome.KEPT:
+                if outcome is CleanupResult.KEPT:
                     kept = f"a commit has begun: {run.layout.job_dir} is kept. {finish(run)}"
                     return AbortReport(self.layout.job_id, outcome.value, kept)
-                if self._made_destination and outcome is not Outcome.DISABLED:
+                if self._made_destination and outcome is not CleanupResult.DISABLED:
                     await remove_if_empty(run, self.layout.dest.path)
             await self._ended()
             report = None
@@ -371,12 +371,12 @@ class ManifestCommitter(TaskSide):
         async with commit_failures(run), pinned(run):
             return (await clean_up(run)).value
 
-    async def _standing(self, run: Run) -> Standing | None:
+    async def _standing(self, run: CommitContext) -> CommitState | None:
         try:
-            standing = await look(run.store, run.layout)
+            standing = await read_state(run.store, run.layout)
             if standing is None:
                 await restore_begun(run)
-                standing = await look(run.store, run.layout)
+                standing = await read_state(run.store, run.layout)
         except ManifestError:
             run.phase = Phase.BEGUN
             raise
@@ -385,7 +385,7 @@ class ManifestCommitter(TaskSide):
             run.layout = recorded(run.layout, standing.record.options)
         return standing
 
-    async def _settle_other(self, run: Run, other: Other) -> None:
+    async def _settle_other(self, run: CommitContext, other: Other) -> None:
         """Finish or undo the commit of another job under the same destination."""
         committer = ManifestCommitter(
             self.store,

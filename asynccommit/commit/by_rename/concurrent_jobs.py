@@ -22,7 +22,7 @@ from asynccommit.commit.by_rename.conflicts import (
 from asynccommit.commit.by_rename.jobs import find_neighbours
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.write_modes import list_replaced
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.formats.commit_record import CommitRecord
@@ -30,7 +30,7 @@ from asynccommit.options.job import Mode
 from asynccommit.stores.tree import walk
 
 
-async def look_before_listing(run: Run, plan: Plan, *, looking: bool = False) -> None:
+async def look_before_listing(run: CommitContext, plan: Plan, *, looking: bool = False) -> None:
     """Refuse to replace directories that an unfinished commit of another job touches.
 
     Args:
@@ -46,7 +46,7 @@ async def look_before_listing(run: Run, plan: Plan, *, looking: bool = False) ->
         plan.undecided = found.undecided
 
 
-async def look_before_record(run: Run, plan: Plan, *, looking: bool = False) -> None:
+async def look_before_record(run: CommitContext, plan: Plan, *, looking: bool = False) -> None:
     """Refuse to move files aside that an unfinished commit of another job may have put there.
 
     Args: see ``look_before_listing``.
@@ -59,7 +59,7 @@ async def look_before_record(run: Run, plan: Plan, *, looking: bool = False) -> 
         refuse_within(files, found.commits)
 
 
-async def look_after_record(run: Run, plan: Plan, mode: Mode) -> None:
+async def look_after_record(run: CommitContext, plan: Plan, mode: Mode) -> None:
     """Refuse to go on if another commit began meanwhile, or ended while this one was planned.
 
     Raises ``PreconditionError`` that names the job or the file.
@@ -73,7 +73,7 @@ async def look_after_record(run: Run, plan: Plan, mode: Mode) -> None:
         await _refuse_torn(run, plan)
 
 
-async def look_before_going_on(run: Run, plan: Plan, record: CommitRecord) -> None:
+async def look_before_going_on(run: CommitContext, plan: Plan, record: CommitRecord) -> None:
     """Do for an owner that died before its first change what ``look_after_record`` does.
 
     Its plan may be older than what other jobs have committed since. Raises ``PreconditionError``.
@@ -87,7 +87,7 @@ async def look_before_going_on(run: Run, plan: Plan, record: CommitRecord) -> No
     await _refuse_torn(run, plan)
 
 
-async def _has_moved_aside(run: Run) -> bool:
+async def _has_moved_aside(run: CommitContext) -> bool:
     with suppress(NotFoundError):
         async for info in walk(run.store, f"{run.epoch_dir}/aside"):
             if not info.is_dir:
@@ -95,7 +95,7 @@ async def _has_moved_aside(run: Run) -> bool:
     return False
 
 
-async def _refuse_torn(run: Run, plan: Plan) -> None:
+async def _refuse_torn(run: CommitContext, plan: Plan) -> None:
     """Refuse to replace a part of what another job has written, and to leave the rest."""
     with Fingerprints(run.options.spill_directory) as planned:
         async for old in plan.old.each():

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from asynccommit.commit.by_rename.plan import Aside, Plan, above, outermost, within
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import by_hand, job_command
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_uploads import UploadLayout
@@ -36,12 +36,12 @@ TARGETS = "targets"
 _MAX_PLACES = 1_000
 
 
-def places_of(run: Run, plan: Plan) -> str:
+def places_of(run: CommitContext, plan: Plan) -> str:
     """Return the directories that a commit touches, in the form that the commit record holds."""
     return places_text(run, plan.loaded.parents | {aside.path for aside in plan.replaced})
 
 
-def places_text(run: Run, touched: Collection[str]) -> str:
+def places_text(run: CommitContext, touched: Collection[str]) -> str:
     """Return directories in the form that a record holds: JSON, relative to the destination."""
     places = outermost(touched) if len(touched) <= _MAX_PLACES else [run.layout.dest.path]
     names = [run.layout.relative(path) for path in places]
@@ -65,7 +65,7 @@ def resolve_places(layout: Layout, text: str) -> list[str]:
     return [layout.resolve(name) for name in read_places(text)]
 
 
-def displaced(run: Run, plan: Plan) -> list[str]:
+def displaced(run: CommitContext, plan: Plan) -> list[str]:
     """Return the paths that the commit needs for itself.
 
     These are the directories whose content it replaces, and one file for each directory in which
@@ -101,7 +101,9 @@ def related(layout: Layout, paths: Iterable[str]) -> list[str]:
     return sorted((found | {"/"}) - {layout.dest.path, layout.root}) if wanted else []
 
 
-def refuse_others(run: Run, plan: Plan, others: Iterable[OtherCommit], mode: Mode) -> None:
+def refuse_others(
+    run: CommitContext, plan: Plan, others: Iterable[OtherCommit], mode: Mode
+) -> None:
     """Refuse to displace what an unfinished commit of another job touches.
 
     Args:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from asynccommit.commit.by_rename.checksum_files import checksum_aside
 from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.plan import Aside, Plan, ancestors, aside_path
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -21,7 +21,7 @@ from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import is_there, remove_directory
 
 
-async def move_aside(run: Run, asides: Sequence[Aside]) -> None:
+async def move_aside(run: CommitContext, asides: Sequence[Aside]) -> None:
     """Move what is in the way or replaced below the job's own directory, where cleanup deletes it.
 
     Until then nothing of it is lost, whatever happens. What was moved before stays where it is.
@@ -37,7 +37,7 @@ async def move_aside(run: Run, asides: Sequence[Aside]) -> None:
         await for_each(asides, move, workers=run.workers)
 
 
-async def move_one_aside(run: Run, aside: Aside) -> None:
+async def move_one_aside(run: CommitContext, aside: Aside) -> None:
     """Move one thing aside, if it is what it was when the commit was planned.
 
     Raises ``PreconditionError`` if something else has taken its place since.
@@ -51,7 +51,7 @@ async def move_one_aside(run: Run, aside: Aside) -> None:
             moved.append(aside.path)
 
 
-async def _move_aside(run: Run, aside: Aside, place: str) -> bool:
+async def _move_aside(run: CommitContext, aside: Aside, place: str) -> bool:
     """Move one thing aside; return whether this very request did, or nothing was left to move."""
     try:
         await run.store.rename(aside.path, place, etag=aside.etag)
@@ -77,7 +77,7 @@ async def _move_aside(run: Run, aside: Aside, place: str) -> bool:
     return False
 
 
-async def _is_anothers(run: Run, aside: Aside) -> bool:
+async def _is_anothers(run: CommitContext, aside: Aside) -> bool:
     """Whether the marker that was to be moved has gone, by this job or another: both will do."""
     if aside.path != run.layout.success:
         return False
@@ -88,7 +88,7 @@ async def _is_anothers(run: Run, aside: Aside) -> bool:
         return True
 
 
-async def _check_moved(run: Run, aside: Aside, place: str) -> None:
+async def _check_moved(run: CommitContext, aside: Aside, place: str) -> None:
     """See that what was moved is what was to be, where a rename cannot depend on that.
 
     Raises ``PreconditionError`` after it has been put back.
@@ -100,7 +100,7 @@ async def _check_moved(run: Run, aside: Aside, place: str) -> None:
         raise PreconditionError("rename", aside.path, "is not what was to be replaced any more")
 
 
-async def _is_to_move(run: Run, aside: Aside, place: str) -> bool:
+async def _is_to_move(run: CommitContext, aside: Aside, place: str) -> bool:
     """Whether an earlier owner has not moved it yet, or not wholly where that takes two steps."""
     moved = await is_there(run.store, place)
     if moved and run.store.traits.fences:
@@ -120,13 +120,13 @@ async def _is_to_move(run: Run, aside: Aside, place: str) -> bool:
     return True
 
 
-async def make_directories(run: Run, plan: Plan) -> None:
+async def make_directories(run: CommitContext, plan: Plan) -> None:
     """Make every directory that is missing, in parallel; parents come with their leaves."""
     with run.timed("job_stage_create_target_dirs", len(plan.make)):
         await make_all(run, plan.make)
 
 
-async def make_all(run: Run, paths: Sequence[str]) -> None:
+async def make_all(run: CommitContext, paths: Sequence[str]) -> None:
     """Make directories, in parallel."""
 
     async def make(path: str) -> None:
@@ -137,7 +137,7 @@ async def make_all(run: Run, paths: Sequence[str]) -> None:
     await for_each(paths, make, workers=run.workers)
 
 
-async def remove_emptied(run: Run, plan: Plan) -> None:
+async def remove_emptied(run: CommitContext, plan: Plan) -> None:
     """Remove directories that held nothing but files that were replaced, the innermost first.
 
     Where directories are moved aside whole, they are gone with what they held. The job is
@@ -159,7 +159,7 @@ async def remove_emptied(run: Run, plan: Plan) -> None:
         run.warn(f"an empty directory of what was replaced is left: {error}")
 
 
-def _emptied(run: Run, plan: Plan) -> set[str]:
+def _emptied(run: CommitContext, plan: Plan) -> set[str]:
     if run.store.traits.fences:
         return set()
     root, loaded = run.layout.root, plan.loaded

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from asynccommit.commit.by_rename.job_state import is_own
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.layout import OLDER, RECORD, Layout
 from asynccommit.commit.layout_file_output import FileLayout, is_number
@@ -47,7 +47,7 @@ async def as_found(store: Store, layout: L) -> L:
     return replace(layout, job_id=name.removeprefix(OLDER), prefix=OLDER)
 
 
-async def find_layout(run: Run) -> None:
+async def find_layout(run: CommitContext) -> None:
     """Let ``run`` have the layout of older Hadoop, if that is the one that the job has.
 
     Raises ``PreconditionError`` if the job's directory is a link, or another job's.
@@ -72,14 +72,14 @@ async def find_layout(run: Run) -> None:
         )
 
 
-async def _refuse_older(run: Run) -> None:
+async def _refuse_older(run: CommitContext) -> None:
     found = await as_found(run.store, run.layout)
     if found.prefix != run.layout.prefix:
         text = f"is of job {found.job_id}, as Hadoop before 3.4.1 wrote it: name that job"
         raise PreconditionError("list", run.layout.job_dir, text)
 
 
-async def refuse_taken(run: Run) -> None:
+async def refuse_taken(run: CommitContext) -> None:
     """Refuse to set up a job in what is another's.
 
     Raises ``PreconditionError``, ``ExistsError``.
@@ -90,7 +90,7 @@ async def refuse_taken(run: Run) -> None:
         await _refuse_older(run)
 
 
-async def refuse_alias(run: Run) -> None:
+async def refuse_alias(run: CommitContext) -> None:
     """Refuse a job of FileOutputCommitter while another is there whose tasks have the same ids.
 
     One that has ended is none. Raises ``ExistsError``.

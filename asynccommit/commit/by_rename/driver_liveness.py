@@ -11,14 +11,14 @@ from asynccommit.commit.by_rename.heartbeat import LEASE, SignsOfLife
 from asynccommit.commit.by_rename.liveness import refuse_living
 from asynccommit.commit.by_rename.ownership import describe, owner_of
 from asynccommit.commit.by_rename.status import read_if_there
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import ExistsError, ManifestError, OwnedError
 from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, decode_job_owner
 from asynccommit.stores.base import Store
 
 
-class Living:
+class DriverLiveness:
     """The part of a committer that says whose the job is.
 
     Attributes:
@@ -41,7 +41,7 @@ class Living:
         async with self.signs.given():
             yield
 
-    async def _claim(self, run: Run, store: Store) -> None:
+    async def _claim(self, run: CommitContext, store: Store) -> None:
         """Make the job's directories, and write whose it is. Raises ``ExistsError``."""
         owner = self._owner(run)
         self.set_up = True
@@ -52,7 +52,7 @@ class Living:
             raise
         self.signs = SignsOfLife(store, run.layout, owner, run.host)
 
-    async def _take(self, run: Run, store: Store) -> None:
+    async def _take(self, run: CommitContext, store: Store) -> None:
         """Write whose the job is. Raises ``ExistsError`` if it is another's."""
         owner = self._owner(run)
         if store.traits.directories:  # Hadoop's committers make less than ours
@@ -60,12 +60,12 @@ class Living:
         await write_owner(store, run.layout.job_owner, owner)
         self.signs = SignsOfLife(store, run.layout, owner, run.host)
 
-    def _owner(self, run: Run) -> JobOwner:
+    def _owner(self, run: CommitContext) -> JobOwner:
         now, lease = int(run.host.now() * 1000), run.options.lease or LEASE
         return JobOwner(owner_of(run), lease if self.gives_signs else None, now, now)
 
     async def _before_abort(
-        self, run: Run, store: Store, others: Sequence[Layout] = (), *, careful: bool
+        self, run: CommitContext, store: Store, others: Sequence[Layout] = (), *, careful: bool
     ) -> None:
         """See that the job may be deleted, and give no more signs of life for it.
 
@@ -86,7 +86,7 @@ class Living:
             for layout in attempts.values():
                 await refuse_living(replace(run, layout=layout, commit_id=""), store)
 
-    async def _refuse_another(self, run: Run, store: Store, signs: SignsOfLife) -> None:
+    async def _refuse_another(self, run: CommitContext, store: Store, signs: SignsOfLife) -> None:
         path = run.layout.job_owner
         data = await read_if_there(store, path, MAX_JOB_OWNER_BYTES)
         try:

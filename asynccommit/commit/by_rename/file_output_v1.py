@@ -17,12 +17,12 @@ import anyio
 from asynccommit.commit.by_rename.cleanup import begun_attempts, remove_if_empty
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.directory_owner import refuse_alias
-from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.load_tasks import listing_digest, load_tasks
 from asynccommit.commit.by_rename.record import refuse_other_attempts
-from asynccommit.commit.by_rename.scan_task import Found, scan_task_attempt
+from asynccommit.commit.by_rename.scan_task import TaskFiles, scan_task_attempt
 from asynccommit.commit.by_rename.uncommittable import refuse_uncommittable
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.errors import commit_failures
 from asynccommit.commit.layout import Layout, TaskCommit
@@ -157,7 +157,9 @@ class FileV1Committer(ManifestCommitter):
                     await make_durable(run, self.layout.sources_dir)
         return self._message(task_id, task_id, found, place)
 
-    async def _publish(self, run: Run, task_id: str, attempt_id: str, found: Found) -> None:
+    async def _publish(
+        self, run: CommitContext, task_id: str, attempt_id: str, found: TaskFiles
+    ) -> None:
         """Let what an attempt has written be the task's; what another has left there goes."""
         source, dest = self.layout.task_attempt_dir(attempt_id), self.layout.committed(task_id)
         await self._refuse_late(run)
@@ -167,7 +169,7 @@ class FileV1Committer(ManifestCommitter):
             await self._replace(run, source, dest)
         await make_durable(run, self.layout.sources_dir)
 
-    async def _replace(self, run: Run, source: str, dest: str) -> None:
+    async def _replace(self, run: CommitContext, source: str, dest: str) -> None:
         """Let an attempt take another's place, unless a job commit has read that meanwhile."""
         aside = f"{source}.replaced"
         await run.store.rename(dest, aside)
@@ -180,13 +182,13 @@ class FileV1Committer(ManifestCommitter):
             raise
         await remove_tree(run.store, aside)
 
-    async def _refuse_late(self, run: Run) -> None:
+    async def _refuse_late(self, run: CommitContext) -> None:
         """Refuse a task of a job whose commit has begun: what it replaces may be moving."""
         if await is_there(run.store, self.layout.record):
             text = "the commit of its job has begun, and the task is too late"
             raise PreconditionError("rename", self.layout.record, text)
 
-    async def _earlier(self, run: Run, task_id: str) -> str:
+    async def _earlier(self, run: CommitContext, task_id: str) -> str:
         """Return where the last application attempt that committed a task has it."""
         last = self.layout.attempt
         for number in range(last, -1, -1):
@@ -198,12 +200,12 @@ class FileV1Committer(ManifestCommitter):
             text = "there is no application attempt before the first: run the task"
         raise NotFoundError("rename", self.layout.committed(task_id), text)
 
-    async def _scan(self, run: Run, base: str) -> Found:
+    async def _scan(self, run: CommitContext, base: str) -> TaskFiles:
         found = await scan_task_attempt(run, base, look=False)
         refuse_uncommittable(run, found, base)
         return found
 
-    def _message(self, task_id: str, attempt_id: str, found: Found, base: str) -> TaskCommit:
+    def _message(self, task_id: str, attempt_id: str, found: TaskFiles, base: str) -> TaskCommit:
         return TaskCommit(
             task_id=task_id,
             attempt_id=attempt_id,
@@ -215,8 +217,8 @@ class FileV1Committer(ManifestCommitter):
 
     async def _load(
         self,
-        run: Run,
-        loaded: Loaded,
+        run: CommitContext,
+        loaded: LoadedManifests,
         tasks: Sequence[TaskCommit] | None,
         *,
         strict: bool = False,

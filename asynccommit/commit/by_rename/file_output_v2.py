@@ -14,14 +14,14 @@ from typing import Self
 
 from asynccommit.commit.by_rename.cleanup import begun_attempts
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
-from asynccommit.commit.by_rename.load_manifests import Loaded, warn_of_no_file
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, warn_of_no_file
 from asynccommit.commit.by_rename.load_tasks import load_tasks
 from asynccommit.commit.by_rename.publish import publish
 from asynccommit.commit.by_rename.record import refuse_other_attempts
-from asynccommit.commit.by_rename.scan_task import Found
-from asynccommit.commit.context import OnProgress, Run
+from asynccommit.commit.by_rename.scan_task import TaskFiles
+from asynccommit.commit.context import CommitContext, OnProgress
 from asynccommit.commit.errors import commit_failures
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import (
     CommitError,
@@ -57,7 +57,7 @@ class FileV2Committer(FileV1Committer):
     """
 
     @classmethod
-    def opened(cls, opening: Opening) -> Self:
+    def opened(cls, opening: JobContext) -> Self:
         """Return the committer of a job attempt, and warn of it."""
         warnings.warn(UNSAFE, CommitterWarning, stacklevel=2)
         return super().opened(opening)
@@ -130,7 +130,9 @@ class FileV2Committer(FileV1Committer):
                 await remove_tree(run.store, place)
         return self._message(task_id, task_id, found, place)
 
-    async def _publish(self, run: Run, task_id: str, attempt_id: str, found: Found) -> None:
+    async def _publish(
+        self, run: CommitContext, task_id: str, attempt_id: str, found: TaskFiles
+    ) -> None:
         del task_id
         await self._refuse_late(run)
         await publish(run, found)
@@ -140,8 +142,8 @@ class FileV2Committer(FileV1Committer):
 
     async def _load(
         self,
-        run: Run,
-        loaded: Loaded,
+        run: CommitContext,
+        loaded: LoadedManifests,
         tasks: Sequence[TaskCommit] | None,
         *,
         strict: bool = False,

@@ -11,8 +11,8 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
-from asynccommit.commit.by_rename.status import is_blank, is_control, is_end, look, read_end
-from asynccommit.commit.context import Run
+from asynccommit.commit.by_rename.status import is_blank, is_control, is_end, read_end, read_state
+from asynccommit.commit.context import CommitContext
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -35,7 +35,7 @@ from asynccommit.stores.tree import (
 )
 
 
-async def close_record(run: Run) -> Info | None:
+async def close_record(run: CommitContext) -> Info | None:
     """Take the commit record's place, so that no commit begins while an abort deletes.
 
     Returns what is there then, to be deleted as nothing else; ``None`` if a commit has begun. A
@@ -54,7 +54,7 @@ async def close_record(run: Run) -> Info | None:
     return None
 
 
-class Found(NamedTuple):
+class RecordVersion(NamedTuple):
     """What is in the record's place, as the version that it is.
 
     Attributes:
@@ -68,7 +68,7 @@ class Found(NamedTuple):
     stands: bool
 
 
-async def find_record(run: Run) -> Found | None:
+async def find_record(run: CommitContext) -> RecordVersion | None:
     """Return what is in the record's place, ``None`` for nothing.
 
     The version is asked for first. If another comes before the rest is read, that may be judged by
@@ -77,14 +77,14 @@ async def find_record(run: Run) -> Found | None:
     try:
         info = await run.store.head(run.layout.record)
         if is_blank(await run.store.get(run.layout.record, MAX_RECORD_BYTES)):
-            return Found(info, blank=True, stands=False)
+            return RecordVersion(info, blank=True, stands=False)
     except NotFoundError:
         return None
-    stands = await look(run.store, run.layout) is not None
-    return Found(info, blank=False, stands=stands)
+    stands = await read_state(run.store, run.layout) is not None
+    return RecordVersion(info, blank=False, stands=stands)
 
 
-async def delete_attempt(run: Run, record: Info | None = None) -> bool:
+async def delete_attempt(run: CommitContext, record: Info | None = None) -> bool:
     """Delete the job attempt's directory; whether something was there.
 
     The data first; then the record, without which the rest means nothing to anybody but what says
@@ -119,7 +119,7 @@ async def delete_attempt(run: Run, record: Info | None = None) -> bool:
     return record is not None or found > 0
 
 
-async def remove_bare(run: Run) -> None:
+async def remove_bare(run: CommitContext) -> None:
     """Remove the directories of a job in which nothing is, the innermost first; others stay."""
     layout = run.layout
     for path in (layout.attempt_dir, layout.job_dir, layout.temporary):
@@ -127,7 +127,7 @@ async def remove_bare(run: Run) -> None:
             await remove_directory(run.store, path)
 
 
-async def _delete_words(run: Run, record: Info | None, words: list[Info]) -> None:
+async def _delete_words(run: CommitContext, record: Info | None, words: list[Info]) -> None:
     layout = run.layout
     if record is not None:
         await remove_files(run.store, [record])
@@ -137,13 +137,13 @@ async def _delete_words(run: Run, record: Info | None, words: list[Info]) -> Non
     await _delete_files(run, ends)
 
 
-async def _delete_files(run: Run, files: list[Info]) -> None:
+async def _delete_files(run: CommitContext, files: list[Info]) -> None:
     most = run.store.traits.bulk_delete
     batches = [files[start : start + most] for start in range(0, len(files), most)]
     await for_each(batches, lambda batch: remove_files(run.store, batch), workers=run.workers)
 
 
-async def _require_record(run: Run, record: Info | None) -> None:
+async def _require_record(run: CommitContext, record: Info | None) -> None:
     """Raise ``PreconditionError`` unless the record is what it was; there may be none."""
     try:
         there = (await run.store.head(run.layout.record)).etag
@@ -154,7 +154,7 @@ async def _require_record(run: Run, record: Info | None) -> None:
         raise PreconditionError("delete", run.layout.record, text)
 
 
-async def _own_record(run: Run) -> Info | None:
+async def _own_record(run: CommitContext) -> Info | None:
     """Return the record as it is there, to be deleted as nothing else."""
     if not run.commit_id:
         found = await find_record(run)
@@ -171,7 +171,7 @@ async def _own_record(run: Run) -> Info | None:
     return info
 
 
-async def is_closed(run: Run) -> bool | None:
+async def is_closed(run: CommitContext) -> bool | None:
     """Whether all of the commit is done but the clean-up; ``None`` if it is gone altogether."""
     listing = {info.path for info in await list_if_there(run.store, run.layout.attempt_dir)}
     if run.layout.record not in listing:
@@ -179,13 +179,13 @@ async def is_closed(run: Run) -> bool | None:
     return await read_end(run.store, run.layout, listing, run.commit_id) is not None
 
 
-async def find_end(run: Run) -> Decision | None:
+async def find_end(run: CommitContext) -> Decision | None:
     """Return how the commit has ended, ``None`` if it has not."""
     listing = {info.path for info in await list_if_there(run.store, run.layout.attempt_dir)}
     return await read_end(run.store, run.layout, listing, run.commit_id)
 
 
-async def take_back_word(run: Run, path: str) -> None:
+async def take_back_word(run: CommitContext, path: str) -> None:
     """Delete what this owner has written, if nothing is left of the commit that it is about."""
     with suppress(StoreError):
         if not await is_there(run.store, run.layout.record):

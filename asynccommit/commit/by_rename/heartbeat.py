@@ -26,7 +26,7 @@ LEASE = 300.0
 """Seconds: longer than a commit's, since the user's own code runs on the same event loop."""
 
 _BEATS = 4  # signs of life in one lease
-_LAST_WORDS = 30.0
+_CLEANUP_GRACE_SECONDS = 30.0
 
 _held: set[str] = set()
 
@@ -69,7 +69,7 @@ class SignsOfLife:
         try:
             yield
         finally:
-            with anyio.move_on_after(_LAST_WORDS, shield=True):
+            with anyio.move_on_after(_CLEANUP_GRACE_SECONDS, shield=True):
                 await self.stop()
                 await self.say_ended()
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from asynccommit.commit.by_rename.reconcile import begun_at
 from asynccommit.commit.by_rename.success_marker import summarise
 from asynccommit.commit.by_rename.swap import merge
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import reason
 from asynccommit.errors import ExistsError, NotFoundError, UnsupportedError
 from asynccommit.formats.success import SuccessData, encode_success
@@ -25,7 +25,10 @@ _MAX_REPORTS = 10_000
 
 
 async def report_on(
-    run: Run, stage: str, filenames: Sequence[str] = (), error: BaseException | None = None
+    run: CommitContext,
+    stage: str,
+    filenames: Sequence[str] = (),
+    error: BaseException | None = None,
 ) -> str | None:
     """Save the summary of this job, if reports are wanted; return its URL."""
     if run.options.report_directory is None:
@@ -42,7 +45,7 @@ async def report_on(
         return None
 
 
-async def has_report(run: Run) -> bool:
+async def has_report(run: CommitContext) -> bool:
     """Whether any attempt of this job left a summary."""
     if run.options.report_directory is None:
         return False
@@ -54,7 +57,7 @@ async def has_report(run: Run) -> bool:
     return f"summary-{run.layout.job_id}.json" in {i.path.rpartition("/")[2] for i in found}
 
 
-def _store_of(run: Run, place: Address) -> Store:
+def _store_of(run: CommitContext, place: Address) -> Store:
     if place.same_store(run.layout.dest):
         return run.store
     if run.open_store is None:
@@ -81,7 +84,7 @@ async def _save(store: Store, directory: str, job_id: str, data: SuccessData) ->
     raise ExistsError("put", directory, f"has {_MAX_REPORTS} reports of job {job_id}")
 
 
-async def _keep(run: Run, directory: Address) -> Address:
+async def _keep(run: CommitContext, directory: Address) -> Address:
     """Move the manifests below ``directory``, beside what is there; return where they are."""
     if not directory.same_store(run.layout.dest):
         raise UnsupportedError(f"{directory} is not on the store of {run.layout.dest}")
@@ -96,7 +99,7 @@ async def _keep(run: Run, directory: Address) -> Address:
     raise ExistsError("rename", directory.path, f"has {_MAX_REPORTS} of job {run.layout.job_id}")
 
 
-async def _move(run: Run, place: str) -> None:
+async def _move(run: CommitContext, place: str) -> None:
     """Move the manifests to ``place``, which nobody has."""
     if run.store.traits.fences:
         await run.store.rename(f"{run.epoch_dir}/manifests", place)
@@ -107,14 +110,14 @@ async def _move(run: Run, place: str) -> None:
         raise NotFoundError("rename", run.layout.manifests_dir)
 
 
-async def _is_of_commit(run: Run, place: str) -> bool:
+async def _is_of_commit(run: CommitContext, place: str) -> bool:
     """Whether an earlier owner of this commit has begun to move manifests to ``place``."""
     since = await begun_at(run)
     found = await list_if_there(run.store, place)
     return run.epoch > 1 and all(info.modified >= since for info in found)
 
 
-async def keep_manifests(run: Run) -> str | None:
+async def keep_manifests(run: CommitContext) -> str | None:
     """Move the job's manifests to the diagnostics directory, if there is one; return its URL."""
     if run.options.diagnostics_directory is None or run.layout.shared:
         return None

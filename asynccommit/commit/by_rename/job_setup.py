@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from asynccommit.commit.by_rename.jobs import find_others
 from asynccommit.commit.by_rename.success_marker import keys_of, read_success
 from asynccommit.commit.by_rename.write_modes import refuse_mode
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import by_hand, command, job_command
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import (
@@ -43,7 +43,7 @@ class Other:
     key: str | None
 
 
-async def others_to_settle(run: Run) -> list[Other]:
+async def others_to_settle(run: CommitContext) -> list[Other]:
     """Return the unfinished commits of other jobs, and what the options say about them.
 
     Raises ``UnfinishedError`` if there are some and the options refuse them.
@@ -52,7 +52,7 @@ async def others_to_settle(run: Run) -> list[Other]:
     return to_settle(run, [(other.layout, other.status) for other in others])
 
 
-def to_settle(run: Run, found: Sequence[tuple[Layout, JobStatus]]) -> list[Other]:
+def to_settle(run: CommitContext, found: Sequence[tuple[Layout, JobStatus]]) -> list[Other]:
     """Return what the options say about unfinished commits of other jobs.
 
     Raises ``UnfinishedError`` if there are some and the options refuse them.
@@ -65,7 +65,7 @@ def to_settle(run: Run, found: Sequence[tuple[Layout, JobStatus]]) -> list[Other
     return [_other(run, layout, status) for layout, status in found]
 
 
-def _other(run: Run, layout: Layout, status: JobStatus) -> Other:
+def _other(run: CommitContext, layout: Layout, status: JobStatus) -> Other:
     """Return what is to be done about a commit; what is decided is done."""
     committed, undone = status.state is State.COMMITTED, status.state is State.ROLLING_BACK
     forward = run.options.on_unfinished is OnUnfinished.RESUME and not undone
@@ -77,7 +77,7 @@ def _other(run: Run, layout: Layout, status: JobStatus) -> Other:
     )
 
 
-def refuse_repeating(run: Run, other: Other) -> None:
+def refuse_repeating(run: CommitContext, other: Other) -> None:
     """Refuse to add what a job that was finished just now may have written already.
 
     Different job keys say that it has not. Raises ``CommittedError``.
@@ -92,7 +92,7 @@ def refuse_repeating(run: Run, other: Other) -> None:
     raise CommittedError(run.layout.job_id, "job_stage_setup", (), text)
 
 
-def _refusal(run: Run, found: Sequence[tuple[Layout, JobStatus]]) -> str:
+def _refusal(run: CommitContext, found: Sequence[tuple[Layout, JobStatus]]) -> str:
     dest = run.layout.dest
     lines = [f"{_count(found)} under {dest} cut short, so nothing was written"]
     for layout, status in found[:_NAMED]:
@@ -120,7 +120,7 @@ def _remedies(layout: Layout, status: JobStatus) -> list[str]:
     return lines
 
 
-async def check_setup(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
+async def check_setup(run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> None:
     """Refuse a mode that the destination does not allow, and work that is done.
 
     Raises ``PreflightError``, also for a job key that no marker would hold, and ``CommittedError``
@@ -154,7 +154,7 @@ async def check_setup(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
         raise CommittedError(run.layout.job_id, "job_stage_setup", (), text)
 
 
-def _unwritten(run: Run) -> str:
+def _unwritten(run: CommitContext) -> str:
     """Return that nothing was written, and what was done about other jobs before."""
     if run.warnings:
         return f"Nothing of this job was written; {'; '.join(run.warnings)}"

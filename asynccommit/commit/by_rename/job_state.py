@@ -9,7 +9,7 @@ from dataclasses import replace
 from asynccommit.commit.by_rename.shared_directories import holds_files
 from asynccommit.commit.by_rename.status import is_end, read_if_there
 from asynccommit.commit.by_rename.success_marker import TASKS, read_success
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
 from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Outcome, decode_decision
@@ -18,7 +18,7 @@ from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import is_there, list_all, list_if_there, tree_pages
 
 
-async def is_own(run: Run, layout: Layout) -> bool:
+async def is_own(run: CommitContext, layout: Layout) -> bool:
     """Return whether the job has a directory.
 
     Raises ``PreconditionError`` if it is a link: a job deletes its directory in the end, and what a
@@ -35,7 +35,7 @@ async def is_own(run: Run, layout: Layout) -> bool:
 
 
 async def is_committed(
-    run: Run, tasks: Sequence[TaskCommit] | None = None, *, trusting: bool = False
+    run: CommitContext, tasks: Sequence[TaskCommit] | None = None, *, trusting: bool = False
 ) -> bool:
     """Whether this very job has been committed, and its commit record is gone.
 
@@ -61,7 +61,7 @@ async def is_committed(
     return tasks is None or known is None or known == digest_of_messages(tasks)
 
 
-async def _has_ended(run: Run) -> bool:
+async def _has_ended(run: CommitContext) -> bool:
     """Whether what a clean-up left that died half-way says that the job is committed."""
     if run.store.traits.fences:
         return await is_there(run.store, run.layout.ended("committed"))
@@ -83,7 +83,7 @@ def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:
     )
 
 
-async def has_work(run: Run) -> bool:
+async def has_work(run: CommitContext) -> bool:
     """Whether a task has written below the job attempt's directory, which no commit has taken."""
     if run.layout.shared:
         return await holds_files(run)
@@ -97,7 +97,7 @@ async def has_work(run: Run) -> bool:
     return False
 
 
-async def is_set_up_again(run: Run) -> bool:
+async def is_set_up_again(run: CommitContext) -> bool:
     """Whether the next job with this id may be at work here already.
 
     Tasks that come late make their own directories again, and only setup makes the one that tells
@@ -112,7 +112,7 @@ async def is_set_up_again(run: Run) -> bool:
     return False
 
 
-async def _is_set_up(run: Run, *, trusting: bool) -> bool:
+async def _is_set_up(run: CommitContext, *, trusting: bool) -> bool:
     try:
         entries = await list_all(run.store, run.layout.committed_dir)
     except NotFoundError:

@@ -12,8 +12,8 @@ from asynccommit.commit.by_rename.conflicts import OtherCommit, resolve_places
 from asynccommit.commit.by_rename.directory_owner import as_found
 from asynccommit.commit.by_rename.liveness import status_without_commit
 from asynccommit.commit.by_rename.ownership import describe, is_alive, is_expired, is_silent
-from asynccommit.commit.by_rename.status import Standing, is_over, look
-from asynccommit.commit.context import Run
+from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout import ENDED, MANIFEST_SUFFIX, Layout
 from asynccommit.errors import (
     DeniedError,
@@ -35,7 +35,7 @@ _PASSED_OVER = (DeniedError, PreconditionError, RejectedError)
 """What the listing of another destination's jobs is answered with if it cannot be had."""
 
 
-async def find_jobs(run: Run, *, looking: bool = True) -> list[Layout]:
+async def find_jobs(run: CommitContext, *, looking: bool = True) -> list[Layout]:
     """Return every job attempt under the destination that has not ended, in order.
 
     A commit that an abort has renamed and not put back is put back, unless only ``looking``.
@@ -62,7 +62,7 @@ def _is_attempt(name: str) -> bool:
     return name.isascii() and name.isdigit() and len(name) >= 2
 
 
-async def find_ended(run: Run) -> list[str]:
+async def find_ended(run: CommitContext) -> list[str]:
     """Return directories of job attempts that have ended and were not wholly deleted."""
     found: list[str] = []
     for job in await _directories(run, run.layout.temporary):
@@ -78,13 +78,13 @@ class Neighbours(NamedTuple):
     undecided: frozenset[str]
 
 
-async def find_others(run: Run) -> list[OtherCommit]:
+async def find_others(run: CommitContext) -> list[OtherCommit]:
     """Return every commit of another job that has begun, in the order in which they began."""
     return (await find_neighbours(run)).commits
 
 
 async def find_neighbours(
-    run: Run, destinations: Sequence[str] = (), *, looking: bool = False
+    run: CommitContext, destinations: Sequence[str] = (), *, looking: bool = False
 ) -> Neighbours:
     """Return the jobs that are at work here, this one aside; commits in the order of their begin.
 
@@ -124,10 +124,10 @@ async def find_neighbours(
     return Neighbours(found, frozenset(undecided))
 
 
-async def _other(run: Run, layout: Layout, *, looking: bool) -> OtherCommit | None:
+async def _other(run: CommitContext, layout: Layout, *, looking: bool) -> OtherCommit | None:
     """Return what is known of another job's commit, ``None`` if it has not begun."""
     try:
-        standing = await look(run.store, layout)
+        standing = await read_state(run.store, layout)
     except _UNREADABLE as error:
         return OtherCommit(_unreadable(layout, error), layout, resolve_places(layout, ""))
     if standing is None:
@@ -141,13 +141,13 @@ async def _other(run: Run, layout: Layout, *, looking: bool) -> OtherCommit | No
     return OtherCommit(status, layout, resolve_places(layout, places))
 
 
-async def find_statuses(run: Run) -> list[JobStatus]:
+async def find_statuses(run: CommitContext) -> list[JobStatus]:
     """Return the status of every job attempt under the destination."""
     found: list[JobStatus] = []
 
     async def ask(layout: Layout) -> None:
         try:
-            standing = await look(run.store, layout)
+            standing = await read_state(run.store, layout)
         except _UNREADABLE as error:
             found.append(_unreadable(layout, error))
             return
@@ -162,7 +162,7 @@ async def find_statuses(run: Run) -> list[JobStatus]:
     return sorted(found, key=lambda status: (status.started_ms, status.job_id, status.attempt))
 
 
-async def _is_rubbish(run: Run, layout: Layout) -> bool:
+async def _is_rubbish(run: CommitContext, layout: Layout) -> bool:
     """Whether only what came late is left of a job attempt, where it can come."""
     return not (run.store.traits.fences or await is_there(run.store, layout.manifests_dir))
 
@@ -171,14 +171,14 @@ def _unreadable(layout: Layout, error: Exception) -> JobStatus:
     return JobStatus(layout.job_id, layout.attempt, State.STOPPED, error=str(error), alive=False)
 
 
-async def _not_begun(run: Run, layout: Layout) -> JobStatus:
+async def _not_begun(run: CommitContext, layout: Layout) -> JobStatus:
     listing = await list_if_there(run.store, layout.manifests_dir)
     tasks = sum(info.path.endswith(MANIFEST_SUFFIX) for info in listing)
     return await status_without_commit(replace(run, layout=layout), run.store, tasks)
 
 
 async def status_of(
-    run: Run, layout: Layout, standing: Standing, *, silent: bool | None = None
+    run: CommitContext, layout: Layout, standing: CommitState, *, silent: bool | None = None
 ) -> JobStatus:
     """Return what is known of a commit as its users see it.
 
@@ -212,7 +212,7 @@ async def status_of(
     )
 
 
-def _state(standing: Standing, alive: bool | None, silent: bool) -> State:
+def _state(standing: CommitState, alive: bool | None, silent: bool) -> State:
     if is_over(standing):
         return State.ENDED
     if standing.decision is not None:
@@ -223,5 +223,5 @@ def _state(standing: Standing, alive: bool | None, silent: bool) -> State:
     return State.EXPIRED if silent else State.COMMITTING
 
 
-async def _directories(run: Run, path: str) -> list[Info]:
+async def _directories(run: CommitContext, path: str) -> list[Info]:
     return [info for info in await list_if_there(run.store, path) if info.is_dir]

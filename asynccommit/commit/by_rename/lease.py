@@ -15,14 +15,14 @@ from typing import Self
 import anyio
 
 from asynccommit.commit.by_rename.flat_namespace import take_back_word
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import finish, reason
 from asynccommit.commit.hints import job_command
 from asynccommit.errors import CommitError, ExistsError, LeaseLostError, NotFoundError, StoreError
 from asynccommit.formats.commit_owner import (
     Decision,
     Outcome,
-    Stop,
+    OwnerStop,
     encode_beat,
     encode_decision,
     encode_stop,
@@ -39,7 +39,7 @@ MARGIN = 0.75
 
 _TICKS = 16  # looks at the clock in one lease
 _BEAT = 4  # ticks from one sign of life to the next
-_LAST_WORDS = 30.0
+_CLEANUP_GRACE_SECONDS = 30.0
 _SILENT = "it could not say in time that it lives"
 _TAKEN = "another has taken the commit over"
 
@@ -51,7 +51,7 @@ def is_under_way(owner_id: str) -> bool:
     return owner_id in _under_way
 
 
-def lease_of(run: Run) -> float:
+def lease_of(run: CommitContext) -> float:
     """Return the lease of this run, in seconds."""
     if run.options.lease is not None:
         return run.options.lease
@@ -73,7 +73,7 @@ class Lease:
         bare: whether nothing can have been moved: an abort took the place away when it began.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: CommitContext) -> None:
         self.closed = False
         self.bare = False
         self._run = run
@@ -189,7 +189,7 @@ class Lease:
                 self._until = now + MARGIN * self._seconds
 
 
-def haste(run: Run) -> Callable[[], None]:
+def haste(run: CommitContext) -> Callable[[], None]:
     """Return what raises ``CommitError`` once this process has stood still since now.
 
     What it has looked at may be gone by then, and the job of this id another.
@@ -208,7 +208,7 @@ def haste(run: Run) -> Callable[[], None]:
     return check
 
 
-def lease_lost(run: Run, why: str = _TAKEN) -> LeaseLostError:
+def lease_lost(run: CommitContext, why: str = _TAKEN) -> LeaseLostError:
     """Return the error of an owner that may not go on."""
     text = (
         f"this process stopped, because {why}, and another may go on with the commit. "
@@ -217,7 +217,7 @@ def lease_lost(run: Run, why: str = _TAKEN) -> LeaseLostError:
     return LeaseLostError(run.layout.job_id, run.stage, (), text)
 
 
-async def require_place(run: Run) -> None:
+async def require_place(run: CommitContext) -> None:
     """Raise ``LeaseLostError`` unless this run is the last owner, and has its place.
 
     Who takes a commit over writes a claim, renames the place and puts a file where it was. The
@@ -236,7 +236,7 @@ async def require_place(run: Run) -> None:
         raise lease_lost(run)
 
 
-async def _is_taken(run: Run) -> bool:
+async def _is_taken(run: CommitContext) -> bool:
     """Whether another has claimed the commit; or, where nothing else would tell, it is gone."""
     layout, epoch = run.layout, run.epoch
     if run.store.traits.fences:
@@ -246,7 +246,7 @@ async def _is_taken(run: Run) -> bool:
     return layout.owner(epoch + 1) in there or not mine <= there
 
 
-async def close_place(run: Run, outcome: Outcome) -> None:
+async def close_place(run: CommitContext, outcome: Outcome) -> None:
     """End this owner's work, all of which is done but the clean-up; ``outcome`` is how it ended.
 
     Nobody else can think afterwards that there is something to go on with. Raises
@@ -270,7 +270,7 @@ async def close_place(run: Run, outcome: Outcome) -> None:
             await run.lease.end()
 
 
-async def write_held(run: Run, path: str, data: bytes) -> Info:
+async def write_held(run: CommitContext, path: str, data: bytes) -> Info:
     """Write a file of this owner's, and return only if the commit was its own when it was there.
 
     A sending that comes late must not make another version of it: so it replaces nothing. Raises
@@ -288,7 +288,7 @@ async def write_held(run: Run, path: str, data: bytes) -> Info:
     return info
 
 
-async def say_stopped(run: Run, error: BaseException | None = None) -> None:
+async def say_stopped(run: CommitContext, error: BaseException | None = None) -> None:
     """Say that this owner has ended, so that nobody has to wait for its lease.
 
     Without an error it says that all is done, though the job's directory is still there. Where it
@@ -298,9 +298,9 @@ async def say_stopped(run: Run, error: BaseException | None = None) -> None:
         return
     text = "" if error is None else reason(_cause(error))
     stage = error.stage if isinstance(error, CommitError) else run.stage
-    stop = Stop(run.epoch, run.owner_id, int(run.host.now() * 1000), stage, text, run.renamed)
+    stop = OwnerStop(run.epoch, run.owner_id, int(run.host.now() * 1000), stage, text, run.renamed)
     why = "the store did not answer in time"
-    with anyio.move_on_after(_LAST_WORDS, shield=True):
+    with anyio.move_on_after(_CLEANUP_GRACE_SECONDS, shield=True):
         try:
             why = await _write_stop(run, encode_stop(stop))
         except LeaseLostError:  # the commit is another's by now
@@ -309,7 +309,7 @@ async def say_stopped(run: Run, error: BaseException | None = None) -> None:
         _say_unsaid(run, error, why)
 
 
-async def _write_stop(run: Run, data: bytes) -> str:
+async def _write_stop(run: CommitContext, data: bytes) -> str:
     """Write that this owner has stopped; return why that failed, an empty text if it did not.
 
     On a full disk a small file of this owner's is renamed, which needs no room.
@@ -327,7 +327,7 @@ async def _write_stop(run: Run, data: bytes) -> str:
     return ""
 
 
-async def _rename_to_stop(run: Run, path: str) -> bool:
+async def _rename_to_stop(run: CommitContext, path: str) -> bool:
     """Let a sign of life say that its owner has stopped; return whether there was one."""
     layout = run.layout
     signs = layout.alive(run.epoch, 0).rpartition("-")[0] + "-"
@@ -341,7 +341,7 @@ async def _rename_to_stop(run: Run, path: str) -> bool:
     return False
 
 
-def _say_unsaid(run: Run, error: BaseException, why: str) -> None:
+def _say_unsaid(run: CommitContext, error: BaseException, why: str) -> None:
     """Let an error tell that others will take this owner for one that is at work."""
     text = (
         f"It could not be written that this process has stopped ({why}): while it lives, others "

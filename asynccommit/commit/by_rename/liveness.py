@@ -14,7 +14,7 @@ from asynccommit.commit.by_rename.heartbeat import is_held
 from asynccommit.commit.by_rename.ownership import describe, time_of
 from asynccommit.commit.by_rename.shared_directories import own_tasks
 from asynccommit.commit.by_rename.status import is_blank, read_if_there
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.layout import ENDED, Layout
 from asynccommit.commit.layout_uploads import UploadLayout
@@ -28,7 +28,7 @@ from asynccommit.stores.tree import list_if_there, walk
 
 QUIET = 86_400.0
 """Seconds without any change after which a job counts as dead of which no sign of life tells."""
-_SLACK = 2.0
+_CLOCK_SKEW_SECONDS = 2.0
 """Seconds by which times of a store may be rounded."""
 
 
@@ -65,7 +65,7 @@ class Life:
         )
 
 
-async def life_of(run: Run, store: Store, *, exact: bool = False) -> Life | None:
+async def life_of(run: CommitContext, store: Store, *, exact: bool = False) -> Life | None:
     """Return whether a job attempt is alive; ``None`` if it is not there, or its commit has begun.
 
     Args:
@@ -93,7 +93,7 @@ async def life_of(run: Run, store: Store, *, exact: bool = False) -> Life | None
     return await _owned(run, store, owner, found[layout.job_owner].modified, exact=exact)
 
 
-async def _without_directory(run: Run, store: Store) -> Life | None:
+async def _without_directory(run: CommitContext, store: Store) -> Life | None:
     """Judge a job attempt in whose own directory nothing is."""
     layout = run.layout
     if isinstance(layout, UploadLayout):
@@ -115,7 +115,7 @@ def _tells_of_job(layout: Layout, path: str) -> bool:
     return isinstance(layout, UploadLayout) or path in (layout.committed_dir, layout.tasks_dir)
 
 
-async def status_without_commit(run: Run, store: Store, tasks: int) -> JobStatus:
+async def status_without_commit(run: CommitContext, store: Store, tasks: int) -> JobStatus:
     """Return the status of a job attempt whose commit has not begun.
 
     Args:
@@ -127,7 +127,7 @@ async def status_without_commit(run: Run, store: Store, tasks: int) -> JobStatus
     return life.status(run.layout, tasks)
 
 
-async def refuse_living(run: Run, store: Store, *flags: str) -> None:
+async def refuse_living(run: CommitContext, store: Store, *flags: str) -> None:
     """Raise ``OwnedError`` if the job may be alive; its own process may end it at any time.
 
     Args:
@@ -155,7 +155,9 @@ def is_own(host: Host, owner: JobOwner) -> bool:
     return bool(who.process) and (who.host, who.process) == (host.name, host.process)
 
 
-async def _owned(run: Run, store: Store, owner: JobOwner, seen: float, *, exact: bool) -> Life:
+async def _owned(
+    run: CommitContext, store: Store, owner: JobOwner, seen: float, *, exact: bool
+) -> Life:
     """Return what the owner's process and its last sign of life tell."""
     who = describe(owner.owner)
     if is_held(owner.owner.id):
@@ -171,17 +173,19 @@ async def _owned(run: Run, store: Store, owner: JobOwner, seen: float, *, exact:
         return Life(State.UNKNOWN, why, owner, seen)
     silent = await _silence(run, store, seen, owner.lease, exact=exact)
     said = f"gave its last sign of life {silent:,.0f} s ago (its lease is {owner.lease:,.0f} s)"
-    if silent <= owner.lease + _SLACK:
+    if silent <= owner.lease + _CLOCK_SKEW_SECONDS:
         return Life(State.RUNNING, f"{who} {said}", owner, seen)
     if alive:
         return Life(State.UNKNOWN, f"{who} lives, and {said}", owner, seen)
     return Life(State.DEAD, f"{who} {said}", owner, seen)
 
 
-async def _silence(run: Run, store: Store, seen: float, lease: float, *, exact: bool) -> float:
+async def _silence(
+    run: CommitContext, store: Store, seen: float, lease: float, *, exact: bool
+) -> float:
     """Return for how many seconds the owner has been silent."""
     silent = max(0.0, run.host.now() - seen)
-    if silent <= lease + _SLACK or not exact:
+    if silent <= lease + _CLOCK_SKEW_SECONDS or not exact:
         return silent
     try:
         now = await time_of(store, f"{run.layout.attempt_dir}/job-clock-{run.host.new_id()}")
@@ -200,7 +204,7 @@ async def _is_process_alive(host: Host, owner: JobOwner) -> bool | None:
     return await asyncio.to_thread(host.is_running, process)
 
 
-async def _unowned(run: Run, store: Store, found: list[Info]) -> Life:
+async def _unowned(run: CommitContext, store: Store, found: list[Info]) -> Life:
     """Judge a job that gives no signs of life, as Hadoop's, by the last change below it."""
     last = max((info.modified for info in found), default=0.0)
     since = run.host.now() - QUIET

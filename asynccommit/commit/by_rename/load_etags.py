@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry
@@ -20,7 +20,7 @@ from asynccommit.stores.tree import pages, tree_pages
 
 
 async def with_listed_etags(
-    run: Run, entries: Sequence[Entry], base: str, url: str
+    run: CommitContext, entries: Sequence[Entry], base: str, url: str
 ) -> Sequence[Entry]:
     """Give entries without an etag that lasts the one that is listed, where renames depend on it.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from asynccommit.commit.by_rename.entries import decode_entries, refuse_long_name
 from asynccommit.commit.by_rename.load_etags import with_listed_etags
 from asynccommit.commit.by_rename.scan_task import refuse_reserved, scan_task_attempt
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints
 from asynccommit.commit.layout import MANIFEST_SUFFIX, Layout, TaskCommit
 from asynccommit.commit.object_holds import refuse_held
@@ -28,7 +28,7 @@ from asynccommit.stores.tree import list_all
 from asynccommit.stores.urls import Under, decode_uri
 
 
-class Loaded:
+class LoadedManifests:
     """What the manifests say, in memory that does not grow with the number of files.
 
     Args:
@@ -109,7 +109,7 @@ class Loaded:
         self.directories.update(directories)
         await self.spill.append(entries)
 
-    def __enter__(self) -> Loaded:
+    def __enter__(self) -> LoadedManifests:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -130,7 +130,11 @@ def _identity(path: str, size: int, etag: str | None) -> tuple[str, int] | tuple
 
 
 async def load_manifests(
-    run: Run, loaded: Loaded, tasks: Sequence[TaskCommit] | None, *, strict: bool = False
+    run: CommitContext,
+    loaded: LoadedManifests,
+    tasks: Sequence[TaskCommit] | None,
+    *,
+    strict: bool = False,
 ) -> None:
     """Read every manifest that counts into ``loaded``.
 
@@ -166,7 +170,7 @@ async def load_manifests(
         warn_of_no_file(run, len(loaded.tasks), loaded.files)
 
 
-def warn_of_no_file(run: Run, tasks: int, files: int) -> None:
+def warn_of_no_file(run: CommitContext, tasks: int, files: int) -> None:
     """Warn of a job whose tasks have committed, and none of them a file."""
     if tasks and not files:
         run.warn(
@@ -176,7 +180,7 @@ def warn_of_no_file(run: Run, tasks: int, files: int) -> None:
         )
 
 
-async def _refuse_staged(run: Run) -> None:
+async def _refuse_staged(run: CommitContext) -> None:
     """Refuse files that only a commit message can send to their places, and there is none."""
     try:
         staged = await list_all(run.store, run.layout.absolute_dir)
@@ -190,11 +194,11 @@ async def _refuse_staged(run: Run) -> None:
         )
 
 
-def _window(run: Run) -> int:
+def _window(run: CommitContext) -> int:
     return min(run.workers, run.options.window)
 
 
-async def _manifests(run: Run) -> dict[str, Info]:
+async def _manifests(run: CommitContext) -> dict[str, Info]:
     listing = await list_all(run.store, run.layout.manifests_dir)
     refuse_held(run, listing)  # as these are, so is whatever the tasks have written
     return {info.path: info for info in listing if info.path.endswith(MANIFEST_SUFFIX)}
@@ -218,8 +222,8 @@ def by_task(layout: Layout, tasks: Sequence[TaskCommit]) -> dict[str, TaskCommit
 class _Load:
     """Reads one manifest after the other into the same place."""
 
-    run: Run
-    loaded: Loaded
+    run: CommitContext
+    loaded: LoadedManifests
     found: dict[str, Info] = field(default_factory=dict)
 
     async def trust(self, info: Info) -> None:

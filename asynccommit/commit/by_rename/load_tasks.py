@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from asynccommit.commit.by_rename.load_manifests import Loaded, by_task, warn_of_no_file
-from asynccommit.commit.by_rename.scan_task import Found, refuse_reserved, scan_task_attempt
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, by_task, warn_of_no_file
+from asynccommit.commit.by_rename.scan_task import TaskFiles, refuse_reserved, scan_task_attempt
 from asynccommit.commit.by_rename.shared_directories import identity_of
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.layout import TEMPORARY, TaskCommit
 from asynccommit.commit.layout_file_output import job_of_task
@@ -25,8 +25,8 @@ _NAMED = 5
 
 
 async def load_tasks(
-    run: Run,
-    loaded: Loaded,
+    run: CommitContext,
+    loaded: LoadedManifests,
     tasks: Sequence[TaskCommit] | None,
     *,
     strict: bool = False,
@@ -66,7 +66,7 @@ async def load_tasks(
             warn_of_no_file(run, len(loaded.tasks), loaded.files)
 
 
-async def _committed(run: Run, *, expected: bool) -> dict[str, Info]:
+async def _committed(run: CommitContext, *, expected: bool) -> dict[str, Info]:
     """Return this job's committed tasks by their ids. Raises ``ManifestError`` for what is odd."""
     layout, found = run.layout, dict[str, Info]()
     others: set[str] = set()
@@ -87,7 +87,7 @@ async def _committed(run: Run, *, expected: bool) -> dict[str, Info]:
     return found
 
 
-async def _children(run: Run) -> list[Info]:
+async def _children(run: CommitContext) -> list[Info]:
     """Return what is in the directory that jobs share.
 
     While this job has nothing in it, the clean-up of another takes it for one that nobody needs.
@@ -101,7 +101,9 @@ async def _children(run: Run) -> list[Info]:
     return []
 
 
-def _ignore(run: Run, loaded: Loaded, names: Sequence[str], *, strict: bool) -> None:
+def _ignore(
+    run: CommitContext, loaded: LoadedManifests, names: Sequence[str], *, strict: bool
+) -> None:
     layout = run.layout
     loaded.ignored = [f"{layout.committed_dir}/{name}" for name in names]
     for path in loaded.ignored:
@@ -111,7 +113,9 @@ def _ignore(run: Run, loaded: Loaded, names: Sequence[str], *, strict: bool) -> 
         run.warn(f"ignored {layout.url(path)}: no task commit message names it")
 
 
-async def _take(run: Run, loaded: Loaded, task_id: str, message: TaskCommit | None) -> None:
+async def _take(
+    run: CommitContext, loaded: LoadedManifests, task_id: str, message: TaskCommit | None
+) -> None:
     base = f"{run.layout.committed_dir}/{task_id}"
     url = run.layout.url(base)
     if not run.layout.has_committed(task_id):
@@ -141,7 +145,7 @@ async def _take(run: Run, loaded: Loaded, task_id: str, message: TaskCommit | No
     run.step()
 
 
-def listing_digest(found: Found, base: str) -> str:
+def listing_digest(found: TaskFiles, base: str) -> str:
     """Return a digest over what a task attempt has written, as a commit message carries it.
 
     The same before and after the directory is renamed, and another if a file was changed.

@@ -7,7 +7,7 @@ from typing import cast
 
 from asynccommit.commit.by_rename.plan import Aside, Plan, aside_path, undone_path
 from asynccommit.commit.by_rename.uncommittable import LETTER, refuse_long_entry, refuse_over
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.object_holds import refuse_held
 from asynccommit.errors import DeniedError, NotFoundError, RejectedError
 from asynccommit.runtime.concurrency import for_each
@@ -15,7 +15,7 @@ from asynccommit.stores.base import Info, Kind, ProbingStore
 from asynccommit.stores.tree import walk
 
 
-async def refuse_unmovable(run: Run, plan: Plan) -> None:
+async def refuse_unmovable(run: CommitContext, plan: Plan) -> None:
     """Refuse a plan that moves aside what the store would not move, or not delete in the end.
 
     The marker is left out: its size and etag were asked for by name, and what holds it was told.
@@ -32,19 +32,19 @@ async def refuse_unmovable(run: Run, plan: Plan) -> None:
         await _refuse_long(run, plan)
 
 
-async def _probe(run: Run, aside: Aside) -> None:
+async def _probe(run: CommitContext, aside: Aside) -> None:
     with suppress(NotFoundError):  # whoever moves it aside finds that it is gone
         await cast(ProbingStore, run.store).probe(aside.path, run.layout.sources_dir)
 
 
-async def _look_below(run: Run, aside: Aside) -> None:
+async def _look_below(run: CommitContext, aside: Aside) -> None:
     if aside.kind is Kind.DIRECTORY:
         with suppress(NotFoundError):
             async for info in walk(run.store, aside.path):
                 refuse_fixed(run, info)
 
 
-def refuse_fixed(run: Run, info: Info) -> None:
+def refuse_fixed(run: CommitContext, info: Info) -> None:
     """Refuse something below a directory that is moved aside, for what it is or its path's length.
 
     A mount point could be moved with the directory, but its content would be deleted in the end.
@@ -74,7 +74,7 @@ def refuse_unfit(info: Info, volume: int, sources: str) -> None:
         raise DeniedError("rename", info.path, text)
 
 
-async def _refuse_long(run: Run, plan: Plan) -> None:
+async def _refuse_long(run: CommitContext, plan: Plan) -> None:
     """Refuse paths that leave no room for the place where they are moved aside, or taken back.
 
     Found out later, neither the commit nor a rollback could come to an end.

@@ -6,7 +6,7 @@ from asynccommit.commit.by_rename.flat_namespace import find_end, take_back_word
 from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.ownership import set_aside
 from asynccommit.commit.by_rename.status import is_blank, read_decision, read_if_there
-from asynccommit.commit.context import Phase, Run
+from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.durable import make_durable
 from asynccommit.errors import (
     CommitError,
@@ -20,7 +20,7 @@ from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Decision, Outcome,
 _TRIES = 3
 
 
-async def find_decision(run: Run) -> Decision | None:
+async def find_decision(run: CommitContext) -> Decision | None:
     """Return how the commit of this job attempt ends, ``None`` while that is open."""
     path = run.layout.outcome
     data = await read_if_there(run.store, path, MAX_OWNER_BYTES)
@@ -32,12 +32,12 @@ async def find_decision(run: Run) -> Decision | None:
     return decision
 
 
-def _read(run: Run, data: bytes) -> Decision | None:
+def _read(run: CommitContext, data: bytes) -> Decision | None:
     """Return a decision, ``None`` for what a power cut or another commit has left."""
     return None if is_blank(data) else read_decision(data, run.layout, run.commit_id)
 
 
-async def decide(run: Run, outcome: Outcome) -> None:
+async def decide(run: CommitContext, outcome: Outcome) -> None:
     """Decide that the commit ends with ``outcome``; deciding the same again is fine.
 
     Raises ``CommittedError`` if a rollback finds it committed, ``CommitError`` the other way round.
@@ -55,7 +55,7 @@ async def decide(run: Run, outcome: Outcome) -> None:
         await make_durable(run, run.layout.outcome, run.layout.attempt_dir)
 
 
-async def _require_still(run: Run) -> None:
+async def _require_still(run: CommitContext) -> None:
     """See that the decision was not written after another had ended the commit.
 
     Raises ``LeaseLostError``.
@@ -68,7 +68,7 @@ async def _require_still(run: Run) -> None:
         raise
 
 
-async def _write(run: Run, decision: Decision) -> None:
+async def _write(run: CommitContext, decision: Decision) -> None:
     data, error = encode_decision(decision), None
     for _ in range(_TRIES):
         try:
@@ -84,7 +84,7 @@ async def _write(run: Run, decision: Decision) -> None:
     raise error or AssertionError
 
 
-def _otherwise(run: Run, there: Decision) -> CommitError:
+def _otherwise(run: CommitContext, there: Decision) -> CommitError:
     job_id, stage = run.layout.job_id, run.stage
     if there.outcome is Outcome.COMMITTED:
         return CommittedError(job_id, stage, (), "it is committed, and cannot be rolled back")

@@ -13,9 +13,9 @@ from contextlib import suppress
 
 from asynccommit.commit.by_rename.flat_namespace import is_closed, take_back_word
 from asynccommit.commit.by_rename.lease import Lease, is_under_way, lease_lost, lease_of
-from asynccommit.commit.by_rename.status import Standing, epoch_of, look, read_if_there
+from asynccommit.commit.by_rename.status import CommitState, epoch_of, read_if_there, read_state
 from asynccommit.commit.by_rename.swap import merge
-from asynccommit.commit.context import Phase, Run
+from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.layout import Layout
@@ -35,11 +35,11 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.tree import is_there, list_if_there, remove_file
 
 _TRIES = 5
-_SLACK = 2.0
+_CLOCK_SKEW_SECONDS = 2.0
 """Seconds by which times of a store may be rounded."""
 
 
-async def set_aside(run: Run, path: str, is_void: Callable[[bytes], bool]) -> None:
+async def set_aside(run: CommitContext, path: str, is_void: Callable[[bytes], bool]) -> None:
     """Move a file away that means nothing, so that it can be written; anything else is put back.
 
     Args:
@@ -59,7 +59,7 @@ async def set_aside(run: Run, path: str, is_void: Callable[[bytes], bool]) -> No
 # --- is the owner alive? ---------------------------------------------------------------------
 
 
-def owner_of(run: Run) -> Owner:
+def owner_of(run: CommitContext) -> Owner:
     """Return this process as the owner of a commit."""
     return Owner(run.host.new_id(), run.host.name, run.host.user, run.host.process)
 
@@ -70,7 +70,7 @@ def describe(owner: Owner) -> str:
     return f"{owner.user}@{owner.host}" + (f", process {process}" if process else "")
 
 
-async def is_alive(host: Host, standing: Standing) -> bool | None:
+async def is_alive(host: Host, standing: CommitState) -> bool | None:
     """Whether the owner lives; ``None`` if only its lease tells."""
     owner = standing.claim.owner
     if standing.stop is not None:
@@ -84,23 +84,23 @@ async def is_alive(host: Host, standing: Standing) -> bool | None:
     return await asyncio.to_thread(host.is_running, owner.process)
 
 
-def is_silent(host: Host, standing: Standing) -> bool:
+def is_silent(host: Host, standing: CommitState) -> bool:
     """Whether the lease is over, as far as this machine's clock can tell."""
-    return host.now() - standing.seen > standing.claim.lease + _SLACK
+    return host.now() - standing.seen > standing.claim.lease + _CLOCK_SKEW_SECONDS
 
 
-async def is_expired(run: Run, layout: Layout, standing: Standing) -> bool:
+async def is_expired(run: CommitContext, layout: Layout, standing: CommitState) -> bool:
     """Whether the lease is over by the store's own time, which a new file tells."""
     if not is_silent(run.host, standing):
         return False
     try:
         now = await time_of(run.store, f"{layout.attempt_dir}/commit-clock-{run.host.new_id()}")
-        since = await look(run.store, layout)  # the owner may have said so meanwhile
+        since = await read_state(run.store, layout)  # the owner may have said so meanwhile
     except NotFoundError:
         return False
     if since is None or since.epoch != standing.epoch:
         return False
-    return now - since.seen > since.claim.lease + _SLACK
+    return now - since.seen > since.claim.lease + _CLOCK_SKEW_SECONDS
 
 
 async def time_of(store: Store, probe: str) -> float:
@@ -113,7 +113,7 @@ async def time_of(store: Store, probe: str) -> float:
             await remove_file(store, probe)
 
 
-async def _why_free(run: Run, standing: Standing, force: bool) -> str:
+async def _why_free(run: CommitContext, standing: CommitState, force: bool) -> str:
     """Return why another may go on with the commit. Raises ``OwnedError`` if none may."""
     alive = await is_alive(run.host, standing)
     if standing.stop is not None:
@@ -135,7 +135,7 @@ async def _why_free(run: Run, standing: Standing, force: bool) -> str:
     )
 
 
-def _takeover(run: Run) -> str:
+def _takeover(run: CommitContext) -> str:
     flags = ["--rollback"] if run.stage == "job_stage_abort" else []
     return job_command("takeover", run.layout, *flags)
 
@@ -143,7 +143,7 @@ def _takeover(run: Run) -> str:
 # --- taking it over --------------------------------------------------------------------------
 
 
-async def take_over(run: Run, standing: Standing, *, force: bool = False) -> Lease:
+async def take_over(run: CommitContext, standing: CommitState, *, force: bool = False) -> Lease:
     """Make this run the owner of a commit that nobody goes on with; return its lease.
 
     Raises ``OwnedError`` if somebody does, or was quicker.
@@ -177,7 +177,7 @@ async def take_over(run: Run, standing: Standing, *, force: bool = False) -> Lea
     return lease
 
 
-async def _write_claim(run: Run, claim: Claim) -> None:
+async def _write_claim(run: CommitContext, claim: Claim) -> None:
     path, data = run.layout.owner(claim.epoch), encode_claim(claim)
     try:
         await run.store.put(path, data, overwrite=False)
@@ -195,7 +195,7 @@ async def _write_claim(run: Run, claim: Claim) -> None:
     await make_durable(run, path, run.layout.attempt_dir)
 
 
-async def take_manifests(run: Run) -> bool:
+async def take_manifests(run: CommitContext) -> bool:
     """Move the manifests away, so that a straggler's late one has no place to go to.
 
     Returns whether they were there. Where that keeps nothing out, and where other jobs have theirs
@@ -212,7 +212,7 @@ async def take_manifests(run: Run) -> bool:
     return True
 
 
-async def _take_place(run: Run, lease: Lease) -> None:
+async def _take_place(run: CommitContext, lease: Lease) -> None:
     """Take what the last owner had moved aside or put together, and keep all earlier ones out.
 
     Where they worked a file is put: neither a rename nor a new directory can get past it. Raises
@@ -237,7 +237,7 @@ async def _take_place(run: Run, lease: Lease) -> None:
         await _bar(run, epoch)
 
 
-async def _confirm(run: Run, lease: Lease) -> None:
+async def _confirm(run: CommitContext, lease: Lease) -> None:
     """See that there is a commit to go on with, where a claim alone keeps earlier owners out.
 
     An owner that ends looks for a claim after it has said so, and this looks for an end after its
@@ -251,7 +251,7 @@ async def _confirm(run: Run, lease: Lease) -> None:
     lease.closed = closed
 
 
-async def _bar(run: Run, epoch: int) -> None:
+async def _bar(run: CommitContext, epoch: int) -> None:
     """Put a file where the owner of ``epoch`` worked; take what it has made there since."""
     place = run.layout.epoch_dir(epoch)
     for number in range(_TRIES):

@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 from asynccommit.commit.by_rename.directory_owner import find_layout
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout_file_output import FileLayout
 from asynccommit.stores.grant import granting
 from asynccommit.stores.pinning import PinningStore
 
 
 @asynccontextmanager
-async def pinned(run: Run) -> AsyncIterator[None]:
+async def pinned(run: CommitContext) -> AsyncIterator[None]:
     """Find the job's layout, and let its paths mean the directories that are there now.
 
     A job id may be used again. Whatever this process still does when the job has ended and another

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.stores.base import Info, Kind, Traits
@@ -51,7 +51,7 @@ class Plan:
         undecided: the job attempts that were not committed when the targets were listed.
     """
 
-    loaded: Loaded
+    loaded: LoadedManifests
     aside: list[Aside] = field(default_factory=list)
     replaced: list[Aside] = field(default_factory=list)
     units: set[str] = field(default_factory=set)

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.plan import Aside, Plan, outermost, within
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry, in_batches
@@ -36,7 +36,7 @@ class Saved(NamedTuple):
     version: str | None
 
 
-async def save_plan(run: Run, plan: Plan, plan_id: str) -> Saved:
+async def save_plan(run: CommitContext, plan: Plan, plan_id: str) -> Saved:
     """Write the plan below the job attempt's directory."""
     digests: list[str] = []
     version: str | None = None
@@ -50,7 +50,7 @@ async def save_plan(run: Run, plan: Plan, plan_id: str) -> Saved:
     return Saved(tuple(digests), version)
 
 
-async def _save(run: Run, chunk: PlanChunk) -> tuple[Info, bytes]:
+async def _save(run: CommitContext, chunk: PlanChunk) -> tuple[Info, bytes]:
     data = encode_chunk(chunk, files_checked=True)
     path = run.layout.plan(chunk.plan_id, chunk.index)
     info = await run.store.put(path, data, overwrite=False)
@@ -58,7 +58,7 @@ async def _save(run: Run, chunk: PlanChunk) -> tuple[Info, bytes]:
     return info, data
 
 
-async def drop_plan(run: Run, plan_id: str, chunks: int) -> None:
+async def drop_plan(run: CommitContext, plan_id: str, chunks: int) -> None:
     """Delete a plan that no record names."""
     for index in range(chunks):
         with suppress(StoreError):
@@ -110,7 +110,7 @@ def _aside_row(layout: Layout, aside: Aside) -> tuple[str, str, str | None]:
 # --- reading ---------------------------------------------------------------------------------
 
 
-async def load_plan(run: Run, record: CommitRecord, loaded: Loaded) -> Plan:
+async def load_plan(run: CommitContext, record: CommitRecord, loaded: LoadedManifests) -> Plan:
     """Read the plan that ``record`` names into ``loaded``; nothing in it is trusted.
 
     Raises ``ManifestError`` for a chunk that is missing, damaged or leads where no commit of this
@@ -139,7 +139,7 @@ async def load_plan(run: Run, record: CommitRecord, loaded: Loaded) -> Plan:
 class _Reader:
     """Reads chunks into a plan, and refuses what leads elsewhere."""
 
-    run: Run
+    run: CommitContext
     record: CommitRecord
     plan: Plan
     outside: set[str] = field(default_factory=set)

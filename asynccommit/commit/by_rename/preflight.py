@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from asynccommit.commit.by_rename.concurrent_jobs import look_before_listing
-from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.movability import refuse_unfit, refuse_unmovable
 from asynccommit.commit.by_rename.plan import Aside, Plan, ancestors, within
 from asynccommit.commit.by_rename.sources import check_sources
@@ -23,7 +23,7 @@ from asynccommit.commit.by_rename.write_modes import (
     plan_replacement,
     refuse_mode,
 )
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import NAMED, named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
@@ -54,8 +54,8 @@ class _Survey:
 
 
 async def preflight(
-    run: Run,
-    loaded: Loaded,
+    run: CommitContext,
+    loaded: LoadedManifests,
     overwrite: Sequence[str] = (),
     mode: Mode = Mode.APPEND,
     *,
@@ -103,14 +103,14 @@ async def preflight(
     return plan
 
 
-def _missing(run: Run, plan: Plan, survey: _Survey) -> list[str]:
+def _missing(run: CommitContext, plan: Plan, survey: _Survey) -> list[str]:
     """Return the directories that were not there before; those that are replaced were."""
     replaced = [aside.path for aside in plan.replaced if aside.kind is Kind.DIRECTORY]
     missing = survey.needed - survey.there - {run.layout.root}
     return sorted(path for path in missing if not within(path, replaced))
 
 
-async def _refuse_duplicates(run: Run, loaded: Loaded) -> None:
+async def _refuse_duplicates(run: CommitContext, loaded: LoadedManifests) -> None:
     needed = ancestors(run.layout.root, loaded.parents | loaded.directories)
     with Fingerprints(run.options.spill_directory) as directories:
         directories.add(needed)
@@ -127,7 +127,7 @@ async def _refuse_duplicates(run: Run, loaded: Loaded) -> None:
         raise ExistsError("rename", problems[0].split(" ", 1)[0], named(problems))
 
 
-async def _if_there(run: Run, path: str, *, moving: bool = False) -> list[Aside]:
+async def _if_there(run: CommitContext, path: str, *, moving: bool = False) -> list[Aside]:
     try:
         info = await run.store.head(path)
     except NotFoundError:
@@ -136,7 +136,7 @@ async def _if_there(run: Run, path: str, *, moving: bool = False) -> list[Aside]
     return [Aside.of(info)]
 
 
-async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
+async def _survey(run: CommitContext, loaded: LoadedManifests, gone: set[str]) -> _Survey:
     root = run.layout.root
     survey = _Survey(
         existing=Fingerprints(run.options.spill_directory),
@@ -167,7 +167,7 @@ async def _survey(run: Run, loaded: Loaded, gone: set[str]) -> _Survey:
     return survey
 
 
-async def _nearest(run: Run, path: str) -> Info:
+async def _nearest(run: CommitContext, path: str) -> Info:
     """Return ``path``, or the nearest directory above it that exists."""
     while True:
         try:
@@ -178,7 +178,7 @@ async def _nearest(run: Run, path: str) -> Info:
             path = path.rpartition("/")[0] or "/"
 
 
-async def _behind(run: Run, info: Info) -> Info:
+async def _behind(run: CommitContext, info: Info) -> Info:
     """Return what is behind a link; the destination may be one."""
     if info.kind is Kind.OTHER and run.store.traits.links:
         with suppress(NotFoundError):  # behind it is a file, or nothing
@@ -186,7 +186,7 @@ async def _behind(run: Run, info: Info) -> Info:
     return info
 
 
-async def _look(run: Run, path: str, survey: _Survey) -> None:
+async def _look(run: CommitContext, path: str, survey: _Survey) -> None:
     """See which needed directories are in ``path``, and which files, if files are to go there."""
     try:
         async for page in whole_pages(run.store, path):
@@ -211,7 +211,7 @@ async def _look(run: Run, path: str, survey: _Survey) -> None:
         return
 
 
-def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:
+def _refuse_unfit(run: CommitContext, info: Info, survey: _Survey) -> None:
     """Refuse a directory into which this job's files cannot be renamed."""
     if info.kind is Kind.FILE:
         raise PreconditionError("mkdir", info.path, "a file is where a directory is needed")
@@ -220,7 +220,7 @@ def _refuse_unfit(run: Run, info: Info, survey: _Survey) -> None:
 
 
 async def _in_the_way(
-    run: Run, loaded: Loaded, survey: _Survey, *, adopt: bool, over: bool
+    run: CommitContext, loaded: LoadedManifests, survey: _Survey, *, adopt: bool, over: bool
 ) -> list[Aside]:
     """Return what stands where something must go, if the options allow to move it aside."""
     allowed = run.options.delete_target_files
@@ -249,7 +249,7 @@ async def _in_the_way(
 
 
 async def _stale_checksums(
-    run: Run, loaded: Loaded, survey: _Survey, *, allowed: bool
+    run: CommitContext, loaded: LoadedManifests, survey: _Survey, *, allowed: bool
 ) -> list[Aside]:
     """Return checksums of missing files whose names the job's files take.
 
@@ -274,7 +274,7 @@ async def _stale_checksums(
     return found
 
 
-async def _was_moved(run: Run, entry: Entry) -> bool:
+async def _was_moved(run: CommitContext, entry: Entry) -> bool:
     """Whether a file has left its source, and what is at its destination can be it."""
     try:
         info = await run.store.head(entry.dest)
@@ -291,7 +291,7 @@ def _remedy(paths: Sequence[str]) -> str:
     return f"{others}: move it, or set mapreduce.manifest.committer.delete.target.files"
 
 
-async def _with_dest(loaded: Loaded, prints: set[int]) -> AsyncIterator[Entry]:
+async def _with_dest(loaded: LoadedManifests, prints: set[int]) -> AsyncIterator[Entry]:
     """Return the entries whose destination has one of these fingerprints."""
     if not prints:
         return

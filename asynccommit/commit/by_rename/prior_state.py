@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from asynccommit.commit.by_rename.plan import Aside, Plan, above, aside_path
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.spill import Entry
 from asynccommit.runtime.concurrency import for_each
@@ -31,14 +31,14 @@ class Before:
             of those that an entry without an etag could be, path and size too.
     """
 
-    run: Run
+    run: CommitContext
     plan: Plan
     asides: list[Aside]
     files: dict[str, str | None]
     below: set[int]
 
     @classmethod
-    async def of(cls, run: Run, plan: Plan) -> Before:
+    async def of(cls, run: CommitContext, plan: Plan) -> Before:
         """Read what the plan says of the table before the commit."""
         asides = [*plan.aside, *plan.replaced]
         files = {aside.path: aside.etag for aside in asides if aside.kind is not Kind.DIRECTORY}
@@ -106,7 +106,7 @@ class Before:
         return kept
 
 
-async def without_old(run: Run, plan: Plan, prints: set[int]) -> set[int]:
+async def without_old(run: CommitContext, plan: Plan, prints: set[int]) -> set[int]:
     """Return ``prints`` without those of files that the table held before the commit.
 
     Where a move gives a file another etag, that and its source tell, and nothing is asked.

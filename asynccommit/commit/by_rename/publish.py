@@ -8,13 +8,13 @@ from __future__ import annotations
 from asynccommit.commit.by_rename.directories import make_all
 from asynccommit.commit.by_rename.plan import leaves
 from asynccommit.commit.by_rename.rename_versions import move_source
-from asynccommit.commit.by_rename.scan_task import Found
-from asynccommit.commit.context import Run
+from asynccommit.commit.by_rename.scan_task import TaskFiles
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.spill import Entry
 from asynccommit.runtime.concurrency import for_each
 
 
-async def publish(run: Run, found: Found) -> None:
+async def publish(run: CommitContext, found: TaskFiles) -> None:
     """Move every file of a task attempt to its destination, over a file that is there.
 
     A file where a directory is needed, or the other way round, is an error: Hadoop deletes it, with

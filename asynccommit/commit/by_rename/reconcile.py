@@ -11,7 +11,7 @@ from contextlib import suppress
 from asynccommit.commit.by_rename.plan import Plan, staged_path, untagged
 from asynccommit.commit.by_rename.prior_state import without_old
 from asynccommit.commit.by_rename.sources import gather
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.spill import Entry
@@ -20,7 +20,7 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import pages
 
-_SLACK = 2.0
+_CLOCK_SKEW_SECONDS = 2.0
 """Seconds by which times of a store may be rounded."""
 
 
@@ -35,7 +35,11 @@ class Settled:
     """
 
     def __init__(
-        self, run: Run, plan: Plan, there: set[int] | None = None, sources: set[int] | None = None
+        self,
+        run: CommitContext,
+        plan: Plan,
+        there: set[int] | None = None,
+        sources: set[int] | None = None,
     ) -> None:
         self._run = run
         self._expected = plan.loaded.expected
@@ -67,7 +71,7 @@ class Settled:
         return info.kind is Kind.FILE and found == wanted
 
 
-async def settle(run: Run, plan: Plan, *, adopt: bool = False) -> Settled:
+async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> Settled:
     """Look which files of ``plan`` are at their destinations, or where units are put together.
 
     One listing of each directory; nothing is changed. Files that are there since before the commit
@@ -96,7 +100,7 @@ async def settle(run: Run, plan: Plan, *, adopt: bool = False) -> Settled:
     return Settled(run, plan, there, sources)
 
 
-async def begun_at(run: Run) -> float:
+async def begun_at(run: CommitContext) -> float:
     """Return when the commit began, by the store's time, if a file is only known by its content.
 
     What has the content of one of the job's files and is older is not that file.
@@ -104,13 +108,13 @@ async def begun_at(run: Run) -> float:
     if not run.store.traits.content_etags:
         return 0.0
     try:
-        return (await run.store.head(run.layout.record)).modified - _SLACK
+        return (await run.store.head(run.layout.record)).modified - _CLOCK_SKEW_SECONDS
     except NotFoundError:
         return 0.0
 
 
 async def sources_there(
-    run: Run, plan: Plan, base: str | None = None, *, contents: bool = False
+    run: CommitContext, plan: Plan, base: str | None = None, *, contents: bool = False
 ) -> set[int]:
     """Return the fingerprints of the sources that were never moved, one listing a directory.
 
@@ -142,12 +146,14 @@ def source_print(source: str, etag: str | None) -> int:
     return fingerprint((source,) if etag is None else (source, etag))
 
 
-def content_print(run: Run, entry: Entry) -> int:
+def content_print(run: CommitContext, entry: Entry) -> int:
     """Return the fingerprint of a source with the content of ``entry``, whichever its version."""
     return fingerprint((entry.source, entry.size, run.store.traits.lasting(entry.etag)))
 
 
-async def gather_staged(run: Run, path: str, found: Fingerprints, etags: bool | None) -> None:
+async def gather_staged(
+    run: CommitContext, path: str, found: Fingerprints, etags: bool | None
+) -> None:
     """Add what is staged for the directory ``path`` to ``found``, as if it were there."""
     place = staged_path(run.layout, run.place, path)
     await gather(run, place, found, etags, shown_in=path)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, cast
 
-from asynccommit.commit.by_rename.cleanup import Outcome, begun_attempts, clean_up_aborted
+from asynccommit.commit.by_rename.cleanup import CleanupResult, begun_attempts, clean_up_aborted
 from asynccommit.commit.by_rename.conflicts import TARGETS, places_of, places_text
 from asynccommit.commit.by_rename.directories import make_all
 from asynccommit.commit.by_rename.flat_namespace import find_record, remove_bare
@@ -33,7 +33,7 @@ from asynccommit.commit.by_rename.plan_file import Saved, drop_plan, save_plan
 from asynccommit.commit.by_rename.reconcile import content_print, source_print, sources_there
 from asynccommit.commit.by_rename.shared_directories import is_aborted, refuse_replaced
 from asynccommit.commit.by_rename.status import PLAN_VERSION, is_blank
-from asynccommit.commit.context import Phase, Run
+from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.hints import command
 from asynccommit.commit.layout_file_output import RECORDED
@@ -67,7 +67,7 @@ KEPT: dict[str, type] = {
 """Options that change what the commit comes to: whoever resumes takes those of the record."""
 
 
-async def begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) -> Lease:
+async def begin(run: CommitContext, plan: Plan, mode: Mode, *, made_destination: bool) -> Lease:
     """Save the plan, write the commit record, and become the first owner of the commit.
 
     Args:
@@ -82,7 +82,7 @@ async def begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) -> 
         return await _begin(run, plan, mode, made_destination=made_destination)
 
 
-async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) -> Lease:
+async def _begin(run: CommitContext, plan: Plan, mode: Mode, *, made_destination: bool) -> Lease:
     await _make_place(run, plan)
     plan_id = run.host.new_id()
     saved = await save_plan(run, plan, plan_id)
@@ -102,7 +102,7 @@ async def _begin(run: Run, plan: Plan, mode: Mode, *, made_destination: bool) ->
         raise
 
 
-async def _become_owner(run: Run, record: CommitRecord, plan: Plan) -> Lease:
+async def _become_owner(run: CommitContext, record: CommitRecord, plan: Plan) -> Lease:
     run.owner_id = record.owner.id
     lease = Lease(run)
     try:
@@ -124,7 +124,7 @@ async def _become_owner(run: Run, record: CommitRecord, plan: Plan) -> Lease:
     return lease
 
 
-async def _make_place(run: Run, plan: Plan) -> None:
+async def _make_place(run: CommitContext, plan: Plan) -> None:
     """Make every directory in which this commit, whoever owns it, moves something to.
 
     Before the record, and never again: who takes the commit over renames them all, and what an
@@ -140,7 +140,7 @@ async def _make_place(run: Run, plan: Plan) -> None:
     await make_all(run, leaves(ancestors(run.layout.attempt_dir, places)))
 
 
-async def _is_whole(run: Run, plan: Plan) -> bool:
+async def _is_whole(run: CommitContext, plan: Plan) -> bool:
     """Whether no abort has deleted what is to be moved, where nothing is taken out of its way.
 
     An abort deletes all manifests before it gives the record's place back. If they are those that
@@ -165,7 +165,7 @@ async def _is_whole(run: Run, plan: Plan) -> bool:
     return True
 
 
-async def _refuse_replaced(run: Run, plan: Plan, record: Info) -> None:
+async def _refuse_replaced(run: CommitContext, plan: Plan, record: Info) -> None:
     try:
         await refuse_replaced(run, plan.loaded.manifests)
     except PreconditionError as error:
@@ -174,17 +174,17 @@ async def _refuse_replaced(run: Run, plan: Plan, record: Info) -> None:
         raise PreflightError(run.layout.job_id, run.stage, (error,), text) from error
 
 
-async def _refuse_aborted(run: Run) -> None:
+async def _refuse_aborted(run: CommitContext) -> None:
     """Refuse to begin if the job was aborted since its manifests were read."""
     try:
         await run.store.head(run.layout.committed_dir)
     except NotFoundError:
-        if await clean_up_aborted(run) is Outcome.KEPT:
+        if await clean_up_aborted(run) is CleanupResult.KEPT:
             raise _owned(run) from None
         raise _aborted(run) from None
 
 
-async def _require_driver(run: Run) -> None:
+async def _require_driver(run: CommitContext) -> None:
     """Refuse to begin for a driver that is gone: another may be running the job again."""
     if run.driver_lives is not None and not await asyncio.to_thread(run.driver_lives):
         text = (
@@ -194,7 +194,7 @@ async def _require_driver(run: Run) -> None:
         raise PreflightError(run.layout.job_id, run.stage, (), text)
 
 
-async def _withdraw(run: Run, record: Info) -> bool:
+async def _withdraw(run: CommitContext, record: Info) -> bool:
     """Take the record back, since nothing was moved, unless another has taken the commit over.
 
     Returns whether it is not there any more.
@@ -210,18 +210,18 @@ async def _withdraw(run: Run, record: Info) -> bool:
     return True
 
 
-def _owned(run: Run) -> OwnedError:
+def _owned(run: CommitContext) -> OwnedError:
     text = "another began to commit it a moment ago. Nothing was done"
     return OwnedError(run.layout.job_id, run.stage, (), text)
 
 
-def _aborted(run: Run) -> CommitError:
+def _aborted(run: CommitContext) -> CommitError:
     text = "the job was aborted, or another owner took the commit over, when it began"
     return CommitError(run.layout.job_id, run.stage, (), text)
 
 
 def _record(
-    run: Run,
+    run: CommitContext,
     plan: Plan,
     plan_id: str,
     saved: Saved,
@@ -257,14 +257,14 @@ def _record(
     )
 
 
-def _outside(run: Run, plan: Plan) -> tuple[str, ...]:
+def _outside(run: CommitContext, plan: Plan) -> tuple[str, ...]:
     inside = run.layout.root + "/"
     touched = plan.loaded.parents | {aside.path for aside in plan.replaced}
     dest = {run.layout.root, run.layout.dest.path}
     return tuple(outermost([p for p in touched - dest if not p.startswith(inside)]))
 
 
-async def _write(run: Run, data: bytes) -> Info:
+async def _write(run: CommitContext, data: bytes) -> Info:
     run.act_for(sha256(data).hexdigest())
     run.phase = Phase.CHANGING
     try:
@@ -287,7 +287,7 @@ async def _write(run: Run, data: bytes) -> Info:
     return info
 
 
-async def _put(run: Run, data: bytes) -> Info:
+async def _put(run: CommitContext, data: bytes) -> Info:
     """Write the record where there is none, or one that a power cut left without content."""
     path = run.layout.record
     try:
@@ -302,7 +302,7 @@ async def _put(run: Run, data: bytes) -> Info:
     return await run.store.put(path, data, overwrite=False)
 
 
-async def _make_way(run: Run) -> None:
+async def _make_way(run: CommitContext) -> None:
     """Delete what is in the record's place if it came late, of a commit that has ended.
 
     Raises ``CommitError`` if an abort has taken the place, ``ExistsError`` if a commit has begun.
@@ -315,7 +315,7 @@ async def _make_way(run: Run) -> None:
     await remove_files(run.store, [found.info])
 
 
-async def _in_place(run: Run, data: bytes) -> Info | None:
+async def _in_place(run: CommitContext, data: bytes) -> Info | None:
     """Return what is there if a write whose answer was lost has happened: this very record."""
     try:
         info = await run.store.head(run.layout.record)
@@ -325,7 +325,7 @@ async def _in_place(run: Run, data: bytes) -> Info | None:
     return info if there == data else None
 
 
-def recorded_options(run: Run, record: CommitRecord) -> Options:
+def recorded_options(run: CommitContext, record: CommitRecord) -> Options:
     """Return the options of ``run`` with those that the record keeps, as far as they can be such.
 
     A diagnostics directory is a place outside of the destination like any other.
@@ -348,7 +348,7 @@ def recorded_options(run: Run, record: CommitRecord) -> Options:
     return replace(options, job_key=record.key, **cast(Mapping[str, Any], known))
 
 
-def refuse_other_attempts(run: Run, others: list[str]) -> None:
+def refuse_other_attempts(run: CommitContext, others: list[str]) -> None:
     """Raise ``CommitError`` if a commit of another attempt of this job has begun."""
     if others:
         text = (

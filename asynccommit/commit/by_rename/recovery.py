@@ -13,18 +13,18 @@ from asynccommit.commit.by_rename.cleanup import (
 from asynccommit.commit.by_rename.concurrent_jobs import look_before_going_on
 from asynccommit.commit.by_rename.jobs import status_of
 from asynccommit.commit.by_rename.lease import close_place, lease_lost
-from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.outcome import decide, find_decision
 from asynccommit.commit.by_rename.ownership import take_over
 from asynccommit.commit.by_rename.plan import Plan, within
 from asynccommit.commit.by_rename.plan_file import load_plan
-from asynccommit.commit.by_rename.reconcile import settle
+from asynccommit.commit.by_rename.reconcile import reconcile
 from asynccommit.commit.by_rename.record import recorded_options, refuse_other_attempts
 from asynccommit.commit.by_rename.rollback import roll_back
-from asynccommit.commit.by_rename.rollback_result import Undone
-from asynccommit.commit.by_rename.status import Standing
+from asynccommit.commit.by_rename.rollback_result import RollbackResult
+from asynccommit.commit.by_rename.status import CommitState
 from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
-from asynccommit.commit.context import Phase, Run
+from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError, CommittedError, UnsupportedError
 from asynccommit.formats.commit_owner import Outcome as Ending
@@ -33,7 +33,7 @@ from asynccommit.results import AbortReport, JobReport, JobStatus, State
 from asynccommit.stores.urls import decode_uri
 
 
-async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobReport:
+async def resume(run: CommitContext, standing: CommitState, *, force: bool = False) -> JobReport:
     """Finish what was decided about a commit that has begun; without a decision, commit it.
 
     Raises ``OwnedError`` if its owner lives.
@@ -64,7 +64,7 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
             return replace(
                 job_report(run), files=record.files, bytes=record.bytes, tasks=dict(record.tasks)
             )
-        with Loaded(run.options, run.store.traits) as loaded:
+        with LoadedManifests(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, standing.record, loaded)
             if decision is None:
                 await _go_on(run, plan, standing.record)
@@ -74,14 +74,16 @@ async def resume(run: Run, standing: Standing, *, force: bool = False) -> JobRep
             return job_report(run, plan)
 
 
-async def _go_on(run: Run, plan: Plan, record: CommitRecord) -> None:
-    settled = await settle(run, plan)
+async def _go_on(run: CommitContext, plan: Plan, record: CommitRecord) -> None:
+    settled = await reconcile(run, plan)
     if not settled:
         await look_before_going_on(run, plan, record)
     await change(run, plan, settled)
 
 
-async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) -> AbortReport:
+async def roll_back_job(
+    run: CommitContext, standing: CommitState, *, force: bool = False
+) -> AbortReport:
     """Undo a commit that has begun. Raises ``OwnedError``, ``CommittedError``."""
     decision = standing.decision
     if decision is not None and decision.outcome is Ending.COMMITTED:
@@ -109,11 +111,11 @@ async def roll_back_job(run: Run, standing: Standing, *, force: bool = False) ->
     )
 
 
-async def _undo(run: Run, record: CommitRecord, *, done: bool) -> Undone:
+async def _undo(run: CommitContext, record: CommitRecord, *, done: bool) -> RollbackResult:
     """Roll back, unless nothing was moved or all is back, and clean up."""
-    undone = Undone()
+    undone = RollbackResult()
     if not done:
-        with Loaded(run.options, run.store.traits) as loaded:
+        with LoadedManifests(run.options, run.store.traits) as loaded:
             plan = await load_plan(run, record, loaded)
             undone = await roll_back(run, plan)
         await close_place(run, Ending.ROLLBACK)
@@ -123,16 +125,16 @@ async def _undo(run: Run, record: CommitRecord, *, done: bool) -> Undone:
     return undone
 
 
-async def status(run: Run, standing: Standing) -> JobStatus:
+async def status(run: CommitContext, standing: CommitState) -> JobStatus:
     """Return what is known of a commit, its files at their destinations counted."""
     known = await status_of(run, run.layout, standing)
     if known.state in (State.COMMITTED, State.ENDED):
         return replace(known, done=known.files)
     run.epoch = max(standing.epochs, default=1)
     run.options = replace(run.options, outside=True)
-    with Loaded(run.options, run.store.traits) as loaded:
+    with LoadedManifests(run.options, run.store.traits) as loaded:
         plan = await load_plan(run, standing.record, loaded)
-        settled = await settle(run, plan)
+        settled = await reconcile(run, plan)
         done = 0
         async for entry in loaded.spill.each():
             done += settled.has(entry)
@@ -140,7 +142,7 @@ async def status(run: Run, standing: Standing) -> JobStatus:
 
 
 def check_messages(
-    run: Run, record: CommitRecord, tasks: Sequence[TaskCommit], overwrite: Sequence[str]
+    run: CommitContext, record: CommitRecord, tasks: Sequence[TaskCommit], overwrite: Sequence[str]
 ) -> None:
     """Refuse to resume a commit with other task attempts than those with which it began.
 

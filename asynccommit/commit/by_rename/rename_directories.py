@@ -13,7 +13,7 @@ from functools import reduce
 from operator import xor
 
 from asynccommit.commit.by_rename.plan import Plan, above, leaves
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.errors import ExistsError, NotFoundError, RejectedError
@@ -38,7 +38,7 @@ class _Tree:
         return sum(self.sources.values())
 
 
-async def carry(run: Run, plan: Plan) -> None:
+async def carry(run: CommitContext, plan: Plan) -> None:
     """Move directories as a whole where nothing is, and note in ``plan`` whose files are moved.
 
     A directory that has come there meanwhile, or that holds more than was planned, is left to be
@@ -70,7 +70,7 @@ def _still_to_make(plan: Plan) -> list[str]:
     return leaves([path for path in plan.missing if path not in there])
 
 
-def _choose(run: Run, plan: Plan) -> dict[str, _Tree]:
+def _choose(run: CommitContext, plan: Plan) -> dict[str, _Tree]:
     """Return for each missing directory the task's directory that has most for it."""
     missing = set(plan.missing)
     found: dict[tuple[str, str], _Tree] = {}
@@ -96,7 +96,7 @@ def _top(path: str, missing: set[str]) -> str | None:
     return top
 
 
-async def _move(run: Run, plan: Plan, tree: _Tree, dest: str) -> bool:
+async def _move(run: CommitContext, plan: Plan, tree: _Tree, dest: str) -> bool:
     if not await _is_as_planned(run, plan, tree):
         return False
     run.check_lease()
@@ -107,7 +107,7 @@ async def _move(run: Run, plan: Plan, tree: _Tree, dest: str) -> bool:
     return True
 
 
-async def _is_as_planned(run: Run, plan: Plan, tree: _Tree) -> bool:
+async def _is_as_planned(run: CommitContext, plan: Plan, tree: _Tree) -> bool:
     """Whether a task's directory holds the files that were read, and no others."""
     pending, seen = [tree.source], 0
     while pending:

@@ -17,7 +17,7 @@ from asynccommit.commit.by_rename.plan import SAMPLE, Plan, staged_path, within
 from asynccommit.commit.by_rename.reconcile import Settled
 from asynccommit.commit.by_rename.rename_versions import move_source
 from asynccommit.commit.by_rename.swap import swap_in
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.spill import Entry, in_batches
 from asynccommit.errors import (
     ExistsError,
@@ -37,7 +37,7 @@ _ALONE = (ExistsError, NotFoundError, ThrottledError, UnavailableError)
 Place = Callable[[str], str]
 
 
-async def rename_files(run: Run, plan: Plan, settled: Settled) -> None:
+async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None:
     """Rename every file of the plan, and keep a sample of what was renamed.
 
     Files of units go to where their unit is put together; then the units take the place of what
@@ -72,7 +72,7 @@ async def _each(plan: Plan, *, staged: bool) -> AsyncIterator[Entry]:
             yield entry
 
 
-def _stager(run: Run, plan: Plan) -> Place:
+def _stager(run: CommitContext, plan: Plan) -> Place:
     layout, place = run.layout, run.place
     return lambda dest: staged_path(layout, place, dest)
 
@@ -80,7 +80,9 @@ def _stager(run: Run, plan: Plan) -> Place:
 class _Mover:
     """Renames files of a plan to their destinations, or to where their units are put together."""
 
-    def __init__(self, run: Run, plan: Plan, settled: Settled, place: Place | None = None) -> None:
+    def __init__(
+        self, run: CommitContext, plan: Plan, settled: Settled, place: Place | None = None
+    ) -> None:
         self._run = run
         self._store = run.store
         self._settled = settled

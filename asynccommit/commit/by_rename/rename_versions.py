@@ -8,14 +8,14 @@ version is another. What differs in either is never moved.
 from __future__ import annotations
 
 from asynccommit.commit.by_rename.lease import require_place
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import NotFoundError, OutcomeUnknownError, PreconditionError
 from asynccommit.stores.base import Info, Kind
 
 
 async def move_source(
-    run: Run, entry: Entry, dest: str, *, replace: bool = False, token: str | None = None
+    run: CommitContext, entry: Entry, dest: str, *, replace: bool = False, token: str | None = None
 ) -> None:
     """Rename a task's file to ``dest``, as the version in its entry or one of the same content.
 
@@ -42,7 +42,7 @@ async def move_source(
             run.check_lease()
 
 
-async def find_twin(run: Run, entry: Entry) -> Info | None:
+async def find_twin(run: CommitContext, entry: Entry) -> Info | None:
     """Return what is at the source of ``entry`` if it has its size and content, else ``None``."""
     traits = run.store.traits
     content = traits.lasting(entry.etag)

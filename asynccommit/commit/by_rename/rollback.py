@@ -24,16 +24,16 @@ from asynccommit.commit.by_rename.plan import (
 )
 from asynccommit.commit.by_rename.rollback_by_identity import take_files
 from asynccommit.commit.by_rename.rollback_by_version import take_sources, take_versions
-from asynccommit.commit.by_rename.rollback_result import REFUSED, Undone, verify
+from asynccommit.commit.by_rename.rollback_result import REFUSED, RollbackResult, verify
 from asynccommit.commit.by_rename.swap import Keep, merge
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import list_all, list_if_there, remove_directory
 
 
-async def fence(run: Run, plan: Plan, undone: Undone) -> None:
+async def fence(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
     """See that no rename of a task's file can come late: it shall find no source.
 
     The tasks' directories are moved away; where that keeps nothing out, every file in them that was
@@ -51,7 +51,7 @@ async def fence(run: Run, plan: Plan, undone: Undone) -> None:
             await _take_out(run, place)
 
 
-async def _take_out(run: Run, place: str) -> None:
+async def _take_out(run: CommitContext, place: str) -> None:
     """Move what is in a task's directory to another one in the same place.
 
     An earlier owner may have the directory open, see ``asynccommit.stores.pinning``: it is looked
@@ -68,9 +68,9 @@ async def _take_out(run: Run, place: str) -> None:
         await run.store.rename(child.path, place + child.path[len(left) :])
 
 
-async def roll_back(run: Run, plan: Plan) -> Undone:
+async def roll_back(run: CommitContext, plan: Plan) -> RollbackResult:
     """Undo what the commit of ``plan`` has changed under the destination."""
-    undone = Undone()
+    undone = RollbackResult()
     await fence(run, plan, undone)
     with run.timed("job_stage_roll_back", plan.loaded.files):
         take_back = take_versions if run.store.traits.content_etags else take_files
@@ -84,7 +84,7 @@ async def roll_back(run: Run, plan: Plan) -> Undone:
     return undone
 
 
-async def _remove_units(run: Run, plan: Plan) -> None:
+async def _remove_units(run: CommitContext, plan: Plan) -> None:
     """Remove the emptied directories of units, where what they replaced is to come back."""
     replaced = {aside.path for aside in plan.replaced}
     directories: list[str] = []
@@ -99,7 +99,7 @@ async def _remove_units(run: Run, plan: Plan) -> None:
     await _remove_empty(run, plan, directories)
 
 
-async def _remove_empty(run: Run, plan: Plan, directories: list[str]) -> None:
+async def _remove_empty(run: CommitContext, plan: Plan, directories: list[str]) -> None:
     """Remove directories that are empty, the innermost first.
 
     Where a file is to come back, the directory is moved away: a delete that comes late would take
@@ -127,8 +127,8 @@ async def _remove_empty(run: Run, plan: Plan, directories: list[str]) -> None:
         await for_each(depths[depth], remove, workers=run.workers)
 
 
-def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
-    async def keep(_: Run, place: str, path: str) -> None:
+def _restorer(run: CommitContext, undone: RollbackResult) -> Callable[[Aside], Awaitable[None]]:
+    async def keep(_: CommitContext, place: str, path: str) -> None:
         await _keep(run, undone, place, path)
 
     async def restore(aside: Aside) -> None:
@@ -160,7 +160,7 @@ def _restorer(run: Run, undone: Undone) -> Callable[[Aside], Awaitable[None]]:
     return restore
 
 
-async def _take_version(run: Run, aside: Aside, place: str) -> StoreError | None:
+async def _take_version(run: CommitContext, aside: Aside, place: str) -> StoreError | None:
     """Move aside what was not yet, so that it comes back as another version; return a refusal.
 
     A move of the present one, which an earlier owner has sent, could still come late. What cannot
@@ -175,7 +175,7 @@ async def _take_version(run: Run, aside: Aside, place: str) -> StoreError | None
     return None
 
 
-async def _bring_back(run: Run, place: str, aside: Aside, keep: Keep) -> None:
+async def _bring_back(run: CommitContext, place: str, aside: Aside, keep: Keep) -> None:
     """Rename what was moved aside to where it was. Raises ``NotFoundError`` if it is not aside."""
     etag = aside.etag
     if run.store.traits.content_etags or run.store.traits.file_etags:
@@ -195,7 +195,7 @@ async def _bring_back(run: Run, place: str, aside: Aside, keep: Keep) -> None:
             raise
 
 
-async def _keep(run: Run, undone: Undone, place: str, path: str) -> None:
+async def _keep(run: CommitContext, undone: RollbackResult, place: str, path: str) -> None:
     """Move what belongs at ``path`` to where no clean-up deletes it: something else is there now.
 
     Without this, neither a resume nor a rollback could end the commit before somebody had removed
@@ -212,7 +212,7 @@ async def _keep(run: Run, undone: Undone, place: str, path: str) -> None:
     undone.leave(path, why)
 
 
-async def _displaced(run: Run) -> str:
+async def _displaced(run: CommitContext) -> str:
     """Return the name of the directory for such files; others may have the usual one."""
     with suppress(NotFoundError):
         if not (await run.store.head(f"{run.layout.root}/{DISPLACED}")).is_dir:

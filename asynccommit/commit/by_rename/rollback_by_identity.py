@@ -21,9 +21,9 @@ from asynccommit.commit.by_rename.plan import (
 )
 from asynccommit.commit.by_rename.prior_state import Before
 from asynccommit.commit.by_rename.reconcile import source_print, sources_there
-from asynccommit.commit.by_rename.rollback_result import Undone
+from asynccommit.commit.by_rename.rollback_result import RollbackResult
 from asynccommit.commit.by_rename.sources import gather
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
@@ -37,7 +37,7 @@ _LINKED = (
 )
 
 
-async def take_files(run: Run, plan: Plan, undone: Undone) -> None:
+async def take_files(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
     """Take back every file of the plan that was moved, and note in ``undone`` what stays."""
     loaded = plan.loaded
     parents = sorted(loaded.parents)
@@ -77,9 +77,9 @@ class _Taking:
         doubtful: some files have no etag.
     """
 
-    run: Run
+    run: CommitContext
     plan: Plan
-    undone: Undone
+    undone: RollbackResult
     before: Before
     there: set[int]
     kept: set[int]
@@ -167,7 +167,7 @@ class _Taking:
         await self.run.store.rename(place, path)
 
 
-async def _was_moved(run: Run, entry: Entry) -> bool:
+async def _was_moved(run: CommitContext, entry: Entry) -> bool:
     """Return whether a file has left the places where it was before."""
     fenced = run.epoch_dir + entry.source[len(run.layout.sources_dir) :]
     for path in (fenced, entry.source, staged_path(run.layout, run.place, entry.dest)):

@@ -14,9 +14,9 @@ from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.plan import Plan, undone_path, within
 from asynccommit.commit.by_rename.reconcile import begun_at, source_print, sources_there
 from asynccommit.commit.by_rename.rename_versions import find_twin
-from asynccommit.commit.by_rename.rollback_result import REFUSED, Undone
+from asynccommit.commit.by_rename.rollback_result import REFUSED, RollbackResult
 from asynccommit.commit.by_rename.sources import gather
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.spill import Entry
@@ -26,7 +26,7 @@ from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import pages, remove_files
 
 
-async def take_sources(run: Run, plan: Plan, undone: Undone) -> None:
+async def take_sources(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
     """Move every file that was never moved to the owner's place, as the version that it is."""
     present, cut = await sources_there(run, plan), len(run.layout.attempt_dir)
 
@@ -48,7 +48,7 @@ async def take_sources(run: Run, plan: Plan, undone: Undone) -> None:
         await for_each(plan.loaded.spill.entries(), take, workers=run.workers)
 
 
-async def _delete_twin(run: Run, entry: Entry) -> None:
+async def _delete_twin(run: CommitContext, entry: Entry) -> None:
     """Delete another version of what was to be moved, which an owner that is replaced may move.
 
     It goes nowhere else: it does not say whether the version of the plan was moved.
@@ -58,7 +58,7 @@ async def _delete_twin(run: Run, entry: Entry) -> None:
         await remove_files(run.store, [found])
 
 
-async def take_versions(run: Run, plan: Plan, undone: Undone) -> None:
+async def take_versions(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
     """Take back every file of the plan that was moved, known by its size and content."""
     loaded, since = plan.loaded, await begun_at(run)
     parents = sorted(loaded.parents)
@@ -92,7 +92,7 @@ async def take_versions(run: Run, plan: Plan, undone: Undone) -> None:
     await for_each(parents, take_from, workers=run.workers)
 
 
-async def _take_all(run: Run, infos: Sequence[Info], undone: Undone) -> None:
+async def _take_all(run: CommitContext, infos: Sequence[Info], undone: RollbackResult) -> None:
     """Take back what a listing has shown, if the commit is still this owner's to undo."""
     if not infos:
         return
@@ -114,7 +114,7 @@ async def _take_all(run: Run, infos: Sequence[Info], undone: Undone) -> None:
     await for_each(infos, take, workers=run.workers)
 
 
-async def _kept(run: Run, plan: Plan) -> set[int]:
+async def _kept(run: CommitContext, plan: Plan) -> set[int]:
     """Return the destinations at which a file that is just like the job's is another's.
 
     The job's own is still in the owner's place; unless a rename is a copy and a delete, and the
@@ -128,7 +128,7 @@ async def _kept(run: Run, plan: Plan) -> set[int]:
     return kept
 
 
-async def _is_copy(run: Run, info: Info) -> bool:
+async def _is_copy(run: CommitContext, info: Info) -> bool:
     """Whether a file is a copy of one that a task of this job attempt has written."""
     with suppress(NotFoundError):
         mark = (await run.store.head(info.path)).token or ""

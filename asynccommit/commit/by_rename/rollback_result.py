@@ -14,7 +14,7 @@ from asynccommit.commit.by_rename.plan import Aside, Plan, above, aside_path
 from asynccommit.commit.by_rename.prior_state import Before
 from asynccommit.commit.by_rename.reconcile import begun_at, source_print, sources_there
 from asynccommit.commit.by_rename.sources import gather
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import NAMED
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
@@ -37,7 +37,7 @@ _MOST = 1_000
 
 
 @dataclass(slots=True)
-class Undone:
+class RollbackResult:
     """What a rollback has done.
 
     Attributes:
@@ -71,7 +71,7 @@ class Undone:
                 first.add_note(f"also: {error}")
             raise first
 
-    def warn(self, run: Run) -> None:
+    def warn(self, run: CommitContext) -> None:
         """Warn of what is not as it was before."""
         for path, why in list(self.left.items())[:NAMED]:
             run.warn(f"{path} {why}")
@@ -80,7 +80,7 @@ class Undone:
             run.warn(f"{more} more paths are not as they were before the commit")
 
 
-async def verify(run: Run, plan: Plan, undone: Undone) -> None:
+async def verify(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
     """Compare the table with what it was before the commit, and note what differs in ``undone``.
 
     One listing of each directory that the commit had to do with. Raises ``PreconditionError`` if
@@ -97,7 +97,9 @@ async def verify(run: Run, plan: Plan, undone: Undone) -> None:
     undone.warn(run)
 
 
-async def _look_for_files(run: Run, plan: Plan, before: Before, undone: Undone) -> None:
+async def _look_for_files(
+    run: CommitContext, plan: Plan, before: Before, undone: RollbackResult
+) -> None:
     """Note files of the job that are at their destinations."""
     loaded, since = plan.loaded, await begun_at(run)
     with Fingerprints(run.options.spill_directory) as found:
@@ -118,7 +120,9 @@ async def _look_for_files(run: Run, plan: Plan, before: Before, undone: Undone) 
             undone.leave(entry.dest, "stays: as far as can be told it is a file of the job")
 
 
-async def _look_for_old(run: Run, plan: Plan, before: Before, undone: Undone) -> None:
+async def _look_for_old(
+    run: CommitContext, plan: Plan, before: Before, undone: RollbackResult
+) -> None:
     """Note what was to be moved aside and is not in its place as it was."""
     with (
         Fingerprints(run.options.spill_directory) as wanted,
@@ -151,7 +155,9 @@ async def _look_for_old(run: Run, plan: Plan, before: Before, undone: Undone) ->
                 await _note_lost(run, before, old, undone)
 
 
-async def _note_lost(run: Run, before: Before, old: tuple[str, str | None], undone: Undone) -> None:
+async def _note_lost(
+    run: CommitContext, before: Before, old: tuple[str, str | None], undone: RollbackResult
+) -> None:
     """Note what no listing shows as it was, once it was asked for by its name."""
     path, etag = old
     if any(parent in undone.left for parent in above(path)):
@@ -169,7 +175,7 @@ async def _note_lost(run: Run, before: Before, old: tuple[str, str | None], undo
     undone.leave(path, f"is not what it was before: another has {did} it")
 
 
-async def _holds_files(run: Run, place: str) -> bool:
+async def _holds_files(run: CommitContext, place: str) -> bool:
     """Return whether ``place`` is a file or has files below it.
 
     The files of a directory that could not come back as a whole were moved one by one.
@@ -182,7 +188,7 @@ async def _holds_files(run: Run, place: str) -> bool:
     return False
 
 
-async def _look_for_empty(run: Run, path: str, undone: Undone) -> None:
+async def _look_for_empty(run: CommitContext, path: str, undone: RollbackResult) -> None:
     """Note a directory that the commit made, if it is there and nothing in it is another's."""
     try:
         holds = await list_all(run.store, path)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from asynccommit.commit.by_rename.load_manifests import digest
-from asynccommit.commit.by_rename.scan_task import Found
-from asynccommit.commit.context import Run
+from asynccommit.commit.by_rename.scan_task import TaskFiles
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import (
@@ -26,7 +26,9 @@ ATTEMPTS = 5
 """How often a manifest is written before the task fails: the reference's number."""
 
 
-async def save_manifest(run: Run, task_id: str, attempt_id: str, found: Found) -> TaskCommit:
+async def save_manifest(
+    run: CommitContext, task_id: str, attempt_id: str, found: TaskFiles
+) -> TaskCommit:
     """Write the manifest to a temporary name and rename it over an earlier attempt's.
 
     Where a write is seen whole or not at all, it needs no temporary name. Where the store replaces
@@ -58,7 +60,7 @@ async def save_manifest(run: Run, task_id: str, attempt_id: str, found: Found) -
     )
 
 
-async def _put_and_rename(run: Run, temp: str, final: str, data: bytes) -> None:
+async def _put_and_rename(run: CommitContext, temp: str, final: str, data: bytes) -> None:
     if run.store.traits.atomic_put:
         await run.store.put(final, data)
         return
@@ -71,14 +73,14 @@ async def _put_and_rename(run: Run, temp: str, final: str, data: bytes) -> None:
     await make_durable(run, run.layout.manifests_dir)
 
 
-async def _is_in_place(run: Run, final: str, data: bytes) -> bool:
+async def _is_in_place(run: CommitContext, final: str, data: bytes) -> bool:
     try:
         return await run.store.get(final, len(data)) == data
     except StoreError:
         return False
 
 
-async def _make_way(run: Run, error: StoreError, temp: str, final: str) -> None:
+async def _make_way(run: CommitContext, error: StoreError, temp: str, final: str) -> None:
     """Remove a directory that has a manifest's name, as the reference does."""
     if not isinstance(error, PreconditionError):
         return
@@ -88,7 +90,7 @@ async def _make_way(run: Run, error: StoreError, temp: str, final: str) -> None:
                 await remove_tree(run.store, path)
 
 
-def _manifest(run: Run, task_id: str, attempt_id: str, found: Found) -> TaskManifest:
+def _manifest(run: CommitContext, task_id: str, attempt_id: str, found: TaskFiles) -> TaskManifest:
     layout = run.layout
     statistics = run.statistics
     for entry in found.files:
@@ -113,7 +115,7 @@ def _manifest(run: Run, task_id: str, attempt_id: str, found: Found) -> TaskMani
     )
 
 
-async def remove_own_manifest(run: Run, task_id: str, attempt_id: str) -> None:
+async def remove_own_manifest(run: CommitContext, task_id: str, attempt_id: str) -> None:
     """Delete the manifest of a task if it is the one of this attempt."""
     path = run.layout.manifest(task_id)
     try:

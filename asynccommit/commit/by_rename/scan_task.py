@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry
@@ -20,7 +20,7 @@ _MAX_DEPTH = 512
 
 
 @dataclass(slots=True)
-class Found:
+class TaskFiles:
     """What is below a task attempt's directory.
 
     Attributes:
@@ -37,7 +37,7 @@ class Found:
         return sum(entry.size for entry in self.files)
 
 
-async def scan_task_attempt(run: Run, base: str, *, look: bool = True) -> Found:
+async def scan_task_attempt(run: CommitContext, base: str, *, look: bool = True) -> TaskFiles:
     """List everything below ``base``, level by level, the directories of a level in parallel.
 
     Args:
@@ -50,7 +50,7 @@ async def scan_task_attempt(run: Run, base: str, *, look: bool = True) -> Found:
     neither file nor directory, as a symbolic link, which could lead out of the directory, and
     ``RejectedError`` for what the store would not move.
     """
-    found = Found()
+    found = TaskFiles()
     status = {run.layout.root: DIRECTORY}
     level, pending = 0, [base]
     while pending:
@@ -70,7 +70,7 @@ async def scan_task_attempt(run: Run, base: str, *, look: bool = True) -> Found:
     return found
 
 
-def refuse_reserved(run: Run, found: Found, base: str) -> None:
+def refuse_reserved(run: CommitContext, found: TaskFiles, base: str) -> None:
     """Refuse what is in the marker's place or in ``_temporary``, and names that are no text.
 
     No commit of the job could publish these, nor the marker name them.
@@ -92,11 +92,11 @@ def refuse_reserved(run: Run, found: Found, base: str) -> None:
             layout.url(path)
 
 
-def _entry(run: Run, base: str, info: Info) -> Entry:
+def _entry(run: CommitContext, base: str, info: Info) -> Entry:
     return Entry(info.path, run.layout.root + info.path[len(base) :], info.size, info.etag)
 
 
-async def _children(run: Run, directories: list[str]) -> list[Info]:
+async def _children(run: CommitContext, directories: list[str]) -> list[Info]:
     children: list[Info] = []
 
     async def collect(directory: str) -> None:
@@ -116,7 +116,7 @@ async def _children(run: Run, directories: list[str]) -> list[Info]:
     return children
 
 
-async def _look(run: Run, dest: str, status: dict[str, int]) -> None:
+async def _look(run: CommitContext, dest: str, status: dict[str, int]) -> None:
     parent = dest.rpartition("/")[0]
     if status.get(parent) != DIRECTORY:
         status[dest] = NOT_FOUND

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout import TEMPORARY, Layout
 from asynccommit.commit.layout_file_output import FileLayout, is_number, job_of_task
 from asynccommit.errors import ExistsError, NotFoundError, OptionError, PreconditionError
@@ -53,7 +53,7 @@ async def _own_names(store: Store, dest: Address) -> dict[str, str]:
     return names
 
 
-async def own_tasks(run: Run, *, until: int | None = None) -> list[Info]:
+async def own_tasks(run: CommitContext, *, until: int | None = None) -> list[Info]:
     """Return the directories of this job's tasks and task attempts, committed or not.
 
     Args:
@@ -74,7 +74,7 @@ async def own_tasks(run: Run, *, until: int | None = None) -> list[Info]:
     return found
 
 
-async def holds_files(run: Run) -> bool:
+async def holds_files(run: CommitContext) -> bool:
     """Whether files are in the directories of this job's tasks, up to this attempt's."""
     for info in await own_tasks(run, until=run.layout.attempt):
         async for below in walk(run.store, info.path):
@@ -83,7 +83,7 @@ async def holds_files(run: Run) -> bool:
     return False
 
 
-async def delete_own(run: Run) -> None:
+async def delete_own(run: CommitContext) -> None:
     """Delete the directories of this job's tasks, those of its other attempts too."""
     if not run.layout.shared:
         return
@@ -98,7 +98,7 @@ async def delete_own(run: Run) -> None:
     await for_each(own, delete, workers=run.workers)
 
 
-async def take_own(run: Run, place: str) -> bool:
+async def take_own(run: CommitContext, place: str) -> bool:
     """Move the directories of this job's tasks, up to this attempt's, below ``place``.
 
     Each is gone in one moment: a commit that begins meanwhile sees that one is missing. Returns
@@ -118,7 +118,7 @@ async def take_own(run: Run, place: str) -> bool:
     return True
 
 
-async def is_aborted(run: Run, sources: Collection[str]) -> bool:
+async def is_aborted(run: CommitContext, sources: Collection[str]) -> bool:
     """Whether an abort is under way, or has taken a task with one of these ``sources``.
 
     In this order: an abort that has not renamed the job's own directory by now finds the record;
@@ -136,7 +136,7 @@ def identity_of(info: Info) -> str:
     return info.etag or str(info.modified)
 
 
-async def refuse_replaced(run: Run, read: Mapping[str, str | None]) -> None:
+async def refuse_replaced(run: CommitContext, read: Mapping[str, str | None]) -> None:
     """Refuse a commit that has read what a task is not any more, now that its record is there.
 
     From then on no task of ours takes another's place.
@@ -155,7 +155,7 @@ async def refuse_replaced(run: Run, read: Mapping[str, str | None]) -> None:
             raise PreconditionError("rename", path, text)
 
 
-async def remove_shared(run: Run) -> None:
+async def remove_shared(run: CommitContext) -> None:
     """Remove the directories of application attempts in which no job has anything any more."""
     for place in await _attempts(run.store, run.layout):
         with suppress(ExistsError, NotFoundError, PreconditionError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from asynccommit.commit.by_rename.load_manifests import Loaded, identity
-from asynccommit.commit.context import Run
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, identity
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
@@ -20,7 +20,7 @@ _BATCH = 4_096
 _Told = Callable[[Entry], tuple[str, int] | tuple[str, int, str]]
 
 
-async def check_sources(run: Run, loaded: Loaded) -> None:
+async def check_sources(run: CommitContext, loaded: LoadedManifests) -> None:
     """See that every source is there with its size and etag, and can be moved.
 
     One listing of each directory, or of each task attempt where the store lists whole trees. Where
@@ -49,19 +49,19 @@ async def check_sources(run: Run, loaded: Loaded) -> None:
             refuse_held(run, [kept[entry.source]] if entry.source in kept else [])
 
 
-def _attempts(run: Run, sources: Iterable[str]) -> set[str]:
+def _attempts(run: CommitContext, sources: Iterable[str]) -> set[str]:
     """Return the directories of the task attempts that ``sources`` are in."""
     depth = run.layout.tasks_dir.count("/") + 2
     return {"/".join(path.split("/")[:depth]) for path in sources}
 
 
-async def add_sources(loaded: Loaded, wanted: Fingerprints, told: _Told) -> None:
+async def add_sources(loaded: LoadedManifests, wanted: Fingerprints, told: _Told) -> None:
     """Add what must be found at the sources to ``wanted``, as ``told`` says it."""
     async for entries in in_batches(loaded.spill.entries(), _BATCH):
         wanted.add([told(entry._replace(dest=entry.source)) for entry in entries])
 
 
-async def name_lost(loaded: Loaded, lost: set[int], told: _Told) -> None:
+async def name_lost(loaded: LoadedManifests, lost: set[int], told: _Told) -> None:
     """Raise ``NotFoundError`` that names the sources which were not found as they should be."""
     problems = [
         entry.source
@@ -74,7 +74,7 @@ async def name_lost(loaded: Loaded, lost: set[int], told: _Told) -> None:
 
 
 async def gather(
-    run: Run,
+    run: CommitContext,
     path: str,
     found: Fingerprints,
     etags: bool | None = None,

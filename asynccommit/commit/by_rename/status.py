@@ -15,7 +15,7 @@ from asynccommit.formats.commit_owner import (
     Claim,
     Decision,
     Outcome,
-    Stop,
+    OwnerStop,
     decode_claim,
     decode_decision,
     decode_stop,
@@ -30,7 +30,7 @@ PLAN_VERSION = "planVersion"
 
 
 @dataclass(slots=True)
-class Standing:
+class CommitState:
     """What is known of a commit that has begun.
 
     Attributes:
@@ -47,7 +47,7 @@ class Standing:
     commit_id: str
     claim: Claim
     seen: float = 0.0
-    stop: Stop | None = None
+    stop: OwnerStop | None = None
     decision: Decision | None = None
     epochs: list[int] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ class Standing:
         return self.claim.epoch
 
 
-async def look(store: Store, layout: Layout) -> Standing | None:
+async def read_state(store: Store, layout: Layout) -> CommitState | None:
     """Return what is known of the commit of a job attempt, ``None`` if it has not begun.
 
     Raises ``ManifestError`` for a file that is none of ours or damaged.
@@ -87,13 +87,13 @@ def is_blank(data: bytes) -> bool:
 
 async def _standing(
     store: Store, layout: Layout, record: bytes, found: Mapping[str, Info]
-) -> Standing:
+) -> CommitState:
     names = [path.rpartition("/")[2] for path in found]
     epoch = max([1, *(number_in(name, OWNER + layout.tag, ".json") for name in names)])
     first = decode_record(record, layout.url(layout.record))
     if (first.job_id, first.attempt) != (layout.job_id, layout.attempt):
         raise ManifestError(layout.url(layout.record), f"is of another job, {first.job_id!r}")
-    standing = Standing(
+    standing = CommitState(
         first,
         sha256(record).hexdigest(),
         await _claim(store, layout, first, epoch),
@@ -172,16 +172,16 @@ def _directories(found: Mapping[str, Info]) -> list[str]:
     return [path for path, info in found.items() if info.is_dir]
 
 
-async def _stop(store: Store, layout: Layout, claim: Claim) -> Stop | None:
+async def _stop(store: Store, layout: Layout, claim: Claim) -> OwnerStop | None:
     """Return what the owner said when it stopped; that it said something is what counts."""
     path = layout.stopped(claim.epoch)
     data = await store.get(path, MAX_OWNER_BYTES)
     if is_stand_in(data):
-        return Stop(claim.epoch, claim.owner.id, 0, "", "the reason could not be written")
+        return OwnerStop(claim.epoch, claim.owner.id, 0, "", "the reason could not be written")
     try:
         stop = decode_stop(data, layout.url(path))
     except ManifestError as error:
-        return Stop(claim.epoch, claim.owner.id, 0, "", str(error))
+        return OwnerStop(claim.epoch, claim.owner.id, 0, "", str(error))
     return stop if stop.owner_id == claim.owner.id else None
 
 
@@ -229,7 +229,7 @@ def number_in(name: str, prefix: str, suffix: str) -> int:
     return int(text) if right and len(text) == 6 else 0
 
 
-def is_over(standing: Standing) -> bool:
+def is_over(standing: CommitState) -> bool:
     """Whether all of a committed job is done, though its directory was not deleted."""
     decided, stop = standing.decision, standing.stop
     committed = decided is not None and decided.outcome is Outcome.COMMITTED

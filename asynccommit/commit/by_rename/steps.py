@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import anyio
 
-from asynccommit.commit.by_rename.cleanup import Outcome, clean_up
+from asynccommit.commit.by_rename.cleanup import CleanupResult, clean_up
 from asynccommit.commit.by_rename.directories import make_directories, move_aside, remove_emptied
 from asynccommit.commit.by_rename.job_reports import keep_manifests, report_on
 from asynccommit.commit.by_rename.lease import close_place, say_stopped
@@ -19,7 +19,7 @@ from asynccommit.commit.by_rename.rename_directories import carry
 from asynccommit.commit.by_rename.rename_files import rename_files
 from asynccommit.commit.by_rename.success_marker import write_success
 from asynccommit.commit.by_rename.validate import validate_output
-from asynccommit.commit.context import Phase, Run
+from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.errors import job_commit_error, named, noting_commit
 from asynccommit.errors import (
     CommitError,
@@ -32,11 +32,11 @@ from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.results import AbortReport, JobReport
 from asynccommit.stores.tree import is_there
 
-LAST_WORDS = 30.0
+CLEANUP_GRACE_SECONDS = 30.0
 """Seconds that a cancelled commit may take to say how far it came."""
 
 
-async def change(run: Run, plan: Plan, settled: Settled) -> None:
+async def change(run: CommitContext, plan: Plan, settled: Settled) -> None:
     """Make what ``plan`` says true, and decide that the job is committed."""
     await move_aside(run, plan.aside)
     await carry(run, plan)
@@ -46,7 +46,7 @@ async def change(run: Run, plan: Plan, settled: Settled) -> None:
     await decide(run, Ending.COMMITTED)
 
 
-async def conclude(run: Run, plan: Plan) -> None:
+async def conclude(run: CommitContext, plan: Plan) -> None:
     """Tell readers that the job is committed, and delete what it needs no more."""
     await keep_manifests(run)
     await write_success(run, plan)
@@ -56,12 +56,12 @@ async def conclude(run: Run, plan: Plan) -> None:
         await say_stopped(run)
 
 
-async def clean(run: Run) -> bool:
+async def clean(run: CommitContext) -> bool:
     """Clean up, and return whether that was done; whether a failure is an error is an option."""
     ignored = run.options.cleanup_failures_ignored
     stage = run.stage
     try:
-        return await clean_up(run) is not Outcome.DISABLED
+        return await clean_up(run) is not CleanupResult.DISABLED
     except LeaseLostError:
         run.stage = stage
         run.warn(f"{run.layout.job_dir} is left to the process that has taken its clean-up over")
@@ -78,7 +78,9 @@ async def clean(run: Run) -> bool:
 
 
 @asynccontextmanager
-async def reporting(run: Run, *, save: bool = True, owned: bool = True) -> AsyncIterator[None]:
+async def reporting(
+    run: CommitContext, *, save: bool = True, owned: bool = True
+) -> AsyncIterator[None]:
     """Turn every failure into one error and one report, a cancelled commit's too.
 
     Where commits have owners (``owned``) this one says that it has stopped, so that nobody waits
@@ -95,7 +97,7 @@ async def reporting(run: Run, *, save: bool = True, owned: bool = True) -> Async
             await report_on(run, run.stage, (), failure)
         raise failure from failure.__cause__
     except BaseException as error:  # cancelled, or the process is told to end
-        with anyio.move_on_after(LAST_WORDS, shield=True):
+        with anyio.move_on_after(CLEANUP_GRACE_SECONDS, shield=True):
             if owned:
                 await say_stopped(run, error)
             if save:
@@ -105,7 +107,7 @@ async def reporting(run: Run, *, save: bool = True, owned: bool = True) -> Async
 
 
 async def undo_half_way(
-    run: Run,
+    run: CommitContext,
     error: BaseException,
     roll_back: Callable[[], Awaitable[AbortReport]],
     say: Callable[[AbortReport], object],
@@ -121,7 +123,7 @@ async def undo_half_way(
     half_way = run.phase is Phase.CHANGING and run.epoch > 0
     if not half_way or isinstance(error, LeaseLostError | OwnedError):
         return
-    patience = None if isinstance(error, Exception) else LAST_WORDS
+    patience = None if isinstance(error, Exception) else CLEANUP_GRACE_SECONDS
     try:
         with anyio.move_on_after(patience, shield=True) as scope:
             undone = await roll_back()
@@ -140,7 +142,7 @@ def rolled_back_first(report: JobReport) -> str:
     return f"{text}: run it again"
 
 
-async def report_ended(run: Run, report: JobReport) -> JobReport:
+async def report_ended(run: CommitContext, report: JobReport) -> JobReport:
     """Save the summary of a commit that has ended, and return ``report`` with its place."""
     error = None
     if report.rolled_back:
@@ -155,7 +157,7 @@ async def report_ended(run: Run, report: JobReport) -> JobReport:
     )
 
 
-def job_report(run: Run, plan: Plan | None = None) -> JobReport:
+def job_report(run: CommitContext, plan: Plan | None = None) -> JobReport:
     """Return what a job commit has done, or would do."""
     traffic = run.traffic()
     report = JobReport(

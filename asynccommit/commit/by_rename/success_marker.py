@@ -9,7 +9,7 @@ import orjson
 
 from asynccommit.commit.by_rename.lease import lease_lost, write_held
 from asynccommit.commit.by_rename.plan import Plan, aside_path
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
 from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.statistics import Statistics
@@ -37,7 +37,7 @@ MAX_KEYS = 100
 
 
 def summarise(
-    run: Run,
+    run: CommitContext,
     stage: str,
     filenames: Sequence[str] = (),
     error: BaseException | None = None,
@@ -96,7 +96,7 @@ _OPERATIONS = {
 """Method of a store -> the name under which Hadoop counts it."""
 
 
-def snapshot(run: Run) -> Statistics:
+def snapshot(run: CommitContext) -> Statistics:
     """Return the statistics of stages and requests together."""
     whole = Statistics()
     whole.merge(run.statistics)
@@ -118,7 +118,7 @@ def _add(whole: Statistics, name: str, counted: Count) -> None:
     whole.maximums[f"{name}.max"] = int(counted.longest * 1000)
 
 
-async def write_success(run: Run, plan: Plan) -> None:
+async def write_success(run: CommitContext, plan: Plan) -> None:
     """Write ``_SUCCESS`` through a temporary name, if it is wanted and not there yet."""
     layout = run.layout
     if not run.options.mark_success:
@@ -140,7 +140,7 @@ async def write_success(run: Run, plan: Plan) -> None:
         await make_durable(run, layout.dest.path)
 
 
-async def _move_marker(run: Run, temp: Info) -> None:
+async def _move_marker(run: CommitContext, temp: Info) -> None:
     """Rename the marker, unless another owner has ended the commit and deleted it."""
     try:
         etag = temp.etag if run.store.traits.content_etags else None
@@ -159,7 +159,7 @@ def keys_of(marker: SuccessData) -> list[str]:
     return [key for key in keys if isinstance(key, str)]
 
 
-async def _keep_keys(run: Run) -> None:
+async def _keep_keys(run: CommitContext) -> None:
     """Remember the keys of the marker that this one takes the place of."""
     place = aside_path(run.layout, run.place, run.layout.success)
     try:
@@ -171,7 +171,7 @@ async def _keep_keys(run: Run) -> None:
         run.diagnostics[EARLIER] = orjson.dumps(keys[:MAX_KEYS]).decode()
 
 
-async def _is_written(run: Run) -> bool:
+async def _is_written(run: CommitContext) -> bool:
     """Whether an earlier owner of this commit has written its marker."""
     try:
         marker = await read_success(run)
@@ -180,7 +180,7 @@ async def _is_written(run: Run) -> bool:
     return marker is not None and marker.diagnostics.get(COMMIT) == run.commit_id
 
 
-async def read_success(run: Run) -> SuccessData | None:
+async def read_success(run: CommitContext) -> SuccessData | None:
     """Return the marker that is there, ``None`` without one or with another committer's."""
     layout = run.layout
     try:

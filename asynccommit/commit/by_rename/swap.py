@@ -8,18 +8,18 @@ from contextlib import suppress
 from asynccommit.commit.by_rename.directories import make_all, move_one_aside
 from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.plan import Plan, aside_path, leaves, staged_path, stays
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import is_there, walk
 
-Keep = Callable[[Run, str, str], Awaitable[None]]
+Keep = Callable[[CommitContext, str, str], Awaitable[None]]
 """Takes a file out of the way whose place is taken: the commit, where the file is, the place."""
 
 
-async def swap_in(run: Run, plan: Plan) -> None:
+async def swap_in(run: CommitContext, plan: Plan) -> None:
     """Move what is replaced aside and each unit into its place; put back what came since the plan.
 
     What was swapped before stays as it is.
@@ -40,7 +40,7 @@ async def swap_in(run: Run, plan: Plan) -> None:
     await for_each(sorted(replaced.keys() | plan.units), swap, workers=run.workers)
 
 
-async def _known(run: Run, plan: Plan) -> set[int]:
+async def _known(run: CommitContext, plan: Plan) -> set[int]:
     """Return the fingerprints of what was there when the commit was planned."""
     with Fingerprints(run.options.spill_directory) as prints:
         async for old in plan.old.each():
@@ -48,7 +48,7 @@ async def _known(run: Run, plan: Plan) -> set[int]:
         return prints.common(prints)
 
 
-async def _move_in(run: Run, unit: str) -> None:
+async def _move_in(run: CommitContext, unit: str) -> None:
     run.check_lease()
     source = staged_path(run.layout, run.place, unit)
     try:
@@ -64,7 +64,7 @@ async def _move_in(run: Run, unit: str) -> None:
         await merge(run, source, unit)
 
 
-async def merge(run: Run, source: str, dest: str, *, keep: Keep | None = None) -> int:
+async def merge(run: CommitContext, source: str, dest: str, *, keep: Keep | None = None) -> int:
     """Move every file below ``source`` to its place below ``dest``; return how many.
 
     Directories are made where they are missing, empty ones too.
@@ -104,7 +104,7 @@ async def merge(run: Run, source: str, dest: str, *, keep: Keep | None = None) -
     return moved
 
 
-async def _to_place(run: Run, info: Info, place: str) -> None:
+async def _to_place(run: CommitContext, info: Info, place: str) -> None:
     run.check_lease()
     try:
         await run.store.rename(info.path, place, etag=info.etag)
@@ -121,7 +121,7 @@ async def _to_place(run: Run, info: Info, place: str) -> None:
     await run.store.rename(info.path, place, etag=info.etag)
 
 
-async def _put_back(run: Run, path: str, known: set[int]) -> None:
+async def _put_back(run: CommitContext, path: str, known: set[int]) -> None:
     """Put back what is not to be replaced: hidden names, and what others have written since."""
     base = aside_path(run.layout, run.place, path)
     if not await is_there(run.store, base):
@@ -140,7 +140,7 @@ async def _put_back(run: Run, path: str, known: set[int]) -> None:
         await _put_back_hidden(run, info, path + info.path[len(base) :])
 
 
-async def _put_back_hidden(run: Run, info: Info, place: str) -> None:
+async def _put_back_hidden(run: CommitContext, info: Info, place: str) -> None:
     try:
         await _to_place(run, info, place)
     except ExistsError:
@@ -150,5 +150,5 @@ async def _put_back_hidden(run: Run, info: Info, place: str) -> None:
             await _give_way(run, info.path, place)
 
 
-async def _give_way(run: Run, _: str, place: str) -> None:
+async def _give_way(run: CommitContext, _: str, place: str) -> None:
     run.warn(f"{place} was replaced by a file that a task wrote")

@@ -8,13 +8,13 @@ from typing import ClassVar, Self
 
 from asynccommit.commit.by_rename.claims import claim_task
 from asynccommit.commit.by_rename.cleanup import remove_if_empty
-from asynccommit.commit.by_rename.driver_liveness import Living
+from asynccommit.commit.by_rename.driver_liveness import DriverLiveness
 from asynccommit.commit.by_rename.save_manifest import remove_own_manifest, save_manifest
 from asynccommit.commit.by_rename.scan_task import scan_task_attempt
 from asynccommit.commit.by_rename.uncommittable import refuse_uncommittable
-from asynccommit.commit.context import OnProgress, Run
+from asynccommit.commit.context import CommitContext, OnProgress
 from asynccommit.commit.errors import commit_failures
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.layout_file_output import refuse_number
 from asynccommit.commit.task_output import StoreWork, Work
@@ -28,7 +28,7 @@ from asynccommit.stores.tree import is_there, remove_file, remove_tree
 from asynccommit.stores.urls import Address
 
 
-class TaskSide(Living):
+class TaskSide(DriverLiveness):
     """Commits the tasks of one job attempt.
 
     Args:
@@ -84,7 +84,7 @@ class TaskSide(Living):
         self._made_destination = False
 
     @classmethod
-    def opened(cls, opening: Opening) -> Self:
+    def opened(cls, opening: JobContext) -> Self:
         """Return the committer of a job attempt."""
         return cls(
             opening.store,
@@ -166,8 +166,8 @@ class TaskSide(Living):
                         await remove_if_empty(run, path)
                     await remove_if_empty(run, layout.temporary)
 
-    def _run(self, on_progress: OnProgress | None = None) -> Run:
-        return Run(
+    def _run(self, on_progress: OnProgress | None = None) -> CommitContext:
+        return CommitContext(
             store=self.store,
             layout=self.layout,
             options=self.options,
@@ -180,6 +180,6 @@ class TaskSide(Living):
         )
 
 
-async def _delete_if_there(run: Run, path: str) -> None:
+async def _delete_if_there(run: CommitContext, path: str) -> None:
     with suppress(NotFoundError):
         await remove_tree(run.store, path)

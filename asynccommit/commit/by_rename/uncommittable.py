@@ -7,8 +7,8 @@ commit, the same would fail the job.
 from __future__ import annotations
 
 from asynccommit.commit.by_rename.plan import undone_path
-from asynccommit.commit.by_rename.scan_task import Found, refuse_reserved
-from asynccommit.commit.context import Run
+from asynccommit.commit.by_rename.scan_task import TaskFiles, refuse_reserved
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import PreconditionError, RejectedError
@@ -18,7 +18,7 @@ LETTER = 4
 """Bytes of a letter at most."""
 
 
-def refuse_uncommittable(run: Run, found: Found, base: str) -> None:
+def refuse_uncommittable(run: CommitContext, found: TaskFiles, base: str) -> None:
     """Refuse what a job commit would refuse or lose, by its name.
 
     Args:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asynccommit.commit.by_rename.load_manifests import Loaded, identity
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, identity
 from asynccommit.commit.by_rename.movability import refuse_unfit
 from asynccommit.commit.by_rename.plan import ancestors
 from asynccommit.commit.by_rename.sources import add_sources, name_lost
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.errors import NotFoundError, PreconditionError
@@ -17,7 +17,7 @@ from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import pages
 
 
-async def refuse_repeated(loaded: Loaded) -> None:
+async def refuse_repeated(loaded: LoadedManifests) -> None:
     """Refuse a source that has more than one destination: it can only be renamed to one of them.
 
     Raises ``PreconditionError``.
@@ -38,7 +38,9 @@ async def refuse_repeated(loaded: Loaded) -> None:
         raise PreconditionError("rename", problems[0].split(" for ", 1)[0], text)
 
 
-async def refuse_unfit_sources(run: Run, loaded: Loaded, volume: int, *, adopt: bool) -> None:
+async def refuse_unfit_sources(
+    run: CommitContext, loaded: LoadedManifests, volume: int, *, adopt: bool
+) -> None:
     """Refuse a source that is no file, that nobody can move, or that its task has not committed.
 
     A task commit of ours, which its message vouches for, has refused links among the files: then
@@ -81,7 +83,9 @@ def _add(found: Fingerprints, page: Sequence[Info]) -> None:
     found.add([(info.path, info.size) for info in files])
 
 
-async def _refuse_odd(run: Run, loaded: Loaded, odd: dict[str, Kind], needed: set[str]) -> None:
+async def _refuse_odd(
+    run: CommitContext, loaded: LoadedManifests, odd: dict[str, Kind], needed: set[str]
+) -> None:
     """Refuse links above the sources, and sources that are no files."""
     links = [path for path, kind in odd.items() if kind is Kind.OTHER and path in needed]
     if links:
@@ -99,7 +103,7 @@ async def _refuse_odd(run: Run, loaded: Loaded, odd: dict[str, Kind], needed: se
         raise PreconditionError("rename", found[0], text)
 
 
-async def _refuse_lost(run: Run, loaded: Loaded, found: Fingerprints) -> None:
+async def _refuse_lost(run: CommitContext, loaded: LoadedManifests, found: Fingerprints) -> None:
     with Fingerprints(run.options.spill_directory) as wanted:
         await add_sources(loaded, wanted, identity)
         lost = wanted.missing(found)

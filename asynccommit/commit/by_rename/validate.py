@@ -5,7 +5,7 @@ from __future__ import annotations
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.reconcile import begun_at
 from asynccommit.commit.by_rename.sources import gather
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import NAMED
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.listed_names import CHANGED, is_odd, unlisted
@@ -15,7 +15,7 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
 
 
-async def validate_output(run: Run, plan: Plan) -> None:
+async def validate_output(run: CommitContext, plan: Plan) -> None:
     """Compare kind, length and etag of every file with its manifest, one listing a directory.
 
     On by default where a listing shows every acknowledged change; ``validate=False`` leaves it
@@ -47,7 +47,7 @@ async def validate_output(run: Run, plan: Plan) -> None:
             await _report(run, plan, lost)
 
 
-async def _validate_sample(run: Run, plan: Plan, size: int) -> None:
+async def _validate_sample(run: CommitContext, plan: Plan, size: int) -> None:
     """Ask for some of the files by name, each of them with the same chance."""
     chosen: list[Entry] = []
     problems: list[StoreError] = []
@@ -69,7 +69,7 @@ async def _validate_sample(run: Run, plan: Plan, size: int) -> None:
         await _refuse_unlisted(run, [entry.dest for entry in chosen if is_odd(entry.dest)])
 
 
-async def _report(run: Run, plan: Plan, lost: set[int]) -> None:
+async def _report(run: CommitContext, plan: Plan, lost: set[int]) -> None:
     """Ask for each suspect by name, and raise if any is not as it should be."""
     problems: list[StoreError] = []
     more, suspects = 0, list[str]()
@@ -85,7 +85,7 @@ async def _report(run: Run, plan: Plan, lost: set[int]) -> None:
     await _refuse_unlisted(run, suspects)
 
 
-async def _refuse_unlisted(run: Run, paths: list[str]) -> None:
+async def _refuse_unlisted(run: CommitContext, paths: list[str]) -> None:
     """Raise ``PreconditionError`` for files of which the server has made other names."""
     changed = await unlisted(run.store, paths)
     named: list[StoreError] = [PreconditionError("validate", path, CHANGED) for path in changed]
@@ -100,7 +100,7 @@ def _raise(problems: list[StoreError], more: int) -> None:
         raise first
 
 
-async def difference(run: Run, entry: Entry) -> StoreError | None:
+async def difference(run: CommitContext, entry: Entry) -> StoreError | None:
     """Return how the destination of ``entry`` differs from what was committed."""
     try:
         info = await run.store.head(entry.dest)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
-from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.movability import refuse_fixed
 from asynccommit.commit.by_rename.plan import Aside, Plan, old_entry, outermost, stays, within
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.layout import TEMPORARY, Layout
 from asynccommit.commit.object_holds import refuse_held
@@ -34,7 +34,7 @@ _MAX_PLACES = 1_000
 _BATCH = 4_096
 
 
-async def refuse_mode(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
+async def refuse_mode(run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> None:
     """Refuse a destination that ``mode`` cannot be used on.
 
     Raises ``ExistsError`` if ``FAIL`` finds something, ``PreconditionError`` if files would be
@@ -66,7 +66,7 @@ async def refuse_mode(run: Run, mode: Mode, overwrite: Sequence[str]) -> None:
     )
 
 
-def is_replaced(run: Run, mode: Mode, overwrite: Sequence[str]) -> bool:
+def is_replaced(run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> bool:
     """Whether a job replaces what a finished one of the same work has written."""
     replacing = (Mode.REPLACE_TABLE, Mode.REPLACE_PARTITIONS)
     return mode in replacing or run.layout.dest.path in overwrite
@@ -78,7 +78,7 @@ def is_output(layout: Layout, info: Info) -> bool:
     return info.path == layout.success or not (stays(name) or name == TEMPORARY)
 
 
-async def plan_replacement(run: Run, plan: Plan) -> None:
+async def plan_replacement(run: CommitContext, plan: Plan) -> None:
     """Plan what of the targets of ``plan`` is moved aside, and what is moved in as one."""
     targets = plan.targets
     if not targets:
@@ -91,19 +91,21 @@ async def plan_replacement(run: Run, plan: Plan) -> None:
     await _move_marker(run, plan, always=run.layout.dest.path in targets)
 
 
-async def _all_replaced(run: Run, targets: Sequence[str]) -> list[Aside]:
+async def _all_replaced(run: CommitContext, targets: Sequence[str]) -> list[Aside]:
     replaced = [aside for path in targets for aside in await _replaced(run, path)]
     return replaced if run.store.traits.fences else await as_files(run, replaced)
 
 
-async def list_replaced(run: Run, targets: Sequence[str]) -> AsyncIterator[list[Entry]]:
+async def list_replaced(run: CommitContext, targets: Sequence[str]) -> AsyncIterator[list[Entry]]:
     """Yield the files that are now in directories whose content is replaced, in batches."""
     for aside in await _all_replaced(run, targets):
         async for batch in _files_of(run, aside):
             yield batch
 
 
-def find_targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode) -> list[str]:
+def find_targets(
+    run: CommitContext, loaded: LoadedManifests, overwrite: Sequence[str], mode: Mode
+) -> list[str]:
     """Return the directories whose content is replaced, the outermost ones.
 
     Args:
@@ -117,7 +119,9 @@ def find_targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode)
     return outermost(_targets(run, loaded, overwrite, mode))
 
 
-def _targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode) -> set[str]:
+def _targets(
+    run: CommitContext, loaded: LoadedManifests, overwrite: Sequence[str], mode: Mode
+) -> set[str]:
     targets = {_normal(path) for path in overwrite}
     if mode is Mode.REPLACE_TABLE:
         targets.add(run.layout.dest.path)
@@ -129,7 +133,7 @@ def _targets(run: Run, loaded: Loaded, overwrite: Sequence[str], mode: Mode) -> 
     return targets
 
 
-async def _replaced(run: Run, path: str) -> list[Aside]:
+async def _replaced(run: CommitContext, path: str) -> list[Aside]:
     if path == run.layout.dest.path:
         listing = await list_if_there(run.store, path)
         found = [info for info in listing if _is_replaced(run, info)]
@@ -147,7 +151,7 @@ async def _replaced(run: Run, path: str) -> list[Aside]:
     return [Aside.of(info)]
 
 
-async def as_files(run: Run, asides: Sequence[Aside]) -> list[Aside]:
+async def as_files(run: CommitContext, asides: Sequence[Aside]) -> list[Aside]:
     """Return the files in ``asides`` and below them, where directories are not moved.
 
     Hidden ones stay. Raises ``PreconditionError`` if another
@@ -189,7 +193,7 @@ def _refuse_odd(paths: Sequence[str]) -> None:
             raise PreconditionError("rename", path, text)
 
 
-def _is_replaced(run: Run, info: Info) -> bool:
+def _is_replaced(run: CommitContext, info: Info) -> bool:
     name = info.path.rpartition("/")[2]
     if name == TEMPORARY or name.startswith(STAGING):
         return False
@@ -198,7 +202,7 @@ def _is_replaced(run: Run, info: Info) -> bool:
     return name == SINK_LOG or is_output(run.layout, info)
 
 
-def _units(layout: Layout, loaded: Loaded, targets: Sequence[str]) -> set[str]:
+def _units(layout: Layout, loaded: LoadedManifests, targets: Sequence[str]) -> set[str]:
     """Return the directories that are moved in as one."""
     inside = layout.root + "/"
     units: set[str] = set()
@@ -210,7 +214,7 @@ def _units(layout: Layout, loaded: Loaded, targets: Sequence[str]) -> set[str]:
     return units - {layout.dest.path, layout.root}
 
 
-async def _remember_all(run: Run, plan: Plan) -> None:
+async def _remember_all(run: CommitContext, plan: Plan) -> None:
     """Note what is in the place of new files, to know later what has come there since."""
 
     async def remember(aside: Aside) -> None:
@@ -220,7 +224,7 @@ async def _remember_all(run: Run, plan: Plan) -> None:
     await for_each(plan.replaced, remember, workers=run.workers)
 
 
-async def _files_of(run: Run, aside: Aside) -> AsyncIterator[list[Entry]]:
+async def _files_of(run: CommitContext, aside: Aside) -> AsyncIterator[list[Entry]]:
     if aside.kind is not Kind.DIRECTORY:
         yield [old_entry(Info(aside.path, aside.kind, 0, aside.etag))]
         return
@@ -237,7 +241,7 @@ async def _files_of(run: Run, aside: Aside) -> AsyncIterator[list[Entry]]:
     yield found
 
 
-async def _is_in_use(run: Run, temporary: Info) -> bool:
+async def _is_in_use(run: CommitContext, temporary: Info) -> bool:
     """Return whether a job is in a ``_temporary``, which may be a link to a directory."""
     if temporary.kind is Kind.FILE:
         return False
@@ -246,7 +250,7 @@ async def _is_in_use(run: Run, temporary: Info) -> bool:
     return False
 
 
-async def _move_marker(run: Run, plan: Plan, *, always: bool = False) -> None:
+async def _move_marker(run: CommitContext, plan: Plan, *, always: bool = False) -> None:
     """Plan to move the marker of an earlier job aside first: it says nothing of what comes now."""
     if not (run.options.mark_success or always):
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from asynccommit.commit.by_upload.context import UploadRun, write_over
+from asynccommit.commit.by_upload.context import UploadContext, write_over
 from asynccommit.commit.by_upload.plan import Old, UploadPlan
 from asynccommit.commit.by_upload.remove import remove_exactly
 from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError, PreconditionError
@@ -20,7 +20,7 @@ from asynccommit.stores.tree import is_there, remove_tree
 _TRIES = 3
 
 
-async def copy_aside(run: UploadRun, plan: UploadPlan) -> None:
+async def copy_aside(run: UploadContext, plan: UploadPlan) -> None:
     """Copy what is overwritten; then the marker of an earlier job goes.
 
     Raises ``PreconditionError`` for a file that somebody has changed since the plan was made.
@@ -36,7 +36,7 @@ async def copy_aside(run: UploadRun, plan: UploadPlan) -> None:
             await remove_exactly(run, [Info(path, Kind.FILE, marker.size, marker.etag)])
 
 
-async def _copy(run: UploadRun, plan: UploadPlan, path: str) -> None:
+async def _copy(run: UploadContext, plan: UploadPlan, path: str) -> None:
     place, etag = run.layout.aside(path), plan.asides[path].etag or ""
     try:
         await run.store.copy_if(path, place, etag)
@@ -47,13 +47,13 @@ async def _copy(run: UploadRun, plan: UploadPlan, path: str) -> None:
     run.step()
 
 
-async def keep_copies(run: UploadRun) -> None:
+async def keep_copies(run: UploadContext) -> None:
     """Say that the copies stay, so that no driver that wakes later deletes them."""
     run.keeps_copies = True
     await run.store.put(run.layout.kept, b"")
 
 
-async def drop_copies(run: UploadRun) -> None:
+async def drop_copies(run: UploadContext) -> None:
     """Delete the copies of a commit that has ended, unless a rollback could not do without."""
     if run.keeps_copies or await is_there(run.store, run.layout.kept):
         return
@@ -61,7 +61,7 @@ async def drop_copies(run: UploadRun) -> None:
         await remove_tree(run.store, run.layout.aside_dir)
 
 
-async def put_back(run: UploadRun, info: Info) -> bool:
+async def put_back(run: UploadContext, info: Info) -> bool:
     """Copy back what this file of the job has overwritten; false if it is not there any more."""
     path, place = info.path, run.layout.aside(info.path)
     try:
@@ -77,7 +77,7 @@ async def put_back(run: UploadRun, info: Info) -> bool:
     return True
 
 
-async def restore(run: UploadRun, plan: UploadPlan, *, later: bool) -> tuple[int, list[str]]:
+async def restore(run: UploadContext, plan: UploadPlan, *, later: bool) -> tuple[int, list[str]]:
     """Put back what was overwritten and is not there; return how many, and where that failed.
 
     What somebody else has written since stays. So does a place that is empty, since this job has
@@ -106,7 +106,7 @@ async def restore(run: UploadRun, plan: UploadPlan, *, later: bool) -> tuple[int
     return count, left
 
 
-async def _copy_back(run: UploadRun, path: str) -> bool:
+async def _copy_back(run: UploadContext, path: str) -> bool:
     """Copy a file back to where nothing is; whether it is there now, or at least something."""
     try:
         await run.store.copy(run.layout.aside(path), path, overwrite=False)
@@ -115,7 +115,7 @@ async def _copy_back(run: UploadRun, path: str) -> bool:
     return True
 
 
-async def _restore_marker(run: UploadRun, marker: Old, left: list[str]) -> None:
+async def _restore_marker(run: UploadContext, marker: Old, left: list[str]) -> None:
     """Put back the marker of an earlier job, with a line break more at its end.
 
     It is written anew even if it is there: then its etag is another, and a driver of this commit
@@ -133,7 +133,7 @@ async def _restore_marker(run: UploadRun, marker: Old, left: list[str]) -> None:
         run.warn(f"{path} is not put back: {text}")
 
 
-async def _renew(run: UploadRun, marker: Old) -> str:
+async def _renew(run: UploadContext, marker: Old) -> str:
     """Write the marker that was planned anew; return why not, if another's is there."""
     path = run.layout.success
     old, info = await _content(run, run.layout.aside(path)), await _find(run, path)
@@ -150,14 +150,14 @@ async def _renew(run: UploadRun, marker: Old) -> str:
     return ""
 
 
-async def _content(run: UploadRun, path: str) -> bytes | None:
+async def _content(run: UploadContext, path: str) -> bytes | None:
     try:
         return await run.store.get(path, MAX_SUCCESS_BYTES)
     except NotFoundError:
         return None
 
 
-async def _say_changed(run: UploadRun, path: str, info: Info | None, left: list[str]) -> None:
+async def _say_changed(run: UploadContext, path: str, info: Info | None, left: list[str]) -> None:
     """Warn of another's file, or none, unless it is what was put back before."""
     copy, there = await _find(run, run.layout.aside(path)), info or await _find(run, path)
     if copy is None:
@@ -170,7 +170,7 @@ async def _say_changed(run: UploadRun, path: str, info: Info | None, left: list[
     run.warn(f"{path} is not put back: {text}")
 
 
-async def _find(run: UploadRun, path: str) -> Info | None:
+async def _find(run: UploadContext, path: str) -> Info | None:
     try:
         return await run.store.head(path)
     except NotFoundError:

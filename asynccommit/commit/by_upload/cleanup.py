@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from asynccommit.commit.by_rename.cleanup import Outcome, see_left
+from asynccommit.commit.by_rename.cleanup import CleanupResult, see_left
 from asynccommit.commit.by_rename.plan import within
 from asynccommit.commit.by_upload.backups import drop_copies
-from asynccommit.commit.by_upload.context import UploadRun, read_if_there, save
+from asynccommit.commit.by_upload.context import UploadContext, read_if_there, save
 from asynccommit.commit.by_upload.late_tasks import wait_for_late
 from asynccommit.commit.by_upload.outcome import is_held
 from asynccommit.commit.by_upload.status import attempts_of, begun_attempts, is_closed
@@ -35,37 +35,37 @@ from asynccommit.stores.tree import (
 )
 
 
-def is_kept(run: UploadRun) -> bool:
+def is_kept(run: UploadContext) -> bool:
     """Whether options say that the job's files stay."""
     return run.options.cleanup_skipped or run.options.uploads.keep_magic
 
 
-async def clean_up(run: UploadRun) -> tuple[Outcome, Swept]:
+async def clean_up(run: UploadContext) -> tuple[CleanupResult, Swept]:
     """Abort the uploads that this job's tasks have left, and delete its files.
 
     Raises ``StoreError`` if they cannot be deleted.
     """
     with run.timed("job_stage_cleanup"):
         if is_kept(run):
-            return Outcome.DISABLED, await _sweep_only(run, among_open=True)
+            return CleanupResult.DISABLED, await _sweep_only(run, among_open=True)
         return await _end_job(run, Sweeper(run, among_open=True, swept=Swept()))
 
 
-async def _sweep_only(run: UploadRun, *, among_open: bool) -> Swept:
+async def _sweep_only(run: UploadContext, *, among_open: bool) -> Swept:
     """Abort uploads of a job whose files stay; its tasks learn all the same that it has ended."""
     with suppress(NotFoundError):
         await remove_file(run.pending, run.layout.living)
     return await sweep(run, among_open=among_open)
 
 
-async def _end_job(run: UploadRun, sweeper: Sweeper) -> tuple[Outcome, Swept]:
+async def _end_job(run: UploadContext, sweeper: Sweeper) -> tuple[CleanupResult, Swept]:
     try:
         return await _delete_job(run, sweeper), sweeper.swept
     finally:
         sweeper.warn()
 
 
-async def _delete_job(run: UploadRun, sweeper: Sweeper) -> Outcome:
+async def _delete_job(run: UploadContext, sweeper: Sweeper) -> CleanupResult:
     """Delete the files of all attempts of the job, as long as it is this one that has ended.
 
     The record's place is looked at before anything is deleted: a job that took the same id
@@ -84,16 +84,16 @@ async def _delete_job(run: UploadRun, sweeper: Sweeper) -> Outcome:
             found |= await _delete_attempt(other, sweeper.of(other))
     await _remove_empty(run)
     await _remove_temporary(run)
-    return Outcome.DELETED if found else Outcome.NOTHING
+    return CleanupResult.DELETED if found else CleanupResult.NOTHING
 
 
-async def _delete_scratch(run: UploadRun) -> None:
+async def _delete_scratch(run: UploadContext) -> None:
     """Delete what the job has in ``_temporary`` but for the copies of its commits."""
     scratch = run.layout.scratch
     await remove_below(run.store, scratch, lambda info: info.path.startswith(f"{scratch}/aside-"))
 
 
-async def _remove_temporary(run: UploadRun) -> None:
+async def _remove_temporary(run: UploadContext) -> None:
     """Delete ``_temporary``, if no job is in it."""
     try:
         await remove_directory(run.store, run.layout.temporary)
@@ -103,7 +103,7 @@ async def _remove_temporary(run: UploadRun) -> None:
         run.warn(f"an empty {run.layout.temporary} is left: {error}")
 
 
-async def _delete_attempt(run: UploadRun, sweeper: Sweeper) -> bool:
+async def _delete_attempt(run: UploadContext, sweeper: Sweeper) -> bool:
     """Delete the files of an attempt: the record after all others, and the outcome after it."""
     found, held = False, await is_held(run)
     below = within(run.layout.aside_dir, [run.layout.attempt_dir])
@@ -122,7 +122,7 @@ async def _delete_attempt(run: UploadRun, sweeper: Sweeper) -> bool:
     return found
 
 
-async def _delete_own(run: UploadRun) -> None:
+async def _delete_own(run: UploadContext) -> None:
     """Delete what only this very commit can have written."""
     last = [i for i in await list_if_there(run.pending, run.layout.attempt_dir) if _is_own(run, i)]
     if last and run.pending.traits.bulk_delete:
@@ -131,7 +131,7 @@ async def _delete_own(run: UploadRun) -> None:
         await for_each(last, lambda info: _remove_unchanged(run, info), workers=run.workers)
 
 
-def _is_own(run: UploadRun, info: Info) -> bool:
+def _is_own(run: UploadContext, info: Info) -> bool:
     """Whether a file says how this commit stands: it goes after the record."""
     layout = run.layout
     if info.is_dir or not run.commit_id:
@@ -140,7 +140,7 @@ def _is_own(run: UploadRun, info: Info) -> bool:
     return info.path in (layout.outcome, layout.start, layout.done) or info.path.startswith(plans)
 
 
-def _stays(run: UploadRun, info: Info) -> bool:
+def _stays(run: UploadContext, info: Info) -> bool:
     """Whether something in an attempt's directory is not to go before the record.
 
     Copies that a commit has made are that one's, by its name: nobody else deletes them.
@@ -154,7 +154,7 @@ def _stays(run: UploadRun, info: Info) -> bool:
     return info.path == layout.record or _is_own(run, info)
 
 
-async def _remove_record(run: UploadRun) -> bool:
+async def _remove_record(run: UploadContext) -> bool:
     """Delete the record of this very commit, or what an abort has put in its place."""
     path = run.layout.record
     try:
@@ -171,7 +171,7 @@ async def _remove_record(run: UploadRun) -> bool:
     return True
 
 
-async def _delete_most(run: UploadRun, sweeper: Sweeper) -> bool:
+async def _delete_most(run: UploadContext, sweeper: Sweeper) -> bool:
     """Delete the files of an attempt but for those that say how its commit stands.
 
     The object that stands for the directory goes, too: once the record is gone, there is none. The
@@ -196,14 +196,14 @@ async def _delete_most(run: UploadRun, sweeper: Sweeper) -> bool:
     return found
 
 
-async def _may_delete(run: UploadRun, sweeper: Sweeper, files: Sequence[Info]) -> bool:
+async def _may_delete(run: UploadContext, sweeper: Sweeper, files: Sequence[Info]) -> bool:
     """Abort what files name that were listed; return whether they are still this job's."""
     if not await is_held(run):
         return False
     return not await sweeper.take(files) or await is_held(run)
 
 
-async def _delete_walked(run: UploadRun, sweeper: Sweeper) -> bool:
+async def _delete_walked(run: UploadContext, sweeper: Sweeper) -> bool:
     """See ``_delete_most``: where nothing is deleted by etag, and directories are of themselves."""
     store = run.pending
     try:
@@ -220,14 +220,14 @@ async def _delete_walked(run: UploadRun, sweeper: Sweeper) -> bool:
     return True
 
 
-async def _remove_unchanged(run: UploadRun, info: Info) -> None:
+async def _remove_unchanged(run: UploadContext, info: Info) -> None:
     """Delete a file that is as it was listed."""
     with suppress(NotFoundError):
         if (await run.pending.head(info.path)).etag == info.etag:
             await run.pending.delete(info.path)
 
 
-async def _remove_empty(run: UploadRun) -> None:
+async def _remove_empty(run: UploadContext) -> None:
     """Delete the directories of the job, if no file is in them."""
     store, layout = run.pending, run.layout
     if store.traits.bulk_delete:
@@ -255,22 +255,22 @@ async def _remove_empty(run: UploadRun) -> None:
 # --- abort -----------------------------------------------------------------------------------
 
 
-async def clean_up_aborted(run: UploadRun) -> tuple[Outcome, Swept]:
+async def clean_up_aborted(run: UploadContext) -> tuple[CleanupResult, Swept]:
     """Abort all uploads of a job of which no commit has begun, and delete its files.
 
     Raises ``StoreError`` if that cannot be done.
     """
     if not await attempts_of(run):
-        return Outcome.NOTHING, Swept()
+        return CleanupResult.NOTHING, Swept()
     if await begun_attempts(run) or not await _close(run):
-        return Outcome.KEPT, Swept()
+        return CleanupResult.KEPT, Swept()
     if is_kept(run):
-        return Outcome.DISABLED, await _sweep_only(run, among_open=False)
+        return CleanupResult.DISABLED, await _sweep_only(run, among_open=False)
     outcome, swept = await _end_job(run, Sweeper(run, among_open=False, swept=Swept()))
     return await see_left(run, run.pending, run.layout.job_dir, outcome), swept
 
 
-async def _close(run: UploadRun) -> bool:
+async def _close(run: UploadContext) -> bool:
     """Take the place of the record of every attempt, so that no commit begins; false if one has."""
     for layout in await attempts_of(run):
         if not await _close_one(replace(run, layout=layout, commit_id="")):
@@ -278,7 +278,7 @@ async def _close(run: UploadRun) -> bool:
     return True
 
 
-async def _close_one(run: UploadRun) -> bool:
+async def _close_one(run: UploadContext) -> bool:
     """Take the place of the record of an attempt; false if its commit has begun."""
     try:
         await save(run, run.layout.record, ABORTED)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from asynccommit.commit.by_rename.claims import look_first
-from asynccommit.commit.by_rename.driver_liveness import Living
+from asynccommit.commit.by_rename.driver_liveness import DriverLiveness
 from asynccommit.commit.by_rename.job_reports import has_report, report_on
 from asynccommit.commit.by_rename.job_setup import Other, refuse_repeating, to_settle
 from asynccommit.commit.by_rename.steps import (
@@ -23,14 +23,19 @@ from asynccommit.commit.by_rename.steps import (
 )
 from asynccommit.commit.by_rename.write_modes import is_replaced
 from asynccommit.commit.by_upload.cleanup import clean_up, clean_up_aborted
-from asynccommit.commit.by_upload.context import UploadRun, at_work
+from asynccommit.commit.by_upload.context import UploadContext, at_work
 from asynccommit.commit.by_upload.jobs import find_attempts, sought, store_of
 from asynccommit.commit.by_upload.load_sets import load_sets
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.preflight import preflight
 from asynccommit.commit.by_upload.record import begin
 from asynccommit.commit.by_upload.start import refuse_leftovers, refuse_other_attempts
-from asynccommit.commit.by_upload.status import attempts_of, begun_attempts, is_committed, look
+from asynccommit.commit.by_upload.status import (
+    attempts_of,
+    begun_attempts,
+    is_committed,
+    read_state,
+)
 from asynccommit.commit.by_upload.steps import (
     abort,
     carry_out,
@@ -60,7 +65,7 @@ from asynccommit.stores.policies.traffic import Traffic
 from asynccommit.stores.urls import Address
 
 
-class UploadCommitter(Living):
+class UploadCommitter(DriverLiveness):
     """Commits one job attempt under one destination.
 
     Args:
@@ -194,7 +199,7 @@ class UploadCommitter(Living):
 
     async def _commit_or_go_on(
         self,
-        run: UploadRun,
+        run: UploadContext,
         tasks: Sequence[TaskCommit] | None,
         mode: Mode,
         overwrite: Sequence[str],
@@ -218,7 +223,7 @@ class UploadCommitter(Living):
 
     async def _commit(
         self,
-        run: UploadRun,
+        run: UploadContext,
         tasks: Sequence[TaskCommit] | None,
         mode: Mode,
         overwrite: Sequence[str],
@@ -237,7 +242,7 @@ class UploadCommitter(Living):
             await carry_out(run, plan, record)
             return job_report(run, plan)
 
-    async def _already(self, run: UploadRun) -> JobReport:
+    async def _already(self, run: UploadContext) -> JobReport:
         """Clean up after a job that is committed, and report on it if nobody has."""
         run.phase = Phase.COMMITTED
         await clean(run)
@@ -245,7 +250,7 @@ class UploadCommitter(Living):
             await report_on(run, "committer_commit_job")
         return replace(job_report(run), already=True)
 
-    async def _undo_if_wanted(self, run: UploadRun, error: BaseException) -> None:
+    async def _undo_if_wanted(self, run: UploadContext, error: BaseException) -> None:
         """Roll back a commit that failed half-way, if that is the policy."""
         if self.options.on_failure is OnFailure.ROLLBACK:
             undo, say = self._run(), partial(say_undone, run, error)
@@ -274,7 +279,7 @@ class UploadCommitter(Living):
                 report = await self._resume(run, adopt=adopt)
         return report if report.already else await report_ended(run, report)
 
-    async def _resume(self, run: UploadRun, *, adopt: bool) -> JobReport:
+    async def _resume(self, run: UploadContext, *, adopt: bool) -> JobReport:
         standing = await see(run)
         if standing is not None and not await is_over(run, standing):
             return await resume(run, standing)
@@ -296,9 +301,9 @@ class UploadCommitter(Living):
         """
         return await self._roll_back(self._run(on_progress), force=force)
 
-    async def _roll_back(self, run: UploadRun, *, force: bool = False) -> AbortReport:
+    async def _roll_back(self, run: UploadContext, *, force: bool = False) -> AbortReport:
         async with commit_failures(run):
-            standing = await look(run)
+            standing = await read_state(run)
             if standing is not None:
                 with at_work(run), run.timed("job_stage_abort"):
                     return await roll_back(run, standing)
@@ -321,7 +326,7 @@ class UploadCommitter(Living):
         """
         run = self._run()
         async with commit_failures(run):
-            standing = await look(run)
+            standing = await read_state(run)
             return None if standing is None else await status(run, standing)
 
     async def job_statuses(self) -> list[JobStatus]:
@@ -365,11 +370,11 @@ class UploadCommitter(Living):
         """Abort this job's uploads and delete its files, whatever its state: see ``abort_job``."""
         run = self._run()
         async with commit_failures(run):
-            if await look(run) is None:
+            if await read_state(run) is None:
                 return (await clean_up_aborted(run))[0].value
             return (await clean_up(run))[0].value
 
-    async def _settle_other(self, run: UploadRun, other: Other) -> None:
+    async def _settle_other(self, run: UploadContext, other: Other) -> None:
         """Finish or undo the commit of another job under the same destination."""
         assert isinstance(other.layout, UploadLayout)
         layout = replace(other.layout, commit="")
@@ -379,8 +384,8 @@ class UploadCommitter(Living):
         await (committer.resume_job() if other.resumes else committer.rollback_job())
         run.warn(f"job {layout.job_id}, which had been cut short, was settled first")
 
-    def _run(self, on_progress: OnProgress | None = None) -> UploadRun:
-        return UploadRun(
+    def _run(self, on_progress: OnProgress | None = None) -> UploadContext:
+        return UploadContext(
             store=self.store,
             layout=self.layout,
             options=self.options,

@@ -6,7 +6,7 @@ the etag of a completed upload follows from its parts.
 
 from __future__ import annotations
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.reconcile import ended_as, is_open
@@ -20,7 +20,7 @@ GONE = (
 )
 
 
-async def complete_uploads(run: UploadRun, plan: UploadPlan) -> None:
+async def complete_uploads(run: UploadContext, plan: UploadPlan) -> None:
     """Complete every upload; those that are completed already count as well.
 
     Raises ``ExistsError`` for a file that came to a destination since the preflight,
@@ -40,7 +40,7 @@ async def complete_uploads(run: UploadRun, plan: UploadPlan) -> None:
         run.statistics.count("committer_commits_completed", plan.loaded.files)
 
 
-async def _complete(run: UploadRun, plan: UploadPlan, pending: Pending) -> Info:
+async def _complete(run: UploadContext, plan: UploadPlan, pending: Pending) -> Info:
     old = plan.asides.get(pending.dest)
     try:
         if old is not None:
@@ -53,7 +53,7 @@ async def _complete(run: UploadRun, plan: UploadPlan, pending: Pending) -> Info:
         return info
 
 
-async def _beside(run: UploadRun, pending: Pending) -> Info:
+async def _beside(run: UploadContext, pending: Pending) -> Info:
     """Complete an upload where nothing is. Raises ``ExistsError``, ``NotFoundError`` if ended."""
     dest, upload_id, _, parts, token = pending
     try:
@@ -67,7 +67,7 @@ async def _beside(run: UploadRun, pending: Pending) -> Info:
         raise ExistsError("complete_upload", dest, text) from None
 
 
-async def _over(run: UploadRun, pending: Pending, etag: str) -> Info:
+async def _over(run: UploadContext, pending: Pending, etag: str) -> Info:
     """Complete an upload over the file that was planned, and over no other.
 
     Raises ``PreconditionError`` for another's file, ``NotFoundError`` if the upload has ended.
@@ -89,7 +89,7 @@ async def _over(run: UploadRun, pending: Pending, etag: str) -> Info:
     return await _beside(run, pending)
 
 
-async def _etag_of(run: UploadRun, path: str) -> str | None:
+async def _etag_of(run: UploadContext, path: str) -> str | None:
     try:
         return (await run.store.head(path)).etag or ""
     except NotFoundError:

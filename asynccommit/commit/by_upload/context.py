@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import NotFoundError
 from asynccommit.formats.magic_paths import ANY_MAGIC
@@ -15,8 +15,8 @@ from asynccommit.stores.multipart import MultipartStore
 
 
 @dataclass(slots=True, kw_only=True)
-class UploadRun(Run):
-    """A ``Run`` on a store with uploads.
+class UploadContext(CommitContext):
+    """A ``CommitContext`` on a store with uploads.
 
     ``pending`` is the store of the job's own files: pending sets, record, plan and outcome. The id
     of the commit is that of its plan. ``keeps_copies`` is for a rollback that could not put all of
@@ -44,11 +44,11 @@ class UploadRun(Run):
         return self.layout.committer
 
 
-_at_work: dict[int, UploadRun] = {}
+_at_work: dict[int, UploadContext] = {}
 
 
 @contextmanager
-def at_work(run: UploadRun) -> Iterator[None]:
+def at_work(run: UploadContext) -> Iterator[None]:
     """Let this process know that it commits, resumes or undoes with ``run``."""
     _at_work[id(run)] = run
     try:
@@ -62,7 +62,7 @@ def is_at_work(commit_id: str) -> bool:
     return any(run.commit_id == commit_id for run in _at_work.values())
 
 
-async def save(run: UploadRun, path: str, data: bytes, *, overwrite: bool = False) -> Info:
+async def save(run: UploadContext, path: str, data: bytes, *, overwrite: bool = False) -> Info:
     """Write one of the job's own files, so that it outlives a power cut. Raises ``ExistsError``."""
     info = await run.pending.put(path, data, overwrite=overwrite)
     if not run.pending.traits.durable:
@@ -71,7 +71,7 @@ async def save(run: UploadRun, path: str, data: bytes, *, overwrite: bool = Fals
     return info
 
 
-async def read_if_there(run: UploadRun, path: str, limit: int) -> bytes | None:
+async def read_if_there(run: UploadContext, path: str, limit: int) -> bytes | None:
     """Return one of the job's own files, ``None`` if it is missing."""
     try:
         return await run.pending.get(path, limit)
@@ -79,7 +79,7 @@ async def read_if_there(run: UploadRun, path: str, limit: int) -> bytes | None:
         return None
 
 
-async def write_over(run: UploadRun, info: Info, data: bytes) -> None:
+async def write_over(run: UploadContext, info: Info, data: bytes) -> None:
     """Write a small file of the destination over just this one: only a copy can be told so.
 
     What it is a copy of goes with the job's files. Raises ``PreconditionError``, ``NotFoundError``.

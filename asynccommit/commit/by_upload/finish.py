@@ -12,7 +12,7 @@ from asynccommit.commit.by_rename.success_marker import (
     read_success,
     summarise,
 )
-from asynccommit.commit.by_upload.context import UploadRun, write_over
+from asynccommit.commit.by_upload.context import UploadContext, write_over
 from asynccommit.commit.by_upload.outcome import has_begun
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.remove import remove_old
@@ -31,7 +31,7 @@ from asynccommit.formats.upload_record import UploadRecord
 _TRIES = 3
 
 
-async def finish_commit(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> bool:
+async def finish_commit(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> bool:
     """Do what is left of a commit that is decided, but for the clean-up.
 
     Returns false if another has done it, and ended the commit, meanwhile: a later job may have
@@ -45,7 +45,7 @@ async def finish_commit(run: UploadRun, plan: UploadPlan, record: UploadRecord) 
     return await _write_success(run, plan, record)
 
 
-async def _write_success(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> bool:
+async def _write_success(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> bool:
     layout = run.layout
     if not run.options.mark_success:
         return True
@@ -61,12 +61,12 @@ async def _write_success(run: UploadRun, plan: UploadPlan, record: UploadRecord)
     return True
 
 
-def _marker(run: UploadRun, plan: UploadPlan) -> bytes:
+def _marker(run: UploadContext, plan: UploadPlan) -> bytes:
     threads = {"fs.s3a.committer.threads": str(run.workers)}
     return encode_s3a_success(summarise(run, "committer_commit_job", plan.sample, extra=threads))
 
 
-async def _replace_marker(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> bool:
+async def _replace_marker(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> bool:
     """Write the marker over the one that is there, while that is the one that was looked at.
 
     The record is looked at after it: while it is there no later job has seen this one's end.
@@ -87,7 +87,7 @@ async def _replace_marker(run: UploadRun, plan: UploadPlan, record: UploadRecord
     raise PreconditionError("complete_upload", path, "others write it again and again")
 
 
-async def _stays(run: UploadRun, record: UploadRecord) -> bool:
+async def _stays(run: UploadContext, record: UploadRecord) -> bool:
     """Whether the marker that is there stays: it is of later than a resumed commit, or its own."""
     try:
         marker = await read_success(run)
@@ -98,13 +98,13 @@ async def _stays(run: UploadRun, record: UploadRecord) -> bool:
     return run.epoch > 1 and marker.timestamp_ms > record.started_ms
 
 
-async def _keep_keys(run: UploadRun, plan: UploadPlan) -> None:
+async def _keep_keys(run: UploadContext, plan: UploadPlan) -> None:
     """Remember the keys of the marker that this one takes the place of."""
     if run.layout.success in plan.asides:
         await _remember(run, run.layout.aside(run.layout.success))
 
 
-async def _remember(run: UploadRun, place: str) -> None:
+async def _remember(run: UploadContext, place: str) -> None:
     try:
         data = await run.store.get(place, MAX_SUCCESS_BYTES)
         keys = keys_of(decode_success(data, place)) if data else []

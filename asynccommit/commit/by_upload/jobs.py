@@ -15,9 +15,9 @@ from typing import TypeVar
 from asynccommit.commit.by_rename.conflicts import OtherCommit, resolve_places
 from asynccommit.commit.by_rename.liveness import status_without_commit
 from asynccommit.commit.by_rename.phantom_prefixes import is_phantom
-from asynccommit.commit.by_upload.context import UploadRun, read_if_there
+from asynccommit.commit.by_upload.context import UploadContext, read_if_there
 from asynccommit.commit.by_upload.load_sets import find_sets
-from asynccommit.commit.by_upload.status import look, status_of
+from asynccommit.commit.by_upload.status import read_state, status_of
 from asynccommit.commit.hints import STAGING
 from asynccommit.commit.layout import TEMPORARY
 from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
@@ -45,7 +45,7 @@ L = TypeVar("L", bound=UploadLayout)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UploadAttempt:
     """One job attempt under the destination.
 
     Attributes:
@@ -60,8 +60,8 @@ class Found:
 
 
 async def find_attempts(
-    run: UploadRun, *, own: bool = True, destinations: Sequence[str] = (), lives: bool = False
-) -> list[Found]:
+    run: UploadContext, *, own: bool = True, destinations: Sequence[str] = (), lives: bool = False
+) -> list[UploadAttempt]:
     """Return every job attempt that can be seen from here.
 
     Args:
@@ -71,7 +71,7 @@ async def find_attempts(
         lives: tell of those whose commit has not begun whether they are alive; they all count as
             unknown without, which saves two requests for each.
     """
-    found: list[Found] = []
+    found: list[UploadAttempt] = []
 
     async def ask(job: UploadLayout) -> None:
         for layout in await attempts_in(store_of(run, job), job):
@@ -93,12 +93,12 @@ async def find_attempts(
     return sorted(found, key=_order)
 
 
-def _order(found: Found) -> tuple[int, str, int]:
+def _order(found: UploadAttempt) -> tuple[int, str, int]:
     status = found.status
     return status.started_ms, status.job_id, status.attempt
 
 
-async def sought(run: UploadRun) -> UploadLayout:
+async def sought(run: UploadContext) -> UploadLayout:
     """Return the paths of this job attempt where it is; those of ``run`` if it is nowhere else."""
     mine = run.layout
     if await is_there(run.pending, mine.attempt_dir):
@@ -109,7 +109,7 @@ async def sought(run: UploadRun) -> UploadLayout:
     return mine
 
 
-async def find_others(run: UploadRun, destinations: Sequence[str] = ()) -> list[OtherCommit]:
+async def find_others(run: UploadContext, destinations: Sequence[str] = ()) -> list[OtherCommit]:
     """Return the attempts of all other jobs.
 
     Args:
@@ -123,17 +123,17 @@ async def find_others(run: UploadRun, destinations: Sequence[str] = ()) -> list[
     ]
 
 
-def store_of(run: UploadRun, layout: UploadLayout) -> Store:
+def store_of(run: UploadContext, layout: UploadLayout) -> Store:
     """Return where the own files of a job are that was found from ``run``."""
     return run.store if layout.pending.same_store(layout.dest) else run.pending
 
 
-def _is_own(run: UploadRun, job: UploadLayout) -> bool:
+def _is_own(run: UploadContext, job: UploadLayout) -> bool:
     mine = run.layout
     return mine.pending_url(mine.job_dir) == job.pending_url(job.job_dir)
 
 
-async def _jobs(run: UploadRun) -> list[UploadLayout]:
+async def _jobs(run: UploadContext) -> list[UploadLayout]:
     """Return the jobs that have directories; those in a place of many tables may be of others."""
     mine = run.layout
     found = await jobs_below(run.store, mine.dest)
@@ -207,7 +207,7 @@ def name_of(info: Info) -> str:
     return info.path.rpartition("/")[2]
 
 
-async def _see(run: UploadRun, layout: UploadLayout, *, lives: bool) -> Found | None:
+async def _see(run: UploadContext, layout: UploadLayout, *, lives: bool) -> UploadAttempt | None:
     """Return what is known of a job attempt; ``None`` if it is not known to write here."""
     other = replace(run, layout=layout, pending=store_of(run, layout))
     if isinstance(layout, StagingLayout):
@@ -240,17 +240,17 @@ def _is_here(layout: UploadLayout, record: UploadRecord) -> bool:
     return there.partition("://")[2] == layout.dest.encode().partition("://")[2]
 
 
-async def _status(run: UploadRun, *, lives: bool) -> Found | None:
+async def _status(run: UploadContext, *, lives: bool) -> UploadAttempt | None:
     """Return how far a job attempt is; ``None`` if nothing is there."""
     named = run.layout.job_id, run.layout.attempt
     try:
-        standing = await look(run)
+        standing = await read_state(run)
     except _UNREADABLE as error:
         stopped = JobStatus(*named, State.STOPPED, error=str(error), alive=False)
-        return Found(run.layout, stopped)
+        return UploadAttempt(run.layout, stopped)
     if standing is not None:
         places = str(standing.record.options.get("places") or "")
-        return Found(run.layout, await status_of(run.host, run.layout, standing), places)
+        return UploadAttempt(run.layout, await status_of(run.host, run.layout, standing), places)
     try:
         sets = len(await find_sets(run))
     except NotFoundError:
@@ -258,5 +258,5 @@ async def _status(run: UploadRun, *, lives: bool) -> Found | None:
     if not sets and await is_phantom(run.pending, run.layout.attempt_dir):
         return None
     if not lives:
-        return Found(run.layout, JobStatus(*named, State.UNKNOWN, tasks=sets))
-    return Found(run.layout, await status_without_commit(run, run.pending, sets))
+        return UploadAttempt(run.layout, JobStatus(*named, State.UNKNOWN, tasks=sets))
+    return UploadAttempt(run.layout, await status_without_commit(run, run.pending, sets))

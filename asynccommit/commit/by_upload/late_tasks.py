@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.open_uploads import open_uploads
 from asynccommit.commit.by_upload.sweep import Sweeper, abort_one
 from asynccommit.commit.hints import quoted
@@ -15,13 +15,13 @@ from asynccommit.stores.multipart import Upload
 
 _WAITS = (0.5, 1.0, 2.0)
 """Seconds that an abort gives to tasks which still run, where it sees that any may."""
-_SLACK = 2.0  # by which times of a store may be rounded
+_CLOCK_SKEW_SECONDS = 2.0  # by which times of a store may be rounded
 _MOST = 10_000
 """Open uploads that are looked at: enough to see that there are some."""
 
 
 async def wait_for_late(
-    run: UploadRun, sweeper: Sweeper, delete: Callable[[], Awaitable[bool]]
+    run: UploadContext, sweeper: Sweeper, delete: Callable[[], Awaitable[bool]]
 ) -> bool:
     """Wait for tasks that still run, and abort what they begin; return whether any left a file.
 
@@ -45,7 +45,7 @@ async def wait_for_late(
     return found
 
 
-async def _still_open(run: UploadRun, sweeper: Sweeper) -> Sequence[Upload]:
+async def _still_open(run: UploadContext, sweeper: Sweeper) -> Sequence[Upload]:
     """Return uploads below the destination that are open, once those of this job are aborted."""
     if not run.options.uploads.abort_pending:
         return ()
@@ -59,14 +59,14 @@ async def _still_open(run: UploadRun, sweeper: Sweeper) -> Sequence[Upload]:
         run.warn(f"whether its tasks have left uploads open cannot be told: {error}")
         return ()
     if sweeper.since:  # what was begun before the job was set up is another's
-        early = sweeper.since - _SLACK
+        early = sweeper.since - _CLOCK_SKEW_SECONDS
         found = [one for one in found if not one.initiated or one.initiated >= early]
     again = [one for one in found if one[:2] in sweeper.swept.names]
     await for_each(again, lambda one: abort_one(run, one[:2]), workers=run.workers)
     return [one for one in found if one[:2] not in sweeper.swept.names]
 
 
-def _left_open(run: UploadRun, left: Sequence[Upload]) -> str:
+def _left_open(run: UploadContext, left: Sequence[Upload]) -> str:
     path, upload_id, _ = min(left)
     dest, place = run.layout.dest, quoted(str(run.layout.dest))
     return (

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from asynccommit.commit.by_rename.load_manifests import digest, warn_of_no_file
-from asynccommit.commit.by_upload.context import UploadRun
-from asynccommit.commit.by_upload.loaded import Loaded, Pending
+from asynccommit.commit.by_upload.context import UploadContext
+from asynccommit.commit.by_upload.loaded import LoadedSets, Pending
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import ManifestError, PreconditionError
@@ -30,7 +30,11 @@ _BATCH = 4_096
 
 
 async def load_sets(
-    run: UploadRun, loaded: Loaded, tasks: Sequence[TaskCommit] | None, *, strict: bool = False
+    run: UploadContext,
+    loaded: LoadedSets,
+    tasks: Sequence[TaskCommit] | None,
+    *,
+    strict: bool = False,
 ) -> None:
     """Read every pending set that counts into ``loaded``.
 
@@ -60,11 +64,11 @@ async def load_sets(
         warn_of_no_file(run, len(loaded.tasks), loaded.files)
 
 
-def _window(run: UploadRun) -> int:
+def _window(run: UploadContext) -> int:
     return min(run.workers, run.options.window)
 
 
-async def find_sets(run: UploadRun) -> dict[str, Info]:
+async def find_sets(run: UploadContext) -> dict[str, Info]:
     """Return the pending sets of the job attempt by path. Raises ``NotFoundError``."""
     listing = await list_all(run.pending, run.layout.sets_dir)
     return {
@@ -87,7 +91,7 @@ def _by_task(layout: UploadLayout, tasks: Sequence[TaskCommit]) -> dict[str, Tas
     return messages
 
 
-def _ignore(run: UploadRun, loaded: Loaded, paths: list[str], *, strict: bool) -> None:
+def _ignore(run: UploadContext, loaded: LoadedSets, paths: list[str], *, strict: bool) -> None:
     loaded.ignored = paths
     if strict and paths:
         url = run.layout.pending_url(paths[0])
@@ -100,8 +104,8 @@ def _ignore(run: UploadRun, loaded: Loaded, paths: list[str], *, strict: bool) -
 class _Load:
     """Reads one set after the other into the same place."""
 
-    run: UploadRun
-    loaded: Loaded
+    run: UploadContext
+    loaded: LoadedSets
     found: dict[str, Info] = field(default_factory=dict)
     room: Room = field(default_factory=lambda: Room(_ROOM))
 

@@ -28,7 +28,7 @@ class Pending(NamedTuple):
     token: str = ""
 
 
-class Loaded:
+class LoadedSets:
     """What the pending sets say.
 
     Args:

@@ -15,15 +15,15 @@ import anyio
 
 from asynccommit.commit.by_rename.claims import claim_task
 from asynccommit.commit.by_upload.committer import UploadCommitter
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.give_up import give_up, uploads_of
 from asynccommit.commit.by_upload.task.intents import Failure
 from asynccommit.commit.by_upload.task.magic import MagicFiles, load_pending, refuse_name
 from asynccommit.commit.by_upload.task.sets import save_set
-from asynccommit.commit.by_upload.task.undo import LAST_WORDS, abort_after
+from asynccommit.commit.by_upload.task.undo import CLEANUP_GRACE_SECONDS, abort_after
 from asynccommit.commit.by_upload.writer import Slots, check_part_size
 from asynccommit.commit.errors import commit_failures
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_uploads import MagicLayout
 from asynccommit.commit.task_output import check_relative
@@ -45,7 +45,7 @@ class MagicCommitter(UploadCommitter):
     layout: MagicLayout
 
     @classmethod
-    def opened(cls, opening: Opening) -> Self:
+    def opened(cls, opening: JobContext) -> Self:
         """Return the committer of a job attempt; its pending sets are with its data."""
         if not opening.options.uploads.magic:
             raise UnsupportedError(
@@ -143,7 +143,7 @@ class MagicCommitter(UploadCommitter):
                     await remove_tree(run.store, self.layout.task_attempt_dir(attempt_id))
 
     async def _written(
-        self, run: UploadRun, attempt_id: str
+        self, run: UploadContext, attempt_id: str
     ) -> tuple[list[PendingCommit], list[Failure]]:
         """Return what an attempt has written, and what of that cannot be read."""
         base = self.layout.task_base(attempt_id)
@@ -161,7 +161,7 @@ class MagicCommitter(UploadCommitter):
 
     async def _save(
         self,
-        run: UploadRun,
+        run: UploadContext,
         task_id: str,
         attempt_id: str,
         commits: list[PendingCommit],
@@ -188,7 +188,7 @@ class MagicCommitter(UploadCommitter):
         uploads = self.options.uploads
         if uploads.in_memory or uploads.keep_magic:
             return
-        with anyio.move_on_after(LAST_WORDS, shield=True), suppress(StoreError):
+        with anyio.move_on_after(CLEANUP_GRACE_SECONDS, shield=True), suppress(StoreError):
             await remove_tree(self.store, self.layout.task_base(attempt_id))
 
     def _files(self, attempt_id: str) -> MagicFiles:

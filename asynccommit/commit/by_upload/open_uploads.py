@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from asynccommit.commit.by_upload.context import UploadRun
-from asynccommit.commit.by_upload.loaded import Loaded, Pending
+from asynccommit.commit.by_upload.context import UploadContext
+from asynccommit.commit.by_upload.loaded import LoadedSets, Pending
 from asynccommit.commit.by_upload.reconcile import is_open
 from asynccommit.commit.errors import named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
@@ -16,7 +16,7 @@ from asynccommit.stores.multipart import Upload
 _BATCH = 4_096
 
 
-async def open_uploads(run: UploadRun) -> AsyncIterator[tuple[Upload, ...]]:
+async def open_uploads(run: UploadContext) -> AsyncIterator[tuple[Upload, ...]]:
     """Yield the uploads of files below the destination that have not ended, a page at a time."""
     path, token = run.layout.dest.path, None
     while True:
@@ -29,7 +29,7 @@ async def open_uploads(run: UploadRun) -> AsyncIterator[tuple[Upload, ...]]:
         token = page.token
 
 
-async def fingerprints_of_open(run: UploadRun) -> Fingerprints | None:
+async def fingerprints_of_open(run: UploadContext) -> Fingerprints | None:
     """Return fingerprints of (path, upload id) of all open uploads; ``None`` if that is denied."""
     found = Fingerprints(run.options.spill_directory)
     try:
@@ -41,7 +41,7 @@ async def fingerprints_of_open(run: UploadRun) -> Fingerprints | None:
     return found
 
 
-async def fingerprints_of_pending(run: UploadRun, loaded: Loaded) -> Fingerprints:
+async def fingerprints_of_pending(run: UploadContext, loaded: LoadedSets) -> Fingerprints:
     """Return fingerprints of (path, upload id) of all uploads of the job."""
     found, batch = Fingerprints(run.options.spill_directory), list[tuple[str, str]]()
     async for pending in loaded.spill.each():
@@ -53,7 +53,7 @@ async def fingerprints_of_pending(run: UploadRun, loaded: Loaded) -> Fingerprint
     return found
 
 
-async def missing_uploads(run: UploadRun, loaded: Loaded) -> list[str] | None:
+async def missing_uploads(run: UploadContext, loaded: LoadedSets) -> list[str] | None:
     """Return where the uploads are to go that have ended; ``None`` if nobody may list uploads.
 
     What the listing does not show is asked for: some servers list no uploads below a directory.
@@ -75,13 +75,13 @@ async def missing_uploads(run: UploadRun, loaded: Loaded) -> list[str] | None:
     return sorted(ended)
 
 
-async def _of(loaded: Loaded, prints: set[int]) -> AsyncIterator[Pending]:
+async def _of(loaded: LoadedSets, prints: set[int]) -> AsyncIterator[Pending]:
     async for pending in loaded.spill.each():
         if fingerprint((pending.dest, pending.upload_id)) in prints:
             yield pending
 
 
-async def refuse_missing(run: UploadRun, loaded: Loaded) -> None:
+async def refuse_missing(run: UploadContext, loaded: LoadedSets) -> None:
     """See that every upload is still open. Raises ``NotFoundError``."""
     missing = await missing_uploads(run, loaded)
     if missing is None:

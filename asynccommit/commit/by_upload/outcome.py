@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from asynccommit.commit.by_upload.context import UploadRun, read_if_there, save
+from asynccommit.commit.by_upload.context import UploadContext, read_if_there, save
 from asynccommit.commit.by_upload.status import find_outcome, is_closed, read_record
 from asynccommit.commit.context import Phase
 from asynccommit.errors import (
@@ -23,7 +23,7 @@ from asynccommit.stores.tree import remove_file
 _TRIES = 3
 
 
-async def decide(run: UploadRun, outcome: Outcome) -> None:
+async def decide(run: UploadContext, outcome: Outcome) -> None:
     """Decide that the commit ends with ``outcome``; deciding the same again is fine.
 
     Raises ``CommittedError`` if a rollback finds it committed, ``LeaseLostError`` the other way
@@ -45,7 +45,7 @@ async def decide(run: UploadRun, outcome: Outcome) -> None:
             run.phase = Phase.COMMITTED
 
 
-async def has_begun(run: UploadRun) -> bool:
+async def has_begun(run: UploadContext) -> bool:
     """Whether the record of this very commit is there. It is read once; then its etag tells."""
     path = run.layout.record
     try:
@@ -63,7 +63,7 @@ async def has_begun(run: UploadRun) -> bool:
     return True
 
 
-async def is_held(run: UploadRun) -> bool:
+async def is_held(run: UploadContext) -> bool:
     """Whether the record's place is this commit's, or an abort's if this run is of no commit.
 
     While it is, all that lies in the job attempt's directory is this job's, and of nobody who took
@@ -74,7 +74,7 @@ async def is_held(run: UploadRun) -> bool:
     return await read_if_there(run, run.layout.record, MAX_RECORD_BYTES) == ABORTED
 
 
-async def write_once(run: UploadRun, path: str, decision: UploadOutcome) -> Outcome:
+async def write_once(run: UploadContext, path: str, decision: UploadOutcome) -> Outcome:
     """Write a decision unless there is one; return the one that stands."""
     data, error = encode_upload_outcome(decision), None
     for _ in range(_TRIES):
@@ -89,7 +89,7 @@ async def write_once(run: UploadRun, path: str, decision: UploadOutcome) -> Outc
     raise error or AssertionError
 
 
-def _otherwise(run: UploadRun, there: Outcome) -> CommitError:
+def _otherwise(run: UploadContext, there: Outcome) -> CommitError:
     job_id, stage = run.layout.job_id, run.stage
     if there is Outcome.COMMITTED:
         return CommittedError(job_id, stage, (), "it is committed, and cannot be rolled back")
@@ -97,7 +97,7 @@ def _otherwise(run: UploadRun, there: Outcome) -> CommitError:
     return LeaseLostError(job_id, stage, (), text)
 
 
-def ended(run: UploadRun) -> LeaseLostError:
+def ended(run: UploadContext) -> LeaseLostError:
     """Return the error for a commit that another has ended meanwhile."""
     text = "another process has ended this commit, or rolled it back"
     return LeaseLostError(run.layout.job_id, run.stage, (), text)

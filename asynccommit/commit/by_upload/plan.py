@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from asynccommit.commit.by_rename.plan import SAMPLE
-from asynccommit.commit.by_upload.loaded import Loaded
+from asynccommit.commit.by_upload.loaded import LoadedSets
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.options.job import Mode, Options
 from asynccommit.stores.base import Info
@@ -37,7 +37,7 @@ class UploadPlan:
         replacing: the first files replaced.
     """
 
-    loaded: Loaded
+    loaded: LoadedSets
     old: Spill
     made: Spill
     mode: Mode = Mode.APPEND
@@ -50,7 +50,7 @@ class UploadPlan:
     def new(cls, options: Options, mode: Mode = Mode.APPEND) -> Self:
         """Return an empty plan."""
         directory = options.spill_directory
-        return cls(Loaded(options), Spill(directory), Spill(directory), mode)
+        return cls(LoadedSets(options), Spill(directory), Spill(directory), mode)
 
     async def replace(self, infos: Iterable[Info]) -> None:
         """Plan to delete files once the job is committed."""

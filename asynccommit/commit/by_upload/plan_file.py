@@ -12,9 +12,9 @@ from itertools import islice
 
 from asynccommit.commit.by_rename.conflicts import read_places
 from asynccommit.commit.by_rename.load_manifests import digest
-from asynccommit.commit.by_upload.context import UploadRun, save
+from asynccommit.commit.by_upload.context import UploadContext, save
 from asynccommit.commit.by_upload.load_sets import checked_place
-from asynccommit.commit.by_upload.loaded import Loaded, Pending
+from asynccommit.commit.by_upload.loaded import LoadedSets, Pending
 from asynccommit.commit.by_upload.plan import Old, UploadPlan
 from asynccommit.commit.conditions import prove_conditions
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
@@ -39,7 +39,7 @@ _CHUNK_PARTS = 200_000
 """Parts that a chunk holds at most, and one upload more: some 10 MB."""
 
 
-async def save_plan(run: UploadRun, plan: UploadPlan, plan_id: str) -> list[str]:
+async def save_plan(run: UploadContext, plan: UploadPlan, plan_id: str) -> list[str]:
     """Write the plan beside the pending sets, and return the digests of its chunks."""
     digests: list[str] = []
     async for chunk in _chunks(run.layout, plan, plan_id):
@@ -51,7 +51,7 @@ async def save_plan(run: UploadRun, plan: UploadPlan, plan_id: str) -> list[str]
     return digests
 
 
-async def _prove(run: UploadRun, path: str, data: bytes) -> None:
+async def _prove(run: UploadContext, path: str, data: bytes) -> None:
     """See, where that is not known, that nothing is written over what is there.
 
     The commit record needs it, and at the destination the completion of uploads does. Raises
@@ -65,7 +65,7 @@ async def _prove(run: UploadRun, path: str, data: bytes) -> None:
         await prove_conditions(run.store, probe, b"")
 
 
-async def drop_plan(run: UploadRun, plan_id: str, chunks: int) -> None:
+async def drop_plan(run: UploadContext, plan_id: str, chunks: int) -> None:
     """Delete a plan that no record names."""
     for index in range(chunks):
         with suppress(StoreError):
@@ -120,7 +120,7 @@ async def _upload_rows(layout: UploadLayout, plan: UploadPlan) -> AsyncIterator[
 # --- reading ---------------------------------------------------------------------------------
 
 
-async def load_plan(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> None:
+async def load_plan(run: UploadContext, record: UploadRecord, plan: UploadPlan) -> None:
     """Read the plan that ``record`` names; nothing in it is trusted.
 
     Raises ``ManifestError`` for a chunk that is missing, damaged or leads where no commit of this
@@ -144,7 +144,7 @@ async def load_plan(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> N
         await _refuse_own(run, plan, url)
 
 
-def _mode(run: UploadRun, record: UploadRecord) -> Mode:
+def _mode(run: UploadContext, record: UploadRecord) -> Mode:
     try:
         return Mode(record.mode)
     except ValueError:
@@ -157,7 +157,7 @@ def places_in(record: UploadRecord, name: str) -> list[str]:
     return read_places(str(record.options.get(name) or "[]"))
 
 
-async def has_plan(run: UploadRun, record: UploadRecord) -> bool:
+async def has_plan(run: UploadContext, record: UploadRecord) -> bool:
     """Whether anything of the plan that a record names is there."""
     for index in range(len(record.plan)):
         path = run.layout.plan(record.plan_id, index)
@@ -167,7 +167,7 @@ async def has_plan(run: UploadRun, record: UploadRecord) -> bool:
 
 
 async def _read(
-    run: UploadRun, record: UploadRecord, plan: UploadPlan, index: int, wanted: str
+    run: UploadContext, record: UploadRecord, plan: UploadPlan, index: int, wanted: str
 ) -> None:
     layout = run.layout
     path = layout.plan(record.plan_id, index)
@@ -201,7 +201,7 @@ def _place(layout: UploadLayout, name: str, *, marker: bool = False) -> str:
     return checked_place(layout, path)
 
 
-async def _refuse_own(run: UploadRun, plan: UploadPlan, url: str) -> None:
+async def _refuse_own(run: UploadContext, plan: UploadPlan, url: str) -> None:
     """Refuse to delete as old what the job itself brings."""
     with Fingerprints(run.options.spill_directory) as old:
         async for entry in plan.old.each():
@@ -215,5 +215,5 @@ async def _refuse_own(run: UploadRun, plan: UploadPlan, url: str) -> None:
             raise ManifestError(url, f"{entry.dest} is to be replaced, and the job's own file")
 
 
-async def _of(loaded: Loaded, prints: set[int]) -> set[str]:
+async def _of(loaded: LoadedSets, prints: set[int]) -> set[str]:
     return {p.dest async for p in loaded.spill.each() if fingerprint(p.dest) in prints}

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from asynccommit.commit.by_rename.conflicts import refuse_within, related
 from asynccommit.commit.by_rename.plan import ancestors, outermost, stays, within
 from asynccommit.commit.by_rename.write_modes import OTHERS_BELOW, SINK_LOG, is_output, refuse_mode
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.jobs import find_others
-from asynccommit.commit.by_upload.loaded import Loaded
+from asynccommit.commit.by_upload.loaded import LoadedSets
 from asynccommit.commit.by_upload.open_uploads import refuse_missing
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.reconcile import is_completed
@@ -35,7 +35,7 @@ _REMEDY = "move it, or set mapreduce.manifest.committer.delete.target.files"
 
 
 async def preflight(
-    run: UploadRun,
+    run: UploadContext,
     plan: UploadPlan,
     overwrite: Sequence[str] = (),
     *,
@@ -70,12 +70,12 @@ async def preflight(
             await refuse_missing(run, plan.loaded)
 
 
-def _spill(run: UploadRun) -> Spill:
+def _spill(run: UploadContext) -> Spill:
     return Spill(run.options.spill_directory)
 
 
 async def check_mode(
-    run: UploadRun, mode: Mode, overwrite: Sequence[str], loaded: Loaded | None = None
+    run: UploadContext, mode: Mode, overwrite: Sequence[str], loaded: LoadedSets | None = None
 ) -> None:
     """Refuse a destination that ``mode`` cannot be used on.
 
@@ -92,7 +92,7 @@ async def check_mode(
     await refuse_mode(run, mode, overwrite)
 
 
-async def refuse_others(run: UploadRun, plan: UploadPlan) -> None:
+async def refuse_others(run: UploadContext, plan: UploadPlan) -> None:
     """Refuse to replace or overwrite what another job's unfinished commit touches.
 
     One that replaces what is there deletes it by its etag, in the end: of the same bytes that is
@@ -109,7 +109,7 @@ async def refuse_others(run: UploadRun, plan: UploadPlan) -> None:
     refuse_within(list(over.values()), others, decided=True)
 
 
-async def refuse_changes(run: UploadRun, plan: UploadPlan) -> None:
+async def refuse_changes(run: UploadContext, plan: UploadPlan) -> None:
     """Refuse to go on if files came to what is replaced while that was listed.
 
     A job whose whole commit lay between two pages of the listing would be torn: some of its files
@@ -135,13 +135,13 @@ async def refuse_changes(run: UploadRun, plan: UploadPlan) -> None:
                     raise PreconditionError("delete_many", target, text)
 
 
-def _is_replaced(run: UploadRun, target: str, path: str) -> bool:
+def _is_replaced(run: UploadContext, target: str, path: str) -> bool:
     if target == run.layout.dest.path and run.layout.reserves(path):
         return False
     return _is_data(run, path)
 
 
-async def refuse_file(run: UploadRun) -> None:
+async def refuse_file(run: UploadContext) -> None:
     """Refuse a destination that is a file. Raises ``PreconditionError``."""
     try:
         info = await run.store.head(run.layout.dest.path)
@@ -152,14 +152,14 @@ async def refuse_file(run: UploadRun) -> None:
         raise PreconditionError("mkdir", info.path, text)
 
 
-async def _refuse_taken(run: UploadRun, path: str) -> None:
+async def _refuse_taken(run: UploadContext, path: str) -> None:
     taken = [i.path for i in await list_if_there(run.store, path) if is_output(run.layout, i)]
     if taken:
         text = f"the partition is not empty, and the mode is {Mode.FAIL}"
         raise ExistsError("mkdir", min(taken), text)
 
 
-async def _refuse_duplicates(run: UploadRun, loaded: Loaded) -> None:
+async def _refuse_duplicates(run: UploadContext, loaded: LoadedSets) -> None:
     needed = ancestors(run.layout.root, loaded.parents)
     with Fingerprints(run.options.spill_directory) as directories:
         directories.add(needed)
@@ -180,7 +180,7 @@ async def _refuse_duplicates(run: UploadRun, loaded: Loaded) -> None:
         raise ExistsError("complete_upload", problems[0].split(" ", 1)[0], named(problems))
 
 
-def _targets(run: UploadRun, plan: UploadPlan, overwrite: Sequence[str]) -> list[str]:
+def _targets(run: UploadContext, plan: UploadPlan, overwrite: Sequence[str]) -> list[str]:
     """Return the directories whose content is replaced.
 
     A file in the table itself makes no partition of it, and replaces nothing but its name.
@@ -194,7 +194,7 @@ def _targets(run: UploadRun, plan: UploadPlan, overwrite: Sequence[str]) -> list
     return outermost(targets)
 
 
-def _checked_target(run: UploadRun, path: str) -> str:
+def _checked_target(run: UploadContext, path: str) -> str:
     names = [name for name in path.split("/") if name]
     clean = "/" + "/".join(names)
     inside = within(clean, [run.layout.dest.path]) or run.layout.dest.path == "/"
@@ -208,7 +208,7 @@ def _checked_target(run: UploadRun, path: str) -> str:
 class _Survey:
     """What is under the destination already, as far as the job touches it."""
 
-    run: UploadRun
+    run: UploadContext
     plan: UploadPlan
     targets: list[str]
     existing: Fingerprints
@@ -268,14 +268,14 @@ def _refuse_nested(path: str, target: str, *, own: bool) -> None:
         raise PreconditionError("delete_many", path, OTHERS_BELOW)
 
 
-async def _with_dest(loaded: Loaded, prints: set[int]) -> set[str]:
+async def _with_dest(loaded: LoadedSets, prints: set[int]) -> set[str]:
     """Return the destinations that have one of these fingerprints."""
     if not prints:
         return set()
     return {p.dest async for p in loaded.spill.each() if fingerprint(p.dest) in prints}
 
 
-async def _divide(run: UploadRun, plan: UploadPlan, there: Spill, wanted: set[str]) -> None:
+async def _divide(run: UploadContext, plan: UploadPlan, there: Spill, wanted: set[str]) -> None:
     """Divide what was listed into what is overwritten, what is replaced, and what stays."""
     batch: list[Info] = []
     async for entry in there.each():
@@ -290,7 +290,7 @@ async def _divide(run: UploadRun, plan: UploadPlan, there: Spill, wanted: set[st
     await plan.replace(batch)
 
 
-def _is_data(run: UploadRun, path: str) -> bool:
+def _is_data(run: UploadContext, path: str) -> bool:
     """Whether readers of the table would see a file that is to be replaced."""
     names = path[len(run.layout.root) + 1 :].split("/")
     if {"", ".", ".."} & set(names):
@@ -299,7 +299,9 @@ def _is_data(run: UploadRun, path: str) -> bool:
     return names[0] == SINK_LOG or not any(stays(name) for name in names)
 
 
-async def _in_the_way(run: UploadRun, plan: UploadPlan, wanted: set[str], *, adopt: bool) -> None:
+async def _in_the_way(
+    run: UploadContext, plan: UploadPlan, wanted: set[str], *, adopt: bool
+) -> None:
     """Plan to copy aside what stands at destinations, if the options allow to overwrite it."""
     if adopt:
         wanted -= await _completed_before(run, plan, wanted)
@@ -325,7 +327,7 @@ async def _in_the_way(run: UploadRun, plan: UploadPlan, wanted: set[str], *, ado
         raise ExistsError("complete_upload", taken[0], text)
 
 
-async def _completed_before(run: UploadRun, plan: UploadPlan, wanted: set[str]) -> set[str]:
+async def _completed_before(run: UploadContext, plan: UploadPlan, wanted: set[str]) -> set[str]:
     """Return the destinations where what is there was made by the job's own upload."""
     if not wanted:
         return set()
@@ -340,7 +342,7 @@ async def _completed_before(run: UploadRun, plan: UploadPlan, wanted: set[str]) 
     return found
 
 
-async def _plan_marker(run: UploadRun, plan: UploadPlan, *, always: bool) -> None:
+async def _plan_marker(run: UploadContext, plan: UploadPlan, *, always: bool) -> None:
     """Plan to move the marker of an earlier job aside first: it says nothing of what comes now."""
     plan.asides.pop(run.layout.success, None)
     if not (run.options.mark_success or always):
@@ -353,7 +355,7 @@ async def _plan_marker(run: UploadRun, plan: UploadPlan, *, always: bool) -> Non
         plan.overwrite(info)
 
 
-def _refuse_unfit_asides(run: UploadRun, plan: UploadPlan) -> None:
+def _refuse_unfit_asides(run: UploadContext, plan: UploadPlan) -> None:
     """Refuse files that cannot be copied aside. Raises ``RejectedError``."""
     traits = run.store.traits
     largest = traits.multipart.largest if traits.multipart else 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
 from asynccommit.errors import NotFoundError
 from asynccommit.stores.base import Info
 
 
-async def is_open(run: UploadRun, pending: Pending) -> bool:
+async def is_open(run: UploadContext, pending: Pending) -> bool:
     """Whether an upload can still be completed or aborted."""
     try:
         await run.store.list_parts(pending.dest, pending.upload_id)
@@ -17,7 +17,7 @@ async def is_open(run: UploadRun, pending: Pending) -> bool:
     return True
 
 
-async def is_completed(run: UploadRun, pending: Pending) -> Info | None:
+async def is_completed(run: UploadContext, pending: Pending) -> Info | None:
     """Return what completing this very upload has made, ``None`` if that is not there.
 
     Of an upload that is still open nothing is there, whatever another file looks like. Raises
@@ -27,7 +27,7 @@ async def is_completed(run: UploadRun, pending: Pending) -> Info | None:
     return None if info is None or await is_open(run, pending) else info
 
 
-async def ended_as(run: UploadRun, pending: Pending) -> Info | None:
+async def ended_as(run: UploadContext, pending: Pending) -> Info | None:
     """Return what an upload that has ended has made, ``None`` if it was aborted or replaced.
 
     Its length is not compared: a pending set that lies about it must not hide the file. Without a

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from asynccommit.commit.by_rename.conflicts import places_text
 from asynccommit.commit.by_rename.ownership import owner_of
-from asynccommit.commit.by_upload.context import UploadRun, read_if_there, save
+from asynccommit.commit.by_upload.context import UploadContext, read_if_there, save
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.plan_file import drop_plan, save_plan
 from asynccommit.commit.by_upload.start import refuse_aborted, start
@@ -46,7 +46,7 @@ KEPT: dict[str, type] = {
 """Options that change what the commit comes to: whoever resumes takes those of the record."""
 
 
-async def begin(run: UploadRun, plan: UploadPlan, *, made_destination: bool) -> UploadRecord:
+async def begin(run: UploadContext, plan: UploadPlan, *, made_destination: bool) -> UploadRecord:
     """Save the plan and write the commit record.
 
     Args:
@@ -72,7 +72,12 @@ async def begin(run: UploadRun, plan: UploadPlan, *, made_destination: bool) -> 
 
 
 def _record(
-    run: UploadRun, plan: UploadPlan, plan_id: str, digests: list[str], *, made_destination: bool
+    run: UploadContext,
+    plan: UploadPlan,
+    plan_id: str,
+    digests: list[str],
+    *,
+    made_destination: bool,
 ) -> UploadRecord:
     layout, options, loaded = run.layout, run.options, plan.loaded
     sets = tuple(sorted(loaded.sets))
@@ -101,7 +106,7 @@ def _record(
     )
 
 
-async def _require_driver(run: UploadRun) -> None:
+async def _require_driver(run: UploadContext) -> None:
     """Refuse to begin for a driver that is gone: another may be running the job again."""
     if run.driver_lives is not None and not await asyncio.to_thread(run.driver_lives):
         text = (
@@ -111,7 +116,7 @@ async def _require_driver(run: UploadRun) -> None:
         raise PreflightError(run.layout.job_id, run.stage, (), text)
 
 
-async def _write(run: UploadRun, data: bytes, plan_id: str) -> None:
+async def _write(run: UploadContext, data: bytes, plan_id: str) -> None:
     path = run.layout.record
     run.act_for(plan_id)
     run.phase = Phase.CHANGING
@@ -131,7 +136,7 @@ async def _write(run: UploadRun, data: bytes, plan_id: str) -> None:
         raise
 
 
-def _taken(run: UploadRun, *, closed: bool) -> CommitError:
+def _taken(run: UploadContext, *, closed: bool) -> CommitError:
     job_id, stage = run.layout.job_id, run.stage
     if closed:
         text = f"the job was aborted. Nothing under {run.layout.dest} was changed"
@@ -140,7 +145,7 @@ def _taken(run: UploadRun, *, closed: bool) -> CommitError:
     return OwnedError(job_id, stage, (), text)
 
 
-def recorded_options(run: UploadRun, record: UploadRecord) -> Options:
+def recorded_options(run: UploadContext, record: UploadRecord) -> Options:
     """Return the options of ``run`` with those that the record keeps, as far as they can be."""
     known = {
         name: value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.outcome import has_begun
 from asynccommit.commit.spill import Spill
 from asynccommit.errors import NotFoundError
@@ -16,7 +16,7 @@ BATCH = 1_000
 """Files that are deleted after one look at the commit record, at most."""
 
 
-async def remove_exactly(run: UploadRun, infos: Sequence[Info]) -> None:
+async def remove_exactly(run: UploadContext, infos: Sequence[Info]) -> None:
     """Delete files of the destination that have their etags; others and those gone stay so.
 
     Where the store cannot make the etag a condition, it is asked for just before.
@@ -26,7 +26,7 @@ async def remove_exactly(run: UploadRun, infos: Sequence[Info]) -> None:
         await remove_files(run.store, chosen)
 
 
-async def _unchanged(run: UploadRun, infos: Sequence[Info]) -> list[Info]:
+async def _unchanged(run: UploadContext, infos: Sequence[Info]) -> list[Info]:
     chosen = list(infos)
     if not run.store.traits.conditional_delete:
         chosen = []
@@ -43,7 +43,7 @@ async def _unchanged(run: UploadRun, infos: Sequence[Info]) -> list[Info]:
     return chosen
 
 
-async def remove_listed(run: UploadRun, rows: Spill) -> bool:
+async def remove_listed(run: UploadContext, rows: Spill) -> bool:
     """Delete files with the etags that are listed, as long as this commit is there.
 
     Returns false once another has ended it: what is at these places since is for others to say.
@@ -73,7 +73,7 @@ async def remove_listed(run: UploadRun, rows: Spill) -> bool:
     return not ended
 
 
-async def remove_old(run: UploadRun, old: Spill) -> bool:
+async def remove_old(run: UploadContext, old: Spill) -> bool:
     """Delete what a mode replaces, now that the job is committed; see ``remove_listed``."""
     if not old.count:
         return True

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from asynccommit.commit.by_rename.success_marker import read_success
 from asynccommit.commit.by_upload.backups import put_back, restore
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
 from asynccommit.commit.by_upload.outcome import has_begun
 from asynccommit.commit.by_upload.plan import UploadPlan
@@ -33,7 +33,7 @@ _SKEW = 900.0
 """Seconds by which a clock may be wrong: S3 takes no request of one that is more."""
 
 
-class Undone(NamedTuple):
+class UploadRollbackResult(NamedTuple):
     """What a rollback did.
 
     Attributes:
@@ -47,7 +47,9 @@ class Undone(NamedTuple):
     left: tuple[str, ...] = ()
 
 
-async def take_back(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> Undone:
+async def undo_uploads(
+    run: UploadContext, record: UploadRecord, plan: UploadPlan
+) -> UploadRollbackResult:
     """End every upload without its file, and put back what was overwritten.
 
     Raises ``OutcomeUnknownError`` where the service does not tell whose file is at a destination.
@@ -59,17 +61,17 @@ async def take_back(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> U
         with run.timed("op_abort_uploads", plan.loaded.files):
             await for_each(plan.loaded.spill.entries(), taking.undo, workers=run.workers)
             if not await remove_listed(run, made):
-                return Undone(taking.files, taking.restored, tuple(taking.left))
+                return UploadRollbackResult(taking.files, taking.restored, tuple(taking.left))
         files = taking.files + made.count
     if plan.asides and not await has_begun(run):
-        return Undone(files, taking.restored, tuple(taking.left))
+        return UploadRollbackResult(files, taking.restored, tuple(taking.left))
     restored, left = await restore(run, plan, later=later)
     left = [*taking.left, *left]
     left += await files_left(run, plan, left)
-    return Undone(files, taking.restored + restored, tuple(left))
+    return UploadRollbackResult(files, taking.restored + restored, tuple(left))
 
 
-async def _began(run: UploadRun, record: UploadRecord) -> float:
+async def _began(run: UploadContext, record: UploadRecord) -> float:
     """Return when the commit began, by the clock that dates the files; else surely before that."""
     if run.pending.traits.account == run.store.traits.account:
         with suppress(NotFoundError):
@@ -77,7 +79,9 @@ async def _began(run: UploadRun, record: UploadRecord) -> float:
     return record.started_ms / 1000 - _SKEW
 
 
-async def _has_later(run: UploadRun, record: UploadRecord, plan: UploadPlan, began: float) -> bool:
+async def _has_later(
+    run: UploadContext, record: UploadRecord, plan: UploadPlan, began: float
+) -> bool:
     """Whether another job has committed something here since this commit began."""
     try:
         info = await run.store.head(run.layout.success)
@@ -97,7 +101,7 @@ async def _has_later(run: UploadRun, record: UploadRecord, plan: UploadPlan, beg
 class _Taking:
     """Takes back one file after the other; those to be deleted are collected in ``made``."""
 
-    run: UploadRun
+    run: UploadContext
     plan: UploadPlan
     made: Spill
     began: float

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.reconcile import ended_as
@@ -20,7 +20,9 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.tree import pages
 
 
-async def files_left(run: UploadRun, plan: UploadPlan, said: Collection[str]) -> tuple[str, ...]:
+async def files_left(
+    run: UploadContext, plan: UploadPlan, said: Collection[str]
+) -> tuple[str, ...]:
     """Return the files of the job that are still at their destinations, and warn of them.
 
     One listing of each directory; what is in the place of a file of the job is asked for by name.
@@ -55,7 +57,7 @@ async def files_left(run: UploadRun, plan: UploadPlan, said: Collection[str]) ->
     return tuple(left)
 
 
-async def _suspects(run: UploadRun, plan: UploadPlan) -> list[Pending]:
+async def _suspects(run: UploadContext, plan: UploadPlan) -> list[Pending]:
     """Return the uploads in whose place there is a file; sets may be wrong about its length."""
     loaded = plan.loaded
     with Fingerprints(run.options.spill_directory) as found:

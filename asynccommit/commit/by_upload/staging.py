@@ -17,17 +17,17 @@ import anyio
 
 from asynccommit.commit.by_rename.file_output_v2 import CommitterWarning
 from asynccommit.commit.by_upload.committer import UploadCommitter
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task import local
 from asynccommit.commit.by_upload.task.conflicts import refuse_conflicts
 from asynccommit.commit.by_upload.task.give_up import give_up, uploads_of
-from asynccommit.commit.by_upload.task.job_liveness import Living
+from asynccommit.commit.by_upload.task.job_liveness import JobLiveness
 from asynccommit.commit.by_upload.task.send import Sending, send, to_send
 from asynccommit.commit.by_upload.task.sets import save_set
-from asynccommit.commit.by_upload.task.undo import LAST_WORDS, abort_after
+from asynccommit.commit.by_upload.task.undo import CLEANUP_GRACE_SECONDS, abort_after
 from asynccommit.commit.by_upload.writer import check_part_size
 from asynccommit.commit.errors import commit_failures
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TEMPORARY, TaskCommit
 from asynccommit.commit.layout_uploads import StagingLayout
 from asynccommit.commit.task_output import check_relative
@@ -51,7 +51,7 @@ class DirectoryCommitter(UploadCommitter):
     name = "directory"
 
     @classmethod
-    def opened(cls, opening: Opening) -> Self:
+    def opened(cls, opening: JobContext) -> Self:
         """Return the committer of a job attempt; its pending sets are where the options say."""
         tmp = _tmp(opening)
         pending = opening.store if tmp.same_store(opening.dest) else opening.open_store(tmp)
@@ -107,7 +107,7 @@ class DirectoryCommitter(UploadCommitter):
                     with run.timed("task_stage_scan_directory"):
                         found = await self._find(attempt_id)
                     files = to_send(run, found)
-                    living = Living(run, attempt_id)
+                    living = JobLiveness(run, attempt_id)
                     if not await living.look():
                         await run.pending.head(self.layout.sets_dir)  # of a job that has not ended
                     await self._check(run, files)
@@ -149,11 +149,11 @@ class DirectoryCommitter(UploadCommitter):
             warnings.warn(text, CommitterWarning, stacklevel=2)
         return found
 
-    async def _check(self, run: UploadRun, files: list[Sending]) -> None:
+    async def _check(self, run: UploadContext, files: list[Sending]) -> None:
         """Refuse files that the mode does not allow, before any is uploaded."""
 
     async def _save(
-        self, run: UploadRun, task_id: str, attempt_id: str, commits: list[PendingCommit]
+        self, run: UploadContext, task_id: str, attempt_id: str, commits: list[PendingCommit]
     ) -> TaskCommit:
         aside = self.layout.uncommitted_set(attempt_id)
         try:
@@ -163,7 +163,7 @@ class DirectoryCommitter(UploadCommitter):
             raise
 
     async def _clear(self, attempt_id: str) -> None:
-        with anyio.move_on_after(LAST_WORDS, shield=True):
+        with anyio.move_on_after(CLEANUP_GRACE_SECONDS, shield=True):
             await asyncio.to_thread(local.remove, self._top(attempt_id))
 
     def _top(self, attempt_id: str) -> str:
@@ -190,7 +190,7 @@ class PartitionedCommitter(DirectoryCommitter):
         self._mode = mode
         await super().setup_job(mode=mode)
 
-    async def _check(self, run: UploadRun, files: list[Sending]) -> None:
+    async def _check(self, run: UploadContext, files: list[Sending]) -> None:
         wanted = self.options.uploads.conflict is Conflict.FAIL
         if wanted if self._mode is None else self._mode is Mode.FAIL:
             with run.timed("task_stage_check_conflicts"):
@@ -228,7 +228,7 @@ class LocalWork:
         return f"{self.directory}/{name}"
 
 
-def _tmp(opening: Opening) -> Address:
+def _tmp(opening: JobContext) -> Address:
     """Return where the pending sets of the user's jobs are; unless said otherwise, with the data.
 
     On S3 a pending set is seen by everybody as soon as it is written, so it need not be elsewhere.

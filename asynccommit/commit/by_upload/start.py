@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.load_sets import find_sets
 from asynccommit.commit.by_upload.open_uploads import missing_uploads
 from asynccommit.commit.by_upload.outcome import ended, has_begun, write_once
@@ -38,10 +38,10 @@ from asynccommit.formats.commit_owner import Outcome
 from asynccommit.formats.upload_record import UploadOutcome, UploadRecord
 from asynccommit.stores.tree import remove_file
 
-Check = Callable[[UploadRun, UploadPlan], Awaitable[None]]
+Check = Callable[[UploadContext, UploadPlan], Awaitable[None]]
 
 
-async def start(run: UploadRun, record: UploadRecord, plan: UploadPlan, check: Check) -> None:
+async def start(run: UploadContext, record: UploadRecord, plan: UploadPlan, check: Check) -> None:
     """See that nothing bars the commit, and say so; if somebody has said it, that is enough.
 
     Args:
@@ -75,12 +75,12 @@ async def start(run: UploadRun, record: UploadRecord, plan: UploadPlan, check: C
         raise ended(run)
 
 
-def _said(run: UploadRun, outcome: Outcome) -> UploadOutcome:
+def _said(run: UploadContext, outcome: Outcome) -> UploadOutcome:
     owner = run.owner_id or run.host.new_id()
     return UploadOutcome(outcome, run.commit_id, owner, int(run.host.now() * 1000))
 
 
-async def _withdraw(run: UploadRun, record: UploadRecord) -> None:
+async def _withdraw(run: UploadContext, record: UploadRecord) -> None:
     said = await write_once(run, run.layout.start, _said(run, Outcome.ROLLBACK))
     if said is Outcome.COMMITTED:
         text = "another process has found nothing that bars it, and goes on with it"
@@ -88,7 +88,7 @@ async def _withdraw(run: UploadRun, record: UploadRecord) -> None:
     await _take_back(run, record)
 
 
-async def _take_back(run: UploadRun, record: UploadRecord) -> None:
+async def _take_back(run: UploadContext, record: UploadRecord) -> None:
     """Take the record back: nothing was completed."""
     run.phase = Phase.PLANNING
     if await has_begun(run):
@@ -100,7 +100,7 @@ async def _take_back(run: UploadRun, record: UploadRecord) -> None:
         await remove_file(run.pending, run.layout.start)
 
 
-async def refuse_aborted(run: UploadRun, plan: UploadPlan) -> None:
+async def refuse_aborted(run: UploadContext, plan: UploadPlan) -> None:
     """See that no abort came to its end between the load and the record.
 
     It deletes the sets before it gives the record's place back. Sets that are those which were read
@@ -120,18 +120,18 @@ async def refuse_aborted(run: UploadRun, plan: UploadPlan) -> None:
         raise _aborted(run)
 
 
-async def refuse_ended(run: UploadRun, plan: UploadPlan) -> None:
+async def refuse_ended(run: UploadContext, plan: UploadPlan) -> None:
     """See that no upload has ended of a commit that nobody has gone on with yet."""
     if await missing_uploads(run, plan.loaded):
         raise _aborted(run)
 
 
-def _aborted(run: UploadRun) -> PreflightError:
+def _aborted(run: UploadContext) -> PreflightError:
     text = f"the job was aborted when its commit began. Nothing under {run.layout.dest} changed"
     return PreflightError(run.layout.job_id, run.stage, (), text)
 
 
-def refuse_other_attempts(run: UploadRun, others: list[UploadLayout]) -> None:
+def refuse_other_attempts(run: UploadContext, others: list[UploadLayout]) -> None:
     """Raise ``CommitError`` if a commit of another attempt of this job has begun."""
     if others:
         text = (
@@ -142,7 +142,7 @@ def refuse_other_attempts(run: UploadRun, others: list[UploadLayout]) -> None:
         raise CommitError(run.layout.job_id, run.stage, (error,), text)
 
 
-async def refuse_leftovers(run: UploadRun, plan: UploadPlan, *, known: bool) -> None:
+async def refuse_leftovers(run: UploadContext, plan: UploadPlan, *, known: bool) -> None:
     """Refuse to commit, on nobody's word, what is left after the end of a job.
 
     An abort that was cut short leaves no set; late task attempts leave theirs, and not the object

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from asynccommit.commit.by_rename.ownership import describe
 from asynccommit.commit.by_rename.success_marker import COMMIT, TASKS, read_success
-from asynccommit.commit.by_upload.context import UploadRun, is_at_work, read_if_there
+from asynccommit.commit.by_upload.context import UploadContext, is_at_work, read_if_there
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import ManifestError, PreconditionError
@@ -36,7 +36,7 @@ _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class UploadCommitState:
     """What is known of a commit that has begun.
 
     Attributes:
@@ -60,7 +60,7 @@ class Standing:
         return self.outcome is not None and self.outcome.outcome is Outcome.ROLLBACK
 
 
-async def look(run: UploadRun) -> Standing | None:
+async def read_state(run: UploadContext) -> UploadCommitState | None:
     """Return how far the commit of this job attempt is, ``None`` if none has begun.
 
     From here on ``run`` acts for that commit. Raises ``ManifestError`` for a record that is none.
@@ -71,7 +71,7 @@ async def look(run: UploadRun) -> Standing | None:
     record = read_record(run.layout, data)
     run.act_for(record.plan_id)
     run.manifests = record.digest
-    standing = Standing(record, await find_outcome(run))
+    standing = UploadCommitState(record, await find_outcome(run))
     if standing.is_committed:
         return replace(standing, is_done=await is_there(run.pending, run.layout.done))
     return standing
@@ -92,7 +92,7 @@ def read_record(layout: UploadLayout, data: bytes) -> UploadRecord:
     return record
 
 
-async def find_outcome(run: UploadRun, path: str = "") -> UploadOutcome | None:
+async def find_outcome(run: UploadContext, path: str = "") -> UploadOutcome | None:
     """Return how the commit ends, or what another ``path`` says; ``None`` while that is open."""
     path = path or run.layout.outcome
     data = await read_if_there(run, path, MAX_OUTCOME_BYTES)
@@ -105,7 +105,7 @@ async def find_outcome(run: UploadRun, path: str = "") -> UploadOutcome | None:
     return outcome
 
 
-async def is_finished(run: UploadRun) -> bool:
+async def is_finished(run: UploadContext) -> bool:
     """Whether the marker says that the commit of this run is done."""
     try:
         marker = await read_success(run)
@@ -114,7 +114,7 @@ async def is_finished(run: UploadRun) -> bool:
     return marker is not None and marker.diagnostics.get(COMMIT) == run.commit_id
 
 
-async def is_committed(run: UploadRun, tasks: Sequence[TaskCommit] | None = None) -> bool:
+async def is_committed(run: UploadContext, tasks: Sequence[TaskCommit] | None = None) -> bool:
     """Whether the marker says that this job is committed, with what ``tasks`` say.
 
     Messages of just the tasks that the marker was written for say so, whatever task attempts have
@@ -143,7 +143,7 @@ async def is_committed(run: UploadRun, tasks: Sequence[TaskCommit] | None = None
     return done
 
 
-async def is_set_up(run: UploadRun) -> bool:
+async def is_set_up(run: UploadContext) -> bool:
     """Whether the object that stands for the job attempt's directory is still there.
 
     The end of a job deletes it before the record; what late tasks write does not make it again.
@@ -157,7 +157,7 @@ async def is_set_up(run: UploadRun) -> bool:
     return False
 
 
-async def refuse_late_sets(run: UploadRun) -> None:
+async def refuse_late_sets(run: UploadContext) -> None:
     """Refuse to take all pending sets for those of a job that, as the marker says, is committed.
 
     Raises ``PreconditionError``: they may be those of task attempts that nobody waited for.
@@ -171,7 +171,7 @@ async def refuse_late_sets(run: UploadRun) -> None:
         raise PreconditionError("get", run.layout.success, text)
 
 
-async def _marker(run: UploadRun) -> SuccessData | None:
+async def _marker(run: UploadContext) -> SuccessData | None:
     """Return the marker if it says that this job is committed."""
     try:
         marker = await read_success(run)
@@ -182,7 +182,7 @@ async def _marker(run: UploadRun) -> SuccessData | None:
     return marker
 
 
-async def _has_sets(run: UploadRun) -> bool:
+async def _has_sets(run: UploadContext) -> bool:
     found = await list_if_there(run.pending, run.layout.sets_dir)
     return any(run.layout.is_set(info.path.rpartition("/")[2]) for info in found)
 
@@ -194,7 +194,7 @@ def rows_of(layout: UploadLayout, tasks: Sequence[TaskCommit]) -> set[SetRow]:
     }
 
 
-async def begun_attempts(run: UploadRun) -> list[UploadLayout]:
+async def begun_attempts(run: UploadContext) -> list[UploadLayout]:
     """Return the other attempts of this job of which a commit has begun."""
     found = []
     for layout in await attempts_of(run):
@@ -206,7 +206,7 @@ async def begun_attempts(run: UploadRun) -> list[UploadLayout]:
     return found
 
 
-async def attempts_of(run: UploadRun) -> list[UploadLayout]:
+async def attempts_of(run: UploadContext) -> list[UploadLayout]:
     """Return every attempt of this job that has a directory."""
     layout = run.layout
     names = [
@@ -216,7 +216,7 @@ async def attempts_of(run: UploadRun) -> list[UploadLayout]:
     return [layout.of_attempt(number) for number in numbers]
 
 
-async def status_of(host: Host, layout: UploadLayout, standing: Standing) -> JobStatus:
+async def status_of(host: Host, layout: UploadLayout, standing: UploadCommitState) -> JobStatus:
     """Return what is known of a commit as its users see it, its files not counted."""
     record = standing.record
     alive = await is_alive(host, record)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from asynccommit.commit.by_rename.cleanup import Outcome, remove_if_empty
+from asynccommit.commit.by_rename.cleanup import CleanupResult, remove_if_empty
 from asynccommit.commit.by_rename.job_reports import has_report, report_on
 from asynccommit.commit.by_rename.job_setup import check_setup
 from asynccommit.commit.by_rename.plan import SAMPLE
@@ -14,7 +14,7 @@ from asynccommit.commit.by_rename.steps import job_report as report_of
 from asynccommit.commit.by_upload.backups import copy_aside, drop_copies, keep_copies
 from asynccommit.commit.by_upload.cleanup import clean_up, clean_up_aborted, is_kept
 from asynccommit.commit.by_upload.complete import complete_uploads
-from asynccommit.commit.by_upload.context import UploadRun, save
+from asynccommit.commit.by_upload.context import UploadContext, save
 from asynccommit.commit.by_upload.finish import finish_commit
 from asynccommit.commit.by_upload.open_uploads import fingerprints_of_open
 from asynccommit.commit.by_upload.outcome import decide, ended, has_begun
@@ -22,9 +22,15 @@ from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.plan_file import has_plan, load_plan
 from asynccommit.commit.by_upload.preflight import refuse_file
 from asynccommit.commit.by_upload.record import recorded_options
-from asynccommit.commit.by_upload.rollback import Undone, take_back
+from asynccommit.commit.by_upload.rollback import UploadRollbackResult, undo_uploads
 from asynccommit.commit.by_upload.start import refuse_ended, start
-from asynccommit.commit.by_upload.status import Standing, is_finished, look, rows_of, status_of
+from asynccommit.commit.by_upload.status import (
+    UploadCommitState,
+    is_finished,
+    read_state,
+    rows_of,
+    status_of,
+)
 from asynccommit.commit.by_upload.validate import gather, validate_uploads
 from asynccommit.commit.context import Phase
 from asynccommit.commit.errors import finish
@@ -49,7 +55,7 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.tree import is_there
 
 
-async def carry_out(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> None:
+async def carry_out(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> None:
     """Do what a plan says, to the end of the commit.
 
     Another who does the same is no matter. Raises ``LeaseLostError`` if one has rolled it back.
@@ -70,7 +76,7 @@ async def carry_out(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> N
     await conclude(run, plan, record)
 
 
-async def _was_ended(run: UploadRun) -> bool:
+async def _was_ended(run: UploadContext) -> bool:
     """Whether another has ended this commit; what was copied aside since is deleted."""
     with suppress(StoreError, ManifestError):
         if not await has_begun(run):
@@ -79,7 +85,7 @@ async def _was_ended(run: UploadRun) -> bool:
     return False
 
 
-async def conclude(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> None:
+async def conclude(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> None:
     """Do what is left once it is decided that the commit stands."""
     run.phase = Phase.COMMITTED
     if not await finish_commit(run, plan, record):
@@ -89,7 +95,7 @@ async def conclude(run: UploadRun, plan: UploadPlan, record: UploadRecord) -> No
     await clean(run)
 
 
-async def clean(run: UploadRun) -> None:
+async def clean(run: UploadContext) -> None:
     """Clean up; whether a failure is an error is an option."""
     ignored = run.options.cleanup_failures_ignored
     stage = run.stage
@@ -103,7 +109,7 @@ async def clean(run: UploadRun) -> None:
             run.warn(f"{run.layout.job_dir} could not be deleted, delete it by hand: {error}")
 
 
-async def resume(run: UploadRun, standing: Standing) -> JobReport:
+async def resume(run: UploadContext, standing: UploadCommitState) -> JobReport:
     """Finish what was decided about a commit that has begun; without a decision, commit it."""
     record = standing.record
     run.epoch, run.phase = 2, Phase.COMMITTED if standing.is_committed else Phase.CHANGING
@@ -131,7 +137,7 @@ async def resume(run: UploadRun, standing: Standing) -> JobReport:
         return job_report(run, plan)
 
 
-async def roll_back(run: UploadRun, standing: Standing) -> AbortReport:
+async def roll_back(run: UploadContext, standing: UploadCommitState) -> AbortReport:
     """Undo a commit that has begun. Raises ``CommittedError``."""
     if standing.is_committed:
         text = "it is committed, and cannot be rolled back"
@@ -153,9 +159,11 @@ async def roll_back(run: UploadRun, standing: Standing) -> AbortReport:
     )
 
 
-async def undo(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> tuple[Undone, int]:
+async def undo(
+    run: UploadContext, record: UploadRecord, plan: UploadPlan
+) -> tuple[UploadRollbackResult, int]:
     """Take back what a commit completed, and clean up; return also how many uploads were left."""
-    undone = await take_back(run, record, plan)
+    undone = await undo_uploads(run, record, plan)
     if plan.asides and (undone.left or await is_there(run.store, run.layout.kept)):
         await keep_copies(run)
         run.warn(f"copies of what was overwritten stay in {run.layout.aside_dir}")
@@ -165,7 +173,7 @@ async def undo(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> tuple[
     return undone, swept.uploads
 
 
-async def _load(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> bool:
+async def _load(run: UploadContext, record: UploadRecord, plan: UploadPlan) -> bool:
     """Read the plan of a commit; whether there is one.
 
     Raises ``LeaseLostError`` if another has ended the commit and deleted it meanwhile.
@@ -182,7 +190,7 @@ async def _load(run: UploadRun, record: UploadRecord, plan: UploadPlan) -> bool:
     return False
 
 
-async def _refuse_lost_plan(run: UploadRun, record: UploadRecord) -> None:
+async def _refuse_lost_plan(run: UploadContext, record: UploadRecord) -> None:
     """Refuse to guess what a commit has done whose plan somebody has deleted.
 
     A record that came late, after an abort, has neither plan nor sets: nothing was done for it.
@@ -195,13 +203,13 @@ async def _refuse_lost_plan(run: UploadRun, record: UploadRecord) -> None:
             raise ManifestError(url, "is missing, so that nobody knows what the commit has done")
 
 
-async def see(run: UploadRun) -> Standing | None:
+async def see(run: UploadContext) -> UploadCommitState | None:
     """Return how far the commit of this job attempt is.
 
     Raises ``CommitError`` if that cannot be read: then nobody knows what has changed.
     """
     try:
-        return await look(run)
+        return await read_state(run)
     except (StoreError, ManifestError) as error:
         text = (
             f"{error}. Whether a commit of this job has begun cannot be told, nor what it has "
@@ -211,7 +219,7 @@ async def see(run: UploadRun) -> Standing | None:
         raise CommitError(run.layout.job_id, run.stage, (error,), text) from error
 
 
-def check_messages(run: UploadRun, record: UploadRecord, tasks: Sequence[TaskCommit]) -> None:
+def check_messages(run: UploadContext, record: UploadRecord, tasks: Sequence[TaskCommit]) -> None:
     """Refuse to go on with a commit with other pending sets than those with which it began."""
     if rows_of(run.layout, tasks) != set(record.sets):
         text = (
@@ -221,12 +229,12 @@ def check_messages(run: UploadRun, record: UploadRecord, tasks: Sequence[TaskCom
         raise CommitError(run.layout.job_id, run.stage, (), text)
 
 
-async def is_over(run: UploadRun, standing: Standing) -> bool:
+async def is_over(run: UploadContext, standing: UploadCommitState) -> bool:
     """Whether all of a commit is done, and its files are kept because options say so."""
     return standing.is_done or (standing.is_committed and is_kept(run) and await is_finished(run))
 
 
-async def status(run: UploadRun, standing: Standing) -> JobStatus:
+async def status(run: UploadContext, standing: UploadCommitState) -> JobStatus:
     """Return what is known of a commit, its files at their destinations counted.
 
     One listing of each directory, and one of the open uploads.
@@ -266,7 +274,7 @@ async def _count(plan: UploadPlan, there: Fingerprints, still_open: Fingerprints
     return done
 
 
-def job_report(run: UploadRun, plan: UploadPlan | None = None) -> JobReport:
+def job_report(run: UploadContext, plan: UploadPlan | None = None) -> JobReport:
     """Return what a job commit has done, or would do."""
     report = report_of(run)
     if plan is None:
@@ -307,7 +315,7 @@ def refuse_unfit(store: Store, pending: Store) -> None:
         )
 
 
-async def check_destination(run: UploadRun, mode: Mode, overwrite: Sequence[str]) -> None:
+async def check_destination(run: UploadContext, mode: Mode, overwrite: Sequence[str]) -> None:
     """Refuse a destination that ``mode`` does not allow, and work that is done.
 
     Tasks of the partitioned committer see for themselves whether the partitions that they write to
@@ -322,15 +330,15 @@ async def check_destination(run: UploadRun, mode: Mode, overwrite: Sequence[str]
     await check_setup(run, Mode.APPEND if partitioned else mode, overwrite)
 
 
-async def abort(run: UploadRun, reason: str, *, made_destination: bool) -> AbortReport:
+async def abort(run: UploadContext, reason: str, *, made_destination: bool) -> AbortReport:
     """Abort the uploads of a job and delete its files, unless a commit has begun."""
     job_id = run.layout.job_id
     with run.timed("job_stage_abort"):
         outcome, swept = await clean_up_aborted(run)
-        if outcome is Outcome.KEPT:
+        if outcome is CleanupResult.KEPT:
             kept = f"a commit has begun: {run.layout.job_dir} is kept. {finish(run)}"
             return AbortReport(job_id, outcome.value, kept)
-        if made_destination and outcome is not Outcome.DISABLED:
+        if made_destination and outcome is not CleanupResult.DISABLED:
             await remove_if_empty(run, run.layout.dest.path)
     report = None
     if not await has_report(run):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.load_sets import Room, checked_place, place_of
 from asynccommit.commit.by_upload.open_uploads import open_uploads
 from asynccommit.commit.by_upload.outcome import is_held
@@ -70,14 +70,14 @@ class Sweeper:
         since: when the job was set up, by the clock that dates its uploads; 0.0 if unknown.
     """
 
-    def __init__(self, run: UploadRun, *, among_open: bool, swept: Swept) -> None:
+    def __init__(self, run: UploadContext, *, among_open: bool, swept: Swept) -> None:
         self.swept = swept
         self.since = 0.0
         self._run = run
         self._among_open = among_open
         self._room = Room(_ROOM)
 
-    def of(self, run: UploadRun) -> Sweeper:
+    def of(self, run: UploadContext) -> Sweeper:
         """Return one for another attempt of the job, which adds to the same."""
         return Sweeper(run, among_open=self._among_open, swept=self.swept)
 
@@ -121,7 +121,7 @@ class Sweeper:
             self._run.warn(f"uploads may be left that it names: {problem}")
 
 
-async def sweep(run: UploadRun, *, among_open: bool) -> Swept:
+async def sweep(run: UploadContext, *, among_open: bool) -> Swept:
     """Abort the uploads that files of this job name, all its attempts; delete nothing.
 
     Args:
@@ -140,7 +140,7 @@ async def sweep(run: UploadRun, *, among_open: bool) -> Swept:
     return sweeper.swept
 
 
-async def _open(run: UploadRun) -> set[Name] | None:
+async def _open(run: UploadContext) -> set[Name] | None:
     """Return the open uploads below the destination; ``None`` if unknown, or too many."""
     found: set[Name] = set()
     try:
@@ -153,7 +153,7 @@ async def _open(run: UploadRun) -> set[Name] | None:
     return found
 
 
-async def _tree(run: UploadRun) -> AsyncIterator[Iterable[Info]]:
+async def _tree(run: UploadContext) -> AsyncIterator[Iterable[Info]]:
     path = run.layout.job_dir
     if run.pending.traits.bulk_delete:
         async for page in tree_pages(run.pending, path):
@@ -164,7 +164,7 @@ async def _tree(run: UploadRun) -> AsyncIterator[Iterable[Info]]:
         yield found
 
 
-async def _names_in(run: UploadRun, info: Info, swept: Swept) -> list[Name]:
+async def _names_in(run: UploadContext, info: Info, swept: Swept) -> list[Name]:
     """Return the uploads that a file names, as far as they are this job's."""
     url = run.layout.pending_url(info.path)
     kind = run.layout.left_at(info.path)
@@ -181,7 +181,7 @@ async def _names_in(run: UploadRun, info: Info, swept: Swept) -> list[Name]:
         return []
 
 
-def _named(run: UploadRun, kind: Left, data: bytes, url: str) -> Iterator[Name]:
+def _named(run: UploadContext, kind: Left, data: bytes, url: str) -> Iterator[Name]:
     if kind is Left.INTENT:
         intent = decode_upload_intent(data, url)
         yield from _intended(run, intent, url)
@@ -196,7 +196,7 @@ def _named(run: UploadRun, kind: Left, data: bytes, url: str) -> Iterator[Name]:
         yield place_of(run.layout, commit, url), commit.upload_id
 
 
-def _intended(run: UploadRun, intent: UploadIntent, url: str) -> Iterator[Name]:
+def _intended(run: UploadContext, intent: UploadIntent, url: str) -> Iterator[Name]:
     if intent.job_id != run.layout.uuid:
         raise ManifestError(url, f"is of another job, {intent.job_id[:200]!r}")
     for key, upload_id in intent.uploads:
@@ -206,7 +206,7 @@ def _intended(run: UploadRun, intent: UploadIntent, url: str) -> Iterator[Name]:
             raise ManifestError(url, f"{error.path} {error.detail}") from None
 
 
-async def abort_one(run: UploadRun, name: Name) -> bool:
+async def abort_one(run: UploadContext, name: Name) -> bool:
     """Abort an upload; return whether it was open."""
     try:
         await run.store.abort_upload(*name)

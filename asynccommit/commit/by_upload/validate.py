@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.errors import NAMED
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
@@ -16,7 +16,7 @@ from asynccommit.stores.tree import pages
 _BATCH = 4_096
 
 
-async def validate_uploads(run: UploadRun, plan: UploadPlan) -> None:
+async def validate_uploads(run: UploadContext, plan: UploadPlan) -> None:
     """Compare length and etag of every file with what was completed, one listing a directory.
 
     On by default where a listing shows every acknowledged change; ``validate=False`` leaves it
@@ -37,7 +37,7 @@ async def validate_uploads(run: UploadRun, plan: UploadPlan) -> None:
             await _ask(run, suspects, [entry.dest for entry in suspects])
 
 
-async def _suspects(run: UploadRun, plan: UploadPlan) -> list[Entry]:
+async def _suspects(run: UploadContext, plan: UploadPlan) -> list[Entry]:
     directory = run.options.spill_directory
     with Fingerprints(directory) as found, Fingerprints(directory) as made:
         await for_each(
@@ -60,7 +60,7 @@ async def _suspects(run: UploadRun, plan: UploadPlan) -> list[Entry]:
     ]
 
 
-async def gather(run: UploadRun, path: str, found: Fingerprints, *, whole: bool = True) -> None:
+async def gather(run: UploadContext, path: str, found: Fingerprints, *, whole: bool = True) -> None:
     """Add path and size of what is in a directory to ``found``, with the etag if ``whole``."""
     try:
         async for page in pages(run.store, path or "/"):
@@ -74,7 +74,7 @@ async def gather(run: UploadRun, path: str, found: Fingerprints, *, whole: bool 
     run.step()
 
 
-async def _choose(run: UploadRun, made: Spill, size: int) -> list[Entry]:
+async def _choose(run: UploadContext, made: Spill, size: int) -> list[Entry]:
     """Return some files, each of them with the same chance."""
     chosen: list[Entry] = []
     seen = 0
@@ -86,7 +86,7 @@ async def _choose(run: UploadRun, made: Spill, size: int) -> list[Entry]:
     return chosen
 
 
-async def _ask(run: UploadRun, entries: list[Entry], listed: list[str]) -> None:
+async def _ask(run: UploadContext, entries: list[Entry], listed: list[str]) -> None:
     """Ask for files by name, and raise if one is not as it should be, or not ``listed``."""
     problems: list[StoreError] = []
 
@@ -105,7 +105,7 @@ async def _ask(run: UploadRun, entries: list[Entry], listed: list[str]) -> None:
         raise first
 
 
-async def _difference(run: UploadRun, entry: Entry) -> StoreError | None:
+async def _difference(run: UploadContext, entry: Entry) -> StoreError | None:
     try:
         info = await run.store.head(entry.dest)
     except NotFoundError:

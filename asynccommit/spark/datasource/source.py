@@ -38,7 +38,7 @@ from asynccommit.spark.datasource.jobs import SourceJob
 from asynccommit.spark.datasource.options import SourceOptions
 from asynccommit.spark.datasource.schema import check_schema, partition_columns
 from asynccommit.spark.datasource.streams import BatchPart, batch_tag, stream_job
-from asynccommit.spark.datasource.tasks import Attempt, Rows, run_task
+from asynccommit.spark.datasource.tasks import RowSchema, SparkAttempt, run_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,13 +65,13 @@ class AsyncCommitDataSource(DataSource):
             "spark.read.parquet(path)"
         )
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceBatchWriter:
         """Set up a job. Raises what keeps it from being written or committed."""
         options = _options(self.options, schema)
         mode = _mode(options, overwrite=overwrite)
         commit = Options.from_conf(options.conf)
         made = SourceJob(options.path, this_host().new_id(), commit, options.storage, mode)
-        return BatchWriter(submit(jobs.set_up(made)), options, _rows(schema, options))
+        return DataSourceBatchWriter(submit(jobs.set_up(made)), options, _rows(schema, options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Return what writes, or commits, one micro-batch."""
@@ -103,7 +103,7 @@ class SourceMessage(WriterCommitMessage):
         return f"SourceMessage({self.text!r})"
 
 
-class BatchWriter(DataSourceArrowWriter):
+class DataSourceBatchWriter(DataSourceArrowWriter):
     """One batch job: made and set up once, then handed to tasks and to the commit.
 
     Args:
@@ -112,7 +112,7 @@ class BatchWriter(DataSourceArrowWriter):
         rows: what is known of them.
     """
 
-    def __init__(self, job: SourceJob, options: SourceOptions, rows: Rows) -> None:
+    def __init__(self, job: SourceJob, options: SourceOptions, rows: RowSchema) -> None:
         self._job, self._options, self._rows = job, options, rows
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class _StreamWriter:
         self._options, self._schema = options, schema
         self._job = stream_job(options.path, options, this_host().new_id())
         self._set_up = False
-        self._rows: Rows | None = None
+        self._rows: RowSchema | None = None
 
     def __repr__(self) -> str:
         return f"StreamWriter({self._options!r})"
@@ -215,12 +215,12 @@ def _stream_writer() -> Any:
 # --- what Spark gives -------------------------------------------------------------------------
 
 
-def _here() -> tuple[Attempt, TaskContext]:
+def _here() -> tuple[SparkAttempt, TaskContext]:
     context = TaskContext.get()
     if context is None:
         raise UnsupportedError("the rows of a data source are written in Spark's tasks only")
     # Unlike the attempt's number in its stage, this one is not used again when a stage is.
-    return Attempt(context.partitionId(), context.taskAttemptId()), context
+    return SparkAttempt(context.partitionId(), context.taskAttemptId()), context
 
 
 def _texts(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
@@ -241,9 +241,9 @@ def _mode(options: SourceOptions, *, overwrite: bool) -> Mode:
     return Mode.REPLACE_PARTITIONS if options.replace_partitions else Mode.REPLACE_TABLE
 
 
-def _rows(schema: StructType, options: SourceOptions) -> Rows:
+def _rows(schema: StructType, options: SourceOptions) -> RowSchema:
     data = StructType([f for f in schema.fields if f.name not in options.partition_by])
-    return Rows(_arrow(data), data.json(), pyspark.__version__)
+    return RowSchema(_arrow(data), data.json(), pyspark.__version__)
 
 
 def _arrow(schema: StructType) -> pa.Schema:

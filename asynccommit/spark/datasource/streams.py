@@ -26,7 +26,7 @@ from asynccommit.runtime.host import this_host
 from asynccommit.spark.datasource import jobs
 from asynccommit.spark.datasource.jobs import SourceJob
 from asynccommit.spark.datasource.options import SourceOptions
-from asynccommit.spark.datasource.tasks import Written
+from asynccommit.spark.datasource.tasks import TaskMessage
 from asynccommit.streaming.entries import SinkFile, sink_uri
 from asynccommit.streaming.log import Added, SinkLog
 from asynccommit.streaming.publish_intents import Announced
@@ -49,7 +49,7 @@ class BatchPart:
     job_id: str
     query: str
     batch: int
-    written: Written
+    written: TaskMessage
 
     def to_json(self) -> str:
         """Return the text that Spark carries to the commit."""
@@ -69,7 +69,9 @@ class BatchPart:
             value: Any = orjson.loads(text)
             files = tuple((str(name), int(size)) for name, size in value["files"])
             task = TaskCommit.from_json(value["task"])
-            return cls(str(value["job"]), str(value["query"]), value["batch"], Written(task, files))
+            return cls(
+                str(value["job"]), str(value["query"]), value["batch"], TaskMessage(task, files)
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise OptionError(
                 f"a task of the batch has sent what cannot be read: {error}"

@@ -24,7 +24,7 @@ from asynccommit.sync import BlockingJob, BlockingTask
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SparkAttempt:
     """Which task attempt this is.
 
     Each is a task of its own to the committer: nobody asks before an attempt commits whether it
@@ -40,7 +40,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowSchema:
     """What is known of the rows before there are any.
 
     Attributes:
@@ -55,7 +55,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class TaskMessage:
     """What a task attempt has done: the message for its job, and name and size of each file."""
 
     commit: TaskCommit
@@ -65,11 +65,11 @@ class Written:
 def run_task(
     job: SourceJob,
     options: SourceOptions,
-    rows: Rows,
-    attempt: Attempt,
+    rows: RowSchema,
+    attempt: SparkAttempt,
     tag: str,
     batches: Iterable[pa.RecordBatch],
-) -> Written:
+) -> TaskMessage:
     """Write ``batches``; nothing of it can be seen before the job is committed.
 
     If the job has ended meanwhile, whatever was made is removed and ``NotFoundError`` raised; what
@@ -86,10 +86,12 @@ def run_task(
             raise
     if task.commit is None:
         raise OptionError("the task has written nothing that could be committed")
-    return Written(task.commit, files)
+    return TaskMessage(task.commit, files)
 
 
-def _leave(error: BaseException, committer: Committer, job: SourceJob, attempt: Attempt) -> None:
+def _leave(
+    error: BaseException, committer: Committer, job: SourceJob, attempt: SparkAttempt
+) -> None:
     try:
         submit(leave_nothing(committer, job, attempt.number))
     except Exception as failure:
@@ -100,7 +102,7 @@ def _write(
     committer: Committer,
     task: BlockingTask,
     options: SourceOptions,
-    rows: Rows,
+    rows: RowSchema,
     named: tuple[int, str],
     batches: Iterable[pa.RecordBatch],
 ) -> tuple[tuple[str, int], ...]:
@@ -126,7 +128,7 @@ def _from(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
     return rest if first is None else chain((first,), rest)
 
 
-def _file_schema(rows: Rows, schema: pa.Schema, options: SourceOptions) -> pa.Schema:
+def _file_schema(rows: RowSchema, schema: pa.Schema, options: SourceOptions) -> pa.Schema:
     inside = [field for field in schema if field.name not in options.partition_by]
     return pa.schema(inside, metadata=footer(rows.data_json, rows.spark))
 

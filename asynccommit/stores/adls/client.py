@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from asynccommit.errors import DeniedError, RejectedError
 from asynccommit.runtime.host import Host
-from asynccommit.stores.adls.errors import Judge, Request, explain
+from asynccommit.stores.adls.errors import AdlsErrorTranslator, AdlsRequest, explain
 from asynccommit.stores.adls.options import AzureSettings
-from asynccommit.stores.adls.wire import VERSION, Query, encode, query
+from asynccommit.stores.adls.wire import VERSION, SignedQuery, encode, query
 from asynccommit.stores.grant import check_grant
 from asynccommit.stores.http.base import READS, Response, Transport, TransportError
 from asynccommit.stores.http.tokens import Flight, TokenError
@@ -29,7 +29,7 @@ _MAY_NOT_ASK = frozenset(
 _SILENCE = (TransportError, TokenError, ValueError)
 
 
-class Client:
+class AdlsClient:
     """Sends the requests of one store.
 
     The first one is preceded by a question: has the account a hierarchical namespace? Whoever
@@ -51,11 +51,11 @@ class Client:
         self._now = host.now
         self._send = transport.send
         self._transport = transport
-        self._judge = Judge(settings.place, settings.credential, host.now)
+        self._judge = AdlsErrorTranslator(settings.place, settings.credential, host.now)
         self._hierarchical = settings.hierarchical
         self._flight = Flight(self._probe)
 
-    def encode(self, request: Request, path: str) -> str:
+    def encode(self, request: AdlsRequest, path: str) -> str:
         """Return ``path`` percent-encoded. Raises ``RejectedError``."""
         try:
             return encode(path)
@@ -64,10 +64,10 @@ class Client:
 
     async def ask(
         self,
-        request: Request,
+        request: AdlsRequest,
         verb: str,
         path: str,
-        query: Query,
+        query: SignedQuery,
         headers: dict[str, str],
         body: bytes = b"",
         limit: int = SMALL,
@@ -93,12 +93,12 @@ class Client:
         except _SILENCE as error:
             raise self._judge.translate(request, error) from error
 
-    def need(self, request: Request, answer: Response, *expected: int) -> None:
+    def need(self, request: AdlsRequest, answer: Response, *expected: int) -> None:
         """Raise what ``answer`` means, unless its status is expected and the service's own."""
         if answer.status not in expected or "x-ms-request-id" not in answer.headers:
             raise self._judge.translate(request, answer)
 
-    def unread(self, request: Request, error: ValueError) -> RejectedError:
+    def unread(self, request: AdlsRequest, error: ValueError) -> RejectedError:
         """Return the error for an answer that cannot be read."""
         said = f"{self.place.origin}: {error}; is it a Data Lake endpoint?"
         return RejectedError(request.op, request.path, said)
@@ -109,7 +109,13 @@ class Client:
         await self._credential.aclose()
 
     async def _exchange(
-        self, verb: str, path: str, query: Query, headers: dict[str, str], body: bytes, limit: int
+        self,
+        verb: str,
+        path: str,
+        query: SignedQuery,
+        headers: dict[str, str],
+        body: bytes,
+        limit: int,
     ) -> Response:
         credential = self._credential
         if credential.renew_at <= self._now():
@@ -127,7 +133,7 @@ class Client:
 
     # --- the namespace -----------------------------------------------------------------------
 
-    async def _need_directories(self, request: Request) -> None:
+    async def _need_directories(self, request: AdlsRequest) -> None:
         request = request._replace(writes=False)  # it has not been sent yet
         if self._hierarchical is None:
             answer = await self._flight()
@@ -154,7 +160,7 @@ class Client:
         except _SILENCE as error:
             return error
 
-    def _has_directories(self, request: Request, answer: Response) -> bool:
+    def _has_directories(self, request: AdlsRequest, answer: Response) -> bool:
         said = answer.headers.get("x-ms-namespace-enabled")
         known = "x-ms-request-id" in answer.headers
         if answer.status == 200 and known:

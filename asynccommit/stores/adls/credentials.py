@@ -1,6 +1,6 @@
 """How requests to Azure Storage are authorised: key, shared access signature, token, or not at all.
 
-A ``Credential`` puts its headers into each request, and knows its own secrets, so that no error
+A ``AdlsCredential`` puts its headers into each request, and knows its own secrets, so that no error
 repeats one. Tokens are in ``azure_tokens``.
 """
 
@@ -18,13 +18,13 @@ from urllib.parse import quote, unquote
 
 from asynccommit.errors import OptionError
 from asynccommit.redact import redact
-from asynccommit.stores.adls.wire import Query
+from asynccommit.stores.adls.wire import SignedQuery
 
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
 
-class Credential(Protocol):
+class AdlsCredential(Protocol):
     """What authorises requests.
 
     Attributes:
@@ -36,7 +36,7 @@ class Credential(Protocol):
     renew_at: float
 
     def authorize(
-        self, verb: str, path: str, query: Query, headers: dict[str, str], length: int
+        self, verb: str, path: str, query: SignedQuery, headers: dict[str, str], length: int
     ) -> None:
         """Add to ``headers``, which are complete but for this.
 
@@ -69,7 +69,7 @@ class Credential(Protocol):
         ...
 
 
-class Anonymous:
+class AdlsAnonymous:
     """No authorisation: for what is public. The other kinds begin with this one."""
 
     suffix = ""
@@ -79,7 +79,7 @@ class Anonymous:
         return f"{type(self).__name__}()"
 
     def authorize(
-        self, verb: str, path: str, query: Query, headers: dict[str, str], length: int
+        self, verb: str, path: str, query: SignedQuery, headers: dict[str, str], length: int
     ) -> None:
         return None
 
@@ -96,7 +96,7 @@ class Anonymous:
         return None
 
 
-class SharedKey(Anonymous):
+class SharedKey(AdlsAnonymous):
     """Signs each request with an account key.
 
     Args:
@@ -118,7 +118,7 @@ class SharedKey(Anonymous):
         self._date = ""
 
     def authorize(
-        self, verb: str, path: str, query: Query, headers: dict[str, str], length: int
+        self, verb: str, path: str, query: SignedQuery, headers: dict[str, str], length: int
     ) -> None:
         second = int(self._now())
         if second != self._second:
@@ -145,7 +145,7 @@ class SharedKey(Anonymous):
         return redact(text, self._secrets)
 
 
-class Sas(Anonymous):
+class Sas(AdlsAnonymous):
     """A shared access signature, which is part of every URL.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.adls.hadoop import HadoopOptions
+from asynccommit.stores.adls.hadoop import AbfsOptions
 from asynccommit.stores.http.base import is_loopback
 from asynccommit.stores.http.option_values import flag
 from asynccommit.stores.urls import Address
@@ -43,7 +43,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AdlsEndpoint:
     """A container, and how to reach it.
 
     Attributes:
@@ -79,8 +79,8 @@ class Place:
 
 
 def find_place(
-    address: Address, told: Mapping[str, Any], hadoop: HadoopOptions, around: Mapping[str, Any]
-) -> Place:
+    address: Address, told: Mapping[str, Any], hadoop: AbfsOptions, around: Mapping[str, Any]
+) -> AdlsEndpoint:
     """Return the place of ``address``.
 
     Args:
@@ -106,7 +106,7 @@ def find_place(
     if not _is_host(host):
         host = f"{account}.dfs.{known.get('_suffix', _CLOUD)}"
     origin, prefix = _server(address.scheme, account, host, known, hadoop)
-    return Place(account, container, host, origin, prefix)
+    return AdlsEndpoint(account, container, host, origin, prefix)
 
 
 def _account(host: str, told: Mapping[str, Any], around: Mapping[str, Any]) -> str:
@@ -131,7 +131,7 @@ def _account(host: str, told: Mapping[str, Any], around: Mapping[str, Any]) -> s
 
 
 def _server(
-    scheme: str, account: str, host: str, known: Mapping[str, Any], hadoop: HadoopOptions
+    scheme: str, account: str, host: str, known: Mapping[str, Any], hadoop: AbfsOptions
 ) -> tuple[str, str]:
     """Return scheme and host that requests go to, and what begins their path."""
     named = (known.get("account_host"), known.get("_dfs"), known.get("_blob"))

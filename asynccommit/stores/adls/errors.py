@@ -22,8 +22,8 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.redact import short
-from asynccommit.stores.adls.credentials import Credential, Sas, SharedKey
-from asynccommit.stores.adls.endpoint import Place
+from asynccommit.stores.adls.credentials import AdlsCredential, Sas, SharedKey
+from asynccommit.stores.adls.endpoint import AdlsEndpoint
 from asynccommit.stores.adls.wire import parse_date
 from asynccommit.stores.http.base import (
     NotSentError,
@@ -81,7 +81,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
 _XML = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<\n]*)")
 
 
-class Request(NamedTuple):
+class AdlsRequest(NamedTuple):
     """What was asked, as far as its answer is judged by it. A tuple: there is one a rename.
 
     Attributes:
@@ -101,7 +101,7 @@ class Request(NamedTuple):
     dest: str = ""
 
 
-class Judge:
+class AdlsErrorTranslator:
     """Tells the errors of one store.
 
     Args:
@@ -110,13 +110,15 @@ class Judge:
         now: seconds since the epoch.
     """
 
-    def __init__(self, place: Place, credential: Credential, now: Callable[[], float]) -> None:
+    def __init__(
+        self, place: AdlsEndpoint, credential: AdlsCredential, now: Callable[[], float]
+    ) -> None:
         self._place = place
         self._server = place.origin.partition("://")[2]
         self._credential = credential
         self._now = now
 
-    def translate(self, request: Request, answer: Answer) -> StoreError:
+    def translate(self, request: AdlsRequest, answer: Answer) -> StoreError:
         """Return the error that ``answer`` to ``request`` means."""
         match answer:
             case Response():
@@ -128,14 +130,14 @@ class Judge:
                 return self._error(kind, request, answer.detail)
         return self._error(RejectedError, request, str(answer))
 
-    def _error(self, kind: type[StoreError], request: Request, detail: str) -> StoreError:
+    def _error(self, kind: type[StoreError], request: AdlsRequest, detail: str) -> StoreError:
         return kind(request.op, request.path, self._credential.hide(detail))
 
     def _told(self, text: str) -> str:
         """Return what a server said without secrets; then it is cut, which would hide them."""
         return short(self._credential.hide(text), _ROOM)
 
-    def _silence(self, request: Request, error: TransportError) -> StoreError:
+    def _silence(self, request: AdlsRequest, error: TransportError) -> StoreError:
         lost = OutcomeUnknownError if request.writes else UnavailableError
         match error:
             case UntrustedError():
@@ -151,7 +153,7 @@ class Judge:
                 return self._error(kind, request, error.detail + advice)
         return self._error(lost, request, error.detail)
 
-    def _refusal(self, request: Request, answer: Response) -> StoreError:
+    def _refusal(self, request: AdlsRequest, answer: Response) -> StoreError:
         status = answer.status
         code, message = explain(answer)
         detail = _detail(request, answer, self._told(code), self._told(message))
@@ -170,7 +172,7 @@ class Judge:
             detail += f"{self._place.account!r}; make it, or correct the URL"
         return self._error(_kind(request, status, code), request, detail)
 
-    def _stranger(self, request: Request, answer: Response) -> StoreError:
+    def _stranger(self, request: AdlsRequest, answer: Response) -> StoreError:
         """Judge an answer that no storage account gives."""
         status = answer.status
         what = f"{self._server} answered {status}"
@@ -217,7 +219,7 @@ def explain(answer: Response) -> tuple[str, str]:
         return (code or _plain(found[1]), _plain(found[2])) if found else (code, "")
 
 
-def _failed(request: Request, code: str, detail: str) -> StoreError:
+def _failed(request: AdlsRequest, code: str, detail: str) -> StoreError:
     """Judge an answer that says that the service failed: what it did is not known."""
     busy = code == "OperationTimedOut"
     if request.writes:
@@ -225,7 +227,7 @@ def _failed(request: Request, code: str, detail: str) -> StoreError:
     return (ThrottledError if busy else UnavailableError)(request.op, request.path, detail)
 
 
-def _kind(request: Request, status: int, code: str) -> type[StoreError]:
+def _kind(request: AdlsRequest, status: int, code: str) -> type[StoreError]:
     """Return what a plain no means."""
     if code in _REFUSED_FOR_NOW:
         return UnavailableError
@@ -244,7 +246,7 @@ def _kind(request: Request, status: int, code: str) -> type[StoreError]:
     return RejectedError
 
 
-def _detail(request: Request, answer: Response, code: str, message: str) -> str:
+def _detail(request: AdlsRequest, answer: Response, code: str, message: str) -> str:
     said = " ".join(filter(None, (f"{answer.status}", code)))
     to = f" (to {request.dest})" if request.dest else ""
     return f"{said}{': ' if message else ''}{message}{to}{_request_id(answer)}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.adls.identity import Application, Machine
+from asynccommit.stores.adls.identity import Application, AzureMachine
 
 PREFIX = "fs.azure."
 
@@ -25,11 +25,11 @@ _INSTEAD = "give the option credential, an object of azure.identity, instead"
 Found = (
     tuple[Literal["key", "sas"], str]
     | tuple[Literal["application"], Application]
-    | tuple[Literal["machine"], Machine]
+    | tuple[Literal["machine"], AzureMachine]
 )
 
 
-class HadoopOptions:
+class AbfsOptions:
     """Options whose names begin with ``fs.azure.``."""
 
     def __init__(self, conf: Mapping[str, str]) -> None:
@@ -99,7 +99,7 @@ class HadoopOptions:
                 return "application", Application.at(*values)
             case "MsiTokenProvider":
                 options = {"client_id": client} if client else {}
-                return "machine", Machine("ManagedIdentityCredential", options)
+                return "machine", AzureMachine("ManagedIdentityCredential", options)
             case "WorkloadIdentityTokenProvider":
                 found = {
                     "client_id": client,
@@ -107,7 +107,7 @@ class HadoopOptions:
                     "token_file_path": self.get(_OAUTH + "token.file", host),
                 }
                 options = {name: value for name, value in found.items() if value}
-                return "machine", Machine("WorkloadIdentityCredential", options)
+                return "machine", AzureMachine("WorkloadIdentityCredential", options)
         raise OptionError(f"{_PROVIDER} is {provider[:100]}: {_INSTEAD}")
 
 

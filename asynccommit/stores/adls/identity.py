@@ -16,17 +16,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.stores.adls.tokens import Tokens
+from asynccommit.stores.adls.tokens import AzureTokens
 
 _TENANT = re.compile(r"[A-Za-z0-9.-]+")
 
 
-def tokens_of(source: Any, now: Callable[[], float]) -> Tokens:
+def tokens_of(source: Any, now: Callable[[], float]) -> AzureTokens:
     """Return the tokens of a credential object of the user's, who closes it."""
-    return Tokens(source, now)
+    return AzureTokens(source, now)
 
 
-def default_tokens(told: Mapping[str, Any], now: Callable[[], float]) -> Tokens:
+def default_tokens(told: Mapping[str, Any], now: Callable[[], float]) -> AzureTokens:
     """Return the tokens of whatever ``DefaultAzureCredential`` finds on this machine."""
     options = {name: value for name, value in told.items() if name.startswith("exclude_")}
     if "client_id" in told:
@@ -62,7 +62,7 @@ class Application:
             )
         return cls(tenant, client, secret, url.netloc)
 
-    def tokens(self, now: Callable[[], float]) -> Tokens:
+    def tokens(self, now: Callable[[], float]) -> AzureTokens:
         """Return its tokens."""
         if not _TENANT.fullmatch(self.tenant):
             raise OptionError(
@@ -75,7 +75,7 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class AzureMachine:
     """The identity that Azure gives to a machine or a pod.
 
     Attributes:
@@ -86,7 +86,7 @@ class Machine:
     kind: str
     options: Mapping[str, str]
 
-    def tokens(self, now: Callable[[], float]) -> Tokens:
+    def tokens(self, now: Callable[[], float]) -> AzureTokens:
         """Return its tokens."""
         return _tokens(self.kind, (), self.options, now)
 
@@ -97,13 +97,13 @@ def _tokens(
     options: Mapping[str, Any],
     now: Callable[[], float],
     secrets: tuple[str, ...] = (),
-) -> Tokens:
+) -> AzureTokens:
     if not _is_installed():
         raise UnsupportedError(
             "azure-identity is needed for this credential: pip install 'asynccommit[adls]', or "
             "give account_key or sas_token"
         )
-    return Tokens(None, now, make=partial(_make, kind, names, options), secrets=secrets)
+    return AzureTokens(None, now, make=partial(_make, kind, names, options), secrets=secrets)
 
 
 def _is_installed() -> bool:

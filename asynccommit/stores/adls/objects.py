@@ -21,8 +21,8 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.stores.adls.client import SMALL, Client
-from asynccommit.stores.adls.errors import Request, explain
+from asynccommit.stores.adls.client import SMALL, AdlsClient
+from asynccommit.stores.adls.errors import AdlsRequest, explain
 from asynccommit.stores.adls.wire import bare_etag, encode, info_of, parse_date, query
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.filesystem_names import TEMPORARY_FILE
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
     last: bool
 
 
-class Files:
+class AdlsObjects:
     """Reads, writes and moves files.
 
     Args:
@@ -56,11 +56,11 @@ class Files:
         new_id: a fresh unique name.
     """
 
-    def __init__(self, client: Client, new_id: Callable[[], str]) -> None:
+    def __init__(self, client: AdlsClient, new_id: Callable[[], str]) -> None:
         self._client = client
         self._new_id = new_id
 
-    async def head(self, request: Request, path: str) -> Info:
+    async def head(self, request: AdlsRequest, path: str) -> Info:
         """Return what is at ``path``."""
         client = self._client
         root = path == "/"  # which has no status of its own
@@ -73,7 +73,7 @@ class Files:
             raise client.unread(request, error) from None
         return info._replace(kind=Kind.DIRECTORY, size=0) if root else info
 
-    async def read(self, request: Request, path: str, limit: int) -> bytes:
+    async def read(self, request: AdlsRequest, path: str, limit: int) -> bytes:
         """Return the content of a file that holds at most ``limit`` bytes."""
         client = self._client
         url = client.container + client.encode(request, path)
@@ -88,7 +88,7 @@ class Files:
         return answer.body
 
     async def move(
-        self, request: Request, source: str, dest: str, etag: str | None, token: str | None
+        self, request: AdlsRequest, source: str, dest: str, etag: str | None, token: str | None
     ) -> None:
         """Rename ``source`` to ``dest``, both percent-encoded."""
         client = self._client
@@ -108,7 +108,7 @@ class Files:
 
     async def place(
         self,
-        request: Request,
+        request: AdlsRequest,
         dest: str,
         pieces: AsyncIterator[Piece],
         token: str | None = None,
@@ -145,7 +145,7 @@ class Files:
             raise
         return info._replace(path=dest, token=token)
 
-    async def _discard(self, aside: Request, temp: str) -> Response | None:
+    async def _discard(self, aside: AdlsRequest, temp: str) -> Response | None:
         """Delete a temporary file, and return the answer if there is one."""
         with suppress(StoreError):
             url = self._client.container + temp
@@ -153,7 +153,7 @@ class Files:
         return None
 
     async def _is_moved(
-        self, aside: Request, temp: str, dest: str, etag: str | None
+        self, aside: AdlsRequest, temp: str, dest: str, etag: str | None
     ) -> bool | None:
         """Whether a move that was not answered has happened; if not, it never will.
 
@@ -172,13 +172,13 @@ class Files:
                     return await self._has_etag(aside._replace(aside=False), dest, etag)
         return None
 
-    async def _has_etag(self, request: Request, path: str, etag: str | None) -> bool:
+    async def _has_etag(self, request: AdlsRequest, path: str, etag: str | None) -> bool:
         try:
             return (await self.head(request, path)).etag == etag
         except NotFoundError:
             return False
 
-    async def pieces(self, request: Request, path: str) -> AsyncGenerator[Piece, None]:
+    async def pieces(self, request: AdlsRequest, path: str) -> AsyncGenerator[Piece, None]:
         """Yield the content of a file, all of it of one version."""
         client = self._client
         url = client.container + client.encode(request, path)
@@ -201,7 +201,7 @@ class Files:
                 raise client.unread(request, ValueError("an answer holds no data"))
             yield Piece(data, start >= total)
 
-    async def _write(self, aside: Request, temp: str, pieces: AsyncIterator[Piece]) -> Info:
+    async def _write(self, aside: AdlsRequest, temp: str, pieces: AsyncIterator[Piece]) -> Info:
         """Make the file ``temp``, fill it, and return what it is."""
         client = self._client
         url = client.container + temp
@@ -221,14 +221,14 @@ class Files:
         etag, modified = answer.headers.get("etag"), answer.headers.get("last-modified")
         return Info(aside.path, Kind.FILE, position, bare_etag(etag), parse_date(modified))
 
-    async def _need_directory(self, request: Request, path: str) -> None:
+    async def _need_directory(self, request: AdlsRequest, path: str) -> None:
         """See that a directory is there: the service makes those that are missing."""
         with suppress(NotFoundError):
             if not path or (await self.head(request, path)).is_dir:
                 return
         raise NotFoundError(request.op, request.path, f"there is no directory {path}")
 
-    async def _need_empty(self, request: Request, path: str) -> None:
+    async def _need_empty(self, request: AdlsRequest, path: str) -> None:
         info = await self.head(request, path)
         if info.is_dir:
             raise PreconditionError(request.op, request.path, "is a directory")
@@ -254,6 +254,6 @@ async def pieces_of(data: bytes) -> AsyncIterator[Piece]:
         yield Piece(piece, start + PIECE >= len(data))
 
 
-def _need_file(request: Request, answer: Response) -> None:
+def _need_file(request: AdlsRequest, answer: Response) -> None:
     if answer.headers.get("x-ms-resource-type") == "directory":
         raise PreconditionError(request.op, request.path, "is a directory")

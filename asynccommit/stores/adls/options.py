@@ -15,9 +15,9 @@ from typing import Any
 
 from asynccommit.errors import OptionError
 from asynccommit.options.job import bare
-from asynccommit.stores.adls.credentials import Anonymous, Credential, Sas, SharedKey
-from asynccommit.stores.adls.endpoint import Place, find_place, parse_connection_string
-from asynccommit.stores.adls.hadoop import PREFIX, HadoopOptions
+from asynccommit.stores.adls.credentials import AdlsAnonymous, AdlsCredential, Sas, SharedKey
+from asynccommit.stores.adls.endpoint import AdlsEndpoint, find_place, parse_connection_string
+from asynccommit.stores.adls.hadoop import PREFIX, AbfsOptions
 from asynccommit.stores.adls.identity import Application, default_tokens, tokens_of
 from asynccommit.stores.http.base import HttpSettings
 from asynccommit.stores.http.option_values import CONNECTIONS, count, flag, number
@@ -91,8 +91,8 @@ class AzureSettings:
         workers: requests in flight.
     """
 
-    place: Place
-    credential: Credential = field(repr=False)
+    place: AdlsEndpoint
+    credential: AdlsCredential = field(repr=False)
     http: HttpSettings
     library: str | None
     hierarchical: bool | None
@@ -134,7 +134,7 @@ def read_settings(
     )
 
 
-def _sort(options: Mapping[str, Any]) -> tuple[dict[str, Any], HadoopOptions]:
+def _sort(options: Mapping[str, Any]) -> tuple[dict[str, Any], AbfsOptions]:
     named: dict[str, Any] = {}
     hadoop: dict[str, str] = {}
     for key, value in options.items():
@@ -149,7 +149,7 @@ def _sort(options: Mapping[str, Any]) -> tuple[dict[str, Any], HadoopOptions]:
             named[name] = value
         else:
             raise OptionError(_unknown(name))
-    return named, HadoopOptions(hadoop)
+    return named, AbfsOptions(hadoop)
 
 
 def _unknown(name: str) -> str:
@@ -185,11 +185,11 @@ def _expand(named: Mapping[str, Any]) -> dict[str, Any]:
 
 def _credential(
     told: Mapping[str, Any],
-    hadoop: HadoopOptions,
+    hadoop: AbfsOptions,
     around: Mapping[str, Any],
-    place: Place,
+    place: AdlsEndpoint,
     now: Callable[[], float],
-) -> Credential:
+) -> AdlsCredential:
     names = {name: around[name] for name in ("tenant_id", "client_id") if name in around}
     credential = _of_options({**names, **told}, place, now) or _of_hadoop(hadoop, place, now)
     if credential is None and around.get("account_name", place.account) == place.account:
@@ -207,8 +207,8 @@ def _refuse_two(named: Mapping[str, Any]) -> None:
 
 
 def _of_options(
-    told: Mapping[str, Any], place: Place, now: Callable[[], float]
-) -> Credential | None:
+    told: Mapping[str, Any], place: AdlsEndpoint, now: Callable[[], float]
+) -> AdlsCredential | None:
     if "credential" in told:
         return _of_object(told["credential"], place, now)
     if "account_key" in told:
@@ -218,16 +218,16 @@ def _of_options(
     if "client_secret" in told:
         return _of_application(told, place, now)
     if flag(told, "anon"):
-        return Anonymous()
+        return AdlsAnonymous()
     return None
 
 
-def _sas(token: str, place: Place) -> Sas:
+def _sas(token: str, place: AdlsEndpoint) -> Sas:
     place.refuse_plain_tokens()
     return Sas(token)
 
 
-def _of_object(given: Any, place: Place, now: Callable[[], float]) -> Credential:
+def _of_object(given: Any, place: AdlsEndpoint, now: Callable[[], float]) -> AdlsCredential:
     """Read ``credential``, which is whatever Azure's libraries take under that name."""
     if isinstance(given, str):
         return _sas(given, place) if "sig=" in given else SharedKey(place.account, given, now)
@@ -244,7 +244,9 @@ def _of_object(given: Any, place: Place, now: Callable[[], float]) -> Credential
     )
 
 
-def _of_application(told: Mapping[str, Any], place: Place, now: Callable[[], float]) -> Credential:
+def _of_application(
+    told: Mapping[str, Any], place: AdlsEndpoint, now: Callable[[], float]
+) -> AdlsCredential:
     missing = [name for name in ("tenant_id", "client_id") if name not in told]
     if missing:
         raise OptionError(f"client_secret is given without {' and '.join(missing)}")
@@ -253,7 +255,9 @@ def _of_application(told: Mapping[str, Any], place: Place, now: Callable[[], flo
     return Application(*(str(told[name]) for name in names)).tokens(now)
 
 
-def _of_hadoop(hadoop: HadoopOptions, place: Place, now: Callable[[], float]) -> Credential | None:
+def _of_hadoop(
+    hadoop: AbfsOptions, place: AdlsEndpoint, now: Callable[[], float]
+) -> AdlsCredential | None:
     found = hadoop.credential(place.host, place.container)
     if found is None:
         return None

@@ -9,11 +9,11 @@ from typing import Any
 
 from asynccommit.errors import ExistsError, PreconditionError, RejectedError
 from asynccommit.runtime.host import Host, this_host
-from asynccommit.stores.adls.client import Client
-from asynccommit.stores.adls.errors import Request, explain
-from asynccommit.stores.adls.objects import Files, pieces_of
+from asynccommit.stores.adls.client import AdlsClient
+from asynccommit.stores.adls.errors import AdlsRequest, explain
+from asynccommit.stores.adls.objects import AdlsObjects, pieces_of
 from asynccommit.stores.adls.options import read_settings
-from asynccommit.stores.adls.tokens import Tokens
+from asynccommit.stores.adls.tokens import AzureTokens
 from asynccommit.stores.adls.wire import PAGE, entries_of, query
 from asynccommit.stores.base import Info, Page, Traits
 from asynccommit.stores.http.base import Transport, open_transport
@@ -71,10 +71,10 @@ class AdlsStore:
         place = settings.place
         transport = transport or open_transport(settings.http, prefer=settings.library)
         self._name = f"AdlsStore({place.container}@{place.host})"
-        self._client = Client(settings, host, transport)
-        self._files = Files(self._client, host.new_id)
+        self._client = AdlsClient(settings, host, transport)
+        self._files = AdlsObjects(self._client, host.new_id)
         # Only with tokens are permissions checked file by file, which may take several requests.
-        parts = {"paginated": "true"} if isinstance(settings.credential, Tokens) else {}
+        parts = {"paginated": "true"} if isinstance(settings.credential, AzureTokens) else {}
         self._delete_tree = {"recursive": "true", **parts}
         self.traits = Traits(
             "Azure Data Lake Storage Gen2",
@@ -88,10 +88,10 @@ class AdlsStore:
         return self._name
 
     async def head(self, path: str) -> Info:
-        return await self._files.head(Request("head", path), path)
+        return await self._files.head(AdlsRequest("head", path), path)
 
     async def list(self, path: str, token: str | None = None) -> Page:
-        request, client = Request("list", path), self._client
+        request, client = AdlsRequest("list", path), self._client
         client.encode(request, path)  # for its checks: in a query it is encoded otherwise
         about = {"directory": path[1:]} if path != "/" else {}
         more = {"continuation": token} if token else {}
@@ -107,22 +107,22 @@ class AdlsStore:
         return Page(tuple(entries), answer.headers.get("x-ms-continuation") or None)
 
     async def get(self, path: str, limit: int) -> bytes:
-        return await self._files.read(Request("get", path), path, limit)
+        return await self._files.read(AdlsRequest("get", path), path, limit)
 
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
     ) -> Info:
-        request = Request("put", path, writes=True, new=not overwrite)
+        request = AdlsRequest("put", path, writes=True, new=not overwrite)
         return await self._files.place(request, path, pieces_of(data), token)
 
     async def delete(self, path: str) -> None:
-        request, client = Request("delete", path, writes=True), self._client
+        request, client = AdlsRequest("delete", path, writes=True), self._client
         url = self._below_root(request)
         answer = await client.ask(request, "DELETE", url, _DELETE, {})
         client.need(request, answer, 200, 202)
 
     async def delete_tree(self, path: str) -> None:
-        request, client = Request("delete_tree", path, writes=True), self._client
+        request, client = AdlsRequest("delete_tree", path, writes=True), self._client
         url = self._below_root(request)
         more: dict[str, str] = {}
         for _ in range(_PARTS):
@@ -139,8 +139,8 @@ class AdlsStore:
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         files = self._files
-        request = Request("copy", source, writes=True, new=not overwrite, dest=dest)
-        async with aclosing(files.pieces(Request("copy", source), source)) as pieces:
+        request = AdlsRequest("copy", source, writes=True, new=not overwrite, dest=dest)
+        async with aclosing(files.pieces(AdlsRequest("copy", source), source)) as pieces:
             await files.place(request, dest, pieces)
 
     async def rename(
@@ -152,14 +152,14 @@ class AdlsStore:
         etag: str | None = None,
         token: str | None = None,
     ) -> None:
-        request = Request("rename", source, writes=True, new=not replace, dest=dest)
+        request = AdlsRequest("rename", source, writes=True, new=not replace, dest=dest)
         encode = self._client.encode
         await self._files.move(request, encode(request, source), encode(request, dest), etag, token)
 
     async def mkdir(self, path: str) -> None:
-        request, client = Request("mkdir", path, writes=True), self._client
+        request, client = AdlsRequest("mkdir", path, writes=True), self._client
         if path == "/":
-            await self._files.head(Request("mkdir", path), path)
+            await self._files.head(AdlsRequest("mkdir", path), path)
             return
         url = client.container + client.encode(request, path)
         # Without the condition, a directory that is there would lose its properties.
@@ -169,13 +169,13 @@ class AdlsStore:
             return
         kind = answer.headers.get("x-ms-existing-resource-type")
         if kind is None:  # older versions of the service do not say
-            info = await self._files.head(Request("mkdir", path), path)
+            info = await self._files.head(AdlsRequest("mkdir", path), path)
             kind = info.kind.value
         if kind != "directory":
             raise PreconditionError("mkdir", path, f"a {kind} is there")
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
-        request, client = Request("mkdir_new", path, writes=True, new=True), self._client
+        request, client = AdlsRequest("mkdir_new", path, writes=True, new=True), self._client
         if path == "/":
             raise ExistsError("mkdir_new", path, "the root is there")
         url = client.container + client.encode(request, path)
@@ -190,7 +190,7 @@ class AdlsStore:
         """Close the connections, and the credential if it was made here."""
         await self._client.aclose()
 
-    def _below_root(self, request: Request) -> str:
+    def _below_root(self, request: AdlsRequest) -> str:
         """Return the URL path of what is to be deleted."""
         if request.path == "/":
             raise RejectedError(request.op, request.path, "the root is not deleted")

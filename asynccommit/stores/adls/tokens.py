@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from asynccommit.stores.adls.wire import Query
+from asynccommit.stores.adls.wire import SignedQuery
 from asynccommit.stores.http.tokens import Fresh, Renewal, TokenError
 
 SCOPE = "https://storage.azure.com/.default"
@@ -58,7 +58,7 @@ class IdentitySource:
             await self.given.close()
 
 
-class Tokens(Renewal):
+class AzureTokens(Renewal):
     """Bearer tokens of a credential object of azure-identity, or of anything like one.
 
     Args:
@@ -83,6 +83,6 @@ class Tokens(Renewal):
         super().__init__(self.identity, now, patience=patience)
 
     def authorize(
-        self, verb: str, path: str, query: Query, headers: dict[str, str], length: int
+        self, verb: str, path: str, query: SignedQuery, headers: dict[str, str], length: int
     ) -> None:
         headers["authorization"] = self.header

@@ -23,18 +23,18 @@ _new = tuple.__new__
 _FILE = Kind.FILE
 
 
-class Query(NamedTuple):
+class SignedQuery(NamedTuple):
     """A query of a URL, and what of it is signed."""
 
     text: str
     signed: str
 
 
-def query(**pairs: str | int) -> Query:
+def query(**pairs: str | int) -> SignedQuery:
     """Return the query of ``pairs``, values percent-encoded."""
     known = sorted((name.lower(), name, str(value)) for name, value in pairs.items())
     text = "&".join(f"{name}={quote(value, safe='')}" for _, name, value in known)
-    return Query(text, "".join(f"\n{lower}:{value}" for lower, _, value in known))
+    return SignedQuery(text, "".join(f"\n{lower}:{value}" for lower, _, value in known))
 
 
 def encode(path: str) -> str:

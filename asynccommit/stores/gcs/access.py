@@ -9,13 +9,13 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.stores.gcs.credentials import Anonymous, Credential, Tokens
-from asynccommit.stores.gcs.endpoint import Place
-from asynccommit.stores.gcs.hadoop import HadoopOptions
+from asynccommit.stores.gcs.credentials import GcsAnonymous, GcsCredential, GcsTokens
+from asynccommit.stores.gcs.endpoint import GcsEndpoint
+from asynccommit.stores.gcs.hadoop import GcsConnectorOptions
 from asynccommit.stores.gcs.identity import SCOPE, Identity
 from asynccommit.stores.gcs.tokens import GcloudSource, ObjectSource
 from asynccommit.stores.http.base import HttpSettings, Transport, open_transport
-from asynccommit.stores.http.tokens import Source
+from asynccommit.stores.http.tokens import TokenSource
 
 ACCESS = ("read_only", "read_write", "full_control")
 """What tokens may be asked for, as in gcsfs."""
@@ -29,12 +29,12 @@ _OF_GCSFS = {
 
 def credential_of(
     told: Mapping[str, Any],
-    hadoop: HadoopOptions,
-    place: Place,
+    hadoop: GcsConnectorOptions,
+    place: GcsEndpoint,
     open_transport: Callable[[bool], Transport],
     environ: Mapping[str, str],
     now: Callable[[], float],
-) -> Credential:
+) -> GcsCredential:
     """Return the credential that options name, or else the one that the machine has.
 
     An emulator gets none unless options name one. No file is read and nobody is asked yet.
@@ -60,9 +60,9 @@ def credential_of(
     if found is None:
         found = _of_machine(place, scope)
     if found == "anonymous" or _names(found) & {"AnonymousCredentials"}:
-        return Anonymous()
+        return GcsAnonymous()
     place.refuse_plain("tokens")
-    return Tokens(_source(found, scope, open_transport, environ, now), now)
+    return GcsTokens(_source(found, scope, open_transport, environ, now), now)
 
 
 def opener(http: HttpSettings, library: str | None) -> Callable[[bool], Transport]:
@@ -104,7 +104,7 @@ def _of_token(
             return Identity("text", scope, text)
 
 
-def _of_machine(place: Place, scope: str) -> Identity | Literal["anonymous"]:
+def _of_machine(place: GcsEndpoint, scope: str) -> Identity | Literal["anonymous"]:
     """Return what counts if nothing is said: the machine's own is for Google, not for emulators."""
     if not place.real and (place.emulator or place.plain):
         return "anonymous"
@@ -117,7 +117,7 @@ def _source(
     open_transport: Callable[[bool], Transport],
     environ: Mapping[str, str],
     now: Callable[[], float],
-) -> Source:
+) -> TokenSource:
     if not isinstance(found, Identity):
         if not all(hasattr(found, name) for name in ("token", "expiry", "valid", "refresh")):
             raise OptionError(f"token is a {type(found).__name__}: {_FILE}")

@@ -19,8 +19,8 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.stores.base import Info
-from asynccommit.stores.gcs.client import Client
-from asynccommit.stores.gcs.errors import Request, explain, says_not_empty
+from asynccommit.stores.gcs.client import GcsClient
+from asynccommit.stores.gcs.errors import GcsRequest, explain, says_not_empty
 from asynccommit.stores.gcs.wire import encode_raw, generation_of
 from asynccommit.stores.http.base import Response
 
@@ -43,13 +43,13 @@ _AT_ONCE = 8  # requests of those that take the place of a batch
 class _Deletion(NamedTuple):
     """One of those in a batch: what its answer is judged by, and where it is sent."""
 
-    request: Request
+    request: GcsRequest
     path: str
     query: str
     folder: bool = False
 
 
-class Deletions:
+class GcsDeletions:
     """Deletes objects, many at a time.
 
     Args:
@@ -57,7 +57,7 @@ class Deletions:
         without: called once it is known that the server takes no batches.
     """
 
-    def __init__(self, client: Client, without: Callable[[], None]) -> None:
+    def __init__(self, client: GcsClient, without: Callable[[], None]) -> None:
         self._client = client
         self._without = without
         self._can = True
@@ -65,7 +65,7 @@ class Deletions:
     async def delete(self, entries: Sequence[Info]) -> list[StoreError | None]:
         """Delete what ``entries`` name; see ``BulkStore.delete_many``."""
         if entries:  # what a directory is depends on it
-            await self._client.need_layout(Request("delete_many", entries[0].path))
+            await self._client.need_layout(GcsRequest("delete_many", entries[0].path))
         asked: list[_Deletion | StoreError] = [self._deletion(info) for info in entries]
         sent = [one for one in asked if isinstance(one, _Deletion)]
         found = iter(await self._answers(sent))
@@ -76,7 +76,7 @@ class Deletions:
 
     def _deletion(self, info: Info) -> _Deletion | StoreError:
         client = self._client
-        name, request = info.path[1:], Request("delete_many", info.path, writes=True)
+        name, request = info.path[1:], GcsRequest("delete_many", info.path, writes=True)
         if info.is_dir and info.etag is None and client.hierarchical:
             return _Deletion(request, f"{client.folders}{encode_raw(name)}%2F", "", folder=True)
         url = client.objects + encode_raw(name) + ("%2F" if info.is_dir else "")

@@ -9,7 +9,13 @@ from urllib.parse import quote
 from asynccommit.errors import StoreError
 from asynccommit.redact import short
 from asynccommit.runtime.host import Host
-from asynccommit.stores.gcs.errors import Answer, Judge, Request, explain, says_no_bucket
+from asynccommit.stores.gcs.errors import (
+    Answer,
+    GcsErrorTranslator,
+    GcsRequest,
+    explain,
+    says_no_bucket,
+)
 from asynccommit.stores.gcs.options import GcsSettings
 from asynccommit.stores.gcs.wire import PLAIN, encode, json_of
 from asynccommit.stores.grant import check_grant
@@ -21,7 +27,7 @@ SMALL = 1 << 16  # most bytes of an answer that carries no data
 _SILENCE = (TransportError, TokenError, ValueError)
 
 
-class Client:
+class GcsClient:
     """Sends the requests of one store.
 
     The first one is preceded by a question: has the bucket folders? Whoever asks meanwhile waits
@@ -66,11 +72,11 @@ class Client:
         self._now = host.now
         self._send = transport.send
         self._transport = transport
-        self._judge = Judge(settings.place, settings.credential)
+        self._judge = GcsErrorTranslator(settings.place, settings.credential)
         self._learn = learn
         self._flight = Flight(self._probe)
 
-    def encode(self, request: Request, path: str) -> str:
+    def encode(self, request: GcsRequest, path: str) -> str:
         """Return the percent-encoded name of the object at ``path``. Raises ``RejectedError``."""
         try:
             return encode(path)
@@ -79,7 +85,7 @@ class Client:
 
     async def ask(
         self,
-        request: Request,
+        request: GcsRequest,
         verb: str,
         path: str,
         query: str = "",
@@ -108,12 +114,12 @@ class Client:
         except _SILENCE as error:
             raise self._judge.translate(request, error) from error
 
-    def need(self, request: Request, answer: Response, *expected: int) -> None:
+    def need(self, request: GcsRequest, answer: Response, *expected: int) -> None:
         """Raise what ``answer`` means, unless its status is expected."""
         if answer.status not in expected:
             raise self._judge.translate(request, answer)
 
-    def error(self, request: Request, answer: Response) -> StoreError:
+    def error(self, request: GcsRequest, answer: Response) -> StoreError:
         """Return what an answer that says no means."""
         return self._judge.translate(request, answer)
 
@@ -121,11 +127,11 @@ class Client:
         """Return what the service said, as an error may show it."""
         return short(self._credential.hide(text), 400)
 
-    def refuse(self, request: Request, error: ValueError) -> NoReturn:
+    def refuse(self, request: GcsRequest, error: ValueError) -> NoReturn:
         """Raise that a request cannot be made of what was given."""
         raise self._judge.translate(request, error) from None
 
-    def unread(self, request: Request, error: ValueError) -> StoreError:
+    def unread(self, request: GcsRequest, error: ValueError) -> StoreError:
         """Return the error for an answer that cannot be read."""
         return self._judge.unread(request, error)
 
@@ -153,12 +159,12 @@ class Client:
 
     # --- folders -----------------------------------------------------------------------------
 
-    async def need_layout(self, request: Request) -> None:
+    async def need_layout(self, request: GcsRequest) -> None:
         """See that ``hierarchical`` is known. Raises ``StoreError``."""
         if self.hierarchical is None:
             self._settle(request.look, await self._flight())  # it has not been sent yet
 
-    def _settle(self, request: Request, answer: Answer) -> None:
+    def _settle(self, request: GcsRequest, answer: Answer) -> None:
         if self.hierarchical is not None:  # by another one who waited for the same answer
             return
         if not isinstance(answer, Response):
@@ -181,7 +187,7 @@ class Client:
         except _SILENCE as error:
             return error
 
-    def _has_folders(self, request: Request, answer: Response) -> bool:
+    def _has_folders(self, request: GcsRequest, answer: Response) -> bool:
         if answer.status == 200:
             try:
                 found = json_of(answer.body)

@@ -1,6 +1,6 @@
 """How requests to Google Cloud Storage are authorised: by a bearer token, or not at all.
 
-A ``Credential`` puts its header into each request, and knows its own secrets, so that no error
+A ``GcsCredential`` puts its header into each request, and knows its own secrets, so that no error
 repeats one.
 """
 
@@ -13,7 +13,7 @@ from asynccommit.redact import redact
 from asynccommit.stores.http.tokens import Renewal
 
 
-class Credential(Protocol):
+class GcsCredential(Protocol):
     """What authorises requests.
 
     Attributes:
@@ -52,7 +52,7 @@ class Credential(Protocol):
         ...
 
 
-class Anonymous:
+class GcsAnonymous:
     """No authorisation: for what is public, and for emulators."""
 
     anonymous = True
@@ -79,7 +79,7 @@ class Anonymous:
         return None
 
 
-class Tokens(Renewal):
+class GcsTokens(Renewal):
     """Tokens of a source, renewed ahead of their end."""
 
     anonymous = False

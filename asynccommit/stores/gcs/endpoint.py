@@ -26,7 +26,7 @@ _DEFAULT = "googleapis.com"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GcsEndpoint:
     """A bucket, and how to reach it.
 
     Attributes:
@@ -84,7 +84,7 @@ class Place:
 
 def find_place(
     address: Address, endpoint: tuple[str, str] | None, service: str, environ: Mapping[str, str]
-) -> Place:
+) -> GcsEndpoint:
     """Return the place of ``address``.
 
     Args:
@@ -105,7 +105,7 @@ def find_place(
     origin, server, prefix = _read(*endpoint)
     host = server.partition(":")[0]
     real = any(host.endswith(f".{domain}") for domain in (_DEFAULT, universe))
-    return Place(bucket, origin, prefix, _service(service), real, named)
+    return GcsEndpoint(bucket, origin, prefix, _service(service), real, named)
 
 
 def _bucket(address: Address) -> str:

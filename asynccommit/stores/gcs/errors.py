@@ -21,8 +21,8 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.redact import short
-from asynccommit.stores.gcs.credentials import Credential
-from asynccommit.stores.gcs.endpoint import Place
+from asynccommit.stores.gcs.credentials import GcsCredential
+from asynccommit.stores.gcs.endpoint import GcsEndpoint
 from asynccommit.stores.http.base import (
     NotSentError,
     Response,
@@ -69,7 +69,7 @@ _PAYS = re.compile("requester pays", re.IGNORECASE)
 _NAMED = re.compile(r"\bstorage\.[a-z]+\.[a-zA-Z]+\b")
 
 
-class Request(NamedTuple):
+class GcsRequest(NamedTuple):
     """What was asked, as far as its answer is judged by it. A tuple: there is one a rename.
 
     Attributes:
@@ -89,12 +89,12 @@ class Request(NamedTuple):
     generation: str = ""
 
     @property
-    def look(self) -> Request:
+    def look(self) -> GcsRequest:
         """The same as a question that goes with it: it changes nothing."""
         return self._replace(writes=False, new=False, generation="")
 
 
-class Judge:
+class GcsErrorTranslator:
     """Tells the errors of one store.
 
     Args:
@@ -102,12 +102,12 @@ class Judge:
         credential: what authorises its requests; no error shows its secrets.
     """
 
-    def __init__(self, place: Place, credential: Credential) -> None:
+    def __init__(self, place: GcsEndpoint, credential: GcsCredential) -> None:
         self._bucket = place.bucket
         self._server = place.origin.partition("://")[2]
         self._credential = credential
 
-    def translate(self, request: Request, answer: Answer) -> StoreError:
+    def translate(self, request: GcsRequest, answer: Answer) -> StoreError:
         """Return the error that ``answer`` to ``request`` means."""
         match answer:
             case Response():
@@ -119,22 +119,22 @@ class Judge:
                 return self._error(kind, request, answer.detail)
         return self._error(RejectedError, request, str(answer))
 
-    def unread(self, request: Request, error: ValueError) -> StoreError:
+    def unread(self, request: GcsRequest, error: ValueError) -> StoreError:
         """Return the error for a yes that cannot be read: a write may have been done."""
         kind = OutcomeUnknownError if request.writes else RejectedError
         said = f"{self._server}: {error}; is it an endpoint of Google Cloud Storage?"
         return self._error(kind, request, said)
 
-    def _error(self, kind: type[StoreError], request: Request, detail: str) -> StoreError:
+    def _error(self, kind: type[StoreError], request: GcsRequest, detail: str) -> StoreError:
         return kind(request.op, request.path, self._credential.hide(detail))
 
-    def _shown(self, request: Request, status: int, reason: str, message: str) -> str:
+    def _shown(self, request: GcsRequest, status: int, reason: str, message: str) -> str:
         """Return what the service said without secrets; then it is cut, which would hide them."""
         hide = self._credential.hide
         told = (short(hide(text), _ROOM) for text in (reason, message))
         return hide(_detail(request, status, *told))
 
-    def _silence(self, request: Request, error: TransportError) -> StoreError:
+    def _silence(self, request: GcsRequest, error: TransportError) -> StoreError:
         lost = OutcomeUnknownError if request.writes else UnavailableError
         match error:
             case UntrustedError():
@@ -150,7 +150,7 @@ class Judge:
                 return self._error(kind, request, error.detail + advice)
         return self._error(lost, request, error.detail)
 
-    def _refusal(self, request: Request, answer: Response) -> StoreError:
+    def _refusal(self, request: GcsRequest, answer: Response) -> StoreError:
         status = answer.status
         reason, message = explain(answer)
         detail = self._shown(request, status, reason, message)
@@ -165,7 +165,7 @@ class Judge:
         return self._no(request, status, reason, message, detail)
 
     def _no(
-        self, request: Request, status: int, reason: str, message: str, detail: str
+        self, request: GcsRequest, status: int, reason: str, message: str, detail: str
     ) -> StoreError:
         """Judge a plain no."""
         kind: type[StoreError] = _kind(request, status)
@@ -179,7 +179,7 @@ class Judge:
             kind = RejectedError
         return kind(request.op, request.path, detail)
 
-    def _stranger(self, request: Request, answer: Response) -> StoreError:
+    def _stranger(self, request: GcsRequest, answer: Response) -> StoreError:
         """Judge an answer that the service never gives."""
         status = answer.status
         what = f"{self._server} answered {status}"
@@ -198,7 +198,7 @@ class Judge:
         unknown = request.writes and status < 300
         return self._error(OutcomeUnknownError if unknown else RejectedError, request, what)
 
-    def _denial(self, request: Request, answer: Response) -> str:
+    def _denial(self, request: GcsRequest, answer: Response) -> str:
         """Say why a request was not permitted, and what to do."""
         reason, message = explain(answer)
         said = self._shown(request, answer.status, reason, message)
@@ -240,7 +240,7 @@ def says_not_empty(answer: Response) -> bool:
     return bool(reason) and (answer.status in (409, 412) or "not empty" in message.lower())
 
 
-def _failed(request: Request, answer: Response, detail: str) -> StoreError:
+def _failed(request: GcsRequest, answer: Response, detail: str) -> StoreError:
     """Judge an answer that says that the service failed: what it did is not known."""
     busy = answer.status == 503
     if request.writes:
@@ -250,7 +250,7 @@ def _failed(request: Request, answer: Response, detail: str) -> StoreError:
     return UnavailableError(request.op, request.path, detail)
 
 
-def _kind(request: Request, status: int) -> type[StoreError]:
+def _kind(request: GcsRequest, status: int) -> type[StoreError]:
     """Return what a plain no means by its status."""
     if status == 404:
         return NotFoundError
@@ -262,7 +262,7 @@ def _kind(request: Request, status: int) -> type[StoreError]:
     return UnavailableError if status in (409, 410) else RejectedError
 
 
-def _detail(request: Request, status: int, reason: str, message: str) -> str:
+def _detail(request: GcsRequest, status: int, reason: str, message: str) -> str:
     to = f" (to {request.dest})" if request.dest else ""
     one = f" (generation {request.generation} was asked for)" if request.generation else ""
     said = reason if reason != "error" else ""

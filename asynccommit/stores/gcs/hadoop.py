@@ -78,7 +78,7 @@ _TIME = re.compile(r"([0-9]{1,30})\s*([a-z]*)", re.IGNORECASE)
 _PROXY = re.compile(r"(?:http://)?((?:[\w.-]+|\[[0-9a-f:.]+\]):[0-9]{1,5})/?", re.ASCII | re.I)
 
 
-class HadoopOptions:
+class GcsConnectorOptions:
     """Options whose names begin with ``fs.gs.``, or ``google.cloud.`` for credentials."""
 
     def __init__(self, conf: Mapping[str, str]) -> None:

@@ -60,7 +60,7 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class GoogleAccount:
     """An account that gcloud-aio-auth can get tokens of.
 
     Attributes:
@@ -122,7 +122,7 @@ class Identity:
         if self.kind == "data":
             self._account(self.data, self.where)
 
-    def load(self, environ: Mapping[str, str]) -> Account | Raw:
+    def load(self, environ: Mapping[str, str]) -> GoogleAccount | Raw:
         """Find out who asks; this reads files.
 
         Raises:
@@ -146,7 +146,7 @@ class Identity:
             _check_key(account)
         return account
 
-    def _of_text(self) -> Account | Raw:
+    def _of_text(self) -> GoogleAccount | Raw:
         text, where = self.text, self.where
         if text.startswith("{"):
             return self._account(_parse(text.encode(), where), where)
@@ -162,7 +162,7 @@ class Identity:
             )
         return Raw(text)
 
-    def _default(self, environ: Mapping[str, str]) -> Account:
+    def _default(self, environ: Mapping[str, str]) -> GoogleAccount:
         if path := environ.get(VARIABLE, "").strip():
             return self._of_file(path, VARIABLE)
         path = os.path.join(_folder(environ), "application_default_credentials.json")
@@ -172,15 +172,15 @@ class Identity:
             raise OptionError(_NOTHING)
         return self._machine(environ, "" if _is_googles(environ) else _NOTHING)
 
-    def _machine(self, environ: Mapping[str, str], last_resort: str) -> Account:
+    def _machine(self, environ: Mapping[str, str], last_resort: str) -> GoogleAccount:
         named = environ.get("GCE_METADATA_HOST") or environ.get("GCE_METADATA_ROOT")
         host = named or _METADATA
         url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
         scope = _CLOUD if self.principal else self.scope
         where = f"metadata server {host}"
-        return Account("metadata", {}, where, scope, self.principal, (), url, last_resort)
+        return GoogleAccount("metadata", {}, where, scope, self.principal, (), url, last_resort)
 
-    def _of_file(self, path: str, where: str) -> Account:
+    def _of_file(self, path: str, where: str) -> GoogleAccount:
         where = f"{where}, {path[:300]}"
         try:
             with open(path, "rb") as file:
@@ -189,7 +189,7 @@ class Identity:
             raise OptionError(f"{where}: {error.strerror or type(error).__name__}") from None
         return self._account(_parse(content, where), where)
 
-    def _account(self, data: Mapping[str, Any], where: str) -> Account:
+    def _account(self, data: Mapping[str, Any], where: str) -> GoogleAccount:
         kind = _kind(data, where)
         _check_whole(data, kind, where)
         delegates = tuple(map(str, data.get("delegates") or ()))
@@ -205,7 +205,7 @@ class Identity:
         acts = self.principal or data.get("service_account_impersonation_url")
         scope = _CLOUD if acts else self.scope
         url = self.token_url if kind != "external_account" else ""
-        return Account(kind, data, where, scope, self.principal, delegates, url)
+        return GoogleAccount(kind, data, where, scope, self.principal, delegates, url)
 
 
 def _parse(content: bytes, where: str) -> Mapping[str, Any]:
@@ -252,7 +252,7 @@ def _check_url(url: object, what: str) -> None:
         raise OptionError(f"{what} is no https URL, and secrets are sent there")
 
 
-def _check_key(account: Account) -> None:
+def _check_key(account: GoogleAccount) -> None:
     """Raise ``OptionError`` if the private key cannot be read; nothing of it is repeated."""
     serialization = import_module("cryptography.hazmat.primitives.serialization")
     try:

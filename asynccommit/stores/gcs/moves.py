@@ -24,9 +24,9 @@ from asynccommit.errors import (
     UnsupportedError,
 )
 from asynccommit.stores.base import Info
-from asynccommit.stores.gcs.client import Client
-from asynccommit.stores.gcs.errors import Request, explain, says_no_bucket
-from asynccommit.stores.gcs.objects import Files
+from asynccommit.stores.gcs.client import GcsClient
+from asynccommit.stores.gcs.errors import GcsRequest, explain, says_no_bucket
+from asynccommit.stores.gcs.objects import GcsObjects
 from asynccommit.stores.gcs.wire import PLAIN, generation_of, json_of, mark_of
 from asynccommit.stores.http.base import Response
 
@@ -64,8 +64,8 @@ class Moves:
 
     def __init__(
         self,
-        client: Client,
-        files: Files,
+        client: GcsClient,
+        files: GcsObjects,
         without: Callable[[], None],
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -84,7 +84,7 @@ class Moves:
         self._can = None if client.settings.move else False
         self._keys = dict(client.settings.write_headers)
 
-    async def rename(self, request: Request, etag: str | None) -> None:
+    async def rename(self, request: GcsRequest, etag: str | None) -> None:
         """Move what is at ``request.path`` to ``request.dest``."""
         client, path, dest = self._client, request.path, request.dest
         source, target = client.encode(request, path), client.encode(request, dest)
@@ -111,7 +111,7 @@ class Moves:
         else:
             await self._refused(request, answer)
 
-    async def _is_unknown(self, request: Request, answer: Response) -> bool:
+    async def _is_unknown(self, request: GcsRequest, answer: Response) -> bool:
         """Whether it was not the move that was refused, but moves are not known."""
         status, (reason, message) = answer.status, explain(answer)
         # Whether objects that a key of the caller's encrypts can be moved is written nowhere.
@@ -124,7 +124,7 @@ class Moves:
             return await self._files.find(request.look, request.path) is not None
         return status in _NO_VERB or (bool(reason) and "equester pays" not in message)
 
-    async def _refused(self, request: Request, answer: Response) -> None:
+    async def _refused(self, request: GcsRequest, answer: Response) -> None:
         """Raise what it means that an object was not moved; it may be a folder."""
         if answer.status == 200:
             raise self._client.unread(request, ValueError("the answer is no moved object's"))
@@ -139,7 +139,7 @@ class Moves:
             error = await self._unmet(request, error)
         raise error
 
-    async def _unmet(self, request: Request, error: StoreError) -> StoreError:
+    async def _unmet(self, request: GcsRequest, error: StoreError) -> StoreError:
         """Return which condition did not hold, and what is there instead."""
         op, path, dest = request.op, request.path, request.dest
         if request.new:
@@ -159,7 +159,7 @@ class Moves:
 
     # --- in two steps ------------------------------------------------------------------------
 
-    async def _in_two_steps(self, request: Request, source: str, target: str) -> None:
+    async def _in_two_steps(self, request: GcsRequest, source: str, target: str) -> None:
         """Copy an object and delete it, where it cannot be moved."""
         if not request.generation:
             here = await self._files.find(request.look, request.path)
@@ -180,7 +180,7 @@ class Moves:
             self._without()
         await self._delete_source(request, source)
 
-    async def _not_copied(self, request: Request, answer: Response) -> None:
+    async def _not_copied(self, request: GcsRequest, answer: Response) -> None:
         """Raise why an object was not copied, unless it had been before."""
         error = self._client.error(request, answer)
         if answer.status != 412:
@@ -192,7 +192,7 @@ class Moves:
             return
         raise await self._unmet(request, error)
 
-    async def _delete_source(self, request: Request, source: str) -> None:
+    async def _delete_source(self, request: GcsRequest, source: str) -> None:
         client = self._client
         url = client.objects + source
         try:
@@ -211,7 +211,7 @@ class Moves:
 
     # --- folders -----------------------------------------------------------------------------
 
-    async def _rename_directory(self, request: Request, missing: StoreError) -> None:
+    async def _rename_directory(self, request: GcsRequest, missing: StoreError) -> None:
         """Move a folder with all it holds; raise ``missing`` if there is none."""
         client, files, look = self._client, self._files, request.look
         if not await files.is_directory(look, request.path):
@@ -236,13 +236,13 @@ class Moves:
         client.need(request, answer, 200)
         await self._finish(request, self._operation(request, answer))
 
-    async def _rename_folder(self, request: Request) -> Response:
+    async def _rename_folder(self, request: GcsRequest) -> Response:
         client = self._client
         source, target = client.encode(request, request.path), client.encode(request, request.dest)
         url = f"{client.folders}{source}%2F/renameTo/folders/{target}%2F"
         return await client.ask(request, "POST", url, _OPERATION)
 
-    async def _finish(self, request: Request, operation: dict[str, Any]) -> None:
+    async def _finish(self, request: GcsRequest, operation: dict[str, Any]) -> None:
         """Wait until a long-running operation has ended; raise what it ended in."""
         name = operation["name"]
         url = f"{self._client.place.bucket_path}/operations/{name.rpartition('/')[2]}"
@@ -257,7 +257,7 @@ class Moves:
             operation = await self._look(request, url) or operation
         self._judge(request, name, operation.get("error"))
 
-    async def _look(self, request: Request, url: str) -> dict[str, Any] | None:
+    async def _look(self, request: GcsRequest, url: str) -> dict[str, Any] | None:
         """Return how an operation stands; ``None`` if that cannot be told just now."""
         try:
             answer = await self._client.ask(request.look, "GET", url, _OPERATION)
@@ -269,7 +269,7 @@ class Moves:
             raise OutcomeUnknownError(request.op, request.path, said) from error
         return self._operation(request, answer)
 
-    def _operation(self, request: Request, answer: Response) -> dict[str, Any]:
+    def _operation(self, request: GcsRequest, answer: Response) -> dict[str, Any]:
         try:
             found = json_of(answer.body)
             if not isinstance(found.get("name"), str):
@@ -278,7 +278,7 @@ class Moves:
             raise self._client.unread(request, error) from None
         return found
 
-    def _judge(self, request: Request, name: str, error: object) -> None:
+    def _judge(self, request: GcsRequest, name: str, error: object) -> None:
         if not error:
             return
         code, message = 0, ""

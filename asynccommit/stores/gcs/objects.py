@@ -15,8 +15,8 @@ from asynccommit.errors import (
     UnavailableError,
 )
 from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.gcs.client import SMALL, Client
-from asynccommit.stores.gcs.errors import Request, explain, says_no_bucket
+from asynccommit.stores.gcs.client import SMALL, GcsClient
+from asynccommit.stores.gcs.errors import GcsRequest, explain, says_no_bucket
 from asynccommit.stores.gcs.wire import (
     OBJECT,
     PLAIN,
@@ -45,14 +45,14 @@ _ANOTHER_KEY = re.compile(rb"WithCustomerEncryptionKey|customerEncryptionKeyIsIn
 _RANGE = re.compile(r"bytes=0-(\d+)")
 
 
-class Files:
+class GcsObjects:
     """Reads and writes objects.
 
     Args:
         client: what sends the requests.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: GcsClient) -> None:
         settings = client.settings
         self._client = client
         self._bucket = client.place.objects.removesuffix("/o").removeprefix(
@@ -68,7 +68,7 @@ class Files:
 
     # --- what is there -----------------------------------------------------------------------
 
-    async def find(self, request: Request, path: str) -> Info | None:
+    async def find(self, request: GcsRequest, path: str) -> Info | None:
         """Return the object at ``path``, if there is one."""
         client = self._client
         url = client.objects + client.encode(request, path)
@@ -84,7 +84,7 @@ class Files:
         """Whether an object is not to be read with the caller's key: another client wrote it."""
         return bool(self._keys and answer.status == 400 and _ANOTHER_KEY.search(answer.body))
 
-    async def is_directory(self, request: Request, path: str) -> bool:
+    async def is_directory(self, request: GcsRequest, path: str) -> bool:
         """Whether ``path`` is a folder, or the start of the name of any object."""
         client = self._client
         if client.hierarchical and path != "/":
@@ -96,7 +96,7 @@ class Files:
             return True
         return bool(await self.below(request, path, 1)) or path == "/"
 
-    async def below(self, request: Request, path: str, most: int) -> list[Info]:
+    async def below(self, request: GcsRequest, path: str, most: int) -> list[Info]:
         """Return the first objects whose names start with ``path/``, itself as its placeholder."""
         client = self._client
         start = "/" + prefix_of(path)
@@ -115,7 +115,7 @@ class Files:
             token = found.token
         raise UnavailableError(request.op, request.path, "its listing has empty pages only")
 
-    async def missing(self, request: Request, path: str) -> StoreError:
+    async def missing(self, request: GcsRequest, path: str) -> StoreError:
         """Return the error for a path where no object is."""
         if await self.is_directory(request.look, path):
             return PreconditionError(request.op, path, "is a directory")
@@ -123,7 +123,7 @@ class Files:
 
     # --- content -----------------------------------------------------------------------------
 
-    async def read(self, request: Request, path: str, limit: int) -> bytes:
+    async def read(self, request: GcsRequest, path: str, limit: int) -> bytes:
         """Return the content of an object that holds at most ``limit`` bytes."""
         client = self._client
         url = client.downloads + client.encode(request, path)
@@ -145,7 +145,7 @@ class Files:
             raise RejectedError(request.op, path, held)
         return answer.body
 
-    async def write(self, request: Request, path: str, data: bytes, token: str | None) -> Info:
+    async def write(self, request: GcsRequest, path: str, data: bytes, token: str | None) -> Info:
         """Make the object at ``path``, by one request unless it is large."""
         client = self._client
         name = client.encode(request, path)
@@ -167,7 +167,7 @@ class Files:
             raise client.unread(request, ValueError(f"an object of {info.size} bytes was made"))
         return info
 
-    async def make_placeholder(self, request: Request, path: str) -> None:
+    async def make_placeholder(self, request: GcsRequest, path: str) -> None:
         """Make the empty object ``path/`` that stands for a directory, unless it is there."""
         client = self._client
         name = f"{client.encode(request, path)}%2F"
@@ -177,7 +177,7 @@ class Files:
         if answer.status != 412 or not explain(answer)[0]:
             client.need(request, answer, 200, 201)
 
-    async def make_folder(self, request: Request, path: str) -> None:
+    async def make_folder(self, request: GcsRequest, path: str) -> None:
         """Make a folder and those above it; that it is there already is fine."""
         client = self._client
         body = orjson.dumps({"name": f"{path[1:]}/"})
@@ -186,7 +186,7 @@ class Files:
         if answer.status != 409 or not explain(answer)[0]:
             client.need(request, answer, 200, 201)
 
-    async def marked(self, request: Request, source: str) -> bytes:
+    async def marked(self, request: GcsRequest, source: str) -> bytes:
         """Return the metadata that a copy of ``source``, encoded, is to have; empty if it is gone.
 
         By them the copy is known as this one, whatever else has the same content.
@@ -204,7 +204,7 @@ class Files:
             raise client.unread(request.look, error) from None
 
     async def rewrite(
-        self, request: Request, source: str, dest: str, conditions: str, metadata: bytes = b""
+        self, request: GcsRequest, source: str, dest: str, conditions: str, metadata: bytes = b""
     ) -> Response | None:
         """Copy an object; return the answer that says no, ``None`` once it is there.
 
@@ -232,7 +232,7 @@ class Files:
             token = f"&rewriteToken={quote(more, safe='')}"
         raise RejectedError(request.op, request.path, f"is not copied after {_CALLS:,} requests")
 
-    def _rest_of(self, request: Request, answer: Response) -> str:
+    def _rest_of(self, request: GcsRequest, answer: Response) -> str:
         """Return the token that the rest of a rewrite is asked for by; empty if it is done."""
         try:
             found = json_of(answer.body)
@@ -245,7 +245,7 @@ class Files:
         except ValueError as error:
             raise self._client.unread(request, error) from None
 
-    def _info(self, request: Request, path: str, answer: Response) -> Info:
+    def _info(self, request: GcsRequest, path: str, answer: Response) -> Info:
         try:
             return info_of(path, answer.body)
         except ValueError as error:
@@ -254,7 +254,7 @@ class Files:
     # --- large content -----------------------------------------------------------------------
 
     async def _send_in_chunks(
-        self, request: Request, path: str, data: bytes, token: str | None, query: str
+        self, request: GcsRequest, path: str, data: bytes, token: str | None, query: str
     ) -> Response:
         """Upload by a session; only its last request makes the object."""
         client, total = self._client, len(data)
@@ -275,7 +275,7 @@ class Files:
         raise UnavailableError(request.op, path, "an upload went on without coming to its end")
 
     async def _open_session(
-        self, request: Request, path: str, total: int, token: str | None, query: str
+        self, request: GcsRequest, path: str, total: int, token: str | None, query: str
     ) -> tuple[str, str]:
         """Return path and query that the pieces of an upload go to."""
         client = self._client

@@ -19,9 +19,9 @@ from asynccommit.errors import OptionError
 from asynccommit.options.job import OptionWarning, bare
 from asynccommit.stores.base import Ramp
 from asynccommit.stores.gcs.access import credential_of, opener
-from asynccommit.stores.gcs.credentials import Credential
-from asynccommit.stores.gcs.endpoint import Place, find_place
-from asynccommit.stores.gcs.hadoop import PREFIX, SHARED, HadoopOptions
+from asynccommit.stores.gcs.credentials import GcsCredential
+from asynccommit.stores.gcs.endpoint import GcsEndpoint, find_place
+from asynccommit.stores.gcs.hadoop import PREFIX, SHARED, GcsConnectorOptions
 from asynccommit.stores.gcs.keys import encryption_headers, kms_key_name
 from asynccommit.stores.http.base import HttpSettings
 from asynccommit.stores.http.option_values import CONNECTIONS, LARGEST, WORDS, count, flag, number
@@ -79,7 +79,7 @@ _PASSED_OVER = frozenset(
 )
 _OTHERS = ("fs.azure.", "fs.s3a.")  # a cluster's configuration may be of several clouds
 # Whoever gives these expects something of them.
-_VAIN = {
+_NO_EFFECT_KEYS = {
     "consistency": (
         ("none",),
         "the service checks what it is sent, and etags tell what was written",
@@ -143,8 +143,8 @@ class GcsSettings:
         headers: of every request, beside these.
     """
 
-    place: Place
-    credential: Credential = field(repr=False)
+    place: GcsEndpoint
+    credential: GcsCredential = field(repr=False)
     http: HttpSettings
     library: str | None = None
     hierarchical: bool | None = None
@@ -226,7 +226,7 @@ def read_settings(
     )
 
 
-def _sort(options: Mapping[str, Any]) -> tuple[dict[str, Any], HadoopOptions]:
+def _sort(options: Mapping[str, Any]) -> tuple[dict[str, Any], GcsConnectorOptions]:
     named: dict[str, Any] = {}
     hadoop: dict[str, str] = {}
     for key, value in options.items():
@@ -237,17 +237,17 @@ def _sort(options: Mapping[str, Any]) -> tuple[dict[str, Any], HadoopOptions]:
             continue
         if name.startswith((PREFIX, SHARED)):
             hadoop[name] = str(value)
-        elif name in _VAIN:
+        elif name in _NO_EFFECT_KEYS:
             _warn(name, value)
         elif name in KNOWN:
             named[name] = value
         else:
             raise OptionError(_unknown(name))
-    return named, HadoopOptions(hadoop)
+    return named, GcsConnectorOptions(hadoop)
 
 
 def _warn(name: str, value: object) -> None:
-    harmless, why = _VAIN[name]
+    harmless, why = _NO_EFFECT_KEYS[name]
     if str(value).lower() not in harmless:
         warnings.warn(f"{name} has no effect here: {why}", OptionWarning, stacklevel=4)
 
@@ -263,7 +263,7 @@ def _unknown(name: str) -> str:
     return f"no option {name[:100]!r} of a store on Google Cloud Storage{hint}"
 
 
-def _endpoint(told: Mapping[str, Any], hadoop: HadoopOptions) -> tuple[str, str] | None:
+def _endpoint(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> tuple[str, str] | None:
     given = {
         "endpoint_url": str(told.get("endpoint_url", "")),
         f"{PREFIX}storage.root.url": hadoop.get("storage.root.url"),
@@ -274,7 +274,7 @@ def _endpoint(told: Mapping[str, Any], hadoop: HadoopOptions) -> tuple[str, str]
 # --- how requests are sent -------------------------------------------------------------------
 
 
-def _http(told: Mapping[str, Any], hadoop: HadoopOptions, workers: int) -> HttpSettings:
+def _http(told: Mapping[str, Any], hadoop: GcsConnectorOptions, workers: int) -> HttpSettings:
     known = HttpSettings()
     seconds = partial(number, told, what="a number of seconds")
     total = seconds("requests_timeout") or seconds("timeout")
@@ -292,14 +292,14 @@ def _http(told: Mapping[str, Any], hadoop: HadoopOptions, workers: int) -> HttpS
     )
 
 
-def _suffix(hadoop: HadoopOptions) -> str:
+def _suffix(hadoop: GcsConnectorOptions) -> str:
     text = hadoop.get("application.name.suffix")
     if not (text.isascii() and text.isprintable()) and text:
         raise OptionError(f"{PREFIX}application.name.suffix is {text[:100]!r}: say plain letters")
     return text
 
 
-def _headers(hadoop: HadoopOptions) -> dict[str, str]:
+def _headers(hadoop: GcsConnectorOptions) -> dict[str, str]:
     found = hadoop.headers()
     for name, value in found.items():
         if not _HEADER.fullmatch(name) or not (value.isascii() and value.isprintable()):
@@ -312,7 +312,7 @@ def _headers(hadoop: HadoopOptions) -> dict[str, str]:
 # --- what requests ask for -------------------------------------------------------------------
 
 
-def _hierarchical(told: Mapping[str, Any], hadoop: HadoopOptions) -> bool | None:
+def _hierarchical(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> bool | None:
     """Hadoop's key is about what its client does, and says nothing of the bucket."""
     hadoop.flag(_FOLDERS_KEY)
     return flag(told, "hns")
@@ -335,7 +335,7 @@ def _ramp(told: Mapping[str, Any]) -> tuple[bool | None, float | None, float | N
     return (True if reads or writes else ramp), reads, writes
 
 
-def _chunk(told: Mapping[str, Any], hadoop: HadoopOptions) -> int:
+def _chunk(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> int:
     chunk = (
         count(told, "chunk", LARGEST)
         or hadoop.size("outputstream.upload.chunk.size", LARGEST)
@@ -345,7 +345,7 @@ def _chunk(told: Mapping[str, Any], hadoop: HadoopOptions) -> int:
 
 
 def _payer(
-    told: Mapping[str, Any], hadoop: HadoopOptions, bucket: str, environ: Mapping[str, str]
+    told: Mapping[str, Any], hadoop: GcsConnectorOptions, bucket: str, environ: Mapping[str, str]
 ) -> str:
     """Return the project that pays for requests; empty for the bucket's own."""
     given = told.get("requester_pays")
@@ -366,7 +366,7 @@ def _payer(
 
 
 def _encryption(
-    told: Mapping[str, Any], hadoop: HadoopOptions, place: Place
+    told: Mapping[str, Any], hadoop: GcsConnectorOptions, place: GcsEndpoint
 ) -> tuple[dict[str, str], dict[str, str]]:
     name, key = "encryption_key", told.get("encryption_key")
     digest = algorithm = ""

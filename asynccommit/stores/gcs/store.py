@@ -18,15 +18,15 @@ from asynccommit.errors import (
 )
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Info, Kind, Page, Traits
-from asynccommit.stores.gcs.batch import Deletions
-from asynccommit.stores.gcs.client import Client
-from asynccommit.stores.gcs.errors import Request, explain, says_not_empty
+from asynccommit.stores.gcs.batch import GcsDeletions
+from asynccommit.stores.gcs.client import GcsClient
+from asynccommit.stores.gcs.errors import GcsRequest, explain, says_not_empty
 from asynccommit.stores.gcs.moves import Moves
-from asynccommit.stores.gcs.objects import PAGES, Files
+from asynccommit.stores.gcs.objects import PAGES, GcsObjects
 from asynccommit.stores.gcs.options import read_settings
 from asynccommit.stores.gcs.wire import (
     LONGEST,
-    Listed,
+    GcsListPage,
     folder_query,
     folders_listed,
     list_query,
@@ -82,10 +82,10 @@ class GcsStore:
         transport = transport or open_transport(settings.http, prefer=settings.library)
         self._name = f"GcsStore({settings.place.bucket})"
         self._settings = settings
-        self._client = Client(settings, host, transport, self._learn)
-        self._files = Files(self._client)
+        self._client = GcsClient(settings, host, transport, self._learn)
+        self._files = GcsObjects(self._client)
         self._moves = Moves(self._client, self._files, self._learn_no_moves)
-        self._deletions = Deletions(self._client, self._learn_no_batches)
+        self._deletions = GcsDeletions(self._client, self._learn_no_batches)
         hierarchical = bool(settings.hierarchical)
         self.traits = Traits(
             "Google Cloud Storage",
@@ -110,7 +110,7 @@ class GcsStore:
         return self._name
 
     async def head(self, path: str) -> Info:
-        request, files = Request("head", path), self._files
+        request, files = GcsRequest("head", path), self._files
         info = await files.find(request, path) if path != "/" else None
         if info is not None:
             return info
@@ -119,7 +119,7 @@ class GcsStore:
         return Info(path, Kind.DIRECTORY)
 
     async def list(self, path: str, token: str | None = None) -> Page:
-        request = Request("list", path)
+        request = GcsRequest("list", path)
         found = await self._list(request, path, token, tree=False)
         for _ in range(PAGES):
             if token or found.entries or found.itself or found.token is None:
@@ -139,7 +139,7 @@ class GcsStore:
         raise NotFoundError("list", path, "there is no such directory")
 
     async def list_tree(self, path: str, token: str | None = None) -> Page:
-        request, client = Request("list_tree", path), self._client
+        request, client = GcsRequest("list_tree", path), self._client
         if token is None or token[0] == _OBJECTS:
             found = await self._list(request, path, token and token[1:], tree=True)
             more = _OBJECTS + found.token if found.token else None
@@ -157,16 +157,16 @@ class GcsStore:
         return Page(tuple(found.entries), _FOLDERS + found.token if found.token else None)
 
     async def get(self, path: str, limit: int) -> bytes:
-        return await self._files.read(Request("get", path), path, limit)
+        return await self._files.read(GcsRequest("get", path), path, limit)
 
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
     ) -> Info:
-        request = Request("put", path, writes=True, new=not overwrite)
+        request = GcsRequest("put", path, writes=True, new=not overwrite)
         return await self._files.write(request, path, data, token)
 
     async def delete(self, path: str) -> None:
-        request, client = Request("delete", path, writes=True), self._client
+        request, client = GcsRequest("delete", path, writes=True), self._client
         if path == "/":
             raise RejectedError("delete", path, "the root is not deleted")
         answer = await client.ask(request, "DELETE", client.objects + client.encode(request, path))
@@ -184,7 +184,7 @@ class GcsStore:
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         client, files = self._client, self._files
-        request = Request("copy", source, writes=True, new=not overwrite, dest=dest)
+        request = GcsRequest("copy", source, writes=True, new=not overwrite, dest=dest)
         names = client.encode(request, source), client.encode(request, dest)
         condition = "&ifGenerationMatch=0" if request.new else ""
         answer = await files.rewrite(request, *names, condition)
@@ -202,11 +202,11 @@ class GcsStore:
         etag: str | None = None,
         token: str | None = None,
     ) -> None:
-        request = Request("rename", source, writes=True, new=not replace, dest=dest)
+        request = GcsRequest("rename", source, writes=True, new=not replace, dest=dest)
         await self._moves.rename(request, etag)
 
     async def mkdir(self, path: str) -> None:
-        request, client = Request("mkdir", path, writes=True), self._client
+        request, client = GcsRequest("mkdir", path, writes=True), self._client
         if path == "/":
             await self._files.is_directory(request.look, path)
             return
@@ -238,7 +238,9 @@ class GcsStore:
 
     # --- parts -------------------------------------------------------------------------------
 
-    async def _list(self, request: Request, path: str, token: str | None, *, tree: bool) -> Listed:
+    async def _list(
+        self, request: GcsRequest, path: str, token: str | None, *, tree: bool
+    ) -> GcsListPage:
         client = self._client
         if path != "/":
             client.encode(request, path)  # for its checks: in a query it is encoded otherwise
@@ -252,7 +254,7 @@ class GcsStore:
         except ValueError as error:
             raise client.unread(request, error) from None
 
-    async def _delete_directory(self, request: Request, path: str) -> None:
+    async def _delete_directory(self, request: GcsRequest, path: str) -> None:
         """Delete a directory, unless it holds something."""
         client = self._client
         name = client.encode(request, path)
@@ -267,7 +269,7 @@ class GcsStore:
         answer = await client.ask(request, "DELETE", f"{client.objects}{name}%2F")
         self._need_deleted(request, answer)
 
-    async def _delete_folder(self, request: Request, name: str) -> None:
+    async def _delete_folder(self, request: GcsRequest, name: str) -> None:
         """Delete an empty folder, and first the placeholder that other clients make beside it."""
         client = self._client
         answer = await client.ask(request, "DELETE", f"{client.objects}{name}%2F")
@@ -280,7 +282,7 @@ class GcsStore:
         if not placeholder or answer.status != 404:
             self._need_deleted(request, answer)
 
-    def _need_deleted(self, request: Request, answer: Response) -> None:
+    def _need_deleted(self, request: GcsRequest, answer: Response) -> None:
         # Emulators say 200 with an empty value; a page that says hello has another body.
         if answer.status != 204 and not (answer.status == 200 and answer.body.strip() in _EMPTY):
             raise self._client.error(request, answer)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from asynccommit.errors import AsyncCommitError
-from asynccommit.stores.gcs.identity import Account, Raw
+from asynccommit.stores.gcs.identity import GoogleAccount, Raw
 from asynccommit.stores.http.base import (
     Response,
     TooLargeError,
@@ -47,7 +47,7 @@ class RefusedError(Exception):
         self.status = status
 
 
-class Answer:
+class TokenResponse:
     """The part of an answer of aiohttp that gcloud-aio-auth reads."""
 
     def __init__(self, server: str, body: bytes) -> None:
@@ -81,15 +81,17 @@ class Door:
 
     async def post(
         self, url: str, headers: Mapping[str, str], data: str = "", **_: object
-    ) -> Answer:
+    ) -> TokenResponse:
         """Send ``data``. Raises ``RefusedError`` and what a transport raises."""
         return self._answer(url, await self._send("POST", url, headers, data.encode()))
 
-    async def get(self, url: str, headers: Mapping[str, str] | None = None, **_: object) -> Answer:
+    async def get(
+        self, url: str, headers: Mapping[str, str] | None = None, **_: object
+    ) -> TokenResponse:
         """Ask for ``url``, which may be ``file:`` and a path."""
         if url.startswith("file:"):
             path = url.removeprefix("file:")
-            return Answer(path, await asyncio.to_thread(_read, path))
+            return TokenResponse(path, await asyncio.to_thread(_read, path))
         answer = await self._send("GET", url, headers or {}, b"")
         if self._metadata and answer.headers.get("metadata-flavor") != "Google":
             raise RefusedError(_server(url), answer.status, "it is no metadata server")
@@ -99,10 +101,10 @@ class Door:
         known = {name.lower(): value for name, value in headers.items()}
         return await self._transport.send(verb, url, known, body, limit=_LIMIT)
 
-    def _answer(self, url: str, answer: Response) -> Answer:
+    def _answer(self, url: str, answer: Response) -> TokenResponse:
         if answer.status != 200:
             raise RefusedError(_server(url), answer.status, _said(answer.body))
-        return Answer(_server(url), answer.body)
+        return TokenResponse(_server(url), answer.body)
 
 
 class GcloudSource:
@@ -116,14 +118,14 @@ class GcloudSource:
 
     def __init__(
         self,
-        load: Callable[[], Account | Raw],
+        load: Callable[[], GoogleAccount | Raw],
         open_transport: Callable[[bool], Transport],
         now: Callable[[], float],
     ) -> None:
         self._load = load
         self._open = open_transport
         self._now = now
-        self._found: Account | Raw | None = None
+        self._found: GoogleAccount | Raw | None = None
         self._transport: Transport | None = None
         self._token: Any = None
 
@@ -142,7 +144,7 @@ class GcloudSource:
 
     def explain(self, error: Exception) -> TokenError:
         found = self._found
-        if not isinstance(found, Account):
+        if not isinstance(found, GoogleAccount):
             return _explain(error, "token")
         if found.last_resort and isinstance(error, TransportError | TimeoutError):
             return TokenError(found.last_resort, again=False)

@@ -204,7 +204,7 @@ def parse_date(text: str | None) -> float:
 # --- listings --------------------------------------------------------------------------------
 
 
-class Listed(NamedTuple):
+class GcsListPage(NamedTuple):
     """One page of a listing.
 
     Attributes:
@@ -234,7 +234,7 @@ def folder_query(path: str, most: int, token: str | None) -> str:
     return f"{text}&pageToken={quote(token, safe='')}" if token else text
 
 
-def listed(body: bytes, path: str, *, tree: bool = False) -> Listed:
+def listed(body: bytes, path: str, *, tree: bool = False) -> GcsListPage:
     """Return what a page of a listing of the directory ``path`` says.
 
     Objects whose names end in a slash are placeholders of directories, which have the etag of
@@ -259,7 +259,7 @@ def listed(body: bytes, path: str, *, tree: bool = False) -> Listed:
             raise ValueError(f"the answer is no listing of {path}: it has {info.path!r}")
     itself = any(info.path == start for info in entries)
     kept = [seen for info in entries if (seen := _seen(info, tree)).path not in (path, start)]
-    return Listed(kept + _directories(names, start), itself, _token(found))
+    return GcsListPage(kept + _directories(names, start), itself, _token(found))
 
 
 def _seen(info: Info, tree: bool) -> Info:
@@ -277,7 +277,7 @@ def _seen(info: Info, tree: bool) -> Info:
     return info
 
 
-def folders_listed(body: bytes, path: str) -> Listed:
+def folders_listed(body: bytes, path: str) -> GcsListPage:
     """Return what a page of the folders below ``path`` says. Raises ``ValueError``."""
     found, start = json_of(body), "/" + prefix_of(path)
     try:
@@ -288,7 +288,7 @@ def folders_listed(body: bytes, path: str) -> Listed:
         Info(info.path[:-1], Kind.DIRECTORY) if info.kind is Kind.OTHER else info
         for info in _directories(names, start)
     ]
-    return Listed(entries, start in names, _token(found))
+    return GcsListPage(entries, start in names, _token(found))
 
 
 def _directories(names: list[str], start: str) -> list[Info]:

@@ -46,7 +46,7 @@ class Fresh(NamedTuple):
         return f"Fresh(expires={self.expires})"
 
 
-class Source(Protocol):
+class TokenSource(Protocol):
     """Where tokens come from."""
 
     @property
@@ -102,7 +102,9 @@ class Renewal:
         renew_at: from when on ``renew`` is to be awaited before a request.
     """
 
-    def __init__(self, source: Source, now: Callable[[], float], *, patience: float = 60.0) -> None:
+    def __init__(
+        self, source: TokenSource, now: Callable[[], float], *, patience: float = 60.0
+    ) -> None:
         self.header = ""
         self.renew_at = -math.inf
         self._source = source

@@ -16,7 +16,7 @@ from asynccommit.stores.local import statx
 MOUNT_POINT, IMMUTABLE, APPEND_ONLY = "a mount point", "immutable", "append-only"
 
 
-class Place(NamedTuple):
+class PathFacts(NamedTuple):
     """What the system says of one path.
 
     Attributes:
@@ -35,7 +35,7 @@ class Place(NamedTuple):
         return (self.mount << 64) + device
 
 
-def place_of(path: str, *, follow: bool = False) -> Place:
+def place_of(path: str, *, follow: bool = False) -> PathFacts:
     """Return what the system says of ``path``, or of what a link there leads to.
 
     Never raises: what is not told is not known.
@@ -45,16 +45,16 @@ def place_of(path: str, *, follow: bool = False) -> Place:
     if told is None:
         return by_descriptor(path, follow=follow)
     if told.known & statx.MOUNT and told.supported & statx.MOUNT_ROOT:
-        return Place(told.mount, _fixed(told.attributes))
+        return PathFacts(told.mount, _fixed(told.attributes))
     there = by_descriptor(path, follow=follow)
-    return Place(there.mount, _fixed(told.attributes) or there.fixed)
+    return PathFacts(there.mount, _fixed(told.attributes) or there.fixed)
 
 
-def by_descriptor(path: str, *, follow: bool = False) -> Place:
+def by_descriptor(path: str, *, follow: bool = False) -> PathFacts:
     """As ``place_of``, where the kernel is older than 5.8; attributes are not told."""
     mount = _mount_id(path, follow)
     above = _mount_id(os.path.dirname(path) or "/", True)
-    return Place(mount, MOUNT_POINT if mount and above and mount != above else "")
+    return PathFacts(mount, MOUNT_POINT if mount and above and mount != above else "")
 
 
 @lru_cache(maxsize=64)  # on some machines there are thousands of mounts to read through

@@ -8,7 +8,7 @@ from typing import Any
 from asynccommit.stores.policies.funnel import Call, Op
 
 
-class Limit:
+class InFlightLimit:
     """Let at most ``slots`` requests run at a time; ``None`` is no bound.
 
     It stands inside ``Retry``, so that a request that waits to be sent again holds no slot.

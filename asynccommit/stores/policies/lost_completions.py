@@ -22,7 +22,7 @@ from asynccommit.errors import (
 )
 from asynccommit.stores.base import Info
 from asynccommit.stores.policies.funnel import Call, Op
-from asynccommit.stores.policies.verdicts import Case, Verdict
+from asynccommit.stores.policies.verdicts import Case, ReplyVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Ending:
     made: bool | None
 
 
-def judge_ending(ending: Ending) -> Verdict:
+def judge_ending(ending: Ending) -> ReplyVerdict:
     """Return what became of a completion.
 
     ====== ===== ====== ====== =======
@@ -72,33 +72,33 @@ def judge_ending(ending: Ending) -> Verdict:
     """
     if ending.there:
         if not ending.lost:
-            return Verdict.NO
-        return Verdict.TAKEN if ending.barred else Verdict.AGAIN
+            return ReplyVerdict.NO
+        return ReplyVerdict.TAKEN if ending.barred else ReplyVerdict.AGAIN
     if ending.made:
-        return Verdict.DONE
+        return ReplyVerdict.DONE
     unknown = ending.lost or ending.made is None
-    return Verdict.UNKNOWN if unknown else Verdict.NO
+    return ReplyVerdict.UNKNOWN if unknown else ReplyVerdict.NO
 
 
-class Completion(Case):
+class SuspectCompletion(Case):
     """The completion of one upload, under suspicion."""
 
     def __init__(self, call: Call, op: Op) -> None:
         super().__init__(call, op, op.path)
 
-    async def look(self, error: StoreError) -> tuple[Info | None, Verdict]:
+    async def look(self, error: StoreError) -> tuple[Info | None, ReplyVerdict]:
         """See ``Case.look``."""
         # First the upload: what ended it is there when the object is looked at.
         there = not isinstance(error, NotFoundError) and await self._is_there(error)
         info, made = (None, None) if there else await self._object(error)
         return info, judge_ending(Ending(self.lost, there, self._is_barred(error), made))
 
-    def answer(self, error: StoreError, verdict: Verdict, sent: int) -> StoreError:
+    def answer(self, error: StoreError, verdict: ReplyVerdict, sent: int) -> StoreError:
         """See ``Case.answer``."""
-        if verdict is Verdict.UNKNOWN and not self.lost:
+        if verdict is ReplyVerdict.UNKNOWN and not self.lost:
             detail = f"{error}; the upload is gone, and nothing tells what {self.dest} is made of"
             return self.error(OutcomeUnknownError, detail, error)
-        if verdict is Verdict.TAKEN and self._is_barred(error):
+        if verdict is ReplyVerdict.TAKEN and self._is_barred(error):
             return error
         return super().answer(error, verdict, sent)
 

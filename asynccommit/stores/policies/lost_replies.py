@@ -18,15 +18,15 @@ from typing import Any
 from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError, StoreError
 from asynccommit.stores.base import Info, Traits
 from asynccommit.stores.policies.funnel import Call, Op
-from asynccommit.stores.policies.lost_completions import Completion
+from asynccommit.stores.policies.lost_completions import SuspectCompletion
 from asynccommit.stores.policies.retry_budget import Backoff, is_throttled
-from asynccommit.stores.policies.verdicts import TO_SETTLE, Case, Seen, Verdict
+from asynccommit.stores.policies.verdicts import TO_SETTLE, Case, DestinationState, ReplyVerdict
 
-__all__ = ["Recover", "Seen", "Sight", "Verdict", "judge"]
+__all__ = ["DestinationState", "Observation", "Recover", "ReplyVerdict", "judge"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Observation:
     """What is known of a request when it is settled.
 
     Attributes:
@@ -41,11 +41,11 @@ class Sight:
     lost: bool
     missing: bool
     replace: bool
-    dest: Seen
+    dest: DestinationState
     source: bool | None = None
 
 
-def judge(sight: Sight) -> Verdict:
+def judge(sight: Observation) -> ReplyVerdict:
     """Return what became of a request.
 
     ===== ======= ======== ======== ======= =======
@@ -78,16 +78,20 @@ def judge(sight: Sight) -> Verdict:
       Something with another token was there first, or has replaced it since; either way it does
       not stand. What bears no token may be its own, on a service that forgets them.
     """
-    if sight.dest is Seen.MINE:
-        return Verdict.DONE
-    absent = sight.dest is Seen.NOTHING
+    if sight.dest is DestinationState.MINE:
+        return ReplyVerdict.DONE
+    absent = sight.dest is DestinationState.NOTHING
     if not sight.lost:
-        return Verdict.AGAIN if sight.missing and absent and sight.source else Verdict.NO
+        return ReplyVerdict.AGAIN if sight.missing and absent and sight.source else ReplyVerdict.NO
     if sight.source is False:
-        return Verdict.UNKNOWN
+        return ReplyVerdict.UNKNOWN
     if absent or (sight.source and sight.replace):
-        return Verdict.AGAIN
-    return Verdict.TAKEN if sight.source or sight.dest is Seen.OTHER else Verdict.UNKNOWN
+        return ReplyVerdict.AGAIN
+    return (
+        ReplyVerdict.TAKEN
+        if sight.source or sight.dest is DestinationState.OTHER
+        else ReplyVerdict.UNKNOWN
+    )
 
 
 class Recover:
@@ -183,7 +187,7 @@ class Recover:
         except TO_SETTLE as error:
             first: StoreError = error
         if op.name == "complete_upload":
-            return await self._settle(Completion(call, op), first)
+            return await self._settle(SuspectCompletion(call, op), first)
         return await self._settle(_Case(self._traits, call, op), first)
 
     async def _settle(self, case: Case, error: StoreError) -> Any:
@@ -193,11 +197,11 @@ class Recover:
             case.lost = case.lost or isinstance(error, OutcomeUnknownError)
             spent += not is_throttled(error)
             info, verdict = await case.look(error)
-            if verdict is Verdict.DONE:
+            if verdict is ReplyVerdict.DONE:
                 self.recovered[case.op.name] += 1
                 return None if case.op.name in ("rename", "mkdir_new") else info
             most = self._attempts if case.lost else 2
-            may = verdict is Verdict.AGAIN and spent < most and isinstance(error, TO_SETTLE)
+            may = verdict is ReplyVerdict.AGAIN and spent < most and isinstance(error, TO_SETTLE)
             if not (may and await self._backoff.wait(error, sent, start)):
                 raise case.answer(error, verdict, sent)
             sent += 1
@@ -220,15 +224,15 @@ class _Case(Case):
         self._lasting = traits.lasting
         self._same = traits.same
 
-    async def look(self, error: StoreError) -> tuple[Info | None, Verdict]:
+    async def look(self, error: StoreError) -> tuple[Info | None, ReplyVerdict]:
         """Return what is at the destination, and what that means."""
         missing = isinstance(error, NotFoundError)
         info = await self._head(self.dest, error)
         seen, source = self._recognise(info), None
-        doubtful = self.lost or (missing and seen is Seen.NOTHING)
+        doubtful = self.lost or (missing and seen is DestinationState.NOTHING)
         if self._contents and self._has_content(info):
             return info, await self._told_by_source(error)
-        if self._is_rename and doubtful and seen is not Seen.MINE:
+        if self._is_rename and doubtful and seen is not DestinationState.MINE:
             found = await self._head(self.op.path, error)
             source = found is not None
             if found is not None and self._etag is not None:
@@ -236,17 +240,17 @@ class _Case(Case):
             if not source:  # A late sending may have moved it between the two looks.
                 info = await self._head(self.dest, error)
                 if self._contents and self._has_content(info):
-                    return info, Verdict.DONE
+                    return info, ReplyVerdict.DONE
                 seen = self._recognise(info)
         replace = bool(self.op.options.get("replace"))
-        return info, judge(Sight(self.lost, missing, replace, seen, source))
+        return info, judge(Observation(self.lost, missing, replace, seen, source))
 
     def _has_content(self, info: Info | None) -> bool:
         """Whether what is at the destination is what this rename brings, or is just like it."""
         content = self._lasting(self._etag)
         return info is not None and content is not None and self._lasting(info.etag) == content
 
-    async def _told_by_source(self, error: StoreError) -> Verdict:
+    async def _told_by_source(self, error: StoreError) -> ReplyVerdict:
         """Judge a rename whose content is at its destination, by whether it left its source.
 
         If it did not, that is another's file of the same content, or its own copy where a rename is
@@ -254,23 +258,23 @@ class _Case(Case):
         """
         found = await self._head(self.op.path, error)
         if found is None or not self._same(found.etag, self._etag):
-            return Verdict.DONE
+            return ReplyVerdict.DONE
         if not self.lost:
-            return Verdict.NO
-        return Verdict.TAKEN if isinstance(error, ExistsError) else Verdict.AGAIN
+            return ReplyVerdict.NO
+        return ReplyVerdict.TAKEN if isinstance(error, ExistsError) else ReplyVerdict.AGAIN
 
-    def _recognise(self, info: Info | None) -> Seen:
+    def _recognise(self, info: Info | None) -> DestinationState:
         if info is None:
-            return Seen.NOTHING
+            return DestinationState.NOTHING
         if self._token is not None and info.token == self._token:
             # A write that is there in part, under its token, must not pass for a whole one.
             whole = self.op.name != "put" or info.size == len(self.op.args[1])
-            return Seen.MINE if whole else Seen.UNMARKED
+            return DestinationState.MINE if whole else DestinationState.UNMARKED
         etag = self._lasting(self._etag) and self._etag
         if etag is not None and info.etag == etag:
-            return Seen.MINE
+            return DestinationState.MINE
         told = info.token is not None if etag is None else info.etag is not None
-        return Seen.OTHER if told else Seen.UNMARKED
+        return DestinationState.OTHER if told else DestinationState.UNMARKED
 
     async def _head(self, path: str, error: StoreError) -> Info | None:
         try:

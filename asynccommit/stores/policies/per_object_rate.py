@@ -69,7 +69,7 @@ class Changes:
             self.until = now + self.interval
 
 
-class Names:
+class PerObjectRate:
     """Write no name within ``interval`` seconds of its last change.
 
     Google takes about one change of a name each second and refuses more with 429, which says

@@ -32,7 +32,7 @@ _REST = 1800.0  # seconds of less after which the ceiling falls
 _USED = 0.5  # share of the ceiling
 
 
-class Growth:
+class RampState:
     """What the ramp of one kind of requests allows now.
 
     Attributes:
@@ -90,8 +90,8 @@ class Growths:
     __slots__ = ("reads", "writes")
 
     def __init__(self) -> None:
-        self.reads = Growth()
-        self.writes = Growth()
+        self.reads = RampState()
+        self.writes = RampState()
 
     def __repr__(self) -> str:
         return f"Growths({self.reads!r}, {self.writes!r})"

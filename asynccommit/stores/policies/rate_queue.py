@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from asynccommit.options.checked import Within, check_fields
 from asynccommit.stores.base import Ramp
 from asynccommit.stores.policies.ramp_up import Growths, lowest
-from asynccommit.stores.policies.shared_quota import Bucket, Quota
+from asynccommit.stores.policies.shared_quota import Quota, TokenBucket
 
 READS, WRITES, DELETES = range(3)
 
@@ -64,7 +64,7 @@ class _Lane:
         self.quota = quota
         self.had = 0.0
         self.queue: deque[tuple[asyncio.Future[None], int]] = deque()
-        self.bucket = Bucket(math.inf, now)
+        self.bucket = TokenBucket(math.inf, now)
 
     def is_ready(self, now: float) -> bool:
         """Whether one of its requests may go, as far as its kind is concerned."""
@@ -95,7 +95,7 @@ class Limiter:
         self._parts = [quota]
         self._growths = growths or Growths()
         self._loop = loop
-        self._whole: Bucket | None = None  # a ceiling on what two quotas send together
+        self._whole: TokenBucket | None = None  # a ceiling on what two quotas send together
         self._lanes = tuple(_Lane(weight, quota, now) for weight in _WEIGHTS)
         self._timer: asyncio.TimerHandle | None = None
         self._ticked = now
@@ -169,7 +169,7 @@ class Limiter:
         reads = self._lanes[READS].quota = Quota(now)
         self.quotas = reads, writes, deletes
         self._parts = [reads, writes]
-        self._whole = Bucket(math.inf, now)
+        self._whole = TokenBucket(math.inf, now)
         return reads
 
     def _pay(self, lane: _Lane, cost: int, now: float) -> None:

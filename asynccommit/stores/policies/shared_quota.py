@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from asynccommit.stores.policies.ramp_up import Growth
+from asynccommit.stores.policies.ramp_up import RampState
 from asynccommit.stores.policies.rate_controller import Pace, Window
 
 _BURST = 0.01  # seconds' worth of requests that may leave at once after a pause
@@ -18,7 +18,7 @@ _PAUSE = 30.0  # seconds of such a pause at most, whatever the store asks for
 _ONE = 1 - 1e-6  # Rounding must not ask for a timer of no length.
 
 
-class Bucket:
+class TokenBucket:
     """Leave to send, which comes in at ``rate`` and is paid with.
 
     A request may go where there is leave for one, and cost more; what comes after waits for that.
@@ -91,9 +91,9 @@ class Quota:
 
     def __init__(self, now: float) -> None:
         self.pace = Pace()
-        self.bucket = Bucket(self.pace.rate, now)
+        self.bucket = TokenBucket(self.pace.rate, now)
         self.most = math.inf
-        self.growth: Growth | None = None
+        self.growth: RampState | None = None
         self.epoch = 0
         self.good = 0
         self.short = False

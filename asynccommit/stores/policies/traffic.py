@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.policies.lost_replies import Recover
-from asynccommit.stores.policies.per_object_rate import Names
+from asynccommit.stores.policies.per_object_rate import PerObjectRate
 from asynccommit.stores.policies.retry import Retry
 from asynccommit.stores.policies.stats import Stats
 
@@ -43,6 +43,6 @@ def traffic_of(store: Wrapped) -> Traffic:
             continue
         if isinstance(policy, Recover):
             recovered += policy.recovered
-        if isinstance(policy, Adaptive | Names | Recover | Retry):
+        if isinstance(policy, Adaptive | PerObjectRate | Recover | Retry):
             waited.update({why: seconds for why, seconds in policy.waited.items() if seconds})
     return Traffic(sent, refused, dict(recovered), dict(waited))

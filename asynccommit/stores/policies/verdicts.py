@@ -19,7 +19,7 @@ TO_SETTLE = (OutcomeUnknownError, NotFoundError, ExistsError, PreconditionError)
 """What is not taken for the truth before somebody has looked."""
 
 
-class Verdict(Enum):
+class ReplyVerdict(Enum):
     """What became of a request that was not answered with yes."""
 
     DONE = "it was done"
@@ -29,7 +29,7 @@ class Verdict(Enum):
     UNKNOWN = "nobody can tell"
 
 
-class Seen(Enum):
+class DestinationState(Enum):
     """What is at the destination."""
 
     NOTHING = "nothing"
@@ -56,14 +56,14 @@ class Case(ABC):
         self.dest = dest
 
     @abstractmethod
-    async def look(self, error: StoreError) -> tuple[Info | None, Verdict]:
+    async def look(self, error: StoreError) -> tuple[Info | None, ReplyVerdict]:
         """Return what is at the destination, and what that means."""
 
-    def answer(self, error: StoreError, verdict: Verdict, sent: int) -> StoreError:
+    def answer(self, error: StoreError, verdict: ReplyVerdict, sent: int) -> StoreError:
         """Return what the caller is told."""
         if not self.lost:
             return error
-        if verdict is Verdict.TAKEN and isinstance(error, TO_SETTLE):
+        if verdict is ReplyVerdict.TAKEN and isinstance(error, TO_SETTLE):
             if isinstance(error, ExistsError):
                 return error
             return self.error(ExistsError, f"something else is at {self.dest}", error)

@@ -7,23 +7,23 @@ from typing import Any
 
 from asynccommit.errors import OptionError
 from asynccommit.stores.http.option_values import flag
-from asynccommit.stores.s3.credentials import Credential, Given, OfMachine
-from asynccommit.stores.s3.endpoint import Place
-from asynccommit.stores.s3.hadoop import HadoopOptions
-from asynccommit.stores.s3.machine import Machine
-from asynccommit.stores.s3.sign import Keys
+from asynccommit.stores.s3.credentials import Given, OfMachine, S3Credential
+from asynccommit.stores.s3.endpoint import S3Endpoint
+from asynccommit.stores.s3.hadoop import S3aOptions
+from asynccommit.stores.s3.machine import AwsMachine
+from asynccommit.stores.s3.sign import SigningKeys
 
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 def credential_of(
     told: Mapping[str, Any],
-    hadoop: HadoopOptions,
-    place: Place,
-    machine: Machine,
+    hadoop: S3aOptions,
+    place: S3Endpoint,
+    machine: AwsMachine,
     environ: Mapping[str, str],
     now: Callable[[], float],
-) -> Credential:
+) -> S3Credential:
     """Return the credential that options name, or else the one that the machine has.
 
     Args:
@@ -51,7 +51,7 @@ def credential_of(
     return Given(keys)
 
 
-def region_of(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[str, str]) -> str:
+def region_of(told: Mapping[str, Any], hadoop: S3aOptions, environ: Mapping[str, str]) -> str:
     """Return the region that options or the environment name; empty if they do not."""
     # What Hadoop says for "ask the bucket", and for "ask the SDK".
     named = hadoop.get("endpoint.region")
@@ -60,7 +60,7 @@ def region_of(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[s
     return str(next(filter(None, known), "")).strip()
 
 
-def _of_options(told: Mapping[str, Any]) -> Keys | None:
+def _of_options(told: Mapping[str, Any]) -> SigningKeys | None:
     key, secret, token = (str(told.get(name, "")).strip() for name in ("key", "secret", "token"))
     if not (key or secret):
         if token:
@@ -68,10 +68,10 @@ def _of_options(told: Mapping[str, Any]) -> Keys | None:
         return None
     if not (key and secret):
         raise OptionError(f"{'secret' if key else 'key'} is not given, only the other of the two")
-    return Keys(key, secret, token)
+    return SigningKeys(key, secret, token)
 
 
-def _of_environment(environ: Mapping[str, str]) -> Keys | None:
+def _of_environment(environ: Mapping[str, str]) -> SigningKeys | None:
     key, secret = environ.get("AWS_ACCESS_KEY_ID", ""), environ.get("AWS_SECRET_ACCESS_KEY", "")
     token = environ.get("AWS_SESSION_TOKEN", "") or environ.get("AWS_SECURITY_TOKEN", "")
-    return Keys(key, secret, token) if key and secret else None
+    return SigningKeys(key, secret, token) if key and secret else None

@@ -12,10 +12,16 @@ from asynccommit.runtime.host import Host
 from asynccommit.stores.grant import check_grant
 from asynccommit.stores.http.base import READS, Response, Transport, TransportError
 from asynccommit.stores.http.tokens import Flight, TokenError
-from asynccommit.stores.s3.endpoint import Place, at_endpoint, is_region
-from asynccommit.stores.s3.errors import Answer, Judge, Request, region_of, says_expired
+from asynccommit.stores.s3.endpoint import S3Endpoint, at_endpoint, is_region
+from asynccommit.stores.s3.errors import (
+    Answer,
+    S3ErrorTranslator,
+    S3Request,
+    region_of,
+    says_expired,
+)
 from asynccommit.stores.s3.errors import explain as explain_answer
-from asynccommit.stores.s3.machine import Found, explain
+from asynccommit.stores.s3.machine import MachineConfig, explain
 from asynccommit.stores.s3.options import S3Settings
 from asynccommit.stores.s3.sign import Signer
 from asynccommit.stores.s3.wire import encode
@@ -25,7 +31,7 @@ SMALL = 1 << 16  # most bytes of an answer that carries no data
 _SILENCE = (TransportError, TokenError, ValueError)
 
 
-class Client:
+class S3Client:
     """Sends the requests of one store.
 
     Where neither options nor the environment say so, the machine's configuration is asked for
@@ -57,12 +63,12 @@ class Client:
         self._now = host.now
         self._send = transport.send
         self._transport = transport
-        self._judge = Judge(settings.place, settings.credential)
+        self._judge = S3ErrorTranslator(settings.place, settings.credential)
         self._flight = Flight(self._look)
         self._ready = settings.machine is None
         self._go_to(settings.place)
 
-    def encode(self, request: Request, path: str) -> str:
+    def encode(self, request: S3Request, path: str) -> str:
         """Return the percent-encoded key of the object at ``path``. Raises ``RejectedError``."""
         try:
             return encode(path)
@@ -71,7 +77,7 @@ class Client:
 
     async def ask(
         self,
-        request: Request,
+        request: S3Request,
         verb: str,
         key: str | None,
         query: str = "",
@@ -100,29 +106,29 @@ class Client:
         except _SILENCE as error:
             raise self._judge.translate(request, error) from error
 
-    def need(self, request: Request, answer: Response, *expected: int) -> None:
+    def need(self, request: S3Request, answer: Response, *expected: int) -> None:
         """Raise what ``answer`` means, unless its status is expected."""
         if answer.status not in expected:
             raise self._judge.translate(request, answer)
 
-    def error(self, request: Request, answer: Answer) -> StoreError:
+    def error(self, request: S3Request, answer: Answer) -> StoreError:
         """Return what an answer that says no means."""
         return self._judge.translate(request, answer)
 
     @property
-    def judge(self) -> Judge:
+    def judge(self) -> S3ErrorTranslator:
         """What tells errors."""
         return self._judge
 
-    def refuse(self, request: Request, error: ValueError) -> NoReturn:
+    def refuse(self, request: S3Request, error: ValueError) -> NoReturn:
         """Raise that a request cannot be made of what was given."""
         raise self._judge.translate(request, error) from None
 
-    def unread(self, request: Request, error: ValueError) -> StoreError:
+    def unread(self, request: S3Request, error: ValueError) -> StoreError:
         """Return the error for an answer that cannot be read."""
         return self._judge.unread(request, error)
 
-    def late(self, request: Request, answer: Response, error: ValueError) -> StoreError:
+    def late(self, request: S3Request, answer: Response, error: ValueError) -> StoreError:
         """Return the error for an answer that said 200 before it was known to be no."""
         said = explain_answer(answer)
         return self._judge.verdict(request, 0, said) if said.code else self.unread(request, error)
@@ -133,7 +139,7 @@ class Client:
 
     # --- where to ----------------------------------------------------------------------------
 
-    def _go_to(self, place: Place) -> None:
+    def _go_to(self, place: S3Endpoint) -> None:
         self.place = self._judge.place = place
         self._origin, self._path = place.origin, place.path
         self._signer = Signer(place.server, place.signed_for, plain=place.plain)
@@ -162,14 +168,14 @@ class Client:
             self.settings = replace(self.settings, place=place)
             self._moved(self.settings)
 
-    async def _look(self) -> Found | TokenError:
+    async def _look(self) -> MachineConfig | TokenError:
         machine = self.settings.machine
         assert machine is not None, "asked only where there is one"
         try:
             return await asyncio.to_thread(machine.config)
         except Exception as error:  # of botocore: the machine tells them apart
             if self._credential.keys is not None or self._credential.anonymous:
-                return Found("", "")  # who has keys needs no configuration
+                return MachineConfig("", "")  # who has keys needs no configuration
             return explain(error)
 
     # --- there and back ----------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What requests to S3 are signed with: keys that were given, those of the machine, or none.
 
-A ``Credential`` knows its own secrets, so that no error repeats one.
+A ``S3Credential`` knows its own secrets, so that no error repeats one.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Protocol
 
 from asynccommit.redact import redact, short
 from asynccommit.stores.http.tokens import ROOM, Flight, TokenError
-from asynccommit.stores.s3.machine import Machine, explain
-from asynccommit.stores.s3.sign import Keys
+from asynccommit.stores.s3.machine import AwsMachine, explain
+from asynccommit.stores.s3.sign import SigningKeys
 
 _LOOK = 30.0  # seconds between two looks at whether keys are to be renewed
 _DOUBT = 60.0  # seconds in which a second refusal is not for the keys' age
 _PATIENCE = 60.0
 
 
-class Credential(Protocol):
+class S3Credential(Protocol):
     """What signs requests.
 
     Attributes:
@@ -36,7 +36,7 @@ class Credential(Protocol):
         ...
 
     @property
-    def keys(self) -> Keys | None:
+    def keys(self) -> SigningKeys | None:
         """What to sign with; ``None`` before the first ``renew``, and for nobody."""
         ...
 
@@ -44,7 +44,7 @@ class Credential(Protocol):
         """Get keys. Raises ``TokenError`` if there are none to use."""
         ...
 
-    async def refused(self, keys: Keys) -> bool:
+    async def refused(self, keys: SigningKeys) -> bool:
         """Take note that the service says that ``keys`` have ended; say whether there are others.
 
         Raises ``TokenError`` as ``renew`` does.
@@ -59,7 +59,7 @@ class Credential(Protocol):
 class Given:
     """Keys that somebody gave, for as long as they last; without any, requests are not signed."""
 
-    def __init__(self, keys: Keys | None = None) -> None:
+    def __init__(self, keys: SigningKeys | None = None) -> None:
         self.renew_at = math.inf
         self._keys = keys
 
@@ -71,13 +71,13 @@ class Given:
         return self._keys is None
 
     @property
-    def keys(self) -> Keys | None:
+    def keys(self) -> SigningKeys | None:
         return self._keys
 
     async def renew(self) -> None:
         return None
 
-    async def refused(self, keys: Keys) -> bool:
+    async def refused(self, keys: SigningKeys) -> bool:
         return False
 
     def hide(self, text: str) -> str:
@@ -98,14 +98,14 @@ class OfMachine:
     anonymous = False
 
     def __init__(
-        self, machine: Machine, now: Callable[[], float], *, patience: float = _PATIENCE
+        self, machine: AwsMachine, now: Callable[[], float], *, patience: float = _PATIENCE
     ) -> None:
         self.renew_at = -math.inf
         self._machine = machine
         self._now = now
         self._patience = patience
-        self._keys: Keys | None = None
-        self._doubt: tuple[Keys | None, float] = (None, -math.inf)
+        self._keys: SigningKeys | None = None
+        self._doubt: tuple[SigningKeys | None, float] = (None, -math.inf)
         self._flight = Flight(self._fetch)
         self._anew = Flight(partial(self._fetch, anew=True))
 
@@ -113,7 +113,7 @@ class OfMachine:
         return f"OfMachine({self._machine!r})"
 
     @property
-    def keys(self) -> Keys | None:
+    def keys(self) -> SigningKeys | None:
         return self._keys
 
     async def renew(self) -> None:
@@ -125,7 +125,7 @@ class OfMachine:
         if failure is not None and self._keys is None:
             raise TokenError(failure.detail, again=failure.again)
 
-    async def refused(self, keys: Keys) -> bool:
+    async def refused(self, keys: SigningKeys) -> bool:
         if keys != self._keys:
             return True  # renewed since
         doubted, until = self._doubt

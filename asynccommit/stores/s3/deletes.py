@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from asynccommit.errors import OutcomeUnknownError, StoreError, ThrottledError, UnavailableError
 from asynccommit.stores.base import Info
-from asynccommit.stores.s3.client import Client
-from asynccommit.stores.s3.errors import Request, Said
-from asynccommit.stores.s3.objects import Files
+from asynccommit.stores.s3.client import S3Client
+from asynccommit.stores.s3.errors import S3Request, Said
+from asynccommit.stores.s3.objects import S3Objects
 from asynccommit.stores.s3.wire import deletion, encode_raw, not_deleted, quoted
 from asynccommit.stores.s3.xml import can_say
 
@@ -28,13 +28,13 @@ _ANSWER = 4 << 20  # most bytes of what is said of 1,000 keys of a kilobyte
 class _Deletion(NamedTuple):
     """One of those in a batch."""
 
-    request: Request
+    request: S3Request
     key: str
     etag: str | None
     look: bool = False  # whether it is there matters, and a deletion does not tell
 
 
-class Deletions:
+class S3Deletions:
     """Deletes objects, many at a time.
 
     Args:
@@ -42,7 +42,7 @@ class Deletions:
         files: of the same bucket.
     """
 
-    def __init__(self, client: Client, files: Files) -> None:
+    def __init__(self, client: S3Client, files: S3Objects) -> None:
         self._client = client
         self._files = files
 
@@ -67,7 +67,7 @@ class Deletions:
     def _deletion(self, info: Info) -> _Deletion:
         key = info.path[1:] + ("/" if info.is_dir else "")
         etag = info.etag if self._client.settings.conditions != "none" else None
-        request = Request("delete_many", info.path, writes=True)
+        request = S3Request("delete_many", info.path, writes=True)
         return _Deletion(request, key, etag, look=info.is_dir and info.etag is None)
 
     def _goes_alone(self, one: _Deletion) -> bool:

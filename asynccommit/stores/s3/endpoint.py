@@ -38,7 +38,7 @@ _PORTS = {"https": ":443", "http": ":80"}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class S3Endpoint:
     """A bucket, and how to reach it.
 
     Attributes:
@@ -98,7 +98,7 @@ class Place:
         """Whether requests are not encrypted."""
         return (self.endpoint or self.scheme).startswith("http:") or self.scheme == "http"
 
-    def in_region(self, region: str) -> Place:
+    def in_region(self, region: str) -> S3Endpoint:
         """Return the same bucket, known to be in ``region``."""
         return replace(self, region=region)
 
@@ -122,7 +122,7 @@ class Wanted:
         region: empty if not said.
         path_style: ``None`` if not said: path style where it must be, or the endpoint is another.
         ssl: whether an endpoint without a scheme is asked by https.
-        variant: see ``Place``.
+        variant: see ``S3Endpoint``.
     """
 
     endpoint: tuple[str, str] | None = None
@@ -132,7 +132,7 @@ class Wanted:
     variant: str = ""
 
 
-def find_place(address: Address, wanted: Wanted) -> Place:
+def find_place(address: Address, wanted: Wanted) -> S3Endpoint:
     """Return the place of ``address``.
 
     Raises:
@@ -144,13 +144,15 @@ def find_place(address: Address, wanted: Wanted) -> Place:
     scheme = "https" if wanted.ssl else "http"
     # A dot in the name breaks the certificate of *.s3.REGION.amazonaws.com.
     by_path = wanted.path_style or not _HOST_LABEL.fullmatch(bucket)
-    place = Place(bucket, region, path_style=bool(by_path), scheme=scheme, variant=wanted.variant)
+    place = S3Endpoint(
+        bucket, region, path_style=bool(by_path), scheme=scheme, variant=wanted.variant
+    )
     if wanted.endpoint is None:
         return place
     return at_endpoint(place, *wanted.endpoint, by_path=wanted.path_style)
 
 
-def at_endpoint(place: Place, name: str, url: str, *, by_path: bool | None) -> Place:
+def at_endpoint(place: S3Endpoint, name: str, url: str, *, by_path: bool | None) -> S3Endpoint:
     """Return ``place`` at the endpoint ``url``, the value of ``name``.
 
     Args:

@@ -31,8 +31,8 @@ from asynccommit.stores.http.base import (
     UntrustedError,
 )
 from asynccommit.stores.http.tokens import TokenError
-from asynccommit.stores.s3.credentials import Credential
-from asynccommit.stores.s3.endpoint import Place, is_region
+from asynccommit.stores.s3.credentials import S3Credential
+from asynccommit.stores.s3.endpoint import S3Endpoint, is_region
 from asynccommit.stores.s3.xml import parse, values
 
 Answer = Response | TransportError | TokenError | ValueError
@@ -152,7 +152,7 @@ class Said(NamedTuple):
     more: Mapping[str, str]
 
 
-class Request(NamedTuple):
+class S3Request(NamedTuple):
     """What was asked, as far as its answer is judged by it.
 
     Attributes:
@@ -172,12 +172,12 @@ class Request(NamedTuple):
     etag: str | None = None
 
     @property
-    def look(self) -> Request:
+    def look(self) -> S3Request:
         """The same as a question that goes with it: it changes nothing."""
         return self._replace(writes=False, new=False, etag=None)
 
 
-class Judge:
+class S3ErrorTranslator:
     """Tells the errors of one store.
 
     Args:
@@ -185,11 +185,11 @@ class Judge:
         credential: what authorises its requests; no error shows its secrets.
     """
 
-    def __init__(self, place: Place, credential: Credential) -> None:
+    def __init__(self, place: S3Endpoint, credential: S3Credential) -> None:
         self.place = place
         self._credential = credential
 
-    def translate(self, request: Request, answer: Answer) -> StoreError:
+    def translate(self, request: S3Request, answer: Answer) -> StoreError:
         """Return the error that ``answer`` to ``request`` means."""
         match answer:
             case Response():
@@ -201,14 +201,14 @@ class Judge:
                 return self._error(kind, request, answer.detail)
         return self._error(RejectedError, request, str(answer))
 
-    def unread(self, request: Request, error: ValueError) -> StoreError:
+    def unread(self, request: S3Request, error: ValueError) -> StoreError:
         """Return the error for a yes that cannot be read: a write may have been done."""
         kind = OutcomeUnknownError if request.writes else RejectedError
         said = f"{self.place.server}: {error}; is it an endpoint of S3?"
         return self._error(kind, request, said)
 
     def verdict(
-        self, request: Request, status: int, said: Said, wait: float | None = None
+        self, request: S3Request, status: int, said: Said, wait: float | None = None
     ) -> StoreError:
         """Return the error that a code of the service means, be it a whole answer or a key's."""
         said = self._told(said)
@@ -228,7 +228,7 @@ class Judge:
             kind = PreconditionError  # the upload is there, but nothing with the etag
         return kind(request.op, request.path, detail)
 
-    def _error(self, kind: type[StoreError], request: Request, detail: str) -> StoreError:
+    def _error(self, kind: type[StoreError], request: S3Request, detail: str) -> StoreError:
         return kind(request.op, request.path, self._credential.hide(detail))
 
     def _told(self, said: Said) -> Said:
@@ -240,7 +240,7 @@ class Judge:
         more = {name: told(text) for name, text in said.more.items()}
         return Said(told(said.code), told(said.message), more)
 
-    def _silence(self, request: Request, error: TransportError) -> StoreError:
+    def _silence(self, request: S3Request, error: TransportError) -> StoreError:
         lost = OutcomeUnknownError if request.writes else UnavailableError
         server = self.place.server
         match error:
@@ -256,19 +256,19 @@ class Judge:
                 return self._error(kind, request, error.detail + advice)
         return self._error(lost, request, error.detail)
 
-    def _refusal(self, request: Request, answer: Response) -> StoreError:
+    def _refusal(self, request: S3Request, answer: Response) -> StoreError:
         said = explain(answer)
         if said.code:
             return self.verdict(request, answer.status, said, _retry_after(answer))
         return self._stranger(request, answer)
 
-    def _detail(self, request: Request, status: int, said: Said) -> str:
+    def _detail(self, request: S3Request, status: int, said: Said) -> str:
         to = f" (to {request.dest})" if request.dest else ""
         words = ": ".join(filter(None, (f"{status or ''} {said.code}".strip(), said.message)))
         advice = self._advice(request, said)
         return self._credential.hide(f"{words}{to}{'; ' if advice else ''}{advice}")
 
-    def _advice(self, request: Request, said: Said) -> str:
+    def _advice(self, request: S3Request, said: Said) -> str:
         """Say what to do, where the service's words do not."""
         code, place, more = said.code, self.place, said.more
         match code:
@@ -291,7 +291,7 @@ class Judge:
                 return self._denial(request)
         return _ADVICE.get(code, "")
 
-    def _denial(self, request: Request) -> str:
+    def _denial(self, request: S3Request) -> str:
         if self._credential.anonymous:
             return "requests are not signed: leave out anon, or give a credential"
         needed = f"it needs {_PERMISSIONS.get(request.op, 's3:PutObject')}"
@@ -299,7 +299,7 @@ class Judge:
         may_replace = request.op in _MAY_REPLACE and not conditional
         return f"{needed}; {_CONDITIONS}" if may_replace else needed
 
-    def _stranger(self, request: Request, answer: Response) -> StoreError:
+    def _stranger(self, request: S3Request, answer: Response) -> StoreError:
         """Judge an answer without a code: to a HEAD, or of something that is not the service."""
         status, server = answer.status, self.place.server
         ours = not answer.body and "x-amz-request-id" in answer.headers
@@ -318,10 +318,10 @@ class Judge:
         what += "; check the endpoint (endpoint_url, AWS_ENDPOINT_URL_S3) and the proxy"
         return self._unsaid(request, answer, what)
 
-    def _bare(self, request: Request, status: int) -> str:
+    def _bare(self, request: S3Request, status: int) -> str:
         return f": {self._denial(request)}" if status in (401, 403) else ""
 
-    def _unsaid(self, request: Request, answer: Response, what: str) -> StoreError:
+    def _unsaid(self, request: S3Request, answer: Response, what: str) -> StoreError:
         """Judge by nothing but the status: something may have answered in the service's place."""
         status = answer.status
         if status == 429 or (status == 503 and not request.writes):

@@ -17,7 +17,7 @@ from asynccommit.errors import OptionError
 from asynccommit.options.job import OptionWarning
 from asynccommit.stores.http.option_values import LONGEST, at_most
 from asynccommit.stores.s3.keys import Encryption
-from asynccommit.stores.s3.sign import Keys
+from asynccommit.stores.s3.sign import SigningKeys
 
 PREFIX = "fs.s3a."
 
@@ -79,7 +79,7 @@ _TIME = re.compile(r"([0-9]{1,30})\s*([a-z]*)", re.IGNORECASE)
 _HOST = re.compile(r"[\w.-]+|\[[0-9a-f:.]+\]", re.ASCII | re.IGNORECASE)
 
 
-class HadoopOptions:
+class S3aOptions:
     """Options whose names begin with ``fs.s3a.``, as they count for one bucket."""
 
     def __init__(self, conf: Mapping[str, str], bucket: str) -> None:
@@ -146,7 +146,7 @@ class HadoopOptions:
         method, key = self.get(*_ENCRYPTION), self.get(*_ENCRYPTION_KEY)
         return Encryption(method, key, self.get("encryption.context"))
 
-    def keys(self) -> Keys | None:
+    def keys(self) -> SigningKeys | None:
         """Return the keys that are given, if there are any.
 
         Raises:
@@ -158,7 +158,7 @@ class HadoopOptions:
         if not (access and secret):
             missing = _SECRET if access else _ACCESS
             raise OptionError(f"{PREFIX}{missing} is not given, only the other half of the key")
-        return Keys(access, secret, token)
+        return SigningKeys(access, secret, token)
 
     def provider(self) -> str:
         """Return who gives credentials: ``anonymous``, ``keys``, ``machine``, or empty if not said.

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from asynccommit.stores.http.tokens import TokenError
-from asynccommit.stores.s3.sign import Keys
+from asynccommit.stores.s3.sign import SigningKeys
 
 _NEEDED = (
     "botocore is needed to find credentials of this machine: pip install 'asynccommit[s3]', or "
@@ -38,14 +38,14 @@ _FINAL = (
 _NEVER_AGAIN = ("AccessDenied", "ExpiredToken", "InvalidIdentityToken", "ValidationError")
 
 
-class Found(NamedTuple):
+class MachineConfig(NamedTuple):
     """What configuration says of the service; empty where it says nothing."""
 
     region: str
     endpoint: str
 
 
-class Machine:
+class AwsMachine:
     """The configuration and the credentials of this machine; every method blocks but ``stale``.
 
     Args:
@@ -61,19 +61,21 @@ class Machine:
     def __repr__(self) -> str:
         return f"Machine({self._profile!r})"
 
-    def config(self) -> Found:
+    def config(self) -> MachineConfig:
         """Return what is configured. Raises errors of botocore."""
         with self._lock:
             session = self._open()
             region = session.get_config_variable("region") or ""
             if session.get_config_variable("ignore_configured_endpoint_urls"):
-                return Found(region, "")
+                return MachineConfig(region, "")
             scoped, full = session.get_scoped_config(), session.full_config
             services = full.get("services", {}).get(scoped.get("services"), {})
             said = services.get("s3", {}) if isinstance(services, dict) else {}
-            return Found(region, said.get("endpoint_url") or scoped.get("endpoint_url") or "")
+            return MachineConfig(
+                region, said.get("endpoint_url") or scoped.get("endpoint_url") or ""
+            )
 
-    def keys(self, *, anew: bool = False) -> Keys:
+    def keys(self, *, anew: bool = False) -> SigningKeys:
         """Return keys that are good now, renewed if need be.
 
         Args:
@@ -91,7 +93,7 @@ class Machine:
             if self._credentials is None:
                 raise TokenError(_NONE, again=False)
             frozen = self._credentials.get_frozen_credentials()
-            return Keys(frozen.access_key, frozen.secret_key, frozen.token or "")
+            return SigningKeys(frozen.access_key, frozen.secret_key, frozen.token or "")
 
     def stale(self) -> bool:
         """Whether the keys should be renewed; nobody is asked."""

@@ -15,11 +15,11 @@ from asynccommit.errors import (
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.http.base import Response
 from asynccommit.stores.s3.checksums import headers as checksum_headers
-from asynccommit.stores.s3.client import SMALL, Client
-from asynccommit.stores.s3.errors import OTHERS, Request, explain
+from asynccommit.stores.s3.client import SMALL, S3Client
+from asynccommit.stores.s3.errors import OTHERS, S3Request, explain
 from asynccommit.stores.s3.wire import (
     TOKEN,
-    Listed,
+    S3ListPage,
     bare_etag,
     encode_raw,
     info_of,
@@ -37,14 +37,14 @@ _UNTOLD = (400, 401, 403)  # with no body to a HEAD
 _META = "x-amz-meta-"
 
 
-class Files:
+class S3Objects:
     """Reads and writes objects.
 
     Args:
         client: what sends the requests.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: S3Client) -> None:
         keeping = client.settings.keeping
         self._client = client
         self._content = dict(keeping.content)
@@ -54,7 +54,7 @@ class Files:
 
     # --- what is there -----------------------------------------------------------------------
 
-    async def find(self, request: Request, path: str) -> Info | None:
+    async def find(self, request: S3Request, path: str) -> Info | None:
         """Return the object at ``path``, if there is one."""
         answer = await self.look(request, path)
         if answer is None:
@@ -64,7 +64,9 @@ class Files:
         except ValueError as error:
             raise self._client.unread(request, error) from None
 
-    async def look(self, request: Request, path: str, *, checked: bool = False) -> Response | None:
+    async def look(
+        self, request: S3Request, path: str, *, checked: bool = False
+    ) -> Response | None:
         """Return what a HEAD of the object at ``path`` says, ``None`` if there is none.
 
         Args:
@@ -87,11 +89,11 @@ class Files:
         client.need(request, answer, 200)
         return answer
 
-    async def is_directory(self, request: Request, path: str) -> bool:
+    async def is_directory(self, request: S3Request, path: str) -> bool:
         """Whether ``path`` is the start of the key of any object."""
         return bool(await self.below(request, path, 1)) or path == "/"
 
-    async def below(self, request: Request, path: str, most: int) -> list[Info]:
+    async def below(self, request: S3Request, path: str, most: int) -> list[Info]:
         """Return the first objects whose keys start with ``path/``, itself as its placeholder."""
         token: str | None = None
         for _ in range(PAGES):
@@ -103,8 +105,8 @@ class Files:
         raise UnavailableError(request.op, request.path, "its listing has empty pages only")
 
     async def page(
-        self, request: Request, path: str, most: int, token: str | None, *, tree: bool
-    ) -> Listed:
+        self, request: S3Request, path: str, most: int, token: str | None, *, tree: bool
+    ) -> S3ListPage:
         """Return one page of a listing."""
         client = self._client
         if path != "/":
@@ -117,7 +119,7 @@ class Files:
         except ValueError as error:
             raise client.unread(request, error) from None
 
-    async def missing(self, request: Request, path: str) -> StoreError:
+    async def missing(self, request: S3Request, path: str) -> StoreError:
         """Return the error for a path where no object is."""
         if await self.is_directory(request.look, path):
             return PreconditionError(request.op, path, "is a directory")
@@ -125,7 +127,7 @@ class Files:
 
     # --- content -----------------------------------------------------------------------------
 
-    async def read(self, request: Request, path: str, limit: int) -> bytes:
+    async def read(self, request: S3Request, path: str, limit: int) -> bytes:
         """Return the content of an object that holds at most ``limit`` bytes."""
         client = self._client
         key = client.encode(request, path)
@@ -142,17 +144,17 @@ class Files:
             raise RejectedError(request.op, path, held)
         return answer.body
 
-    async def write(self, request: Request, path: str, data: bytes, token: str | None) -> Info:
+    async def write(self, request: S3Request, path: str, data: bytes, token: str | None) -> Info:
         """Make the object at ``path`` by one request."""
         metadata = {TOKEN: token} if token is not None else {}
         return await self._put(request, path, data, metadata)
 
-    async def mark(self, request: Request, path: str, metadata: Mapping[str, str]) -> Info:
+    async def mark(self, request: S3Request, path: str, metadata: Mapping[str, str]) -> Info:
         """Make the empty object at ``path`` with these metadata."""
         named = {f"{_META}{name.lower()}": value for name, value in metadata.items()}
         return await self._put(request, path, b"", named)
 
-    async def need_placeholder(self, request: Request) -> None:
+    async def need_placeholder(self, request: S3Request) -> None:
         """Raise ``NotFoundError`` if nothing but its contents says that there is a directory."""
         client, path = self._client, request.path
         key = f"{encode_raw(path[1:])}/"
@@ -161,7 +163,7 @@ class Files:
             raise NotFoundError(request.op, path, "there is no such directory of itself")
         client.need(request.look, answer, 200)
 
-    async def make_placeholder(self, request: Request, path: str) -> None:
+    async def make_placeholder(self, request: S3Request, path: str) -> None:
         """Make the empty object ``path/`` that stands for a directory, unless it is there."""
         client = self._client
         headers = self._headers(b"", new=True)
@@ -193,7 +195,7 @@ class Files:
         return {**self._written, **checked, **condition}
 
     async def _put(
-        self, request: Request, path: str, data: bytes, metadata: Mapping[str, str]
+        self, request: S3Request, path: str, data: bytes, metadata: Mapping[str, str]
     ) -> Info:
         client = self._client
         key = client.encode(request, path)
@@ -208,7 +210,7 @@ class Files:
 
     # --- copies ------------------------------------------------------------------------------
 
-    async def copy(self, request: Request, etag: str | None = None) -> None:
+    async def copy(self, request: S3Request, etag: str | None = None) -> None:
         """Copy ``request.path`` to ``request.dest``, while it has this etag, if one is given.
 
         Few servers know a condition on where a copy goes, so it is looked at first; those that
@@ -235,13 +237,13 @@ class Files:
             # A copy that takes long is answered with 200 before it is known to have failed.
             raise client.late(request, answer, unread) from None
 
-    async def need_etag(self, request: Request, path: str, etag: str) -> None:
+    async def need_etag(self, request: S3Request, path: str, etag: str) -> None:
         """Raise if what is at ``path`` is not what is to be replaced, by a look of its own."""
         there = await self.find(request.look, path)
         if there is None or there.etag != etag.strip('"'):
             raise PreconditionError(request.op, request.path, OTHERS)
 
-    async def _no_copy(self, request: Request, error: StoreError) -> StoreError:
+    async def _no_copy(self, request: S3Request, error: StoreError) -> StoreError:
         """Return what it means that a copy is answered so: what is missing is not said."""
         path = request.path
         if isinstance(error, NotFoundError):
@@ -251,7 +253,7 @@ class Files:
             return await self.missing(request, path)
         return error
 
-    async def _need_source(self, request: Request, etag: str) -> None:
+    async def _need_source(self, request: S3Request, etag: str) -> None:
         """Raise if the source has another etag, where the server is not known to look at it."""
         if self._client.place.real:
             return
@@ -262,7 +264,9 @@ class Files:
             said = f"its etag is {there.etag}, not {etag}"
             raise PreconditionError(request.op, request.path, said)
 
-    async def _copied_to(self, request: Request, target: str, headers: dict[str, str]) -> Response:
+    async def _copied_to(
+        self, request: S3Request, target: str, headers: dict[str, str]
+    ) -> Response:
         client = self._client
         condition = _NEW if request.new else {}
         if request.etag is not None:

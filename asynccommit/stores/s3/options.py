@@ -21,12 +21,12 @@ from asynccommit.stores.http.base import HttpSettings
 from asynccommit.stores.http.option_values import CONNECTIONS, count, flag, number
 from asynccommit.stores.s3.access import credential_of, region_of
 from asynccommit.stores.s3.checksums import check_kind
-from asynccommit.stores.s3.credentials import Credential, OfMachine
-from asynccommit.stores.s3.endpoint import Place, Wanted, endpoint_of_environment, find_place
-from asynccommit.stores.s3.hadoop import PREFIX, HadoopOptions
+from asynccommit.stores.s3.credentials import OfMachine, S3Credential
+from asynccommit.stores.s3.endpoint import S3Endpoint, Wanted, endpoint_of_environment, find_place
+from asynccommit.stores.s3.hadoop import PREFIX, S3aOptions
 from asynccommit.stores.s3.keys import Encryption, Keeping, keeping
 from asynccommit.stores.s3.kwargs import spread_kwargs
-from asynccommit.stores.s3.machine import Machine
+from asynccommit.stores.s3.machine import AwsMachine
 from asynccommit.stores.urls import Address
 
 KNOWN = frozenset(
@@ -87,7 +87,7 @@ _PASSED_OVER = frozenset(
     }
 )
 _OTHERS = ("fs.azure.", "fs.gs.", "google.cloud.")  # a configuration may be of several clouds
-_VAIN = {
+_NO_EFFECT_KEYS = {
     "version_aware": (("false", "0"), "only the live version of an object is read or replaced"),
     "session": (("none",), "credentials are given by key, secret and token, or by profile"),
 }
@@ -150,10 +150,10 @@ class S3Settings:
         headers: of every request, beside these.
     """
 
-    place: Place
-    credential: Credential = field(repr=False)
+    place: S3Endpoint
+    credential: S3Credential = field(repr=False)
     http: HttpSettings
-    machine: Machine | None = None
+    machine: AwsMachine | None = None
     library: str | None = None
     workers: int = _WORKERS
     page: int = _PAGE
@@ -204,7 +204,7 @@ def read_settings(
     """
     told, hadoop = _sort(options, address.authority)
     place = find_place(address, _wanted(told, hadoop, environ))
-    machine = Machine(_text(told, "profile"))
+    machine = AwsMachine(_text(told, "profile"))
     credential = credential_of(told, hadoop, place, machine, environ, host.now)
     found = isinstance(credential, OfMachine)
     most = hadoop.count("connection.maximum", CONNECTIONS)
@@ -225,7 +225,7 @@ def read_settings(
     )
 
 
-def _sort(options: Mapping[str, Any], bucket: str) -> tuple[dict[str, Any], HadoopOptions]:
+def _sort(options: Mapping[str, Any], bucket: str) -> tuple[dict[str, Any], S3aOptions]:
     named: dict[str, Any] = {}
     hadoop: dict[str, str] = {}
     for key, value in options.items():
@@ -236,17 +236,17 @@ def _sort(options: Mapping[str, Any], bucket: str) -> tuple[dict[str, Any], Hado
             continue
         if name.startswith(PREFIX):
             hadoop[name] = str(value)
-        elif name in _VAIN:
+        elif name in _NO_EFFECT_KEYS:
             _warn(name, value)
         elif (name := _SAME.get(name, name)) in KNOWN:
             named[name] = value
         else:
             raise OptionError(_unknown(name))
-    return spread_kwargs(named), HadoopOptions(hadoop, bucket)
+    return spread_kwargs(named), S3aOptions(hadoop, bucket)
 
 
 def _warn(name: str, value: object) -> None:
-    harmless, why = _VAIN[name]
+    harmless, why = _NO_EFFECT_KEYS[name]
     if str(value).lower() not in harmless:
         warnings.warn(f"{name} has no effect here: {why}", OptionWarning, stacklevel=4)
 
@@ -265,7 +265,7 @@ def _unknown(name: str) -> str:
 # --- where requests go -----------------------------------------------------------------------
 
 
-def _wanted(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[str, str]) -> Wanted:
+def _wanted(told: Mapping[str, Any], hadoop: S3aOptions, environ: Mapping[str, str]) -> Wanted:
     ssl, ours = hadoop.flag("connection.ssl.enabled"), flag(told, "use_ssl")
     return Wanted(
         endpoint=_endpoint(told, hadoop) or endpoint_of_environment(environ),
@@ -276,7 +276,7 @@ def _wanted(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[str
     )
 
 
-def _endpoint(told: Mapping[str, Any], hadoop: HadoopOptions) -> tuple[str, str] | None:
+def _endpoint(told: Mapping[str, Any], hadoop: S3aOptions) -> tuple[str, str] | None:
     given = {
         "endpoint_url": str(told.get("endpoint_url", "")),
         f"{PREFIX}endpoint": hadoop.get("endpoint"),
@@ -284,14 +284,14 @@ def _endpoint(told: Mapping[str, Any], hadoop: HadoopOptions) -> tuple[str, str]
     return next(((name, url) for name, url in given.items() if url), None)
 
 
-def _path_style(told: Mapping[str, Any], hadoop: HadoopOptions) -> bool | None:
+def _path_style(told: Mapping[str, Any], hadoop: S3aOptions) -> bool | None:
     style = str(told.get("addressing_style", "auto")).lower()
     if style not in ("auto", "path", "virtual"):
         raise OptionError(f"addressing_style is {style[:100]!r}: say path, virtual or auto")
     return hadoop.flag("path.style.access") if style == "auto" else style == "path"
 
 
-def _variant(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[str, str]) -> str:
+def _variant(told: Mapping[str, Any], hadoop: S3aOptions, environ: Mapping[str, str]) -> str:
     def chosen(option: str, variable: str) -> bool:
         said = flag(told, option)
         return environ.get(variable, "").lower() == "true" if said is None else said
@@ -305,7 +305,7 @@ def _variant(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[st
 
 
 def _http(
-    told: Mapping[str, Any], hadoop: HadoopOptions, workers: int, environ: Mapping[str, str]
+    told: Mapping[str, Any], hadoop: S3aOptions, workers: int, environ: Mapping[str, str]
 ) -> HttpSettings:
     known = HttpSettings()
     seconds = partial(number, told, what="a number of seconds")
@@ -325,7 +325,7 @@ def _http(
     )
 
 
-def _agent(hadoop: HadoopOptions) -> str:
+def _agent(hadoop: S3aOptions) -> str:
     text = hadoop.get("user.agent.prefix")
     if text and not (text.isascii() and text.isprintable()):
         raise OptionError(f"{PREFIX}user.agent.prefix is {text[:100]!r}: say plain letters")
@@ -335,18 +335,18 @@ def _agent(hadoop: HadoopOptions) -> str:
 # --- what requests ask for -------------------------------------------------------------------
 
 
-def _bulk(hadoop: HadoopOptions) -> int:
+def _bulk(hadoop: S3aOptions) -> int:
     if hadoop.flag("multiobjectdelete.enable") is False:
         return 1
     return min(hadoop.count("bulk.delete.page.size") or _BULK, _BULK)
 
 
-def _pays(told: Mapping[str, Any], hadoop: HadoopOptions) -> bool:
+def _pays(told: Mapping[str, Any], hadoop: S3aOptions) -> bool:
     pays = flag(told, "requester_pays")
     return bool(hadoop.flag("requester.pays.enabled") if pays is None else pays)
 
 
-def _keeping(told: Mapping[str, Any], hadoop: HadoopOptions, place: Place) -> Keeping:
+def _keeping(told: Mapping[str, Any], hadoop: S3aOptions, place: S3Endpoint) -> Keeping:
     encryption = hadoop.encryption()
     if told.keys() & {"encryption", "encryption_key"}:
         key = told.get("encryption_key", "")
@@ -363,7 +363,7 @@ def _keeping(told: Mapping[str, Any], hadoop: HadoopOptions, place: Place) -> Ke
     return found
 
 
-def _checksum(told: Mapping[str, Any], hadoop: HadoopOptions, environ: Mapping[str, str]) -> str:
+def _checksum(told: Mapping[str, Any], hadoop: S3aOptions, environ: Mapping[str, str]) -> str:
     said = told.get("checksum") or hadoop.get("create.checksum.algorithm")
     if said:
         return check_kind(str(said))

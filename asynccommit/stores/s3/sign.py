@@ -21,7 +21,7 @@ with suppress(ImportError):  # it is asked for when a store is opened
     _LIBRARY = import_module("asynccommit.stores.s3.botocore")
 
 
-class Keys(NamedTuple):
+class SigningKeys(NamedTuple):
     """What requests are signed with; the text of it shows no secret.
 
     Attributes:
@@ -56,7 +56,7 @@ class Signer:
         self._plain = plain
         self._second = -1
         self._date = ""
-        self._keys: Keys | None = None
+        self._keys: SigningKeys | None = None
         if _LIBRARY is None:
             raise UnsupportedError(_NEEDED)
         self._auth: Any = None
@@ -66,7 +66,7 @@ class Signer:
 
     def sign(
         self,
-        keys: Keys,
+        keys: SigningKeys,
         verb: str,
         path: str,
         query: str,

@@ -20,12 +20,12 @@ from asynccommit.stores.base import Info, Kind, Multipart, Page, Traits
 from asynccommit.stores.http.base import Transport, open_transport
 from asynccommit.stores.multipart import PartPage, UploadPage
 from asynccommit.stores.parts import Part
-from asynccommit.stores.s3.client import Client
-from asynccommit.stores.s3.deletes import Deletions
-from asynccommit.stores.s3.errors import Request
-from asynccommit.stores.s3.objects import PAGES, Files
+from asynccommit.stores.s3.client import S3Client
+from asynccommit.stores.s3.deletes import S3Deletions
+from asynccommit.stores.s3.errors import S3Request
+from asynccommit.stores.s3.objects import PAGES, S3Objects
 from asynccommit.stores.s3.options import S3Settings, read_settings
-from asynccommit.stores.s3.uploads import Uploads
+from asynccommit.stores.s3.uploads import S3Uploads
 from asynccommit.stores.s3.wire import LONGEST
 from asynccommit.stores.urls import Address
 
@@ -70,10 +70,10 @@ class S3Store:
         transport = transport or open_transport(settings.http, prefer=settings.library)
         self._name = f"S3Store({settings.place.bucket})"
         self._settings = settings
-        self._client = Client(settings, host, transport, self._describe)
-        self._files = Files(self._client)
-        self._uploads = Uploads(self._client, self._files)
-        self._deletions = Deletions(self._client, self._files)
+        self._client = S3Client(settings, host, transport, self._describe)
+        self._files = S3Objects(self._client)
+        self._uploads = S3Uploads(self._client, self._files)
+        self._deletions = S3Deletions(self._client, self._files)
         self._describe(settings)
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class S3Store:
     # --- files -------------------------------------------------------------------------------
 
     async def head(self, path: str) -> Info:
-        request, files = Request("head", path), self._files
+        request, files = S3Request("head", path), self._files
         info = await files.find(request, path) if path != "/" else None
         if info is not None:
             return info
@@ -91,7 +91,7 @@ class S3Store:
         return Info(path, Kind.DIRECTORY)
 
     async def list(self, path: str, token: str | None = None) -> Page:
-        request, files, most = Request("list", path), self._files, self._settings.page
+        request, files, most = S3Request("list", path), self._files, self._settings.page
         found = await files.page(request, path, most, token, tree=False)
         for _ in range(PAGES):
             if token or found.entries or found.itself or found.token is None:
@@ -107,24 +107,24 @@ class S3Store:
         raise NotFoundError("list", path, "there is no such directory")
 
     async def list_tree(self, path: str, token: str | None = None) -> Page:
-        request = Request("list_tree", path)
+        request = S3Request("list_tree", path)
         found = await self._files.page(request, path, self._settings.page, token, tree=True)
         return Page(tuple(found.entries), found.token)
 
     async def get(self, path: str, limit: int) -> bytes:
-        return await self._files.read(Request("get", path), path, limit)
+        return await self._files.read(S3Request("get", path), path, limit)
 
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
     ) -> Info:
-        request = Request("put", path, writes=True, new=not overwrite)
+        request = S3Request("put", path, writes=True, new=not overwrite)
         return await self._files.write(request, path, data, token)
 
     async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
-        return await self._files.mark(Request("put_marker", path, writes=True), path, metadata)
+        return await self._files.mark(S3Request("put_marker", path, writes=True), path, metadata)
 
     async def delete(self, path: str) -> None:
-        request, files, client = Request("delete", path, writes=True), self._files, self._client
+        request, files, client = S3Request("delete", path, writes=True), self._files, self._client
         if path == "/":
             raise RejectedError("delete", path, "the root is not deleted")
         # The service says yes to the deletion of what is not there.
@@ -144,13 +144,13 @@ class S3Store:
         raise UnsupportedError(f"delete_tree {path}: it takes many requests: ask remove_tree")
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
-        request = Request("copy", source, writes=True, new=not overwrite, dest=dest)
+        request = S3Request("copy", source, writes=True, new=not overwrite, dest=dest)
         await self._files.copy(request)
 
     async def copy_if(
         self, source: str, dest: str, etag: str, *, replaces: str | None = None
     ) -> None:
-        request = Request("copy_if", source, writes=True, dest=dest, etag=replaces)
+        request = S3Request("copy_if", source, writes=True, dest=dest, etag=replaces)
         await self._files.copy(request, etag)
 
     async def rename(
@@ -169,7 +169,7 @@ class S3Store:
         )
 
     async def mkdir(self, path: str) -> None:
-        request = Request("mkdir", path, writes=True)
+        request = S3Request("mkdir", path, writes=True)
         if path == "/":
             await self._files.is_directory(request.look, path)
             return
@@ -187,10 +187,10 @@ class S3Store:
     # --- uploads -----------------------------------------------------------------------------
 
     async def create_upload(self, path: str, *, token: str | None = None) -> str:
-        return await self._uploads.create(Request("create_upload", path, writes=True), token)
+        return await self._uploads.create(S3Request("create_upload", path, writes=True), token)
 
     async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
-        request = Request("put_part", path, writes=True)
+        request = S3Request("put_part", path, writes=True)
         return await self._uploads.put(request, upload_id, number, data)
 
     async def complete_upload(
@@ -204,29 +204,29 @@ class S3Store:
         token: str | None = None,
     ) -> Info:
         new = etag is None and not overwrite
-        request = Request("complete_upload", path, writes=True, new=new, etag=etag)
+        request = S3Request("complete_upload", path, writes=True, new=new, etag=etag)
         return await self._uploads.complete(request, upload_id, parts)
 
     async def completed(
         self, path: str, parts: Sequence[Part], token: str | None = None
     ) -> Info | None:
-        return await self._uploads.completed(Request("completed", path), parts, token)
+        return await self._uploads.completed(S3Request("completed", path), parts, token)
 
     async def abort_upload(self, path: str, upload_id: str) -> None:
-        await self._uploads.abort(Request("abort_upload", path, writes=True), upload_id)
+        await self._uploads.abort(S3Request("abort_upload", path, writes=True), upload_id)
 
     async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
-        return await self._uploads.list(Request("list_uploads", path), token)
+        return await self._uploads.list(S3Request("list_uploads", path), token)
 
     async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:
-        return await self._uploads.parts(Request("list_parts", path), upload_id, token)
+        return await self._uploads.parts(S3Request("list_parts", path), upload_id, token)
 
     # --- parts -------------------------------------------------------------------------------
 
     def _describe(self, settings: S3Settings) -> None:
         self.traits = _traits(settings)
 
-    async def _need_empty(self, request: Request) -> None:
+    async def _need_empty(self, request: S3Request) -> None:
         """Raise unless there is a directory with nothing in it but itself."""
         path = request.path
         below = await self._files.below(request.look, path, 2)

@@ -12,9 +12,9 @@ from asynccommit.stores.http.base import Response
 from asynccommit.stores.multipart import PartPage, UploadPage
 from asynccommit.stores.parts import Part, composite_etag
 from asynccommit.stores.s3.checksums import composite, said_in
-from asynccommit.stores.s3.client import Client
-from asynccommit.stores.s3.errors import Request
-from asynccommit.stores.s3.objects import LISTING, Files
+from asynccommit.stores.s3.client import S3Client
+from asynccommit.stores.s3.errors import S3Request
+from asynccommit.stores.s3.objects import LISTING, S3Objects
 from asynccommit.stores.s3.wire import (
     completed_etag,
     completion,
@@ -34,7 +34,7 @@ _OWN_KEY = f"{_SSE}-customer-algorithm"
 _ALL = "*"  # begins what asks for the next page of all the bucket's uploads
 
 
-class Uploads:
+class S3Uploads:
     """Begins, feeds and ends uploads.
 
     Args:
@@ -42,11 +42,11 @@ class Uploads:
         files: of the same bucket.
     """
 
-    def __init__(self, client: Client, files: Files) -> None:
+    def __init__(self, client: S3Client, files: S3Objects) -> None:
         self._client = client
         self._files = files
 
-    async def create(self, request: Request, token: str | None) -> str:
+    async def create(self, request: S3Request, token: str | None) -> str:
         """Begin an upload of the file ``request.path``."""
         client = self._client
         key = client.encode(request, request.path)
@@ -57,7 +57,7 @@ class Uploads:
         except ValueError as error:
             raise client.unread(request, error) from None
 
-    async def put(self, request: Request, upload_id: str, number: int, data: bytes) -> Part:
+    async def put(self, request: S3Request, upload_id: str, number: int, data: bytes) -> Part:
         """Send a part."""
         client = self._client
         key = client.encode(request, request.path)
@@ -70,7 +70,7 @@ class Uploads:
             raise client.unread(request, ValueError("the answer has no etag"))
         return Part(etag, *said_in(headers))
 
-    async def complete(self, request: Request, upload_id: str, parts: Sequence[Part]) -> Info:
+    async def complete(self, request: S3Request, upload_id: str, parts: Sequence[Part]) -> Info:
         """Make the file of its parts."""
         client = self._client
         key = client.encode(request, request.path)
@@ -95,7 +95,7 @@ class Uploads:
         return Info(request.path, Kind.FILE, etag=etag)
 
     async def completed(
-        self, request: Request, parts: Sequence[Part], token: str | None
+        self, request: S3Request, parts: Sequence[Part], token: str | None
     ) -> Info | None:
         """Return what is at ``request.path`` if it bears the token, or else is of ``parts``."""
         answer = await self._files.look(request, request.path, checked=token is None)
@@ -113,7 +113,7 @@ class Uploads:
             raise OutcomeUnknownError(request.op, request.path, said)
         return info if made else None
 
-    def _condition(self, request: Request) -> dict[str, str]:
+    def _condition(self, request: S3Request) -> dict[str, str]:
         """Return the header that says what may be replaced."""
         if not self._client.settings.conditional:
             return {}
@@ -121,14 +121,14 @@ class Uploads:
             return {"if-match": quoted(request.etag)}
         return {"if-none-match": "*"} if request.new else {}
 
-    async def abort(self, request: Request, upload_id: str) -> None:
+    async def abort(self, request: S3Request, upload_id: str) -> None:
         """Delete an upload with its parts."""
         client = self._client
         key = client.encode(request, request.path)
         answer = await client.ask(request, "DELETE", key, _named(upload_id))
         client.need(request, answer, 204, 200)
 
-    async def list(self, request: Request, token: str | None) -> UploadPage:
+    async def list(self, request: S3Request, token: str | None) -> UploadPage:
         """Return one page of the uploads below ``request.path``.
 
         MinIO shows none below a directory, but all of the bucket if no directory is named. So
@@ -148,7 +148,7 @@ class Uploads:
         inside = [upload for upload in every.entries if upload.path.startswith(below)]
         return UploadPage(tuple(inside), every.token and f"{_ALL}{every.token}")
 
-    async def _page(self, request: Request, path: str, token: str | None) -> UploadPage:
+    async def _page(self, request: S3Request, path: str, token: str | None) -> UploadPage:
         client = self._client
         if path != "/":
             client.encode(request, path)
@@ -160,7 +160,7 @@ class Uploads:
         except ValueError as error:
             raise client.unread(request, error) from None
 
-    async def parts(self, request: Request, upload_id: str, token: str | None) -> PartPage:
+    async def parts(self, request: S3Request, upload_id: str, token: str | None) -> PartPage:
         """Return one page of the parts of an upload."""
         client = self._client
         key = client.encode(request, request.path)

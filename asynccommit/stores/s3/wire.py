@@ -126,7 +126,7 @@ def parse_date(text: str) -> float:
 # --- listings --------------------------------------------------------------------------------
 
 
-class Listed(NamedTuple):
+class S3ListPage(NamedTuple):
     """One page of a listing.
 
     Attributes:
@@ -148,7 +148,7 @@ def list_query(path: str, most: int, token: str | None, *, tree: bool) -> str:
     return f"{start}{level}encoding-type=url&list-type=2&max-keys={most}&prefix={prefix}"
 
 
-def listed(body: bytes, path: str, token: str | None = None, *, tree: bool = False) -> Listed:
+def listed(body: bytes, path: str, token: str | None = None, *, tree: bool = False) -> S3ListPage:
     """Return what a page of a listing of the directory ``path`` says.
 
     Objects whose names end in a slash are placeholders of directories, which have the etag of
@@ -179,7 +179,7 @@ def listed(body: bytes, path: str, token: str | None = None, *, tree: bool = Fal
     itself = any(info.path == start for info in entries)
     kept = [seen for info in entries if (seen := _seen(info, tree)).path not in (path, start)]
     kept = kept if tree else [info for info in kept if _is_child(info.path, start)]
-    return Listed(kept + _directories(names, start), itself, _next(root, token))
+    return S3ListPage(kept + _directories(names, start), itself, _next(root, token))
 
 
 def _decoder(root: Element) -> Callable[[str], str]:

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from asynccommit.errors import OptionError
 from asynccommit.options.checked import check_fields
 from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
-from asynccommit.testing.models.adls.account import Limits
+from asynccommit.testing.models.adls.account import AdlsLimits
 from asynccommit.testing.models.fault_rules import ADLS, Climate, Dialect
 from asynccommit.testing.models.latency import Latency
-from asynccommit.testing.models.settings import Fields
+from asynccommit.testing.models.settings import SettingsFields
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Settings:
     flat: bool = False
     filesystems: tuple[str, ...] = ()
     climate: Climate = field(default_factory=Climate)
-    pages: Limits = field(default_factory=Limits)
+    pages: AdlsLimits = field(default_factory=AdlsLimits)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -96,7 +96,7 @@ def _settings(given: Mapping[str, Any]) -> Settings:
         flat=read_truth("flat", given.get("flat", False)),
         filesystems=tuple(_texts(given, "filesystems")),
         climate=read_climate(given),
-        pages=read_pages(given.get("pages", {}), Limits()),
+        pages=read_pages(given.get("pages", {}), AdlsLimits()),
     )
     if "accounts" in given:
         settings = replace(settings, accounts=_accounts(given["accounts"]))
@@ -111,10 +111,10 @@ def _accounts(given: object) -> Mapping[str, str]:
     return given
 
 
-def read_pages(given: object, old: Limits) -> Limits:
+def read_pages(given: object, old: AdlsLimits) -> AdlsLimits:
     """Return ``old`` with what is given instead. Raises ``OptionError``."""
-    fields = Fields(given, "pages")
-    pages = Limits(
+    fields = SettingsFields(given, "pages")
+    pages = AdlsLimits(
         page=fields.count("page", old.page, 1),
         delete=fields.count("delete", old.delete),
         empty_pages=read_truth("empty_pages", fields.any("empty_pages", old.empty_pages)),

@@ -25,7 +25,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from asynccommit.testing.emulators.server import Request
+from asynccommit.testing.emulators.server import ServerRequest
 from asynccommit.testing.models.fault_rules import Climate, Dialect, Fault
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Control:
             **(more or {}),
         }
 
-    def answer(self, request: Request) -> bytes:
+    def answer(self, request: ServerRequest) -> bytes:
         """Return the whole answer; what cannot be read is refused with the reason."""
         name = request.target.partition(b"?")[0][len(PREFIX) :].strip(b"/").decode("latin-1")
         verb = self._verbs.get((request.method, name))

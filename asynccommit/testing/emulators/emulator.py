@@ -16,15 +16,15 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from asynccommit.runtime.host import Host
-from asynccommit.testing.emulators.server import Connection, Limits, Request, Server
-from asynccommit.testing.models.fault_rules import Climate, Dialect, Weather
+from asynccommit.testing.emulators.server import Connection, RequestLimits, Server, ServerRequest
+from asynccommit.testing.models.fault_rules import Climate, Dialect, FaultInjector
 
 T = TypeVar("T")
 E = TypeVar("E", bound="Serving")
 R = TypeVar("R", bound="Running[Any]")
 
 
-class Keys(Protocol):
+class AcceptedKeys(Protocol):
     """The credentials that an emulator accepts, as far as they can be changed while it runs.
 
     Attributes:
@@ -58,7 +58,7 @@ class Serving(ABC):
         port: int,
         address: str,
         climate: Climate | None,
-        limits: Limits | None,
+        limits: RequestLimits | None,
         tls: ssl.SSLContext | None,
         seed: int,
     ) -> None:
@@ -91,17 +91,17 @@ class Serving(ABC):
         await self._server.stop()
 
     @abstractmethod
-    def __call__(self, request: Request, connection: Connection) -> None:
+    def __call__(self, request: ServerRequest, connection: Connection) -> None:
         """Answer one request."""
 
     @abstractmethod
     def reset(self) -> None:
         """Forget all that is stored and all statistics; the weather is as at the start."""
 
-    def fresh_weather(self) -> Weather:
+    def fresh_weather(self) -> FaultInjector:
         """Return weather as it is at the start."""
         rng = random.Random(self._seed)
-        return Weather(rng, time.monotonic, self._climate, self._dialect)
+        return FaultInjector(rng, time.monotonic, self._climate, self._dialect)
 
     def clear_stats(self) -> None:
         """Count from nothing; what is stored and the weather stay."""
@@ -149,7 +149,7 @@ class Emulator(Serving):
 
     @property
     @abstractmethod
-    def keys(self) -> Keys:
+    def keys(self) -> AcceptedKeys:
         """The credentials that are accepted."""
 
     @abstractmethod

@@ -1,8 +1,8 @@
 """HTTP/1.1 for the emulators: keep-alive, pipelining, chunked bodies, limits; no framework.
 
-An emulator is an ``App``: it is called with each whole ``Request`` and answers, at once or later,
-through the ``Connection`` with bytes that it has written itself. What is not HTTP is answered 400
-and the connection closed; an error of the emulator's own is answered 500 and logged.
+An emulator is an ``App``: it is called with each whole ``ServerRequest`` and answers, at once or
+later, through the ``Connection`` with bytes that it has written itself. What is not HTTP is
+answered 400 and the connection closed; an error of the emulator's own is answered 500 and logged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAMES: dict[bytes, str] = {}  # header names as they were sent -> lower case
 _REASONS = {400: "Bad Request", 413: "Request Entity Too Large", 431: "Headers Too Large"}
 
 
-class Request:
+class ServerRequest:
     """One request: the method and target as sent, header names in lower case, the whole body.
 
     ``raw`` holds the headers as they were sent, in their order.
@@ -50,13 +50,13 @@ class Request:
 class App(Protocol):
     """What an emulator is to the server."""
 
-    def __call__(self, request: Request, connection: Connection, /) -> None:
+    def __call__(self, request: ServerRequest, connection: Connection, /) -> None:
         """Answer with ``send``, ``cut``, ``reset`` or ``hang_up``, exactly once, now or later."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """What a request may hold.
 
     Attributes:
@@ -71,13 +71,13 @@ class Limits:
 class Connection(asyncio.Protocol):
     """One client: requests are answered in their order, one at a time."""
 
-    def __init__(self, app: App, limits: Limits, open_ones: set[Connection]) -> None:
+    def __init__(self, app: App, limits: RequestLimits, open_ones: set[Connection]) -> None:
         self._app = app
         self._limits = limits
         self._open = open_ones
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpRequestParser(self)
-        self._request = Request()  # the one that arrives
+        self._request = ServerRequest()  # the one that arrives
         self._current = self._request  # the one that is answered
         self._body: list[bytes] = []
         self._size = 0  # bytes received of this request
@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol):
         self._busy = False
         self._blocked = False  # the client does not take what was written
         self._draining = False
-        self._queue: deque[Request] = deque()
+        self._queue: deque[ServerRequest] = deque()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Start a request."""
-        self._request = Request()
+        self._request = ServerRequest()
         self._in_head = True
 
     def on_url(self, url: bytes) -> None:
@@ -177,7 +177,7 @@ class Connection(asyncio.Protocol):
         else:
             self._start(request)
 
-    def _start(self, request: Request) -> None:
+    def _start(self, request: ServerRequest) -> None:
         self._busy = True
         self._current = request
         try:
@@ -285,9 +285,9 @@ def _header_name(name: bytes) -> str:
 class Server:
     """An app that listens. ``start`` raises ``OSError`` if the port is taken."""
 
-    def __init__(self, app: App, limits: Limits | None = None) -> None:
+    def __init__(self, app: App, limits: RequestLimits | None = None) -> None:
         self._app = app
-        self._limits = limits or Limits()
+        self._limits = limits or RequestLimits()
         self._open: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self.port = 0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Generic, TypeVar
 
-from asynccommit.testing.models.fault_rules import Decision, Effect
+from asynccommit.testing.models.fault_rules import Effect, FaultDecision
 
 A = TypeVar("A")
 
@@ -15,7 +15,7 @@ A = TypeVar("A")
 class Storm(Generic[A]):
     """One request, which is performed when, and if, its decision says so."""
 
-    def __init__(self, decision: Decision, perform: Callable[[], A]) -> None:
+    def __init__(self, decision: FaultDecision, perform: Callable[[], A]) -> None:
         self._decision = decision
         self._perform = perform
 

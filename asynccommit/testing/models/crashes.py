@@ -51,7 +51,7 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Suspension:
     """Where a process stands still, as one whose machine is suspended: at its n-th request."""
 
     request: int
@@ -85,7 +85,9 @@ class Process:
     its requests, and ``hooks`` what is to be awaited before one of them, by its number.
     """
 
-    def __init__(self, name: str, crash: Crash | None = None, stop: Stop | None = None) -> None:
+    def __init__(
+        self, name: str, crash: Crash | None = None, stop: Suspension | None = None
+    ) -> None:
         self.name = name
         self.crash = crash
         self.stop = stop
@@ -155,7 +157,7 @@ class Process:
         """Pass when the answer is there. Raises ``Crashed`` if nobody is left to hear it."""
         await self._awake()
 
-    async def _fall_asleep(self, stop: Stop) -> None:
+    async def _fall_asleep(self, stop: Suspension) -> None:
         self.suspend()
         asyncio.get_running_loop().call_later(stop.seconds, self.awaken)
         if not stop.after:

@@ -1,8 +1,8 @@
 """What goes wrong, and when: rules read from JSON, drawn from one ``random.Random``.
 
-``Weather`` decides about each request before it is looked at. Its ``Decision`` says how long to
-wait, whether and when the request takes effect, and what is answered; who asked carries it out,
-over HTTP (the emulator) or in process (``SimStore``). The same seed and the same requests give
+``FaultInjector`` decides about each request before it is looked at. Its ``FaultDecision`` says how
+long to wait, whether and when the request takes effect, and what is answered; who asked carries it
+out, over HTTP (the emulator) or in process (``SimStore``). The same seed and the same requests give
 the same decisions.
 """
 
@@ -19,8 +19,14 @@ from typing import Any, NamedTuple
 
 from asynccommit.errors import OptionError
 from asynccommit.testing.models.adls.refusals import CODES, Refusal, refusal
-from asynccommit.testing.models.latency import NO_LATENCY, Bucket, Latency, Limit, retry_after
-from asynccommit.testing.models.settings import Fields
+from asynccommit.testing.models.latency import (
+    NO_LATENCY,
+    Latency,
+    RateLimitState,
+    RequestLimit,
+    retry_after,
+)
+from asynccommit.testing.models.settings import SettingsFields
 
 BEFORE = "before"
 AFTER = "after"
@@ -88,7 +94,7 @@ REPLIES = (Reply.CUT.value, Reply.NEVER.value, Reply.REFUSAL.value)
 """What a late request may be answered."""
 
 
-class Decision(NamedTuple):
+class FaultDecision(NamedTuple):
     """What becomes of one request.
 
     Attributes:
@@ -110,7 +116,7 @@ class Decision(NamedTuple):
     kind: str = ""
 
 
-CLEAR = Decision()
+CLEAR = FaultDecision()
 """Nothing happens to the request."""
 
 
@@ -157,7 +163,7 @@ class Fault:
     @classmethod
     def from_json(cls, value: object, name: str = "fault", dialect: Dialect = ADLS) -> Fault:
         """Read a rule for a service. Raises ``OptionError`` naming the field that is wrong."""
-        fields = Fields(value, name)
+        fields = SettingsFields(value, name)
         fault = cls(
             kind=fields.choice("kind", KINDS),
             op=fields.choice("op", ("*", *dialect.ops), "*"),
@@ -185,12 +191,12 @@ class Fault:
         return found
 
 
-def _delay(fields: Fields) -> Latency | None:
+def _delay(fields: SettingsFields) -> Latency | None:
     value = fields.any("delay", None)
     return None if value is None else Latency.from_json(value, f"{fields.name}.delay")
 
 
-def _code(fields: Fields, dialect: Dialect) -> str:
+def _code(fields: SettingsFields, dialect: Dialect) -> str:
     code = fields.text("code", "")
     if code and code not in dialect.codes:
         raise OptionError(f"{fields.name}.code is {code!r}: it is no code of the service")
@@ -199,7 +205,7 @@ def _code(fields: Fields, dialect: Dialect) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Climate:
-    """All that ``Weather`` is made of, as a configuration file holds it.
+    """All that ``FaultInjector`` is made of, as a configuration file holds it.
 
     Attributes:
         faults: the rules, of which the first that strikes decides; slow ones add up.
@@ -209,7 +215,7 @@ class Climate:
 
     faults: tuple[Fault, ...] = ()
     latency: Latency = NO_LATENCY
-    limit: Limit | None = None
+    limit: RequestLimit | None = None
 
     @classmethod
     def from_json(cls, value: object, dialect: Dialect = ADLS) -> Climate:
@@ -217,7 +223,7 @@ class Climate:
 
         Raises ``OptionError`` naming the wrong field.
         """
-        fields = Fields(_parse(value), "climate")
+        fields = SettingsFields(_parse(value), "climate")
         limit = fields.any("limit", None)
         climate = cls(
             tuple(
@@ -225,7 +231,7 @@ class Climate:
                 for number, item in enumerate(fields.items("faults"))
             ),
             Latency.from_json(fields.any("latency", 0)),
-            None if limit is None else Limit.from_json(limit),
+            None if limit is None else RequestLimit.from_json(limit),
         )
         fields.done()
         return climate
@@ -249,7 +255,7 @@ def _parse(value: object) -> object:
     return parsed
 
 
-class Weather:
+class FaultInjector:
     """Decides what becomes of each request.
 
     Args:
@@ -285,10 +291,10 @@ class Weather:
     def climate(self, climate: Climate) -> None:
         self._climate = climate
         self._rules = [_Rule(fault) for fault in climate.faults]
-        self._bucket = None if climate.limit is None else Bucket(climate.limit, self._clock)
+        self._bucket = None if climate.limit is None else RateLimitState(climate.limit, self._clock)
         self._calm = climate.latency.is_none
         always = climate.latency.always
-        self._usual = None if always is None else Decision(always)
+        self._usual = None if always is None else FaultDecision(always)
 
     def add(self, *faults: Fault) -> None:
         """Add rules behind the others, whose counts go on."""
@@ -299,7 +305,7 @@ class Weather:
         """Remove rules, latency and limit."""
         self.climate = Climate()
 
-    def decide(self, op: str, path: str) -> Decision:
+    def decide(self, op: str, path: str) -> FaultDecision:
         """Return what becomes of one request; ask once for each."""
         self.requests[op] += 1
         if self._calm and self._bucket is None and not self._rules:
@@ -310,7 +316,9 @@ class Weather:
             self.struck["limit"] += 1
             wait = retry_after(self._bucket.limit.retry_after)
             busy = self.dialect.refuse(self.dialect.busy, None, wait)
-            return Decision(before, Effect.NEVER, reply=Reply.REFUSAL, refusal=busy, kind="limit")
+            return FaultDecision(
+                before, Effect.NEVER, reply=Reply.REFUSAL, refusal=busy, kind="limit"
+            )
         after = 0.0
         for rule in self._rules:
             if rule.strikes(op, path, self._rng):
@@ -320,21 +328,21 @@ class Weather:
                 after += (rule.fault.delay or _SECOND).draw(self._rng)
         if not after and self._usual is not None:
             return self._usual
-        return Decision(before, after=after, kind=SLOW if after else "")
+        return FaultDecision(before, after=after, kind=SLOW if after else "")
 
-    def _strike(self, fault: Fault, before: float, after: float) -> Decision:
+    def _strike(self, fault: Fault, before: float, after: float) -> FaultDecision:
         """Return the decision of a rule that strikes."""
         if fault.kind in (CUT, CUT_BEFORE):
             effect = Effect.NOW if fault.kind == CUT else Effect.NEVER
-            return Decision(before, effect, after=after, reply=Reply.CUT, kind=fault.kind)
+            return FaultDecision(before, effect, after=after, reply=Reply.CUT, kind=fault.kind)
         dialect = self.dialect
         code = fault.code or (dialect.busy if fault.kind == BEFORE else dialect.timed_out)
         no = dialect.refuse(code, fault.message, retry_after(fault.retry_after))
         if fault.kind == LATE:
             late = (fault.delay or _SECOND).draw(self._rng)
-            return Decision(before, Effect.LATE, late, after, Reply(fault.reply), no, LATE)
+            return FaultDecision(before, Effect.LATE, late, after, Reply(fault.reply), no, LATE)
         effect = Effect.NOW if fault.kind == AFTER else Effect.NEVER
-        return Decision(before, effect, 0.0, after, Reply.REFUSAL, no, fault.kind)
+        return FaultDecision(before, effect, 0.0, after, Reply.REFUSAL, no, fault.kind)
 
     def report(self) -> dict[str, Any]:
         """Return what was asked and what struck, fit for JSON."""

@@ -10,7 +10,13 @@ from typing import Any, TypeVar
 from asynccommit.errors import StoreError
 from asynccommit.testing.models.adls.errors import Asked, LostError
 from asynccommit.testing.models.adls.refusals import Refusal
-from asynccommit.testing.models.fault_rules import CLEAR, Decision, Effect, Reply, Weather
+from asynccommit.testing.models.fault_rules import (
+    CLEAR,
+    Effect,
+    FaultDecision,
+    FaultInjector,
+    Reply,
+)
 from asynccommit.testing.models.virtual_loop import pause
 
 T = TypeVar("T")
@@ -20,8 +26,8 @@ class Sender:
     """What stores over a model have in common: one request after the other, and late effects.
 
     Args:
-        options: ``weather``, a ``Weather``, and ``patience``, the seconds after which an answer
-            that never comes is given up; either may be missing.
+        options: ``weather``, a ``FaultInjector``, and ``patience``, the seconds after which an
+            answer that never comes is given up; either may be missing.
         translate: tells what an answer means.
     """
 
@@ -30,7 +36,7 @@ class Sender:
         options: Mapping[str, Any],
         translate: Callable[[Asked, Refusal | LostError], StoreError],
     ) -> None:
-        self._weather: Weather | None = options.get("weather")
+        self._weather: FaultInjector | None = options.get("weather")
         self._patience = float(options.get("patience", 0.0))
         self._late: set[asyncio.Future[None]] = set()
         self._translate = translate
@@ -52,7 +58,7 @@ class Sender:
         except (Refusal, LostError) as error:
             raise self._translate(asked, error) from error
 
-    async def _carry_out(self, decision: Decision, apply: Callable[[], T]) -> T:
+    async def _carry_out(self, decision: FaultDecision, apply: Callable[[], T]) -> T:
         answer: T | Refusal | None = None
         if decision.effect is Effect.NOW:
             try:

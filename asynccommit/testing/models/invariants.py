@@ -20,7 +20,7 @@ from asynccommit.commit.layout import EPOCH, PLAN, RECORD, SUCCESS
 from asynccommit.errors import ManifestError
 from asynccommit.formats.commit_record import decode_record
 from asynccommit.formats.success import SuccessData, decode_success
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import TEMP
 
 
@@ -43,7 +43,7 @@ Tree = Mapping[str, Item]
 """Absolute path -> what is there."""
 
 
-def tree_of(account: Account, filesystem: str) -> dict[str, Item]:
+def tree_of(account: AdlsAccount, filesystem: str) -> dict[str, Item]:
     """Return everything that a filesystem of the model holds."""
     found: dict[str, Item] = {}
     token: str | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from asynccommit.errors import OptionError
-from asynccommit.testing.models.settings import Fields
+from asynccommit.testing.models.settings import SettingsFields
 
 FIXED = "fixed"
 UNIFORM = "uniform"
@@ -71,7 +71,7 @@ class Latency:
         """
         if isinstance(value, int | float) and not isinstance(value, bool):
             value = {"seconds": value}
-        fields = Fields(value, field)
+        fields = SettingsFields(value, field)
         model = fields.choice("model", tuple(_PARAMETERS), FIXED)
         first, second = (*(fields.number(name, 0.0) for name in _PARAMETERS[model]), 0.0)[:2]
         tail = fields.inner("tail")
@@ -90,7 +90,7 @@ class Latency:
         return found
 
 
-def _tail(fields: Fields) -> Tail:
+def _tail(fields: SettingsFields) -> Tail:
     tail = Tail(fields.share("probability"), fields.number("seconds"))
     fields.done()
     return tail
@@ -100,7 +100,7 @@ NO_LATENCY = Latency()
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RequestLimit:
     """A bound on requests.
 
     Attributes:
@@ -114,14 +114,14 @@ class Limit:
     retry_after: float | None = None
 
     @classmethod
-    def from_json(cls, value: object, field: str = "limit") -> Limit:
+    def from_json(cls, value: object, field: str = "limit") -> RequestLimit:
         """Read ``{"rate": 1000}``; ``burst`` is a tenth of a second's worth unless given.
 
         Raises ``OptionError`` naming the field that is wrong.
         """
         if isinstance(value, int | float) and not isinstance(value, bool):
             value = {"rate": value}
-        fields = Fields(value, field)
+        fields = SettingsFields(value, field)
         rate = fields.number("rate")
         if not rate > 0:
             raise OptionError(f"{field}.rate is {rate}: it must be above 0")
@@ -137,12 +137,12 @@ class Limit:
         return {"rate": self.rate, "burst": self.burst, "retry_after": self.retry_after}
 
 
-class Bucket:
-    """The requests that a ``Limit`` leaves at one moment, in the server's clock."""
+class RateLimitState:
+    """The requests that a ``RequestLimit`` leaves at one moment, in the server's clock."""
 
     __slots__ = ("_clock", "_last", "_level", "limit")
 
-    def __init__(self, limit: Limit, clock: Callable[[], float]) -> None:
+    def __init__(self, limit: RequestLimit, clock: Callable[[], float]) -> None:
         self.limit = limit
         self._clock = clock
         self._level = limit.burst

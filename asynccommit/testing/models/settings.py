@@ -12,7 +12,7 @@ from asynccommit.errors import OptionError
 _MISSING = object()
 
 
-class Fields:
+class SettingsFields:
     """The fields of one JSON object, each read once; ``done`` refuses what nobody read.
 
     Args:
@@ -114,10 +114,10 @@ class Fields:
             raise OptionError(f"{self.name}.{key} is {_show(value)}: say a list")
         return value
 
-    def inner(self, key: str) -> Fields | None:
+    def inner(self, key: str) -> SettingsFields | None:
         """Return the fields of an object within, or ``None`` if there is none."""
         value = self.any(key, None)
-        return None if value is None else Fields(value, f"{self.name}.{key}")
+        return None if value is None else SettingsFields(value, f"{self.name}.{key}")
 
 
 def _show(value: object) -> str:

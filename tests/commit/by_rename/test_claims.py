@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from asynccommit.api import open_committer
-from asynccommit.commit.job_context import Opening
+from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.registry import Committer, open_named
 from asynccommit.errors import CommitError, ExistsError
 from asynccommit.options.job import Options
@@ -25,12 +25,12 @@ from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.inprocess import InProcess
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
-from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.gcs.dialect import GCS
-from asynccommit.testing.models.gcs.model import BucketOptions, Service
-from asynccommit.testing.models.s3.uploads import Rules
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
+from asynccommit.testing.models.s3.uploads import UploadRules
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash_real.processes import environment
 from tests.faults.test_uploads import Sky
@@ -137,11 +137,11 @@ LOSSY = Climate.from_json(
 def adls_stores(seed: int) -> list[Wrapped]:
     """Return two ways to one account."""
     ids, clock = count(), asyncio.get_running_loop().time
-    account = Account("sim", now=clock, new_id=lambda: f"id-{next(ids)}")
+    account = AdlsAccount("sim", now=clock, new_id=lambda: f"id-{next(ids)}")
     account.create_filesystem(FILESYSTEM)
     stores: list[Wrapped] = []
     for number in (2 * seed, 2 * seed + 1):
-        weather = Weather(random.Random(number), clock, LOSSY)
+        weather = FaultInjector(random.Random(number), clock, LOSSY)
         options = {"account": account, "weather": weather, "patience": 0.5}
         made = SimStore(parse_url(ROOT + "/"), options)
         stores.append(wrap(made, StoreSettings(random.Random(number), attempts=30)))
@@ -151,11 +151,11 @@ def adls_stores(seed: int) -> list[Wrapped]:
 def gcs_stores(seed: int) -> list[Wrapped]:
     """Return two ways to one bucket, which is flat or has folders."""
     ids, clock = count(), asyncio.get_running_loop().time
-    service = Service(now=world_clock, new_id=lambda: f"id-{next(ids)}")
+    service = GcsService(now=world_clock, new_id=lambda: f"id-{next(ids)}")
     service.create_bucket(BUCKET, BucketOptions(hns=bool(seed % 2)))
     stores: list[Wrapped] = []
     for number in (2 * seed, 2 * seed + 1):
-        weather = Weather(random.Random(number), clock, LOSSY, GCS)
+        weather = FaultInjector(random.Random(number), clock, LOSSY, GCS)
         transport = InProcess(GcsApp(service), weather, patience=0.5)
         options = {"endpoint_url": "http://gcs.test", "token": "anon"}
         made = GcsStore(parse_url(GCS_ROOT + "/"), options, environ={}, transport=transport)
@@ -165,7 +165,7 @@ def gcs_stores(seed: int) -> list[Wrapped]:
 
 def s3_stores(seed: int) -> list[Wrapped]:
     """Return two ways to one bucket of S3."""
-    sky = Sky(seed, Rules(smallest_part=SMALLEST))
+    sky = Sky(seed, UploadRules(smallest_part=SMALLEST))
     return [sky.store, sky.store]
 
 
@@ -177,12 +177,12 @@ def committers(kind: str, seed: int) -> list[Committer]:
     return [open_named(name, opening(root, store, number)) for number, store in enumerate(stores)]
 
 
-def opening(root: str, store: Wrapped, number: int) -> Opening:
+def opening(root: str, store: Wrapped, number: int) -> JobContext:
     """Return what one of the drivers works with."""
     ids = count()
     host = replace(HOST, new_id=lambda: f"driver-{number}-{next(ids)}")
     dest = parse_url(f"{root}/out/t")
-    return Opening(dest, "job-1", 0, store, Options(), host, lambda place: store)
+    return JobContext(dest, "job-1", 0, store, Options(), host, lambda place: store)
 
 
 async def is_told(act: Awaitable[object]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename.cleanup import Outcome, begun_attempts, clean_up
+from asynccommit.commit.by_rename.cleanup import CleanupResult, begun_attempts, clean_up
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.errors import CommitError, DeniedError, UnavailableError
 from tests.support.commits import At, Dies, Site
@@ -28,15 +28,15 @@ async def ten(dest: Path, *policies: Faults, **options: Any) -> ManifestCommitte
 @pytest.mark.parametrize(
     "options, outcome, deletes",
     [
-        ({}, Outcome.PARALLEL_DELETE, 11),
-        ({"parallel_delete": False}, Outcome.DELETED, 1),
-        ({"delete_base_first": True}, Outcome.DELETED, 1),
-        ({"delete_base_first": True, "parallel_delete": False}, Outcome.DELETED, 1),
-        ({"cleanup_skipped": True}, Outcome.DISABLED, 0),
+        ({}, CleanupResult.PARALLEL_DELETE, 11),
+        ({"parallel_delete": False}, CleanupResult.DELETED, 1),
+        ({"delete_base_first": True}, CleanupResult.DELETED, 1),
+        ({"delete_base_first": True, "parallel_delete": False}, CleanupResult.DELETED, 1),
+        ({"cleanup_skipped": True}, CleanupResult.DISABLED, 0),
     ],
 )
 async def test_ways_to_clean_up(
-    tmp_path: Path, options: dict[str, bool], outcome: Outcome, deletes: int
+    tmp_path: Path, options: dict[str, bool], outcome: CleanupResult, deletes: int
 ) -> None:
     """Each way deletes what it says with as many requests as the reference; again is nothing."""
     faults = Faults()
@@ -44,9 +44,9 @@ async def test_ways_to_clean_up(
 
     assert await clean_up(job._run()) is outcome
     assert faults.count("delete_tree") == deletes
-    assert (tmp_path / "out/_temporary").exists() is (outcome is Outcome.DISABLED)
-    if outcome is not Outcome.DISABLED:
-        assert await clean_up(job._run()) is Outcome.NOTHING
+    assert (tmp_path / "out/_temporary").exists() is (outcome is CleanupResult.DISABLED)
+    if outcome is not CleanupResult.DISABLED:
+        assert await clean_up(job._run()) is CleanupResult.NOTHING
 
 
 async def test_one_attempt_directory_resists(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ async def test_one_attempt_directory_resists(tmp_path: Path) -> None:
     faults = Faults(Fault("delete_tree", UnavailableError, "000003_0", times=1))
     job = await ten(tmp_path / "out", faults)
 
-    assert await clean_up(job._run()) is Outcome.DELETED
+    assert await clean_up(job._run()) is CleanupResult.DELETED
     assert faults.count("delete_tree") == 11
     assert not (tmp_path / "out/_temporary").exists()
 
@@ -64,7 +64,7 @@ async def test_base_first_falls_back_to_parallel(tmp_path: Path) -> None:
     faults = Faults(Fault("delete_tree", UnavailableError, "", times=1))
     job = await ten(tmp_path / "out", faults, delete_base_first=True)
 
-    assert await clean_up(job._run()) is Outcome.PARALLEL_DELETE
+    assert await clean_up(job._run()) is CleanupResult.PARALLEL_DELETE
     assert faults.count("delete_tree") == 12
 
 
@@ -74,7 +74,7 @@ async def test_no_tasks_directory(tmp_path: Path) -> None:
     job = committer(tmp_path / "out", faults)
     await job.setup_job()
 
-    assert await clean_up(job._run()) is Outcome.DELETED
+    assert await clean_up(job._run()) is CleanupResult.DELETED
     assert faults.count("delete_tree") == 1
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from asynccommit.commit.by_rename.directories import make_all, move_aside
 from asynccommit.commit.by_rename.plan import Aside, ancestors, leaves
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.errors import CommitError, LeaseLostError, PreconditionError, PreflightError
 from asynccommit.options.job import Mode
 from tests.support.commits import At, Dies, Lost, Site, changes, own
@@ -168,7 +168,7 @@ async def test_overwriting_a_place_outside(tmp_path: Path) -> None:
 # --- moved aside, by several owners -----------------------------------------------------------
 
 
-async def owner(site: Site, *policies: Faults) -> Run:
+async def owner(site: Site, *policies: Faults) -> CommitContext:
     """Return the run of the second owner of a commit without files."""
     await site.cut({}, Dies("put", "commit-outcome"))
     run = await own(site.job(*policies))
@@ -176,7 +176,7 @@ async def owner(site: Site, *policies: Faults) -> Run:
     return run
 
 
-async def aside_of(run: Run, path: str) -> Aside:
+async def aside_of(run: CommitContext, path: str) -> Aside:
     """Return what is there as a thing to move aside."""
     return Aside.of(await run.store.head(path))
 

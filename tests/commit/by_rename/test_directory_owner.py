@@ -21,7 +21,7 @@ from asynccommit.api import job_statuses, open_committer, resume_job, rollback_j
 from asynccommit.commit.registry import Committer
 from asynccommit.results import NOT_BEGUN
 from asynccommit.stores import registry
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.cli.support import Command
 from tests.commit.test_robustness import older
 from tests.support.jobs import committer, run_task, visible
@@ -67,7 +67,7 @@ class Table:
 
     url: str
     root: Path
-    bucket: Bucket | None = None
+    bucket: S3Bucket | None = None
     given: dict[str, Any] = field(default_factory=dict)
 
     def content(self) -> dict[str, bytes | None]:

@@ -9,7 +9,7 @@ import pytest
 
 from asynccommit.commit.by_rename.outcome import decide
 from asynccommit.commit.by_rename.ownership import take_over
-from asynccommit.commit.by_rename.status import look
+from asynccommit.commit.by_rename.status import read_state
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -122,7 +122,7 @@ async def test_what_is_decided_is_done(site: Site, outcome: Outcome, how: OnUnfi
     """A commit whose end is decided ends so, whatever the option says."""
     await cut_short(site, job_key="theirs")
     other = site.job(job_id=OTHER)
-    standing = await look(other.store, other.layout)
+    standing = await read_state(other.store, other.layout)
     assert standing is not None
     async with await take_over(run := run_of(other), standing):
         if outcome is Outcome.COMMITTED:
@@ -229,7 +229,7 @@ async def test_a_commit_that_somebody_else_takes(site: Site) -> None:
     await site.cut(THEIRS, Dies("rename", "/tasks/"), job_id=OTHER)
     site.alive["1.one"] = False
     other = site.job(job_id=OTHER, process="3.three")
-    standing = await look(other.store, other.layout)
+    standing = await read_state(other.store, other.layout)
     assert standing is not None
     site.alive["3.three"] = True
 

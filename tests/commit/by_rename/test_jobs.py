@@ -11,7 +11,7 @@ import pytest
 from asynccommit.commit.by_rename.jobs import find_ended, find_jobs, find_others, find_statuses
 from asynccommit.commit.by_rename.outcome import decide
 from asynccommit.commit.by_rename.ownership import take_over
-from asynccommit.commit.by_rename.status import look
+from asynccommit.commit.by_rename.status import read_state
 from asynccommit.errors import CommitError, DeniedError
 from asynccommit.formats.commit_owner import Outcome
 from asynccommit.options.job import Mode
@@ -172,7 +172,7 @@ async def test_a_commit_that_is_decided(site: Site, outcome: Outcome, state: Sta
     """What was decided is its state; somebody has to finish it only if its owner is dead."""
     await dead(site)
     job = site.job(job_id=OTHER, process="2.two")
-    standing = await look(job.store, job.layout)
+    standing = await read_state(job.store, job.layout)
     assert standing is not None
     async with await take_over(run := run_of(job), standing, force=True):
         await decide(run, outcome)

@@ -17,8 +17,8 @@ from asynccommit.commit.by_rename.lease import (
     lease_of,
     say_stopped,
 )
-from asynccommit.commit.by_rename.status import look
-from asynccommit.commit.context import Run
+from asynccommit.commit.by_rename.status import read_state
+from asynccommit.commit.context import CommitContext
 from asynccommit.errors import (
     CommitError,
     DeniedError,
@@ -85,14 +85,14 @@ class Hangs:
         return hanging
 
 
-def owner(site: Site, *policies: Any, **options: Any) -> Run:
+def owner(site: Site, *policies: Any, **options: Any) -> CommitContext:
     """Return the run of an owner that has written its claim now."""
     run = run_of(site.job(*policies, **options))
     run.epoch, run.owner_id = 1, run.host.new_id()
     return run
 
 
-async def begun(site: Site, *policies: Any, **options: Any) -> tuple[Run, Lease]:
+async def begun(site: Site, *policies: Any, **options: Any) -> tuple[CommitContext, Lease]:
     """Return the run and the lease of an owner whose record is there."""
     await site.cut(FILES, Dies("rename", LAST))
     run = owner(site, *policies, **options)
@@ -418,7 +418,7 @@ async def test_a_stop_is_said_on_failure(site: Site) -> None:
     job = await site.ready(FILES, Faults(Fault("rename", DeniedError, "day=3")), workers=1)
     with pytest.raises(CommitError):
         await job.commit_job()
-    standing = await look(job.store, job.layout)
+    standing = await read_state(job.store, job.layout)
 
     assert standing is not None
     assert standing.stop is not None
@@ -437,7 +437,7 @@ async def test_a_stop_is_said_on_cancel(site: Site) -> None:
     commit.cancel()
     with pytest.raises(asyncio.CancelledError):
         await commit
-    standing = await look(job.store, job.layout)
+    standing = await read_state(job.store, job.layout)
 
     assert standing is not None
     assert standing.stop is not None
@@ -490,7 +490,7 @@ async def test_a_commit_that_is_kept_says_that_all_is_done(site: Site) -> None:
     """Without clean-up the owner says that it has ended, and its commit is over."""
     job = await site.ready(FILES, cleanup_skipped=True)
     await job.commit_job()
-    standing = await look(job.store, job.layout)
+    standing = await read_state(job.store, job.layout)
 
     assert standing is not None
     assert standing.stop is not None

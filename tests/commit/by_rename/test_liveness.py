@@ -14,7 +14,7 @@ import pytest
 from asynccommit.api import open_job
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.liveness import life_of
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.job_owner import decode_job_owner
@@ -23,7 +23,7 @@ from asynccommit.results import State
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import Address, parse_url
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.jobs import HOST, JOB, committer, run_task
@@ -36,7 +36,7 @@ LEASE = 300.0
 class Site:
     """An account, a driver on one machine, and somebody on another whose clock is wrong."""
 
-    account: Account
+    account: AdlsAccount
     store: Wrapped
     driver: ManifestCommitter
     other: ManifestCommitter
@@ -45,7 +45,7 @@ class Site:
     def new(cls, skew: float) -> Site:
         """Return an empty one."""
         ids, clock = count(), asyncio.get_running_loop().time
-        account = Account("sim", now=clock, new_id=lambda: f"id-{next(ids)}")
+        account = AdlsAccount("sim", now=clock, new_id=lambda: f"id-{next(ids)}")
         account.create_filesystem(FILESYSTEM)
         store = Wrapped(SimStore(parse_url(ROOT + "/"), {"account": account}))
         layout = Layout(parse_url(f"{ROOT}/t"), JOB)
@@ -67,7 +67,7 @@ class Site:
 
     async def state(self) -> State:
         """Return what the other says of the job."""
-        run = Run(self.store, self.other.layout, Options(), self.other.host)
+        run = CommitContext(self.store, self.other.layout, Options(), self.other.host)
         life = await life_of(run, self.store, exact=True)
         assert life is not None
         return life.state
@@ -181,7 +181,9 @@ async def test_a_commit_that_is_refused_leaves_a_job_that_may_be_aborted(tmp_pat
             await task.put("part-0", b"new")
 
     elsewhere = committer(tmp_path)
-    run = Run(elsewhere.store, elsewhere.layout, Options(), replace(HOST, now=this_host().now))
+    run = CommitContext(
+        elsewhere.store, elsewhere.layout, Options(), replace(HOST, now=this_host().now)
+    )
     life = await life_of(run, elsewhere.store)
     assert life is not None
     assert life.state is State.DEAD

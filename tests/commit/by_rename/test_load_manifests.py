@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.load_manifests import Loaded, digest, load_manifests
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, digest, load_manifests
 from asynccommit.commit.by_rename.preflight import preflight
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import ExistsError, ManifestError, NotFoundError, PreflightError
@@ -25,7 +25,7 @@ async def test_many_manifests(tmp_path: Path) -> None:
     for task in range(200):
         await run_task(job, task, {f"d{task % 20}/f{task}-{i}": "xyz" for i in range(5)})
     run = job._run()
-    with Loaded(job.options, job.store.traits) as loaded:
+    with LoadedManifests(job.options, job.store.traits) as loaded:
         await load_manifests(run, loaded, None)
         plan = await preflight(run, loaded)
 

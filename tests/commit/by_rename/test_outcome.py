@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.outcome import decide, find_decision
-from asynccommit.commit.context import Phase, Run
+from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -27,7 +27,7 @@ FILES = {"day=1/a": "1", "day=2/b": "2"}
 OTHERWISE = {Outcome.COMMITTED: Outcome.ROLLBACK, Outcome.ROLLBACK: Outcome.COMMITTED}
 
 
-async def owner(site: Site, *policies: Faults | At, process: str = "1.one") -> Run:
+async def owner(site: Site, *policies: Faults | At, process: str = "1.one") -> CommitContext:
     """Return the run of a new owner of the commit that is there."""
     return await own(site.job(*policies, process=process))
 

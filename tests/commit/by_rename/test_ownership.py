@@ -11,7 +11,7 @@ import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.ownership import describe, is_alive, take_over
-from asynccommit.commit.by_rename.status import Standing, look
+from asynccommit.commit.by_rename.status import CommitState, read_state
 from asynccommit.errors import (
     CommitError,
     DeniedError,
@@ -30,9 +30,9 @@ FILES = {"day=1/a": "1", "day=2/b": "2"}
 AT_FIRST_FILE = "tasks/"
 
 
-async def standing_of(job: ManifestCommitter) -> Standing:
+async def standing_of(job: ManifestCommitter) -> CommitState:
     """Return what is known of a commit that has begun."""
-    found = await look(job.store, job.layout)
+    found = await read_state(job.store, job.layout)
     assert found is not None
     return found
 
@@ -49,8 +49,8 @@ async def test_nothing_is_known_before_the_record(site: Site) -> None:
     """A job whose commit has not begun, or that is not there at all, has no owner."""
     job = await site.ready(FILES)
 
-    assert await look(job.store, job.layout) is None
-    assert await look(job.store, site.job(job_id=OTHER).layout) is None
+    assert await read_state(job.store, job.layout) is None
+    assert await read_state(job.store, site.job(job_id=OTHER).layout) is None
 
 
 async def test_what_is_known_of_a_commit(site: Site) -> None:
@@ -109,7 +109,7 @@ async def test_a_claim_of_another_epoch(site: Site) -> None:
     claim = Claim(7, Owner("x", "h", "u"), 60.0, 1)
     await job.store.put(job.layout.owner(2), encode_claim(claim))
     with pytest.raises(ManifestError, match="says that it is the claim of epoch 7"):
-        await look(job.store, job.layout)
+        await read_state(job.store, job.layout)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ async def test_a_record_without_content(site: Site, verb: str, blank: bytes) -> 
     await site.cut(FILES, Dies("put", "commit-record", after=True))
     job = site.job()
     await job.store.put(job.layout.record, blank)
-    assert await look(job.store, job.layout) is None
+    assert await read_state(job.store, job.layout) is None
     await site.job(job_id=OTHER).check_job()
     if verb == "commit":
         await job.commit_job()

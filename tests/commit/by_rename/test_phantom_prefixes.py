@@ -18,7 +18,7 @@ from asynccommit.stores import registry
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped
 from asynccommit.stores.urls import parse_url
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support import lingering
 from tests.support.jobs import committer, write
 from tests.support.uploads import SMALLEST, keys, new_bucket, store_of
@@ -34,7 +34,7 @@ DIRECTORIES = {
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Bucket]:
     """A bucket behind ``s3:`` URLs, on a server that shows empty prefixes."""
     table = {**registry.STORES, "s3": "tests.support.lingering.Lingering"}
     monkeypatch.setattr(registry, "STORES", MappingProxyType(table))
@@ -43,7 +43,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     lingering.SHOWN.clear()
 
 
-def given(bucket: Bucket, tmp_path: Path) -> dict[str, Any]:
+def given(bucket: S3Bucket, tmp_path: Path) -> dict[str, Any]:
     """Return what a job on the bucket is opened with."""
     conf = {"fs.s3a.multipart.size": str(SMALLEST), "fs.s3a.buffer.dir": str(tmp_path)}
     return {"storage_options": {"bucket": bucket}, "options": conf}
@@ -60,7 +60,7 @@ def linger(name: str, levels: int = 9) -> None:
 @pytest.mark.parametrize("levels", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("kind", sorted(DIRECTORIES))
 async def test_empty_prefixes_are_no_jobs(
-    bucket: Bucket, tmp_path: Path, kind: str, levels: int
+    bucket: S3Bucket, tmp_path: Path, kind: str, levels: int
 ) -> None:
     """However deep they go, nothing runs there, and another job can be set up and committed."""
     linger(DIRECTORIES[kind].replace("ID", "gone"), levels)
@@ -77,7 +77,9 @@ async def test_empty_prefixes_are_no_jobs(
 
 
 @pytest.mark.parametrize("kind", ["magic", "directory"])
-async def test_a_job_that_was_just_set_up_is_one(bucket: Bucket, tmp_path: Path, kind: str) -> None:
+async def test_a_job_that_was_just_set_up_is_one(
+    bucket: S3Bucket, tmp_path: Path, kind: str
+) -> None:
     """The object that stands for its directory tells it from an empty prefix."""
     how = given(bucket, tmp_path)
     async with open_committer(URL, "new", committer=kind, **how) as job:
@@ -91,7 +93,7 @@ async def test_a_job_that_was_just_set_up_is_one(bucket: Bucket, tmp_path: Path,
 
 
 @pytest.mark.parametrize("kind", ["magic", "directory"])
-async def test_an_aborted_job_is_not_listed(bucket: Bucket, tmp_path: Path, kind: str) -> None:
+async def test_an_aborted_job_is_not_listed(bucket: S3Bucket, tmp_path: Path, kind: str) -> None:
     """An abort says that all is deleted, and the prefixes that are still shown are no job."""
     how = given(bucket, tmp_path)
     async with open_committer(URL, "old", committer=kind, **how) as job:
@@ -142,7 +144,7 @@ async def test_an_abort_names_what_came_to_a_directory(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_an_abort_names_what_came_to_a_prefix(bucket: Bucket, tmp_path: Path) -> None:
+async def test_an_abort_names_what_came_to_a_prefix(bucket: S3Bucket, tmp_path: Path) -> None:
     """The same of a job in a bucket, whose directory is no more than the keys below it."""
     key = "/out/t/__magic_job-old/job-old/00/tasks/late/__base/part-0.pending"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.plan import (
     SAMPLE,
     Aside,
@@ -33,7 +33,7 @@ EPOCH = "/t/_temporary/job/00/commit-epoch-000003"
 
 async def filled(*files: str, etag: str | None = "e", directories: tuple[str, ...] = ()) -> Plan:
     """Return a plan for files with these destinations."""
-    made = Plan(Loaded(Options(), Traits("any")))
+    made = Plan(LoadedManifests(Options(), Traits("any")))
     await made.loaded.add([Entry(f"/s{name}", name, 1, etag) for name in files], directories)
     return made
 

@@ -17,12 +17,12 @@ import pytest
 from asynccommit.commit.by_rename import load_manifests as load
 from asynccommit.commit.by_rename import plan_file
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.load_manifests import Loaded, load_manifests
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, load_manifests
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.plan_file import Saved, digest, load_plan, save_plan
 from asynccommit.commit.by_rename.preflight import preflight
 from asynccommit.commit.by_rename.record import _record as record_of
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.errors import (
     CommitError,
@@ -46,10 +46,12 @@ Row = list[Any]
 Chunk = dict[str, Any]
 
 
-async def planned(site: Site, mode: Mode = Mode.APPEND, **options: Any) -> tuple[Run, Plan]:
+async def planned(
+    site: Site, mode: Mode = Mode.APPEND, **options: Any
+) -> tuple[CommitContext, Plan]:
     """Return the plan of a job whose tasks have committed."""
     run = run_of(await site.ready(FILES, **options))
-    loaded = Loaded(run.options, run.store.traits)
+    loaded = LoadedManifests(run.options, run.store.traits)
     await load_manifests(run, loaded, None)
     return run, await preflight(run, loaded, (), mode)
 
@@ -71,13 +73,13 @@ def said(plan: Plan) -> dict[str, Any]:
     }
 
 
-async def reread(run: Run, plan: Plan) -> Plan:
+async def reread(run: CommitContext, plan: Plan) -> Plan:
     """Save a plan, and return what is then read."""
     record = _record(run, plan, "plan", await save_plan(run, plan, "plan"))
-    return await load_plan(run, record, Loaded(run.options, run.store.traits))
+    return await load_plan(run, record, LoadedManifests(run.options, run.store.traits))
 
 
-def _record(run: Run, plan: Plan, plan_id: str, saved: Saved) -> CommitRecord:
+def _record(run: CommitContext, plan: Plan, plan_id: str, saved: Saved) -> CommitRecord:
     return record_of(run, plan, plan_id, saved, Mode.APPEND, made_destination=False)
 
 
@@ -99,7 +101,9 @@ async def test_a_plan_in_many_chunks(site: Site, monkeypatch: pytest.MonkeyPatch
 
     assert len(saved.digests) > 5
     record = _record(run, plan, "plan", saved)
-    assert said(await load_plan(run, record, Loaded(run.options, run.store.traits))) == said(plan)
+    assert said(
+        await load_plan(run, record, LoadedManifests(run.options, run.store.traits))
+    ) == said(plan)
 
 
 async def test_a_plan_that_does_not_fit_into_memory(
@@ -142,7 +146,7 @@ async def test_old_files_that_do_not_fit_into_memory(
 async def test_an_empty_plan(site: Site) -> None:
     """A job without files has a plan without chunks."""
     run = run_of(await site.ready({}))
-    loaded = Loaded(run.options, run.store.traits)
+    loaded = LoadedManifests(run.options, run.store.traits)
     await load_manifests(run, loaded, None)
     plan = await preflight(run, loaded)
 
@@ -165,7 +169,7 @@ async def test_names_that_are_no_unicode(tmp_path: Path) -> None:
 
 async def test_a_table_that_is_the_root() -> None:
     """Where the table is the root of the store its files are inside, and nothing is outside."""
-    loaded = Loaded(Options(), Traits("any"))
+    loaded = LoadedManifests(Options(), Traits("any"))
     await loaded.add([Entry("/_temporary/j/00/tasks/t/a", "/a", 1, "e")], ["/d"])
 
     assert loaded.parents == {""}

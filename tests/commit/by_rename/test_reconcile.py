@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.reconcile import Settled
 from asynccommit.commit.spill import Entry
@@ -291,7 +291,7 @@ async def test_is_it_there(site: Site, epoch: int, etag: str | None, found: bool
     path = site.path("/table/f")
     own = (await run.store.head(path)).etag
     entry = Entry("/s", path, 1, own if etag == "its own" else etag)
-    settled = Settled(run, Plan(Loaded(run.options, run.store.traits)))
+    settled = Settled(run, Plan(LoadedManifests(run.options, run.store.traits)))
 
     assert not settled
     assert await settled.is_at(entry, path) is found

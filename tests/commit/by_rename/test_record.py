@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.record import KEPT, recorded_options
-from asynccommit.commit.by_rename.status import look
+from asynccommit.commit.by_rename.status import read_state
 from asynccommit.errors import (
     CommitError,
     CommitUnknownError,
@@ -157,7 +157,7 @@ async def test_a_record_that_comes_late(site: Site) -> None:
     with pytest.raises(CommitUnknownError):
         await job.commit_job()
     await real(sent[0][0], sent[0][1], overwrite=False)
-    standing = await look(job.store, job.layout)
+    standing = await read_state(job.store, job.layout)
     assert standing is not None
     await site.job().rollback_job()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asynccommit.commit.by_rename.rename_versions import move_source
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry
 from asynccommit.commit.task_output import put_whole
@@ -14,20 +14,20 @@ from asynccommit.options.job import Options
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.models.gcs.model import Service
+from asynccommit.testing.models.gcs.model import GcsService
 from tests.support.gcs_store import BUCKET, Direct, new_service, new_store
 from tests.support.storms import host, objects_of
 
 SOURCE, DEST = "/t/_temporary/job/source", "/t/part-0"
 
 
-async def ready(data: bytes = b"data") -> tuple[Service, Run, Entry]:
+async def ready(data: bytes = b"data") -> tuple[GcsService, CommitContext, Entry]:
     """Return a bucket with a task's file, and its entry in the manifest."""
     service = new_service()
     store = Wrapped(new_store(Direct(GcsApp(service))))
     info = await store.put(SOURCE, data)
     layout = Layout(parse_url(f"gs://{BUCKET}/t"), "job")
-    run = Run(store=store, layout=layout, options=Options(), host=host(0))
+    run = CommitContext(store=store, layout=layout, options=Options(), host=host(0))
     return service, run, Entry(SOURCE, DEST, info.size, info.etag)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.plan import Aside, Plan
 from asynccommit.commit.by_rename.swap import merge, swap_in
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import CommitError, DeniedError, ExistsError, LeaseLostError, NotFoundError
 from asynccommit.options.job import Mode
@@ -203,12 +203,12 @@ async def test_an_owner_that_was_taken_over_while_it_swaps(site: Site, skip: int
 # --- the parts --------------------------------------------------------------------------------
 
 
-async def working(site: Site, *policies: Any) -> tuple[Run, Plan]:
+async def working(site: Site, *policies: Any) -> tuple[CommitContext, Plan]:
     """Return the run of the second owner of a commit without files, and an empty plan."""
     await site.cut({}, Dies("put", "commit-outcome"))
     run = await own(site.job(*policies))
     await run.store.mkdir(f"{run.epoch_dir}/aside/in")
-    return run, Plan(Loaded(run.options, run.store.traits))
+    return run, Plan(LoadedManifests(run.options, run.store.traits))
 
 
 async def test_merging(site: Site) -> None:

@@ -12,7 +12,7 @@ from asynccommit.commit.by_rename.conflicts import (
     refuse_others,
     resolve_places,
 )
-from asynccommit.commit.by_rename.load_manifests import Loaded
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.write_modes import (
     find_targets,
@@ -20,7 +20,7 @@ from asynccommit.commit.by_rename.write_modes import (
     plan_replacement,
     refuse_mode,
 )
-from asynccommit.commit.context import Run
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import ExistsError, PreconditionError, UnsupportedError
@@ -28,7 +28,7 @@ from asynccommit.options.job import Mode, Options
 from asynccommit.results import NOT_BEGUN, JobStatus, State
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
 from tests.support.commits import DEST, Site, run_of
 from tests.support.crashes import EPOCH
@@ -56,10 +56,10 @@ async def planned(
     *files: str,
     overwrite: tuple[str, ...] = (),
     empty: tuple[str, ...] = (),
-) -> tuple[Run, Plan]:
+) -> tuple[CommitContext, Plan]:
     """Return what a job that writes these files plans to replace."""
     run = run_of(site.job())
-    plan = Plan(Loaded(run.options, run.store.traits))
+    plan = Plan(LoadedManifests(run.options, run.store.traits))
     entries = [Entry(f"/s/{path}", site.path(path), 1, "e") for path in files]
     await plan.loaded.add(entries, [site.path(path) for path in empty])
     paths = [site.path(path) for path in overwrite]
@@ -153,11 +153,11 @@ async def test_places_outside(site: Site) -> None:
 
 async def test_a_store_that_cannot_rename_directories() -> None:
     """It can be appended to; nothing can be replaced there."""
-    account = Account("flat", now=lambda: EPOCH, new_id=lambda: "id", hns=False)
+    account = AdlsAccount("flat", now=lambda: EPOCH, new_id=lambda: "id", hns=False)
     account.create_filesystem("data")
     store = SimStore(Address("abfs", "data@x", "/"), {"account": account})
-    run = Run(store, Layout(Address("abfs", "data@x", DEST), "job"), Options(), HOST)
-    plan = Plan(Loaded(run.options, run.store.traits))
+    run = CommitContext(store, Layout(Address("abfs", "data@x", DEST), "job"), Options(), HOST)
+    plan = Plan(LoadedManifests(run.options, run.store.traits))
     await plan_replacement(run, plan)
     with pytest.raises(UnsupportedError, match="can neither rename directories nor"):
         plan.targets = find_targets(run, plan.loaded, (), Mode.REPLACE_TABLE)
@@ -262,7 +262,7 @@ def other(site: Site, state: State, places: str) -> OtherCommit:
 async def test_what_another_commit_covers(site: Site, places: str, refused: bool) -> None:
     """What it writes to, what is below that and above; one that does not say covers all."""
     run = run_of(site.job())
-    loaded = Loaded(run.options, run.store.traits)
+    loaded = LoadedManifests(run.options, run.store.traits)
     plan = Plan(loaded, targets=[site.path("/table/day=1")])
     others = [other(site, State.STOPPED, places)]
     if refused:
@@ -276,7 +276,7 @@ async def test_what_another_commit_covers(site: Site, places: str, refused: bool
 async def test_which_commits_are_in_the_way(site: Site, state: State) -> None:
     """Those that may still change something, or be undone."""
     run = run_of(site.job())
-    loaded = Loaded(run.options, run.store.traits)
+    loaded = LoadedManifests(run.options, run.store.traits)
     plan = Plan(loaded, targets=[site.path("/table/day=1")])
     others = [other(site, state, '["day=1"]')]
     if state in (State.COMMITTED, State.ENDED, *NOT_BEGUN):
@@ -290,6 +290,6 @@ async def test_who_wants_an_empty_table_wants_all_of_it(site: Site) -> None:
     """A commit anywhere in the table is in the way of a job that must find none."""
     run = run_of(site.job())
     others = [other(site, State.COMMITTING, '["day=7"]')]
-    refuse_others(run, Plan(Loaded(run.options, run.store.traits)), others, Mode.APPEND)
+    refuse_others(run, Plan(LoadedManifests(run.options, run.store.traits)), others, Mode.APPEND)
     with pytest.raises(PreconditionError):
-        refuse_others(run, Plan(Loaded(run.options, run.store.traits)), others, Mode.FAIL)
+        refuse_others(run, Plan(LoadedManifests(run.options, run.store.traits)), others, Mode.FAIL)

@@ -11,7 +11,7 @@ from asynccommit.commit.by_upload.abort_uploads import Aborted, abort_uploads
 from asynccommit.errors import DeniedError, RejectedError
 from asynccommit.inspect.open_uploads import list_open
 from asynccommit.stores.multipart import Upload
-from asynccommit.testing.models.fault_rules import BEFORE, Climate, Fault, Weather
+from asynccommit.testing.models.fault_rules import BEFORE, Climate, Fault, FaultInjector
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.dialect import S3
 from tests.testing.models.s3.bench import open_store
@@ -64,7 +64,7 @@ async def test_one_that_has_ended_is_no_failure() -> None:
 async def test_one_that_fails_keeps_no_other() -> None:
     """It is named with its reason, the rest is aborted."""
     fault = Fault(BEFORE, op="abort_upload", path="/b$", code="AccessDenied")
-    store = open_store(weather=Weather(random.Random(1), lambda: 0.0, Climate((fault,)), S3))
+    store = open_store(weather=FaultInjector(random.Random(1), lambda: 0.0, Climate((fault,)), S3))
     uploads = await _begun(store, "/a", "/b", "/c")
 
     done = await _abort(store, uploads)
@@ -111,7 +111,7 @@ async def test_parts_that_come_without_end_are_told() -> None:
 @pytest.mark.parametrize("number", [0, 1])
 async def test_nothing_is_asked_without_need(number: int) -> None:
     """One look at what is left, if nothing is."""
-    weather = Weather(random.Random(1), lambda: 0.0, dialect=S3)
+    weather = FaultInjector(random.Random(1), lambda: 0.0, dialect=S3)
     store = open_store(weather=weather)
     uploads = await _begun(store, *["/a"] * number)
     weather.requests.clear()

@@ -11,8 +11,8 @@ import pytest
 from asynccommit.errors import OutcomeUnknownError
 from asynccommit.options.job import Mode
 from asynccommit.stores.policies.funnel import Call, Op
-from asynccommit.testing.models.crashes import Stop
-from asynccommit.testing.models.s3.objects import Listed
+from asynccommit.testing.models.crashes import Suspension
+from asynccommit.testing.models.s3.objects import CompletedPart
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_uploads_others import ASLEEP, cut_short, requests_of, seen, told, whole
 from tests.crash.test_uploads_points import MARKER
@@ -43,7 +43,7 @@ def test_copies_that_a_rollback_has_kept(name: str) -> None:
         count = await requests_of(base, scenario, lambda who: commit(scenario, who, tasks))
         for request in range(count // 3, count + 1):
             world = base.copy()
-            sleeper = driver(world, scenario, "sleeper", stop=Stop(request, ASLEEP))
+            sleeper = driver(world, scenario, "sleeper", stop=Suspension(request, ASLEEP))
             task = asyncio.create_task(told(commit(scenario, sleeper, tasks)))
             await asyncio.sleep(ASLEEP / 2)
             said = ""
@@ -97,7 +97,7 @@ def test_a_marker_that_came_while_a_rollback_stood_still() -> None:
         count = await requests_of(base, mine, lambda who: who.job.rollback_job())
         for request in range(1, count + 1):
             world = base.copy()
-            sleeper = driver(world, mine, "sleeper", stop=Stop(request, ASLEEP))
+            sleeper = driver(world, mine, "sleeper", stop=Suspension(request, ASLEEP))
             task = asyncio.create_task(told(sleeper.job.rollback_job()))
             await asyncio.sleep(ASLEEP / 2)
             await told(commit(later, driver(world, later, "later", job_id=OTHER), tasks))
@@ -152,7 +152,7 @@ async def test_what_is_put_back_replaces_nothing_else() -> None:
         def around(self, call: Call) -> Call:
             async def around(op: Op) -> object:
                 if op.name == "copy_if" and op.options.get("replaces"):
-                    listed = [Listed(at, part.etag) for at, part in enumerate(parts, 1)]
+                    listed = [CompletedPart(at, part.etag) for at, part in enumerate(parts, 1)]
                     world.bucket.complete("out/t/y", upload, listed)
                 return await call(op)
 

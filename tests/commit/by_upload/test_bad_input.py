@@ -11,7 +11,7 @@ from asynccommit.commit.registry import Committer
 from asynccommit.errors import CommitError, DeniedError
 from asynccommit.options.job import Mode
 from asynccommit.stores.policies.funnel import Call, Op
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support.uploads import ATTEMPT, TASK, keys, new_bucket, open_committer
 
 COMMITTERS = ["magic", "directory", "partitioned"]
@@ -57,7 +57,7 @@ async def run(job: Committer, files: dict[str, bytes], mode: Mode = Mode.APPEND)
     await job.commit_job([await job.commit_task(TASK, ATTEMPT)], mode=mode)
 
 
-def table(bucket: Bucket) -> dict[str, bytes]:
+def table(bucket: S3Bucket) -> dict[str, bytes]:
     """Return what is below the destination."""
     return {key.removeprefix("out/t/"): bucket.objects[key].data for key in keys(bucket)}
 

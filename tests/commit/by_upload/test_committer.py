@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_upload.outcome import decide
-from asynccommit.commit.by_upload.status import look
+from asynccommit.commit.by_upload.status import read_state
 from asynccommit.commit.context import Progress
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.layout_uploads import MagicLayout
@@ -33,7 +33,7 @@ from asynccommit.options.job import Mode, OnFailure, OnUnfinished
 from asynccommit.options.uploads import UploadOptions
 from asynccommit.results import State
 from asynccommit.stores.local.store import LocalStore
-from asynccommit.testing.models.s3.objects import Listed
+from asynccommit.testing.models.s3.objects import CompletedPart
 from tests.support.faults import Fault, Faults
 from tests.support.upload_jobs import (
     BESIDE,
@@ -594,7 +594,7 @@ async def test_a_commit_that_is_being_rolled_back() -> None:
         ).commit_job(tasks)
     job = committer(world, PLAIN)
     run = job._run()
-    await look(run)
+    await read_state(run)
     await decide(run, Outcome.ROLLBACK)
     status = await job.job_status()
 
@@ -608,7 +608,7 @@ async def test_adopting_what_hadoop_left() -> None:
     """A commit of Hadoop's that died half-way, which leaves no record, is finished if told so."""
     world, tasks = alone(PLAIN)
     half = next(iter(world.bucket.uploads.open.values()))
-    listed = [Listed(number, sent.etag) for number, sent in half.parts.items()]
+    listed = [CompletedPart(number, sent.etag) for number, sent in half.parts.items()]
     world.bucket.complete(half.key, half.upload_id, listed)
     with pytest.raises(CommitError, match="something is there"):
         await committer(world, PLAIN).commit_job(tasks)

@@ -15,7 +15,7 @@ from asynccommit.errors import (
 )
 from asynccommit.options.job import Mode
 from asynccommit.stores.parts import Part
-from asynccommit.testing.models.s3.objects import Listed
+from asynccommit.testing.models.s3.objects import CompletedPart
 from tests.support.faults import Fault, Faults
 from tests.support.upload_jobs import ROOT, Before, Scenario, World, alone, commit_task, committer
 
@@ -28,7 +28,7 @@ async def test_the_same_bytes_of_another() -> None:
 
     async def another() -> None:
         other, parts = world.upload(f"{ROOT}/a", "a")
-        world.bucket.complete("out/t/a", other, [Listed(1, parts[0].etag)])
+        world.bucket.complete("out/t/a", other, [CompletedPart(1, parts[0].etag)])
 
     faults = Before("complete_upload", f"{ROOT}/a", another)
     with pytest.raises(CommitError, match="something is there since"):
@@ -89,7 +89,7 @@ async def test_nobody_can_tell() -> None:
     gone = next(iter(world.bucket.uploads.open.values()))
     world.bucket.abort(gone.key, gone.upload_id)
     other, parts = world.upload(f"/{gone.key}", "x")
-    world.bucket.complete(gone.key, other, [Listed(1, parts[0].etag)])
+    world.bucket.complete(gone.key, other, [CompletedPart(1, parts[0].etag)])
     unseen = Faults(Fault("list_uploads", DeniedError))
     with pytest.raises(CommitUnknownError):
         await committer(world, PLAIN, unseen, delete_target_files=True).commit_job(tasks)

@@ -10,7 +10,7 @@ import pytest
 from asynccommit.commit.by_rename.load_manifests import digest
 from asynccommit.commit.by_upload import load_sets as load
 from asynccommit.commit.by_upload.load_sets import load_sets
-from asynccommit.commit.by_upload.loaded import Loaded, Pending
+from asynccommit.commit.by_upload.loaded import LoadedSets, Pending
 from asynccommit.errors import CommitError, ManifestError, NotFoundError, PreflightError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
@@ -150,7 +150,7 @@ async def test_uploads_of_many_parts_spill_early() -> None:
     """Parts count: a few uploads of ten thousand parts do not stay in memory."""
     world = World.new()
     run = committer(world, PLAIN)._run()
-    with Loaded(run.options) as loaded:
+    with LoadedSets(run.options) as loaded:
         pending = pending_of(world, LAYOUT, "a", "12345678")
         parts = pending.parts[:1] * 10_000
         row = Pending(f"{ROOT}/a", pending.upload_id, 8, parts)
@@ -167,8 +167,8 @@ async def test_errors_by_type() -> None:
     world, _ = alone(PLAIN)
     run = committer(world, PLAIN)._run()
     world.bucket.put(LAYOUT.pending_set("task_9")[1:], b"")
-    with Loaded(run.options) as loaded, pytest.raises(ManifestError):
+    with LoadedSets(run.options) as loaded, pytest.raises(ManifestError):
         await load_sets(run, loaded, None)
-    with Loaded(run.options) as loaded, pytest.raises(NotFoundError):
+    with LoadedSets(run.options) as loaded, pytest.raises(NotFoundError):
         await load_sets(committer(World.new(), PLAIN)._run(), loaded, None)
     assert issubclass(PreflightError, CommitError)

@@ -25,7 +25,7 @@ from asynccommit.formats.pending_set import PendingSet, decode_pending_set
 from asynccommit.options.job import Mode
 from asynccommit.options.uploads import EtagForm
 from asynccommit.stores.parts import Part
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support.faults import Fault, Faults
 from tests.support.uploads import (
     ATTEMPT,
@@ -44,7 +44,7 @@ BASE = f"{ATTEMPTS}/tasks/{ATTEMPT}/__base"
 SET = f"{ATTEMPTS}/{TASK}.pendingset"
 
 
-async def begun(bucket: Bucket, attempt: str = ATTEMPT, **settings: object) -> Committer:
+async def begun(bucket: S3Bucket, attempt: str = ATTEMPT, **settings: object) -> Committer:
     """Return the committer of a job that is set up, and one task attempt of it."""
     job = open_committer(bucket, "magic", **settings)  # type: ignore[arg-type]
     if not any(key.startswith(ATTEMPTS) for key in keys(bucket)):
@@ -53,12 +53,12 @@ async def begun(bucket: Bucket, attempt: str = ATTEMPT, **settings: object) -> C
     return job
 
 
-def pending_set(bucket: Bucket, key: str = SET) -> PendingSet:
+def pending_set(bucket: S3Bucket, key: str = SET) -> PendingSet:
     """Return what a pending set says."""
     return decode_pending_set(bucket.objects[key].data, key)
 
 
-def below(bucket: Bucket, prefix: str) -> list[str]:
+def below(bucket: S3Bucket, prefix: str) -> list[str]:
     """Return the keys below a prefix, relative to it."""
     return [key[len(prefix) :] for key in keys(bucket) if key.startswith(prefix)]
 

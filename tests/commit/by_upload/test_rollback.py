@@ -15,7 +15,7 @@ from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Crash, When
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.entries import TOKEN
-from asynccommit.testing.models.s3.model import Listed
+from asynccommit.testing.models.s3.model import CompletedPart
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.crash.test_uploads_others import seen
 from tests.crash.test_uploads_points import until_death
@@ -112,7 +112,7 @@ def test_a_file_that_comes_late_is_said(tokens: bool, before: dict[str, str]) ->
                     if op.name == "abort_upload" and op.args[1] == upload.upload_id:
                         token = upload.metadata.get(TOKEN, "")
                         again, parts = world.upload(f"{ROOT}/b", "x", token)
-                        part = Listed(1, parts[0].etag.strip('"'))
+                        part = CompletedPart(1, parts[0].etag.strip('"'))
                         world.bucket.complete(upload.key, again, [part])
                     return answer
 

@@ -17,7 +17,7 @@ from asynccommit.commit.by_upload.writer import (
 from asynccommit.errors import OptionError, RejectedError, UnavailableError
 from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.policies.funnel import Policy
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support.faults import Fault, Faults
 from tests.support.uploads import Gate, Gauge, keys, new_bucket, open_uploads, store_of
 
@@ -28,7 +28,7 @@ PATH = "/t/part-0"
 class Desk:
     """A bucket, and the files that were closed."""
 
-    bucket: Bucket
+    bucket: S3Bucket
     store: MultipartStore
     slots: Slots
     closed: list[UploadWriter] = field(default_factory=list)

@@ -27,8 +27,8 @@ from asynccommit.options.job import Options
 from asynccommit.spark import register_data_source
 from asynccommit.spark.datasource.jobs import SourceJob
 from asynccommit.spark.datasource.options import SourceOptions
-from asynccommit.spark.datasource.source import AsyncCommitDataSource, BatchWriter
-from asynccommit.spark.datasource.tasks import Rows
+from asynccommit.spark.datasource.source import AsyncCommitDataSource, DataSourceBatchWriter
+from asynccommit.spark.datasource.tasks import RowSchema
 
 LOCAL = pytest.mark.parametrize("spark", ["local"], indirect=True)
 CLUSTER = pytest.mark.parametrize(
@@ -69,7 +69,9 @@ def test_writers_show_no_secrets() -> None:
     """The text of a writer, which logs may have, holds no key of a store."""
     keys = {"account_key": "s3cr3t"}
     job = SourceJob("/t", "job", Options(), keys)
-    batch = BatchWriter(job, SourceOptions("/t", storage=keys), Rows(None, "{}", "4.3.0"))
+    batch = DataSourceBatchWriter(
+        job, SourceOptions("/t", storage=keys), RowSchema(None, "{}", "4.3.0")
+    )
     stream = AsyncCommitDataSource({"path": "/t", "storage.account_key": "s3cr3t"})
 
     assert "s3cr3t" not in repr(batch)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.adls.credentials import Anonymous, Sas, SharedKey
-from asynccommit.stores.adls.wire import Query, query
+from asynccommit.stores.adls.credentials import AdlsAnonymous, Sas, SharedKey
+from asynccommit.stores.adls.wire import SignedQuery, query
 
 KEY = base64.b64encode(b"a key of an account, and not any").decode()
 NOW = 1709658548.5  # Tue, 05 Mar 2024 17:09:08 GMT
@@ -59,7 +59,7 @@ def test_the_date_follows_the_clock() -> None:
     dates = []
     for clock[0] in (NOW, NOW + 0.1, NOW + 1):
         headers: dict[str, str] = {}
-        key.authorize("GET", "/", Query("", ""), headers, 0)
+        key.authorize("GET", "/", SignedQuery("", ""), headers, 0)
         dates.append(headers["x-ms-date"][-6:-4])
 
     assert dates == ["08", "08", "09"]
@@ -132,7 +132,7 @@ def test_secrets_are_hidden_in_every_spelling() -> None:
 
     assert SharedKey("name", KEY, lambda: NOW).hide(text).startswith("*** a+b")
     assert Sas("sig=a%2Bb%2Fc%3D").hide(text) == f"{KEY} *** *** ***"
-    assert Anonymous().hide(text) == text
+    assert AdlsAnonymous().hide(text) == text
 
 
 def test_no_repr_shows_a_secret() -> None:

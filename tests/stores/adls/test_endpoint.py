@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.adls.endpoint import Place, find_place, parse_connection_string
-from asynccommit.stores.adls.hadoop import HadoopOptions
+from asynccommit.stores.adls.endpoint import AdlsEndpoint, find_place, parse_connection_string
+from asynccommit.stores.adls.hadoop import AbfsOptions
 from asynccommit.stores.urls import parse_url
 
 CLOUD = "acct.dfs.core.windows.net"
@@ -22,9 +22,9 @@ def place(
     options: dict[str, Any] | None = None,
     hadoop: dict[str, str] | None = None,
     around: dict[str, Any] | None = None,
-) -> Place:
+) -> AdlsEndpoint:
     """Find the place of a URL."""
-    return find_place(parse_url(url), options or {}, HadoopOptions(hadoop or {}), around or {})
+    return find_place(parse_url(url), options or {}, AbfsOptions(hadoop or {}), around or {})
 
 
 @pytest.mark.parametrize(

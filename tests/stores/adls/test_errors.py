@@ -18,9 +18,9 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.stores.adls.credentials import Anonymous, Credential, Sas, SharedKey
-from asynccommit.stores.adls.endpoint import Place
-from asynccommit.stores.adls.errors import Answer, Judge, Request, explain
+from asynccommit.stores.adls.credentials import AdlsAnonymous, AdlsCredential, Sas, SharedKey
+from asynccommit.stores.adls.endpoint import AdlsEndpoint
+from asynccommit.stores.adls.errors import AdlsErrorTranslator, AdlsRequest, Answer, explain
 from asynccommit.stores.http.base import (
     NoAnswerError,
     NotSentError,
@@ -34,18 +34,18 @@ from asynccommit.stores.http.tokens import TokenError
 NOW = 1_709_658_548.0
 KEY = "a2V5IG9mIGFuIGFjY291bnQ="
 HOST = "acct.dfs.core.windows.net"
-PLACE = Place("acct", "data", HOST, f"https://{HOST}", "")
+PLACE = AdlsEndpoint("acct", "data", HOST, f"https://{HOST}", "")
 
-READ = Request("head", "/p")
-GET = Request("get", "/p")
-RENAME = Request("rename", "/p", writes=True, dest="/d")
+READ = AdlsRequest("head", "/p")
+GET = AdlsRequest("get", "/p")
+RENAME = AdlsRequest("rename", "/p", writes=True, dest="/d")
 NEW = RENAME._replace(new=True)
-PUT = Request("put", "/p", writes=True)
+PUT = AdlsRequest("put", "/p", writes=True)
 PUT_NEW = PUT._replace(new=True)
-ASIDE = Request("put", "/p", aside=True)
-COPY = Request("copy", "/p", writes=True, dest="/d")
-DELETE = Request("delete", "/p", writes=True)
-MKDIR = Request("mkdir", "/p", writes=True)
+ASIDE = AdlsRequest("put", "/p", aside=True)
+COPY = AdlsRequest("copy", "/p", writes=True, dest="/d")
+DELETE = AdlsRequest("delete", "/p", writes=True)
+MKDIR = AdlsRequest("mkdir", "/p", writes=True)
 
 
 def says(status: int, code: str = "", message: str = "", **headers: str) -> Response:
@@ -56,12 +56,12 @@ def says(status: int, code: str = "", message: str = "", **headers: str) -> Resp
     return Response(status, {**found, **named}, body.encode() if code else b"")
 
 
-def judge(credential: Credential | None = None, now: float = NOW) -> Judge:
+def judge(credential: AdlsCredential | None = None, now: float = NOW) -> AdlsErrorTranslator:
     """Return a judge of the account."""
-    return Judge(PLACE, credential or Anonymous(), lambda: now)
+    return AdlsErrorTranslator(PLACE, credential or AdlsAnonymous(), lambda: now)
 
 
-def error(request: Request, answer: Answer) -> StoreError:
+def error(request: AdlsRequest, answer: Answer) -> StoreError:
     """Return what an answer means."""
     return judge().translate(request, answer)
 
@@ -144,7 +144,7 @@ def error(request: Request, answer: Answer) -> StoreError:
     ],
 )
 def test_an_answer_means_one_error(
-    request_: Request, status: int, code: str, expected: type[StoreError]
+    request_: AdlsRequest, status: int, code: str, expected: type[StoreError]
 ) -> None:
     """By status, code and what was asked; the error names the path and repeats the code."""
     found = error(request_, says(status, code, "The service's words."))
@@ -248,20 +248,20 @@ def test_a_body_that_explains_nothing_is_passed_over(body: bytes) -> None:
             "AuthenticationFailed",
             "is it whole, and of this account",
         ),
-        (Anonymous(), "NoAuthenticationInformation", "give a credential"),
-        (Anonymous(), "InvalidAuthenticationInfo", "is it of the account's tenant"),
-        (Anonymous(), "AuthorizationPermissionMismatch", "Storage Blob Data Contributor"),
-        (Anonymous(), "AuthorizationFailure", "firewall"),
+        (AdlsAnonymous(), "NoAuthenticationInformation", "give a credential"),
+        (AdlsAnonymous(), "InvalidAuthenticationInfo", "is it of the account's tenant"),
+        (AdlsAnonymous(), "AuthorizationPermissionMismatch", "Storage Blob Data Contributor"),
+        (AdlsAnonymous(), "AuthorizationFailure", "firewall"),
         (
             SharedKey("acct", KEY, lambda: NOW),
             "KeyBasedAuthenticationNotPermitted",
             "takes no keys",
         ),
-        (Anonymous(), "AccountIsDisabled", "ask its owner"),
-        (Anonymous(), "SomethingNew", "not permitted"),
+        (AdlsAnonymous(), "AccountIsDisabled", "ask its owner"),
+        (AdlsAnonymous(), "SomethingNew", "not permitted"),
     ],
 )
-def test_a_refusal_says_what_to_do(credential: Credential, code: str, remedy: str) -> None:
+def test_a_refusal_says_what_to_do(credential: AdlsCredential, code: str, remedy: str) -> None:
     """By the credential and the service's code."""
     answer = says(403, code, date=formatdate(NOW, usegmt=True))
     found = judge(credential).translate(READ, answer)
@@ -364,7 +364,7 @@ def test_an_unexpected_success_of_a_write_is_unknown() -> None:
     ],
 )
 def test_no_answer_means_one_error(
-    request_: Request,
+    request_: AdlsRequest,
     silence: TransportError | TokenError | ValueError,
     expected: type[StoreError],
     said: str,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.adls.hadoop import Found, HadoopOptions
-from asynccommit.stores.adls.identity import Application, Machine
+from asynccommit.stores.adls.hadoop import AbfsOptions, Found
+from asynccommit.stores.adls.identity import Application, AzureMachine
 
 HOST = "acct.dfs.core.windows.net"
 KEY = "fs.azure.account.key"
@@ -45,11 +45,11 @@ APPLICATION = Application("tenant", "client", "secret", "login.microsoftonline.c
         ),
         (
             {AUTH: "OAuth", PROVIDER: f"{PACKAGE}MsiTokenProvider"},
-            ("machine", Machine("ManagedIdentityCredential", {})),
+            ("machine", AzureMachine("ManagedIdentityCredential", {})),
         ),
         (
             {AUTH: "OAuth", PROVIDER: f"{PACKAGE}MsiTokenProvider", f"{OAUTH}client.id": "c"},
-            ("machine", Machine("ManagedIdentityCredential", {"client_id": "c"})),
+            ("machine", AzureMachine("ManagedIdentityCredential", {"client_id": "c"})),
         ),
         (
             {
@@ -61,7 +61,7 @@ APPLICATION = Application("tenant", "client", "secret", "login.microsoftonline.c
             },
             (
                 "machine",
-                Machine(
+                AzureMachine(
                     "WorkloadIdentityCredential",
                     {"client_id": "c", "tenant_id": "t", "token_file_path": "/f"},
                 ),
@@ -73,7 +73,7 @@ def test_the_credential_is_what_hadoop_would_take(
     conf: dict[str, str], expected: Found | None
 ) -> None:
     """The closest key counts, and the type of authentication chooses among several."""
-    assert HadoopOptions(conf).credential(HOST, "data") == expected
+    assert AbfsOptions(conf).credential(HOST, "data") == expected
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_credential_is_what_hadoop_would_take(
 def test_what_only_hadoop_can_do_is_refused(conf: dict[str, str], message: str) -> None:
     """The message names the key and what to do instead, and no secret."""
     with pytest.raises(OptionError, match=message) as caught:
-        HadoopOptions(conf).credential(HOST, "data")
+        AbfsOptions(conf).credential(HOST, "data")
     assert "secret," not in str(caught.value)
 
 
@@ -107,10 +107,10 @@ def test_what_only_hadoop_can_do_is_refused(conf: dict[str, str], message: str) 
 )
 def test_the_namespace_may_be_said(conf: dict[str, str], expected: bool | None) -> None:
     """Then the service is not asked."""
-    assert HadoopOptions(conf).hierarchical(HOST) is expected
+    assert AbfsOptions(conf).hierarchical(HOST) is expected
 
 
 def test_a_flag_that_is_none_is_refused() -> None:
     """The message names the key."""
     with pytest.raises(OptionError, match=r"hns\.enabled is 'yes': say true or false"):
-        HadoopOptions({"fs.azure.account.hns.enabled": "yes"}).hierarchical(HOST)
+        AbfsOptions({"fs.azure.account.hns.enabled": "yes"}).hierarchical(HOST)

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from asynccommit.errors import OptionError, UnsupportedError
-from asynccommit.stores.adls.identity import Application, Machine, default_tokens
-from asynccommit.stores.adls.tokens import Tokens
+from asynccommit.stores.adls.identity import Application, AzureMachine, default_tokens
+from asynccommit.stores.adls.tokens import AzureTokens
 from asynccommit.stores.http.tokens import TokenError
 
 
@@ -27,7 +27,7 @@ def now() -> float:
             "ClientSecretCredential",
         ),
         (
-            Machine("ManagedIdentityCredential", {"client_id": "c"}).tokens(now),
+            AzureMachine("ManagedIdentityCredential", {"client_id": "c"}).tokens(now),
             "ManagedIdentityCredential",
         ),
         (
@@ -37,7 +37,7 @@ def now() -> float:
     ],
     ids=["application", "other cloud", "machine", "default"],
 )
-async def test_a_credential_is_made_and_closed(tokens: Tokens, kind: str) -> None:
+async def test_a_credential_is_made_and_closed(tokens: AzureTokens, kind: str) -> None:
     """Off the loop, because it blocks; nothing is asked of the network for that."""
     assert tokens.identity.make is not None
     tokens.identity.given = await asyncio.to_thread(tokens.identity.make)

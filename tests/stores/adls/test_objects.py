@@ -23,9 +23,9 @@ from asynccommit.errors import (
 )
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.adls import objects
-from asynccommit.stores.adls.client import Client
-from asynccommit.stores.adls.errors import Request
-from asynccommit.stores.adls.objects import Files, pieces_of
+from asynccommit.stores.adls.client import AdlsClient
+from asynccommit.stores.adls.errors import AdlsRequest
+from asynccommit.stores.adls.objects import AdlsObjects, pieces_of
 from asynccommit.stores.adls.options import read_settings
 from asynccommit.stores.adls.store import AdlsStore
 from asynccommit.stores.adls.wire import parse_date
@@ -248,7 +248,7 @@ async def test_a_put_makes_no_directory(store: AdlsStore, emulator: AdlsEmulator
 async def test_what_is_moved_is_what_was_written(store: AdlsStore, emulator: AdlsEmulator) -> None:
     """A temporary file that somebody else wrote to is not moved; the put may be sent again."""
     files, client = files_of(emulator)
-    request = Request("put", "/t/f", writes=True, new=True)
+    request = AdlsRequest("put", "/t/f", writes=True, new=True)
 
     async def meddled() -> AsyncIterator[objects.Piece]:
         yield objects.Piece(b"data", True)
@@ -306,13 +306,13 @@ async def test_a_large_file_is_refused(store: AdlsStore, limit: int) -> None:
 # --- copy ------------------------------------------------------------------------------------
 
 
-def files_of(emulator: AdlsEmulator) -> tuple[Files, Client]:
+def files_of(emulator: AdlsEmulator) -> tuple[AdlsObjects, AdlsClient]:
     """Return the files of the container, and the client to be closed."""
     host = this_host()
     options = {"connection_string": emulator.connection_string}
     settings = read_settings(ADDRESS, options, environ={}, now=host.now)
-    client = Client(settings, host, open_transport(settings.http))
-    return Files(client, host.new_id), client
+    client = AdlsClient(settings, host, open_transport(settings.http))
+    return AdlsObjects(client, host.new_id), client
 
 
 @pytest.mark.parametrize("size", [0, 1, 10, 11, 35])
@@ -348,7 +348,7 @@ async def test_a_copy_is_of_one_version(
     monkeypatch.setattr(objects, "PIECE", 10)
     await store.put("/t/f", b"1" * 25)
     files, client = files_of(emulator)
-    async with aclosing(files.pieces(Request("copy", "/t/f"), "/t/f")) as pieces:
+    async with aclosing(files.pieces(AdlsRequest("copy", "/t/f"), "/t/f")) as pieces:
         assert (await anext(pieces)).data == b"1" * 10
         await store.put("/t/f", b"2" * 25)
         with pytest.raises(PreconditionError, match="ConditionNotMet"):
@@ -410,7 +410,7 @@ async def test_what_cannot_be_copied_is_told(
     async with RawServer(script) as server:
         options = {"account_host": server.url()[:-1], "account_key": "a2V5", **NAMESPACE}
         store = AdlsStore(ADDRESS, options, environ={})
-        found = Files(store._client, str).pieces(Request("copy", "/t/f"), "/t/f")
+        found = AdlsObjects(store._client, str).pieces(AdlsRequest("copy", "/t/f"), "/t/f")
         with pytest.raises(expected):
             await anext(found)
         await store.aclose()

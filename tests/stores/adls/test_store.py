@@ -22,7 +22,7 @@ from asynccommit.stores.http.base import TRANSPORTS
 from asynccommit.stores.tree import list_all
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
-from asynccommit.testing.models.adls.account import Limits
+from asynccommit.testing.models.adls.account import AdlsLimits
 from asynccommit.testing.models.fault_rules import AFTER, BEFORE, CUT, CUT_BEFORE, Fault
 from tests.support import contract
 from tests.support.contract import RULES, Rule, name_of
@@ -38,7 +38,7 @@ TOKEN = str(UUID(int=1))
 async def emulator(request: pytest.FixtureRequest) -> AsyncIterator[AdlsEmulator]:
     """An emulator with one container; one for each way to reach it."""
     small = request.param == "small pages"
-    limits = Limits(page=7, delete=2, empty_pages=True) if small else Limits()
+    limits = AdlsLimits(page=7, delete=2, empty_pages=True) if small else AdlsLimits()
     async with AdlsEmulator(pages=limits) as running:
         running.model.create_filesystem(FS)
         yield running

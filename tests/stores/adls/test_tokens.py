@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from azure.core.exceptions import ClientAuthenticationError, ServiceRequestError
 
-from asynccommit.stores.adls.tokens import SCOPE, Tokens
+from asynccommit.stores.adls.tokens import SCOPE, AzureTokens
 from asynccommit.stores.adls.wire import query
 from asynccommit.stores.http.tokens import TokenError
 
@@ -63,7 +63,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def header(tokens: Tokens) -> str:
+def header(tokens: AzureTokens) -> str:
     """Return what a request would carry."""
     headers: dict[str, str] = {}
     tokens.authorize("GET", "/", query(), headers, 0)
@@ -78,7 +78,7 @@ def hour(clock: Clock, name: str) -> Token:
 async def test_many_requests_wait_for_one_token(clock: Clock) -> None:
     """The first token is asked for once, for storage."""
     source = Source(hour(clock, "one"))
-    tokens = Tokens(source, clock)
+    tokens = AzureTokens(source, clock)
 
     await asyncio.gather(*(tokens.renew() for _ in range(50)))
 
@@ -99,7 +99,7 @@ async def test_many_requests_wait_for_one_token(clock: Clock) -> None:
 )
 async def test_no_token_is_told_by_its_cause(clock: Clock, error: Exception, again: bool) -> None:
     """What lies in the network may pass; what the identity service refuses does not."""
-    tokens = Tokens(Source(error), clock)
+    tokens = AzureTokens(Source(error), clock)
 
     with pytest.raises(TokenError, match=str(error) or "ValueError") as caught:
         await tokens.renew()
@@ -109,7 +109,7 @@ async def test_no_token_is_told_by_its_cause(clock: Clock, error: Exception, aga
 
 async def test_secrets_are_hidden_in_a_failure(clock: Clock) -> None:
     """A library that repeats the secret is not repeated."""
-    tokens = Tokens(
+    tokens = AzureTokens(
         Source(ValueError("bad secret hunter2hunter2")), clock, secrets=("hunter2hunter2",)
     )
 
@@ -126,7 +126,7 @@ async def test_a_blocking_credential_is_asked_in_a_thread(clock: Clock) -> None:
             threads.append(threading.current_thread())
             return hour(clock, "one")
 
-    tokens = Tokens(Blocking(), clock)
+    tokens = AzureTokens(Blocking(), clock)
     await tokens.renew()
 
     assert header(tokens) == "Bearer one"
@@ -136,11 +136,11 @@ async def test_a_blocking_credential_is_asked_in_a_thread(clock: Clock) -> None:
 async def test_only_a_credential_of_ours_is_closed(clock: Clock) -> None:
     """The user's own may be in use elsewhere."""
     given, made, unused = (Source(hour(clock, "one")) for _ in range(3))
-    theirs = Tokens(given, clock)
-    ours = Tokens(None, clock, make=lambda: made)
+    theirs = AzureTokens(given, clock)
+    ours = AzureTokens(None, clock, make=lambda: made)
     for tokens in (theirs, ours):
         await tokens.renew()
-    for tokens in (theirs, ours, Tokens(None, clock, make=lambda: unused)):
+    for tokens in (theirs, ours, AzureTokens(None, clock, make=lambda: unused)):
         await tokens.aclose()
 
     assert [source.closed for source in (given, made, unused)] == [False, True, False]
@@ -153,12 +153,12 @@ async def test_a_credential_that_cannot_be_made_gives_no_token(clock: Clock) -> 
         raise ValueError("no such authority")
 
     with pytest.raises(TokenError, match="no such authority"):
-        await Tokens(None, clock, make=make).renew()
+        await AzureTokens(None, clock, make=make).renew()
 
 
 async def test_a_token_is_no_repr_and_hidden(clock: Clock) -> None:
     """Neither a debugger nor an error shows it."""
-    tokens = Tokens(Source(hour(clock, "eyJ0.secret")), clock)
+    tokens = AzureTokens(Source(hour(clock, "eyJ0.secret")), clock)
     await tokens.renew()
 
     assert repr(tokens) == "Tokens()"
@@ -171,5 +171,5 @@ async def test_a_credential_that_does_not_answer_is_given_up(clock: Clock) -> No
     source.gate.clear()
 
     with pytest.raises(TokenError, match="TimeoutError") as caught:
-        await Tokens(source, clock, patience=0.01).renew()
+        await AzureTokens(source, clock, patience=0.01).renew()
     assert caught.value.again

@@ -14,10 +14,10 @@ from google.auth.credentials import AnonymousCredentials
 
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.stores.gcs.access import credential_of, opener
-from asynccommit.stores.gcs.credentials import Anonymous, Credential, Tokens
+from asynccommit.stores.gcs.credentials import GcsAnonymous, GcsCredential, GcsTokens
 from asynccommit.stores.gcs.endpoint import find_place
-from asynccommit.stores.gcs.hadoop import HadoopOptions
-from asynccommit.stores.gcs.identity import Account
+from asynccommit.stores.gcs.hadoop import GcsConnectorOptions
+from asynccommit.stores.gcs.identity import GoogleAccount
 from asynccommit.stores.gcs.tokens import GcloudSource, ObjectSource
 from asynccommit.stores.http.base import HttpSettings
 from asynccommit.stores.http.tokens import TokenError
@@ -38,23 +38,23 @@ def credential(
     environ: dict[str, str] | None = None,
     endpoint: str | None = None,
     library: str | None = None,
-) -> Credential:
+) -> GcsCredential:
     """Return the credential that counts."""
     around = {"HOME": "/nowhere", "USER": "ann", **(environ or {})}
     named = None if endpoint is None else ("endpoint_url", endpoint)
     place = find_place(parse_url("gs://data/t"), named, "", around)
-    options = HadoopOptions(hadoop or {})
+    options = GcsConnectorOptions(hadoop or {})
     given = opener(HttpSettings(), library)
     return credential_of(told or {}, options, place, given, around, lambda: 1e9)
 
 
-def account(found: Credential) -> Account:
+def account(found: GcsCredential) -> GoogleAccount:
     """Return who asks, as a thread finds out."""
-    assert isinstance(found, Tokens)
+    assert isinstance(found, GcsTokens)
     source = found._source
     assert isinstance(source, GcloudSource)
     who = source._load()
-    assert isinstance(who, Account)
+    assert isinstance(who, GoogleAccount)
     return who
 
 
@@ -93,7 +93,7 @@ def test_the_environment_is_what_the_machine_has(tmp_path: Path) -> None:
     assert account(credential(environ=around)).data["client_id"] == "of the variable"
     assert account(credential({"token": USER}, environ=around)).data["client_id"] == "client"
     assert account(credential({"token": path})).data["client_id"] == "of the variable"
-    assert isinstance(credential({"token": "anon"}, environ=around), Anonymous)
+    assert isinstance(credential({"token": "anon"}, environ=around), GcsAnonymous)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_the_environment_is_what_the_machine_has(tmp_path: Path) -> None:
 def test_nobody_may_be_said(told: dict[str, Any], hadoop: dict[str, str]) -> None:
     """For what is public; it may be asked for over any network."""
     for endpoint in (None, HERE, THERE):
-        assert isinstance(credential(told, hadoop, endpoint=endpoint), Anonymous)
+        assert isinstance(credential(told, hadoop, endpoint=endpoint), GcsAnonymous)
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,14 @@ def test_an_emulator_is_not_shown_the_machines_credentials(
     """Only those that options name; what stands in for Google over TLS is no emulator."""
     found = credential(environ=environ, endpoint=endpoint)
 
-    assert isinstance(found, Anonymous if anonymous else Tokens)
+    assert isinstance(found, GcsAnonymous if anonymous else GcsTokens)
 
 
 def test_an_emulator_gets_the_credential_that_is_named() -> None:
     """If it is on this machine, or behind TLS."""
-    assert isinstance(credential({"token": USER}, endpoint=HERE), Tokens)
-    assert isinstance(credential({"token": USER}, endpoint="https://emulator"), Tokens)
-    assert isinstance(credential({"token": "ya29.x"}, environ={EMULATOR: "[::1]:1"}), Tokens)
+    assert isinstance(credential({"token": USER}, endpoint=HERE), GcsTokens)
+    assert isinstance(credential({"token": USER}, endpoint="https://emulator"), GcsTokens)
+    assert isinstance(credential({"token": "ya29.x"}, environ={EMULATOR: "[::1]:1"}), GcsTokens)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_an_object_of_google_auth_is_taken() -> None:
     """Of whichever class, as long as it has a token."""
     found = credential({"token": Credentials()})  # type: ignore[no-untyped-call]
 
-    assert isinstance(found, Tokens)
+    assert isinstance(found, GcsTokens)
     assert isinstance(found._source, ObjectSource)
 
 
@@ -224,9 +224,9 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(UnsupportedError, match=r"asynccommit\[gcs\].*google\.auth"):
         credential({"token": USER})
-    assert isinstance(credential({"token": "anon"}), Anonymous)
+    assert isinstance(credential({"token": "anon"}), GcsAnonymous)
     given = Credentials()  # type: ignore[no-untyped-call]
-    assert isinstance(credential({"token": given}), Tokens)
+    assert isinstance(credential({"token": given}), GcsTokens)
 
 
 @pytest.mark.parametrize("library", ["aiohttp", "pyreqwest", None])

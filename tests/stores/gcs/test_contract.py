@@ -13,7 +13,7 @@ from asynccommit.stores.http.base import TRANSPORTS
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
-from asynccommit.testing.models.gcs.model import BucketOptions, Limits
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsLimits
 from tests.support.contract import RULES, Rule, name_of
 from tests.support.gcs_store import BUCKET, URL, Direct, new_service, new_store
 
@@ -22,8 +22,8 @@ BUCKETS: dict[str, dict[str, Any]] = {
     "folders": {"hns": True},
     "versions": {"versioning": True, "soft_delete": 604_800.0},
     "no moves": {"moves": False},
-    "small pages": {"limits": Limits(page=7, empty_pages=True, rewrite_bytes=50_000)},
-    "slow folders": {"hns": True, "limits": Limits(operation_seconds=0.01)},
+    "small pages": {"limits": GcsLimits(page=7, empty_pages=True, rewrite_bytes=50_000)},
+    "slow folders": {"hns": True, "limits": GcsLimits(operation_seconds=0.01)},
 }
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from asynccommit.stores.gcs.credentials import Anonymous, Credential, Tokens
+from asynccommit.stores.gcs.credentials import GcsAnonymous, GcsCredential, GcsTokens
 from asynccommit.stores.http.tokens import Fresh, TokenError
 
 
@@ -29,7 +29,7 @@ class Given:
 
 async def test_nobody_adds_nothing() -> None:
     """What is public needs no more; nothing is ever renewed."""
-    credential: Credential = Anonymous()
+    credential: GcsCredential = GcsAnonymous()
     headers: dict[str, str] = {}
     credential.authorize(headers)
     await credential.renew()
@@ -45,7 +45,7 @@ async def test_nobody_adds_nothing() -> None:
 
 async def test_a_token_is_a_header() -> None:
     """As soon as there is one, and of one kind only."""
-    credential: Credential = Tokens(Given(), lambda: 1000.0)
+    credential: GcsCredential = GcsTokens(Given(), lambda: 1000.0)
     assert credential.renew_at <= 1000.0
     await credential.renew()
     headers = {"x": "y"}
@@ -60,7 +60,7 @@ async def test_a_token_is_a_header() -> None:
 @pytest.mark.parametrize("text", ["hunter2", "ya29.token", "Bearer ya29.token!"])
 async def test_secrets_are_hidden(text: str) -> None:
     """Those of the source and the token itself, and a repr has none."""
-    credential = Tokens(Given(), lambda: 1000.0)
+    credential = GcsTokens(Given(), lambda: 1000.0)
     await credential.renew()
 
     assert "***" in credential.hide(text)

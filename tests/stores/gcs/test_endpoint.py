@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asynccommit.errors import OptionError
-from asynccommit.stores.gcs.endpoint import Place, find_place
+from asynccommit.stores.gcs.endpoint import GcsEndpoint, find_place
 from asynccommit.stores.urls import parse_url
 
 CLOUD = "https://storage.googleapis.com"
@@ -18,7 +18,7 @@ def place(
     endpoint: str | None = None,
     environ: dict[str, str] | None = None,
     service: str = "",
-) -> Place:
+) -> GcsEndpoint:
     """Find the place of a URL."""
     given = None if endpoint is None else ("endpoint_url", endpoint)
     return find_place(parse_url(url), given, service, environ or {})
@@ -33,7 +33,7 @@ def test_a_bucket_is_the_authority(scheme: str, bucket: str) -> None:
     """Every name that Google allows."""
     found = place(f"{scheme}://{bucket}/t")
 
-    assert found == Place(bucket, CLOUD)
+    assert found == GcsEndpoint(bucket, CLOUD)
     assert found.bucket_path == f"/storage/v1/b/{bucket}"
     assert found.objects == f"/storage/v1/b/{bucket}/o"
     assert found.uploads == f"/upload/storage/v1/b/{bucket}/o"

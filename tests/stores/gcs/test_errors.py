@@ -17,9 +17,15 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.stores.gcs.credentials import Anonymous, Credential
-from asynccommit.stores.gcs.endpoint import Place
-from asynccommit.stores.gcs.errors import Answer, Judge, Request, explain, says_no_bucket
+from asynccommit.stores.gcs.credentials import GcsAnonymous, GcsCredential
+from asynccommit.stores.gcs.endpoint import GcsEndpoint
+from asynccommit.stores.gcs.errors import (
+    Answer,
+    GcsErrorTranslator,
+    GcsRequest,
+    explain,
+    says_no_bucket,
+)
 from asynccommit.stores.http.base import (
     NoAnswerError,
     NotSentError,
@@ -32,23 +38,23 @@ from asynccommit.stores.http.tokens import TokenError
 from asynccommit.testing.models.gcs.refusals import REASONS
 
 SERVER = "storage.googleapis.com"
-PLACE = Place("data", f"https://{SERVER}")
+PLACE = GcsEndpoint("data", f"https://{SERVER}")
 KEY = "ya29.a-very-secret-token"
 
-READ = Request("head", "/p")
-GET = Request("get", "/p")
-LIST = Request("list", "/p")
-RENAME = Request("rename", "/p", writes=True, dest="/d", generation="17")
+READ = GcsRequest("head", "/p")
+GET = GcsRequest("get", "/p")
+LIST = GcsRequest("list", "/p")
+RENAME = GcsRequest("rename", "/p", writes=True, dest="/d", generation="17")
 NEW = RENAME._replace(new=True)
-PUT = Request("put", "/p", writes=True)
+PUT = GcsRequest("put", "/p", writes=True)
 PUT_NEW = PUT._replace(new=True)
-COPY = Request("copy", "/p", writes=True, dest="/d")
-DELETE = Request("delete", "/p", writes=True)
-MKDIR = Request("mkdir", "/p", writes=True)
-MANY = Request("delete_many", "/p", writes=True, generation="17")
+COPY = GcsRequest("copy", "/p", writes=True, dest="/d")
+DELETE = GcsRequest("delete", "/p", writes=True)
+MKDIR = GcsRequest("mkdir", "/p", writes=True)
+MANY = GcsRequest("delete_many", "/p", writes=True, generation="17")
 
 
-class Known(Anonymous):
+class Known(GcsAnonymous):
     """A credential that has a secret."""
 
     anonymous = False
@@ -66,9 +72,11 @@ def says(status: int, reason: str = "", message: str = "No.", **headers: str) ->
     return Response(status, named, json.dumps(body).encode())
 
 
-def error(request: Request, answer: Answer, credential: Credential | None = None) -> StoreError:
+def error(
+    request: GcsRequest, answer: Answer, credential: GcsCredential | None = None
+) -> StoreError:
     """Return what an answer means."""
-    return Judge(PLACE, credential or Known()).translate(request, answer)
+    return GcsErrorTranslator(PLACE, credential or Known()).translate(request, answer)
 
 
 # --- answers of the service ------------------------------------------------------------------
@@ -128,7 +136,7 @@ def error(request: Request, answer: Answer, credential: Credential | None = None
     ],
 )
 def test_an_answer_means_one_error(
-    request_: Request, status: int, reason: str, expected: type[StoreError]
+    request_: GcsRequest, status: int, reason: str, expected: type[StoreError]
 ) -> None:
     """By status, reason and what was asked; the error names the path and repeats the reason."""
     found = error(request_, says(status, reason, "The service's words."))
@@ -248,7 +256,7 @@ def test_whoever_may_not_move_is_told_of_the_other_road() -> None:
 def test_no_credential_and_a_wrong_one_are_told_apart() -> None:
     """Both are 401."""
     answer = says(401, "required", "Anonymous caller does not have storage.objects.get access.")
-    assert "no credential was given" in error(READ, answer, Anonymous()).detail
+    assert "no credential was given" in error(READ, answer, GcsAnonymous()).detail
     assert "the credential is not accepted" in error(READ, answer).detail
 
 
@@ -363,7 +371,7 @@ def test_silence_means_what_can_have_happened(
 
 def test_a_yes_that_cannot_be_read_leaves_a_write_unknown() -> None:
     """It was done, or it was no answer of the service."""
-    judge = Judge(PLACE, Known())
+    judge = GcsErrorTranslator(PLACE, Known())
     assert type(judge.unread(RENAME, ValueError("odd"))) is OutcomeUnknownError
     assert type(judge.unread(READ, ValueError("odd"))) is RejectedError
     assert "odd; is it an endpoint" in judge.unread(READ, ValueError("odd")).detail
@@ -391,5 +399,5 @@ def test_reason_and_message_are_read(body: bytes, expected: tuple[str, str]) -> 
 
 def test_a_question_that_goes_with_a_write_changes_nothing() -> None:
     """What is not known about it is not the write's outcome."""
-    assert NEW.look == Request("rename", "/p", dest="/d")
+    assert NEW.look == GcsRequest("rename", "/p", dest="/d")
     assert type(error(NEW.look, NoAnswerError("cut"))) is UnavailableError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from asynccommit.errors import OptionError
 from asynccommit.options.job import OptionWarning
-from asynccommit.stores.gcs.hadoop import HadoopOptions
+from asynccommit.stores.gcs.hadoop import GcsConnectorOptions
 from asynccommit.stores.gcs.identity import Identity
 
 GS = "fs.gs."
@@ -50,7 +50,7 @@ def file(path: str, key: str = FILE) -> Identity:
 
 def identity(conf: dict[str, str]) -> Identity | str | None:
     """Read who asks, for the user ann."""
-    return HadoopOptions(conf).identity("scope", "ann")
+    return GcsConnectorOptions(conf).identity("scope", "ann")
 
 
 # --- credentials -----------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_what_only_hadoop_can_do_is_refused(conf: dict[str, str], message: str) 
 @pytest.mark.parametrize("conf", [USER, KEY, {ACT: "all@p"}])
 def test_no_repr_shows_a_secret(conf: dict[str, str]) -> None:
     """Neither of the options nor of who asks."""
-    assert "hunter" not in repr(HadoopOptions(conf)) + repr(identity(conf))
+    assert "hunter" not in repr(GcsConnectorOptions(conf)) + repr(identity(conf))
 
 
 # --- values ----------------------------------------------------------------------------------
@@ -171,7 +171,10 @@ def test_no_repr_shows_a_secret(conf: dict[str, str]) -> None:
 )
 def test_a_time_is_hadoops(text: str, seconds: float | None) -> None:
     """Milliseconds without a unit, and 0 is for ever."""
-    assert HadoopOptions({f"{GS}http.read-timeout": text}).seconds("http.read-timeout") == seconds
+    assert (
+        GcsConnectorOptions({f"{GS}http.read-timeout": text}).seconds("http.read-timeout")
+        == seconds
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,36 +183,36 @@ def test_a_time_is_hadoops(text: str, seconds: float | None) -> None:
 )
 def test_a_size_is_hadoops(text: str, size: int | None) -> None:
     """Bytes, or multiples of 1,024."""
-    assert HadoopOptions({f"{GS}rewrite.max.chunk.size": text}).size("rewrite.max.chunk.size") == (
-        size
-    )
+    assert GcsConnectorOptions({f"{GS}rewrite.max.chunk.size": text}).size(
+        "rewrite.max.chunk.size"
+    ) == (size)
 
 
 @pytest.mark.parametrize("text", ["soon", "-1s", "5 weeks", "1.5s", "\u0665s"])
 def test_what_is_no_time_is_named(text: str) -> None:
     """With its key."""
     with pytest.raises(OptionError, match=r"fs\.gs\.http\.read-timeout is .*: say 5s"):
-        HadoopOptions({f"{GS}http.read-timeout": text}).seconds("http.read-timeout")
+        GcsConnectorOptions({f"{GS}http.read-timeout": text}).seconds("http.read-timeout")
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "0", "1.5m", "5x"])
 def test_what_is_no_size_is_named(text: str) -> None:
     """With its key."""
     with pytest.raises(OptionError, match=r"fs\.gs\.x is .*: say bytes"):
-        HadoopOptions({f"{GS}x": text}).size("x")
+        GcsConnectorOptions({f"{GS}x": text}).size("x")
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "0", "1.5", "\u0665"])
 def test_what_is_no_count_is_named(text: str) -> None:
     """With its key."""
     with pytest.raises(OptionError, match=r"fs\.gs\.x is .*: say a whole number"):
-        HadoopOptions({f"{GS}x": text}).count("x")
+        GcsConnectorOptions({f"{GS}x": text}).count("x")
 
 
 @given(st.integers(1, 10**9))
 def test_a_count_is_read(value: int) -> None:
     """Any that is at least 1."""
-    assert HadoopOptions({f"{GS}x": f" {value} "}).count("x") == value
+    assert GcsConnectorOptions({f"{GS}x": f" {value} "}).count("x") == value
 
 
 @pytest.mark.parametrize(
@@ -226,14 +229,14 @@ def test_a_count_is_read(value: int) -> None:
 )
 def test_a_proxy_is_read(conf: dict[str, str], proxy: str | None) -> None:
     """User and password are put into its URL, encoded."""
-    assert HadoopOptions({GS + name: value for name, value in conf.items()}).proxy() == proxy
+    assert GcsConnectorOptions({GS + name: value for name, value in conf.items()}).proxy() == proxy
 
 
 @pytest.mark.parametrize("address", ["proxy", "socks://proxy:1", "me:hunter2@proxy:3128"])
 def test_what_is_no_proxy_is_refused(address: str) -> None:
     """No password is repeated."""
     with pytest.raises(OptionError, match=r"proxy.address is no HOST:PORT") as caught:
-        HadoopOptions({f"{GS}proxy.address": address}).proxy()
+        GcsConnectorOptions({f"{GS}proxy.address": address}).proxy()
     assert "hunter" not in str(caught.value)
 
 
@@ -253,26 +256,26 @@ def test_who_pays_is_read(mode: dict[str, str], pays: str | bool) -> None:
     """By bucket, if that is said."""
     conf = {f"{GS}requester.pays.{name}": value for name, value in mode.items()}
 
-    assert HadoopOptions(conf).payer("data") == pays
+    assert GcsConnectorOptions(conf).payer("data") == pays
 
 
 def test_nobody_is_charged_for_a_guess() -> None:
     """Whether the bucket needs it is not found out here."""
     with pytest.warns(OptionWarning, match="AUTO is not known here and nobody is charged"):
-        assert HadoopOptions({f"{GS}requester.pays.mode": "AUTO"}).payer("data") is False
+        assert GcsConnectorOptions({f"{GS}requester.pays.mode": "AUTO"}).payer("data") is False
 
 
 def test_an_unknown_mode_of_payment_is_refused() -> None:
     """The message says which there are."""
     with pytest.raises(OptionError, match="say DISABLED, ENABLED or CUSTOM"):
-        HadoopOptions({f"{GS}requester.pays.mode": "LATER"}).payer("data")
+        GcsConnectorOptions({f"{GS}requester.pays.mode": "LATER"}).payer("data")
 
 
 def test_headers_are_read() -> None:
     """Each is one key."""
     conf = {f"{GS}storage.http.headers.X-Custom": "value", f"{GS}storage.root.url": "https://h"}
 
-    assert HadoopOptions(conf).headers() == {"X-Custom": "value"}
+    assert GcsConnectorOptions(conf).headers() == {"X-Custom": "value"}
 
 
 # --- names -----------------------------------------------------------------------------------
@@ -291,7 +294,7 @@ def test_headers_are_read() -> None:
 def test_a_wrong_name_about_credentials_warns(key: str, hint: str) -> None:
     """Otherwise the job would go on as somebody else."""
     with pytest.warns(OptionWarning, match=hint):
-        HadoopOptions({key: "x"})
+        GcsConnectorOptions({key: "x"})
 
 
 def test_keys_about_other_things_are_passed_over() -> None:

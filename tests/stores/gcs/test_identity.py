@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from asynccommit.errors import OptionError, UnsupportedError
 from asynccommit.stores.gcs import identity as gcs_identity
-from asynccommit.stores.gcs.identity import Account, Identity, Raw
+from asynccommit.stores.gcs.identity import GoogleAccount, Identity, Raw
 from tests.support.google import authorized_user, pem, service_account
 
 SCOPE = "https://www.googleapis.com/auth/devstorage.full_control"
@@ -41,14 +41,14 @@ def of_text(text: str, **more: Any) -> Identity:
     return Identity("text", SCOPE, text, **more)
 
 
-def load(identity: Identity, **environ: str) -> Account:
+def load(identity: Identity, **environ: str) -> GoogleAccount:
     """Find out who asks, which is an account."""
     found = identity.load({"HOME": "/nowhere", **environ})
-    assert isinstance(found, Account)
+    assert isinstance(found, GoogleAccount)
     return found
 
 
-def of_data(data: dict[str, Any], **more: Any) -> Account:
+def of_data(data: dict[str, Any], **more: Any) -> GoogleAccount:
     """Return the account of the content of a file."""
     return load(Identity("data", SCOPE, data=data, **more))
 

@@ -26,7 +26,7 @@ from asynccommit.stores.gcs.moves import Moves
 from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.http.base import NoAnswerError, NotSentError, Response, TransportError
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.models.gcs.model import Limits
+from asynccommit.testing.models.gcs.model import GcsLimits
 from tests.support.contract import LIMIT
 from tests.support.gcs_store import BUCKET, Direct, Sent, new_service, new_store
 
@@ -371,7 +371,7 @@ async def test_what_a_key_of_the_caller_encrypts_is_copied_if_it_cannot_be_moved
 @pytest.fixture
 def slow() -> Direct:
     """A bucket without moves, where a copy takes several requests."""
-    return Direct(GcsApp(new_service(Limits(rewrite_bytes=1000), moves=False)))
+    return Direct(GcsApp(new_service(GcsLimits(rewrite_bytes=1000), moves=False)))
 
 
 async def test_a_copy_of_many_requests_is_one_copy(slow: Direct) -> None:
@@ -525,7 +525,7 @@ async def test_a_copy_that_never_ends_is_left(
 
 def folders(**limits: Any) -> Direct:
     """Return a bucket with folders."""
-    return Direct(GcsApp(new_service(Limits(**limits), hns=True)))
+    return Direct(GcsApp(new_service(GcsLimits(**limits), hns=True)))
 
 
 async def test_a_folder_is_moved_with_all_it_holds() -> None:

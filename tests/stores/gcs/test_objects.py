@@ -26,7 +26,7 @@ from asynccommit.stores.gcs.store import GcsStore
 from asynccommit.stores.gcs.wire import TOKEN
 from asynccommit.stores.http.base import NoAnswerError, Response, TransportError
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.models.gcs.model import Limits
+from asynccommit.testing.models.gcs.model import GcsLimits
 from tests.support.gcs_store import BUCKET, Direct, Sent, new_service, new_store
 
 LIMIT = 1 << 20
@@ -339,7 +339,7 @@ async def test_pieces_go_to_the_endpoint_that_was_named(direct: Direct) -> None:
 
 async def test_a_copy_takes_as_many_requests_as_the_service_wants() -> None:
     """Its conditions are in each of them."""
-    direct = Direct(GcsApp(new_service(Limits(rewrite_bytes=1000))))
+    direct = Direct(GcsApp(new_service(GcsLimits(rewrite_bytes=1000))))
     store = new_store(direct, hns=False)
     await store.put("/a", b"x" * 3500)
     await store.copy("/a", "/b")

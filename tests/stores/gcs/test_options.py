@@ -16,8 +16,14 @@ from hypothesis import strategies as st
 from asynccommit.errors import OptionError
 from asynccommit.options.job import OptionWarning
 from asynccommit.stores.base import Ramp
-from asynccommit.stores.gcs.credentials import Anonymous
-from asynccommit.stores.gcs.options import _PASSED_OVER, _VAIN, KNOWN, GcsSettings, read_settings
+from asynccommit.stores.gcs.credentials import GcsAnonymous
+from asynccommit.stores.gcs.options import (
+    _NO_EFFECT_KEYS,
+    _PASSED_OVER,
+    KNOWN,
+    GcsSettings,
+    read_settings,
+)
 from asynccommit.stores.http.base import HttpSettings
 from asynccommit.stores.urls import parse_url
 from tests.support.google import authorized_user, pem, service_account
@@ -266,7 +272,7 @@ def test_a_key_of_cloud_kms_is_named() -> None:
 def test_every_option_of_gcsfs_is_known() -> None:
     """Whatever its constructor takes; those of fsspec about listings and loops too."""
     names = set(inspect.signature(import_module("gcsfs.core").GCSFileSystem.__init__).parameters)
-    ours = KNOWN | _PASSED_OVER | set(_VAIN)
+    ours = KNOWN | _PASSED_OVER | set(_NO_EFFECT_KEYS)
 
     assert names - {"self", "args", "kwargs"} <= ours
 
@@ -295,7 +301,7 @@ def test_what_is_about_other_things_is_passed_over() -> None:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert isinstance(settings(options).credential, Anonymous)
+        assert isinstance(settings(options).credential, GcsAnonymous)
 
 
 @pytest.mark.parametrize(
@@ -410,5 +416,5 @@ def test_an_emulator_is_found_in_the_environment() -> None:
     found = settings(environ={EMULATOR: "localhost:4443"}, url="gcs://data/t")
 
     assert found.place.origin == "http://localhost:4443"
-    assert isinstance(found.credential, Anonymous)
+    assert isinstance(found.credential, GcsAnonymous)
     assert found.ramp_for(False) is None

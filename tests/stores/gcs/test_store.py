@@ -28,7 +28,7 @@ from asynccommit.stores.registry import StoreSettings, open_store
 from asynccommit.stores.tree import list_all, remove_tree, tree_pages
 from asynccommit.stores.urls import parse_url
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.models.gcs.model import Limits
+from asynccommit.testing.models.gcs.model import GcsLimits
 from tests.support.gcs_store import BUCKET, URL, Direct, new_service, new_store
 
 LIMIT = 1 << 20
@@ -271,7 +271,7 @@ async def test_a_tree_is_listed_with_all_its_levels(store: GcsStore, hns: bool) 
 
 async def test_a_tree_comes_in_pages() -> None:
     """Each of them once, objects first."""
-    direct = Direct(GcsApp(new_service(Limits(page=3, empty_pages=True), hns=True)))
+    direct = Direct(GcsApp(new_service(GcsLimits(page=3, empty_pages=True), hns=True)))
     store = new_store(direct)
     for number in range(10):
         await store.put(f"/t/d{number}/f", b"")

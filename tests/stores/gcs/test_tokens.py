@@ -19,7 +19,7 @@ from google.oauth2 import credentials as users
 from google.oauth2 import service_account as services
 
 from asynccommit.stores.gcs import identity as gcs_identity
-from asynccommit.stores.gcs.credentials import Tokens
+from asynccommit.stores.gcs.credentials import GcsTokens
 from asynccommit.stores.gcs.identity import Identity
 from asynccommit.stores.gcs.tokens import GcloudSource, ObjectSource
 from asynccommit.stores.http.base import TRANSPORTS, HttpSettings, Transport, open_transport
@@ -41,7 +41,7 @@ SCOPE = "https://www.googleapis.com/auth/devstorage.full_control"
 CLOUD = "https://www.googleapis.com/auth/cloud-platform"
 QUICK = HttpSettings(connect_timeout=5.0, read_timeout=0.2, total_timeout=5.0)
 
-Make = Callable[..., Tokens]
+Make = Callable[..., GcsTokens]
 
 
 class Clock:
@@ -71,9 +71,9 @@ async def server() -> AsyncIterator[IdentityServer]:
 @pytest.fixture(params=sorted(TRANSPORTS))
 async def make(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[Make]:
     """Make the tokens of an identity, with either library, and close them in the end."""
-    made: list[Tokens] = []
+    made: list[GcsTokens] = []
 
-    def tokens(identity: Any, environ: dict[str, str] | None = None, **settings: Any) -> Tokens:
+    def tokens(identity: Any, environ: dict[str, str] | None = None, **settings: Any) -> GcsTokens:
         def open_(direct: bool) -> Transport:
             proxy = "" if direct else settings.get("proxy")
             known = {"connect_timeout": 5.0, "read_timeout": 5.0, **settings, "proxy": proxy}
@@ -83,7 +83,7 @@ async def make(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[Ma
             source: Any = GcloudSource(lambda: identity.load(environ or {}), open_, clock)
         else:
             source = ObjectSource(identity, SCOPE, open_)
-        made.append(Tokens(source, clock, patience=10.0))
+        made.append(GcsTokens(source, clock, patience=10.0))
         return made[-1]
 
     yield tokens
@@ -96,7 +96,7 @@ def data(content: dict[str, Any], **more: Any) -> Identity:
     return Identity("data", SCOPE, data=content, **more)
 
 
-def header(tokens: Tokens) -> str:
+def header(tokens: GcsTokens) -> str:
     """Return what a request would carry."""
     headers: dict[str, str] = {}
     tokens.authorize(headers)
@@ -116,7 +116,7 @@ def claims(request: Request) -> dict[str, Any]:
     return found
 
 
-async def failure(tokens: Tokens) -> TokenError:
+async def failure(tokens: GcsTokens) -> TokenError:
     """Return why there is no token; nothing in it is a secret."""
     with pytest.raises(TokenError) as caught:
         await tokens.renew()

@@ -30,7 +30,7 @@ from asynccommit.stores.gcs.wire import (
     multipart,
     parse_date,
 )
-from asynccommit.testing.models.gcs.model import Service
+from asynccommit.testing.models.gcs.model import GcsService
 from tests.support.contract import NAMES
 
 GENERATION = "1709658548123456"
@@ -146,7 +146,7 @@ def test_the_etag_of_the_service_names_it_too(generation: int) -> None:
 
 def test_the_etags_of_the_model_are_read() -> None:
     """As the emulator gives them."""
-    service = Service(now=lambda: 1.7e9, new_id=lambda: "1")
+    service = GcsService(now=lambda: 1.7e9, new_id=lambda: "1")
     service.create_bucket("data")
     made = service.insert("data", "f", b"x")
     assert generation_of(made.etag) == str(made.generation)

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from asynccommit.stores.local import statx
-from asynccommit.stores.local.mounts import MOUNT_POINT, Place, by_descriptor, filesystem, place_of
+from asynccommit.stores.local.mounts import (
+    MOUNT_POINT,
+    PathFacts,
+    by_descriptor,
+    filesystem,
+    place_of,
+)
 from tests.support.namespaces import bind, in_namespace, tmpfs
 
 
@@ -54,8 +60,8 @@ def test_without_linux_the_device_is_the_volume(
     """Where the system tells nothing of mounts, a rename stays on one device, as far as known."""
     monkeypatch.setattr(statx, "statx", None)
     monkeypatch.delattr(os, "O_PATH", raising=False)
-    assert place_of(str(tmp_path)) == Place(0, "")
-    assert place_of("/") == Place(0, "")
+    assert place_of(str(tmp_path)) == PathFacts(0, "")
+    assert place_of("/") == PathFacts(0, "")
     assert place_of(str(tmp_path)).volume(7) == 7
 
 

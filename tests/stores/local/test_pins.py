@@ -14,7 +14,7 @@ from asynccommit.errors import ExistsError, NotFoundError
 from asynccommit.stores.grant import check_grant, granting, unchecked
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Wrapped
-from asynccommit.stores.policies.in_flight import Limit
+from asynccommit.stores.policies.in_flight import InFlightLimit
 
 pytestmark = pytest.mark.skipif(not LocalStore.traits.pins, reason="this system has no /proc")
 
@@ -100,7 +100,7 @@ async def test_a_grant_that_ends_among_many_renames(store: LocalStore, tmp_path:
 async def test_a_request_that_waits_in_a_wrapper_asks_again(tmp_path: Path) -> None:
     """What was queued when the grant ended is not sent when its turn comes."""
     store, told = LocalStore(), list[BaseException]()
-    wrapped = Wrapped(store, Limit(1))
+    wrapped = Wrapped(store, InFlightLimit(1))
     ended = [False]
 
     def check() -> None:

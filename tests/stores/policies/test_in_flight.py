@@ -9,7 +9,7 @@ import pytest
 
 from asynccommit.errors import NotFoundError
 from asynccommit.stores.policies.funnel import Op
-from asynccommit.stores.policies.in_flight import Limit
+from asynccommit.stores.policies.in_flight import InFlightLimit
 from tests.support.stack import Answers, Clock, head
 
 
@@ -31,7 +31,7 @@ class Gate:
 async def test_no_more_than_the_slots_run_at_once(clock: Clock) -> None:
     """Of ten requests three run, and all of them in the end."""
     gate = Gate()
-    call = Limit(3).around(gate)
+    call = InFlightLimit(3).around(gate)
     tasks = [asyncio.ensure_future(call(head())) for _ in range(10)]
     await clock.settle()
     assert gate.inside == 3
@@ -42,11 +42,11 @@ async def test_no_more_than_the_slots_run_at_once(clock: Clock) -> None:
 
 async def test_a_slot_comes_back_after_an_error_and_a_cancellation(clock: Clock) -> None:
     """Neither an error nor a cancelled caller, waiting or running, keeps a slot."""
-    call = Limit(1).around(Answers(NotFoundError("head", "/a")))
+    call = InFlightLimit(1).around(Answers(NotFoundError("head", "/a")))
     with pytest.raises(NotFoundError):
         await call(head())
     gate = Gate()
-    call = Limit(1).around(gate)
+    call = InFlightLimit(1).around(gate)
     running, waiting = (asyncio.ensure_future(call(head())) for _ in range(2))
     await clock.settle()
     waiting.cancel()
@@ -59,10 +59,10 @@ async def test_a_slot_comes_back_after_an_error_and_a_cancellation(clock: Clock)
 def test_no_bound_costs_nothing() -> None:
     """Without a bound the call is left as it is."""
     answers = Answers()
-    assert Limit(None).around(answers) is answers
+    assert InFlightLimit(None).around(answers) is answers
 
 
 def test_a_bound_below_one_is_refused() -> None:
     """A limit that lets nothing through is a mistake."""
     with pytest.raises(ValueError, match="slots"):
-        Limit(0)
+        InFlightLimit(0)

@@ -30,9 +30,9 @@ from asynccommit.stores.policies.funnel import Op, Wrapped
 from asynccommit.stores.policies.lost_completions import Ending, judge_ending
 from asynccommit.stores.policies.lost_replies import Recover
 from asynccommit.stores.policies.retry import Retry
-from asynccommit.stores.policies.verdicts import Verdict
+from asynccommit.stores.policies.verdicts import ReplyVerdict
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.model import Rules
+from asynccommit.testing.models.s3.model import UploadRules
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.stack import Answers
 from tests.testing.models.s3.bench import open_store
@@ -73,26 +73,26 @@ async def settle(op: Op, *answers: object) -> tuple[Any, list[str]]:
 
 TABLE = [
     # lost, there, barred, made -> verdict
-    (False, False, False, True, Verdict.DONE),
-    (True, False, False, True, Verdict.DONE),
-    (False, False, True, True, Verdict.DONE),
-    (True, False, True, True, Verdict.DONE),
-    (False, False, False, None, Verdict.UNKNOWN),
-    (True, False, True, None, Verdict.UNKNOWN),
-    (True, False, False, False, Verdict.UNKNOWN),
-    (True, False, True, False, Verdict.UNKNOWN),
-    (False, False, False, False, Verdict.NO),
-    (False, False, True, False, Verdict.NO),
-    (False, True, False, None, Verdict.NO),
-    (False, True, True, None, Verdict.NO),
-    (True, True, True, None, Verdict.TAKEN),
-    (True, True, False, None, Verdict.AGAIN),
+    (False, False, False, True, ReplyVerdict.DONE),
+    (True, False, False, True, ReplyVerdict.DONE),
+    (False, False, True, True, ReplyVerdict.DONE),
+    (True, False, True, True, ReplyVerdict.DONE),
+    (False, False, False, None, ReplyVerdict.UNKNOWN),
+    (True, False, True, None, ReplyVerdict.UNKNOWN),
+    (True, False, False, False, ReplyVerdict.UNKNOWN),
+    (True, False, True, False, ReplyVerdict.UNKNOWN),
+    (False, False, False, False, ReplyVerdict.NO),
+    (False, False, True, False, ReplyVerdict.NO),
+    (False, True, False, None, ReplyVerdict.NO),
+    (False, True, True, None, ReplyVerdict.NO),
+    (True, True, True, None, ReplyVerdict.TAKEN),
+    (True, True, False, None, ReplyVerdict.AGAIN),
 ]
 
 
 @pytest.mark.parametrize("lost, there, barred, made, verdict", TABLE)
 def test_the_table_of_cases(
-    lost: bool, there: bool, barred: bool, made: bool | None, verdict: Verdict
+    lost: bool, there: bool, barred: bool, made: bool | None, verdict: ReplyVerdict
 ) -> None:
     """Every case has its verdict."""
     assert judge_ending(Ending(lost, there, barred, made)) is verdict
@@ -104,14 +104,14 @@ def test_the_table_of_cases(
 def test_what_no_case_may_break(ending: Ending) -> None:
     """Done needs an upload that is gone; again needs one that is there; silence is never a no."""
     verdict = judge_ending(ending)
-    assert (verdict is Verdict.DONE) == (ending.made is True and not ending.there)
-    if verdict is Verdict.AGAIN:
+    assert (verdict is ReplyVerdict.DONE) == (ending.made is True and not ending.there)
+    if verdict is ReplyVerdict.AGAIN:
         assert ending.there
         assert ending.lost
     if ending.lost:
-        assert verdict is not Verdict.NO
+        assert verdict is not ReplyVerdict.NO
     else:
-        assert verdict in (Verdict.DONE, Verdict.NO)
+        assert verdict in (ReplyVerdict.DONE, ReplyVerdict.NO)
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
@@ -314,7 +314,7 @@ class Asking:
 
 
 def play(
-    asking: Asking, rules: Rules, weather: list[str], strange: list[str]
+    asking: Asking, rules: UploadRules, weather: list[str], strange: list[str]
 ) -> tuple[Sky, object]:
     """Return the bucket after one completion, and what its caller was told."""
     sky = Sky(open_store(rules), iter(weather), iter(strange))
@@ -336,14 +336,19 @@ def play(
     return sky, run_virtual(main())
 
 
-RULES = [Rules(remembers=0.0), Rules(), Rules(remembers=0.0, sse_kms=True), Rules(sse_kms=True)]
+RULES = [
+    UploadRules(remembers=0.0),
+    UploadRules(),
+    UploadRules(remembers=0.0, sse_kms=True),
+    UploadRules(sse_kms=True),
+]
 WEATHER = st.lists(st.sampled_from(HOW), max_size=20)
 ASKING = st.builds(Asking, st.booleans(), st.sampled_from([None, "mark"]), st.booleans())
 
 
 @given(ASKING, st.sampled_from(RULES), WEATHER)
 def test_alone_every_upload_is_completed_once(
-    asking: Asking, rules: Rules, weather: list[str]
+    asking: Asking, rules: UploadRules, weather: list[str]
 ) -> None:
     """With nobody else about, any weather ends in success, and it has happened exactly once.
 
@@ -365,7 +370,7 @@ def test_alone_every_upload_is_completed_once(
     st.lists(st.sampled_from(STRANGE), max_size=20),
 )
 def test_nothing_false_is_ever_said(
-    asking: Asking, rules: Rules, weather: list[str], strange: list[str]
+    asking: Asking, rules: UploadRules, weather: list[str], strange: list[str]
 ) -> None:
     """Whatever others do: success means that it happened, and a plain no that it did not.
 
@@ -400,7 +405,7 @@ async def test_a_store_without_uploads_is_not_asked_for_them() -> None:
 
 async def test_completed_is_asked_once_where_the_service_does_not_tell() -> None:
     """That nobody knows is an answer, and not sent again as if it had been lost."""
-    store = open_store(Rules(sse_kms=True))
+    store = open_store(UploadRules(sse_kms=True))
     retry = Retry(random.Random(1), sleep=_instantly)
     wrapped = Wrapped(store, retry)
     upload_id = await store.create_upload("/f")

@@ -26,7 +26,13 @@ from asynccommit.errors import (
 )
 from asynccommit.stores.base import Info, Kind, Traits
 from asynccommit.stores.policies.funnel import Op
-from asynccommit.stores.policies.lost_replies import Recover, Seen, Sight, Verdict, judge
+from asynccommit.stores.policies.lost_replies import (
+    DestinationState,
+    Observation,
+    Recover,
+    ReplyVerdict,
+    judge,
+)
 from asynccommit.stores.policies.retry import Retry
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.stack import Answers, delete, head
@@ -86,64 +92,69 @@ async def _instantly(seconds: float) -> None:
 
 TABLE = [
     # lost, missing, replace, dest, source -> verdict
-    (False, True, False, Seen.MINE, None, Verdict.DONE),
-    (False, False, False, Seen.MINE, None, Verdict.DONE),
-    (True, False, True, Seen.MINE, None, Verdict.DONE),
-    (True, True, False, Seen.MINE, False, Verdict.DONE),
-    (False, True, False, Seen.NOTHING, True, Verdict.AGAIN),
-    (False, True, True, Seen.NOTHING, True, Verdict.AGAIN),
-    (False, True, False, Seen.NOTHING, False, Verdict.NO),
-    (False, False, False, Seen.NOTHING, True, Verdict.NO),
-    (False, False, False, Seen.NOTHING, None, Verdict.NO),
-    (False, False, False, Seen.OTHER, None, Verdict.NO),
-    (False, True, True, Seen.OTHER, None, Verdict.NO),
-    (False, False, False, Seen.UNMARKED, None, Verdict.NO),
-    (True, False, False, Seen.NOTHING, True, Verdict.AGAIN),
-    (True, False, True, Seen.OTHER, True, Verdict.AGAIN),
-    (True, False, True, Seen.UNMARKED, True, Verdict.AGAIN),
-    (True, False, False, Seen.OTHER, True, Verdict.TAKEN),
-    (True, False, False, Seen.UNMARKED, True, Verdict.TAKEN),
-    (True, False, False, Seen.NOTHING, False, Verdict.UNKNOWN),
-    (True, True, False, Seen.OTHER, False, Verdict.UNKNOWN),
-    (True, False, True, Seen.OTHER, False, Verdict.UNKNOWN),
-    (True, False, False, Seen.UNMARKED, False, Verdict.UNKNOWN),
-    (True, False, False, Seen.NOTHING, None, Verdict.AGAIN),
-    (True, False, False, Seen.OTHER, None, Verdict.TAKEN),
-    (True, False, False, Seen.UNMARKED, None, Verdict.UNKNOWN),
+    (False, True, False, DestinationState.MINE, None, ReplyVerdict.DONE),
+    (False, False, False, DestinationState.MINE, None, ReplyVerdict.DONE),
+    (True, False, True, DestinationState.MINE, None, ReplyVerdict.DONE),
+    (True, True, False, DestinationState.MINE, False, ReplyVerdict.DONE),
+    (False, True, False, DestinationState.NOTHING, True, ReplyVerdict.AGAIN),
+    (False, True, True, DestinationState.NOTHING, True, ReplyVerdict.AGAIN),
+    (False, True, False, DestinationState.NOTHING, False, ReplyVerdict.NO),
+    (False, False, False, DestinationState.NOTHING, True, ReplyVerdict.NO),
+    (False, False, False, DestinationState.NOTHING, None, ReplyVerdict.NO),
+    (False, False, False, DestinationState.OTHER, None, ReplyVerdict.NO),
+    (False, True, True, DestinationState.OTHER, None, ReplyVerdict.NO),
+    (False, False, False, DestinationState.UNMARKED, None, ReplyVerdict.NO),
+    (True, False, False, DestinationState.NOTHING, True, ReplyVerdict.AGAIN),
+    (True, False, True, DestinationState.OTHER, True, ReplyVerdict.AGAIN),
+    (True, False, True, DestinationState.UNMARKED, True, ReplyVerdict.AGAIN),
+    (True, False, False, DestinationState.OTHER, True, ReplyVerdict.TAKEN),
+    (True, False, False, DestinationState.UNMARKED, True, ReplyVerdict.TAKEN),
+    (True, False, False, DestinationState.NOTHING, False, ReplyVerdict.UNKNOWN),
+    (True, True, False, DestinationState.OTHER, False, ReplyVerdict.UNKNOWN),
+    (True, False, True, DestinationState.OTHER, False, ReplyVerdict.UNKNOWN),
+    (True, False, False, DestinationState.UNMARKED, False, ReplyVerdict.UNKNOWN),
+    (True, False, False, DestinationState.NOTHING, None, ReplyVerdict.AGAIN),
+    (True, False, False, DestinationState.OTHER, None, ReplyVerdict.TAKEN),
+    (True, False, False, DestinationState.UNMARKED, None, ReplyVerdict.UNKNOWN),
 ]
 
 
 @pytest.mark.parametrize("lost, missing, replace, dest, source, verdict", TABLE)
 def test_the_table_of_cases(
-    lost: bool, missing: bool, replace: bool, dest: Seen, source: bool | None, verdict: Verdict
+    lost: bool,
+    missing: bool,
+    replace: bool,
+    dest: DestinationState,
+    source: bool | None,
+    verdict: ReplyVerdict,
 ) -> None:
     """Every case has its verdict."""
-    assert judge(Sight(lost, missing, replace, dest, source)) is verdict
+    assert judge(Observation(lost, missing, replace, dest, source)) is verdict
 
 
 @given(
     st.builds(
-        Sight,
+        Observation,
         st.booleans(),
         st.booleans(),
         st.booleans(),
-        st.sampled_from(Seen),
+        st.sampled_from(DestinationState),
         st.none() | st.booleans(),
     )
 )
-def test_what_no_case_may_break(sight: Sight) -> None:
+def test_what_no_case_may_break(sight: Observation) -> None:
     """Done is said of one's own only; a lost answer never becomes a plain no."""
     verdict = judge(sight)
-    assert (verdict is Verdict.DONE) == (sight.dest is Seen.MINE)
+    assert (verdict is ReplyVerdict.DONE) == (sight.dest is DestinationState.MINE)
     if sight.lost:
-        assert verdict is not Verdict.NO
-        if sight.source is False and sight.dest is not Seen.MINE:
-            assert verdict is Verdict.UNKNOWN
+        assert verdict is not ReplyVerdict.NO
+        if sight.source is False and sight.dest is not DestinationState.MINE:
+            assert verdict is ReplyVerdict.UNKNOWN
     else:
-        assert verdict not in (Verdict.UNKNOWN, Verdict.TAKEN)
-    if verdict is Verdict.AGAIN:
+        assert verdict not in (ReplyVerdict.UNKNOWN, ReplyVerdict.TAKEN)
+    if verdict is ReplyVerdict.AGAIN:
         assert sight.source is not False
-        assert sight.dest is Seen.NOTHING or sight.replace
+        assert sight.dest is DestinationState.NOTHING or sight.replace
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from asynccommit.errors import (
 )
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.policies.funnel import Op
-from asynccommit.stores.policies.per_object_rate import _MOST, Changes, Names
+from asynccommit.stores.policies.per_object_rate import _MOST, Changes, PerObjectRate
 from asynccommit.stores.policies.retry import Retry
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.stack import Answers, Random, head
@@ -129,7 +129,7 @@ def test_a_second_change_waits_the_rest(first: Op, second: Op) -> None:
     """Whatever changes a name again waits until a second has passed since the last answer."""
 
     async def main() -> None:
-        names, service = Names(1.0), Service()
+        names, service = PerObjectRate(1.0), Service()
         call = names.around(service)
         await call(first)
         await asyncio.sleep(0.4)
@@ -162,7 +162,7 @@ def test_what_changes_another_name_or_none_does_not_wait(first: Op, second: Op) 
     """Reads and other names are free; so is what moves or deletes what was just written."""
 
     async def main() -> None:
-        names = Names(1.0)
+        names = PerObjectRate(1.0)
         call = names.around(Service(interval=0.0))
         await call(first)
         await call(second)
@@ -175,7 +175,7 @@ def test_what_changes_another_name_or_none_does_not_wait(first: Op, second: Op) 
 @in_virtual_time
 async def test_many_at_once_go_one_a_second() -> None:
     """Ten writes of one name that are asked for together take nine seconds, and none is refused."""
-    names, service = Names(1.0), Service()
+    names, service = PerObjectRate(1.0), Service()
     call = names.around(service)
     await asyncio.gather(*[call(put("/_SUCCESS")) for _ in range(10)])
     assert service.refused == 0
@@ -191,7 +191,7 @@ async def test_a_slow_change_counts_from_its_answer() -> None:
         times.append(now())
         await asyncio.sleep(3)
 
-    call = Names(1.0).around(slow)
+    call = PerObjectRate(1.0).around(slow)
     await call(put("/a"))
     await call(put("/a"))
     assert times == [0, pytest.approx(4)]
@@ -212,7 +212,7 @@ def test_an_answer_that_says_no_is_no_change(error: StoreError, waits: bool) -> 
     """A refusal for the rate and a lost answer keep the next one away; other errors do not."""
 
     async def main() -> None:
-        names = Names(1.0)
+        names = PerObjectRate(1.0)
         call = names.around(Answers(error))
         with pytest.raises(type(error)):
             await call(put("/a"))
@@ -225,7 +225,7 @@ def test_an_answer_that_says_no_is_no_change(error: StoreError, waits: bool) -> 
 @in_virtual_time
 async def test_what_a_stranger_made_hot_is_tried_again_with_distance() -> None:
     """After 429 for a name that another process changed, each attempt keeps its second."""
-    names, service = Names(1.0), Service()
+    names, service = PerObjectRate(1.0), Service()
     service.last["/a"] = 0.9  # in the future: refused for almost two seconds
     retry = Retry(Random(0.0), attempts=3)
     await retry.around(names.around(service))(put("/a"))
@@ -237,7 +237,7 @@ async def test_what_a_stranger_made_hot_is_tried_again_with_distance() -> None:
 async def test_stores_of_one_bucket_know_of_each_other() -> None:
     """Two stores with one account share what they remember; without a name they do not."""
     for account, waits in (("gs://b", True), ("", False)):
-        one, other = Names(1.0, account), Names(1.0, account)
+        one, other = PerObjectRate(1.0, account), PerObjectRate(1.0, account)
         service = Service()
         await one.around(service)(put("/a"))
         begin = now()
@@ -248,13 +248,13 @@ async def test_stores_of_one_bucket_know_of_each_other() -> None:
 async def test_without_an_interval_it_is_not_there() -> None:
     """Stores that do not mind are called directly."""
     answers = Answers()
-    assert Names(0.0).around(answers) is answers
+    assert PerObjectRate(0.0).around(answers) is answers
 
 
 @in_virtual_time
 async def test_a_cancelled_wait_leaves_nothing_behind() -> None:
     """Who gives up while it waits for a name does not hold up others."""
-    names, service = Names(1.0), Service()
+    names, service = PerObjectRate(1.0), Service()
     call = names.around(service)
     await call(put("/a"))
     waiting = [asyncio.ensure_future(call(put("/a"))) for _ in range(5)]
@@ -269,7 +269,7 @@ async def test_a_cancelled_wait_leaves_nothing_behind() -> None:
 @in_virtual_time
 async def test_what_is_remembered_is_bounded() -> None:
     """Of thirty thousand renames in two seconds some thousand names are known at a time."""
-    names, most = Names(1.0), 0
+    names, most = PerObjectRate(1.0), 0
     call = names.around(Answers())
     for number in range(30_000):
         await call(rename(f"/s{number}", f"/d{number}"))
@@ -286,7 +286,7 @@ async def test_what_is_remembered_is_bounded() -> None:
 @in_virtual_time
 async def test_names_are_known_again_after_a_crowd() -> None:
     """When there was no room, there is again a second later."""
-    names = Names(1.0)
+    names = PerObjectRate(1.0)
     call = names.around(Answers())
     for number in range(_MOST):
         await call(rename(f"/s{number}", f"/d{number}"))
@@ -318,12 +318,12 @@ async def test_what_is_old_is_forgotten() -> None:
 def test_an_interval_that_is_none_is_refused(interval: float) -> None:
     """Less than nothing, for ever and no number are mistakes."""
     with pytest.raises(ValueError, match="interval"):
-        Names(interval)
+        PerObjectRate(interval)
 
 
 def test_it_says_what_it_is() -> None:
     """Its text has the interval."""
-    assert repr(Names(1.0)) == "Names(1.0)"
+    assert repr(PerObjectRate(1.0)) == "Names(1.0)"
 
 
 PATHS = st.sampled_from(["/a", "/b", "/c"])
@@ -336,7 +336,7 @@ def test_no_name_is_written_twice_in_a_second(steps: list[tuple[Op, float]]) -> 
 
     async def main() -> None:
         service = Service()
-        call = Names(1.0).around(service)
+        call = PerObjectRate(1.0).around(service)
         async with asyncio.TaskGroup() as group:
             for op, pause in steps:
                 group.create_task(call(op))  # type: ignore[arg-type]

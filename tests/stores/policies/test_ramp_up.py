@@ -17,7 +17,7 @@ from asynccommit.errors import StoreError, ThrottledError
 from asynccommit.stores.base import Info, Kind, Ramp, Traits
 from asynccommit.stores.policies.adaptive_rate import Adaptive
 from asynccommit.stores.policies.funnel import Op
-from asynccommit.stores.policies.ramp_up import Growth, Growths, lowest
+from asynccommit.stores.policies.ramp_up import Growths, RampState, lowest
 from asynccommit.stores.policies.rate_queue import Ceilings
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.stores.policies.servers import LATENCY, share, together
@@ -26,15 +26,15 @@ from tests.support.stack import Answers, head, rename
 GOOGLE = Ramp(5000, 1000, 1200)
 
 
-def growth(start: float = 1000.0, doubling: float = 1200.0) -> Growth:
+def growth(start: float = 1000.0, doubling: float = 1200.0) -> RampState:
     """What a ramp allows, looked at for the first time at 0."""
-    found = Growth()
+    found = RampState()
     found.start, found.doubling = start, doubling
     found.count(0, 0.0)
     return found
 
 
-def use(found: Growth, begin: int, seconds: int, share: float = 1.0) -> None:
+def use(found: RampState, begin: int, seconds: int, share: float = 1.0) -> None:
     """Send so long this share of what is allowed."""
     for second in range(begin, begin + seconds):
         found.count(math.ceil(share * found.ceiling), second + 1.0)
@@ -114,7 +114,7 @@ def test_a_short_rest_begins_anew() -> None:
 
 def test_no_ramp_is_no_ceiling() -> None:
     """Without a start there is nothing to hold."""
-    found = Growth()
+    found = RampState()
     for second in range(10):
         found.count(10**6, float(second))
     assert found.ceiling == math.inf

@@ -6,14 +6,14 @@ import random
 from itertools import count
 
 from asynccommit.stores.policies.funnel import Wrapped
-from asynccommit.stores.policies.per_object_rate import Names
+from asynccommit.stores.policies.per_object_rate import PerObjectRate
 from asynccommit.stores.policies.stats import Stats
 from asynccommit.stores.policies.traffic import Traffic, traffic_of
 from asynccommit.stores.registry import StoreSettings, open_store, wrap
 from asynccommit.stores.urls import parse_url
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
-from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.virtual_loop import run_virtual
 
 CLIMATE = Climate.from_json(
@@ -31,9 +31,9 @@ def test_what_happened_is_counted() -> None:
 
     async def run() -> Traffic:
         ids = count()
-        account = Account("sim", now=lambda: 0.0, new_id=lambda: f"id-{next(ids)}")
+        account = AdlsAccount("sim", now=lambda: 0.0, new_id=lambda: f"id-{next(ids)}")
         account.create_filesystem("data")
-        weather = Weather(random.Random(1), lambda: 0.0, CLIMATE)
+        weather = FaultInjector(random.Random(1), lambda: 0.0, CLIMATE)
         options = {"account": account, "weather": weather}
         address = parse_url("abfs://data@sim.dfs.core.windows.net/")
         store = wrap(SimStore(address, options), StoreSettings(random.Random(1)))
@@ -56,10 +56,10 @@ def test_the_wait_for_a_name_is_counted() -> None:
     """What waited because its name had just been changed shows up under that reason."""
 
     async def run() -> Traffic:
-        account = Account("sim", now=lambda: 0.0, new_id=lambda: "id")
+        account = AdlsAccount("sim", now=lambda: 0.0, new_id=lambda: "id")
         account.create_filesystem("data")
         address = parse_url("abfs://data@sim.dfs.core.windows.net/")
-        store = Wrapped(SimStore(address, {"account": account}), Names(1.0), Stats("sent"))
+        store = Wrapped(SimStore(address, {"account": account}), PerObjectRate(1.0), Stats("sent"))
         await store.put("/f", b"x")
         await store.put("/f", b"y")
         return traffic_of(store)

@@ -16,8 +16,8 @@ from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.http.base import Response
 from asynccommit.stores.http.tokens import TokenError
 from asynccommit.stores.s3.credentials import OfMachine
-from asynccommit.stores.s3.machine import Machine
-from asynccommit.stores.s3.sign import Keys
+from asynccommit.stores.s3.machine import AwsMachine
+from asynccommit.stores.s3.sign import SigningKeys
 from asynccommit.stores.s3.store import S3Store
 from asynccommit.stores.urls import parse_url
 from tests.support.gcs_store import Clock
@@ -121,17 +121,17 @@ async def test_nobody_signs_for_the_anonymous() -> None:
 # --- credentials -----------------------------------------------------------------------------
 
 
-class Keyring(Machine):
+class Keyring(AwsMachine):
     """A machine with these keys, one after the other; an error among them is raised."""
 
-    def __init__(self, *keys: Keys | Exception) -> None:
+    def __init__(self, *keys: SigningKeys | Exception) -> None:
         super().__init__()
         self.left = list(keys)
         self.threads: list[bool] = []
         self.anew: list[bool] = []
         self.is_stale = False
 
-    def keys(self, *, anew: bool = False) -> Keys:
+    def keys(self, *, anew: bool = False) -> SigningKeys:
         """Return the next ones, or the last ones again."""
         self.threads.append(threading.current_thread() is threading.main_thread())
         self.anew.append(anew)
@@ -145,15 +145,15 @@ class Keyring(Machine):
         return self.is_stale
 
 
-OLD, NEW = Keys("OLD", "old-secret", "t"), Keys("NEW", "new-secret", "t")
+OLD, NEW = SigningKeys("OLD", "old-secret", "t"), SigningKeys("NEW", "new-secret", "t")
 
 
 def with_keys(
-    monkeypatch: pytest.MonkeyPatch, direct: Direct, *keys: Keys | Exception
+    monkeypatch: pytest.MonkeyPatch, direct: Direct, *keys: SigningKeys | Exception
 ) -> tuple[S3Store, Keyring]:
     """Return a store whose machine has these keys."""
     machine = Keyring(*keys)
-    monkeypatch.setattr("asynccommit.stores.s3.options.Machine", lambda _: machine)
+    monkeypatch.setattr("asynccommit.stores.s3.options.AwsMachine", lambda _: machine)
     return new_s3(direct, key="", secret="", endpoint_url="http://127.0.0.1:1"), machine
 
 
@@ -342,8 +342,8 @@ async def test_little_is_known_of_a_server_that_a_profile_names() -> None:
 @pytest.mark.usefixtures("files")
 def test_an_endpoint_of_one_service_is_found() -> None:
     """A profile may name endpoints by service."""
-    assert Machine("services").config() == ("", "https://s3.example.com")
-    assert Machine().config() == ("eu-west-3", "")
+    assert AwsMachine("services").config() == ("", "https://s3.example.com")
+    assert AwsMachine().config() == ("eu-west-3", "")
 
 
 @pytest.mark.usefixtures("files")
@@ -364,9 +364,9 @@ async def test_profiles_that_are_of_no_use(options: dict[str, Any], said: str) -
 @pytest.mark.usefixtures("files")
 def test_what_is_shown_of_a_machine() -> None:
     """Neither machine nor keys show a secret."""
-    machine = Machine("work")
+    machine = AwsMachine("work")
 
-    assert machine.keys() == Keys("WORK", "hunter3", "session")
+    assert machine.keys() == SigningKeys("WORK", "hunter3", "session")
     assert "hunter3" not in f"{machine!r} {machine.keys()!r} {OfMachine(machine, Clock())!r}"
     assert not machine.stale()
 
@@ -387,7 +387,7 @@ async def test_keys_that_end_soon_are_renewed(files: Path) -> None:
     (files / "process.py").write_text(PROCESS)
     command = f"{sys.executable} {files / 'process.py'} {files / 'counter'}"
     (files / "config").write_text(f"[profile short]\ncredential_process = {command}\n")
-    credential = OfMachine(Machine("short"), Clock())
+    credential = OfMachine(AwsMachine("short"), Clock())
     await credential.renew()
     first = credential.keys
     await credential.renew()

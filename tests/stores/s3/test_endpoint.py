@@ -8,7 +8,7 @@ import pytest
 
 from asynccommit.errors import OptionError
 from asynccommit.runtime.host import this_host
-from asynccommit.stores.s3.endpoint import Place, Wanted, find_place
+from asynccommit.stores.s3.endpoint import S3Endpoint, Wanted, find_place
 from asynccommit.stores.s3.options import read_settings
 from asynccommit.stores.urls import Address, parse_url
 
@@ -19,13 +19,13 @@ def place(
     options: dict[str, Any] | None = None,
     environ: dict[str, str] | None = None,
     url: str = "s3://data-lake/",
-) -> Place:
+) -> S3Endpoint:
     """Return where a store with these options sends its requests."""
     told = {**KEYS, **(options or {})}
     return read_settings(parse_url(url), told, environ=environ or {}, host=this_host()).place
 
 
-def of(found: Place) -> tuple[str, str, str]:
+def of(found: S3Endpoint) -> tuple[str, str, str]:
     """Return origin, path and region."""
     return found.origin, found.path, found.signed_for
 

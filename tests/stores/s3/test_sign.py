@@ -18,9 +18,9 @@ from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asynccommit.stores.s3.sign import UNSIGNED, Keys, Signer
+from asynccommit.stores.s3.sign import UNSIGNED, Signer, SigningKeys
 
-KEYS = Keys("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+KEYS = SigningKeys("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 SERVER = "examplebucket.s3.amazonaws.com"
 DAY = calendar.timegm((2013, 5, 24, 0, 0, 0))
 
@@ -33,7 +33,7 @@ def sign(
     body: bytes = b"",
     *,
     plain: bool = True,
-    keys: Keys = KEYS,
+    keys: SigningKeys = KEYS,
     server: str = SERVER,
     now: float = DAY,
 ) -> dict[str, str]:
@@ -79,7 +79,14 @@ def test_published_examples(name: str) -> None:
 
 
 def of_botocore(
-    verb: str, url: str, headers: dict[str, str], body: bytes, keys: Keys, *, plain: bool, now: int
+    verb: str,
+    url: str,
+    headers: dict[str, str],
+    body: bytes,
+    keys: SigningKeys,
+    *,
+    plain: bool,
+    now: int,
 ) -> str:
     """Return what botocore writes into the header ``authorization``."""
 
@@ -125,7 +132,7 @@ def test_botocore_signs_the_same(
     path = "/bucket/" + quote(key, safe="/~")
     pairs = [f"{name}={quote(value, safe='~')}" for name, value in query.items()]
     text = "&".join(sorted([*pairs, *(["uploads"] if flag else [])]))
-    keys = Keys("AKID", "secret", token)
+    keys = SigningKeys("AKID", "secret", token)
     server = "127.0.0.1:9000" if plain else "s3.example.com"
     url = f"{'http' if plain else 'https'}://{server}{path}{f'?{text}' if text else ''}"
 
@@ -144,7 +151,7 @@ def test_the_body_is_signed_where_nothing_else_protects_it() -> None:
 def test_a_new_day_and_new_keys_get_a_key_of_their_own() -> None:
     """What is kept from one request to the next never outlives day or keys."""
     signer = Signer(SERVER, "us-east-1", plain=True)
-    other = Keys(KEYS.access, "another")
+    other = SigningKeys(KEYS.access, "another")
     asked = [(KEYS, DAY), (other, DAY), (KEYS, DAY + 86400), (KEYS, DAY)]
     kept = []
     for keys, now in asked:
@@ -182,5 +189,5 @@ def test_without_botocore_it_is_said_what_to_install() -> None:
 
 def test_keys_show_no_secret() -> None:
     """Neither secret nor token is in what is shown of keys."""
-    assert repr(Keys("AKIDEXAMPLE", "hunter2", "tok")) == "Keys(AKID...)"
-    assert "hunter2" not in f"{[Keys('AKID', 'hunter2', 'tok')]}"
+    assert repr(SigningKeys("AKIDEXAMPLE", "hunter2", "tok")) == "Keys(AKID...)"
+    assert "hunter2" not in f"{[SigningKeys('AKID', 'hunter2', 'tok')]}"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator, running_emulator
-from asynccommit.testing.emulators.server import Connection, Limits, Request, Server
+from asynccommit.testing.emulators.server import Connection, RequestLimits, Server, ServerRequest
 from tests.testing.emulators.adls.client import WireClient
 
 HEAD = b"HEAD /devstoreaccount1/data?resource=filesystem HTTP/1.1\r\nHost: x\r\n"
@@ -74,7 +74,7 @@ async def test_requests_before_a_bad_one_are_answered(wire: WireClient) -> None:
 
 async def test_head_is_bounded() -> None:
     """Headers without an end are refused once they are too many."""
-    limits = Limits(head=2000)
+    limits = RequestLimits(head=2000)
     async with AdlsEmulator(limits=limits) as emulator, WireClient(emulator) as wire:
         answer = await wire.exchange(HEAD + b"x-fill: " + b"x" * 2000)
 
@@ -84,7 +84,7 @@ async def test_head_is_bounded() -> None:
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_body_is_bounded(chunked: bool) -> None:
     """A body that is too large is refused, before it is sent if it says its size."""
-    limits = Limits(head=500, body=1000)
+    limits = RequestLimits(head=500, body=1000)
     head = b"PUT /devstoreaccount1/data/a HTTP/1.1\r\nHost: x\r\n"
     data = head + b"Content-Length: 1001\r\nExpect: 100-continue\r\n\r\n"
     if chunked:
@@ -195,7 +195,7 @@ async def test_large_answers_do_not_pile_up(wire: WireClient) -> None:
 async def test_error_in_the_emulator_is_a_500(caplog: pytest.LogCaptureFixture) -> None:
     """It is logged, the connection ends, and the next request is answered."""
 
-    def broken(request: Request, connection: Connection) -> None:
+    def broken(request: ServerRequest, connection: Connection) -> None:
         raise RuntimeError("broken")
 
     server = Server(broken)
@@ -279,11 +279,11 @@ async def _fed(pieces: list[bytes]) -> list[tuple[str, bytes, bytes]]:
     """Return the requests that a connection reads from these pieces."""
     seen = []
 
-    def note(request: Request, connection: Connection) -> None:
+    def note(request: ServerRequest, connection: Connection) -> None:
         seen.append((request.method, request.target, request.body))
         connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-    connection = Connection(note, Limits(head=300, body=300), set())
+    connection = Connection(note, RequestLimits(head=300, body=300), set())
     transport = _Written()
     connection.connection_made(transport)
     for piece in pieces:

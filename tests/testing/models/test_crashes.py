@@ -15,7 +15,7 @@ from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, wrap
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.adls.account import Account
+from asynccommit.testing.models.adls.account import AdlsAccount
 from asynccommit.testing.models.adls.store import SimStore
 from asynccommit.testing.models.crashes import (
     Crash,
@@ -23,25 +23,25 @@ from asynccommit.testing.models.crashes import (
     Mortal,
     MortalStore,
     Process,
-    Stop,
+    Suspension,
     When,
 )
-from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.virtual_loop import run_virtual
 
 ADDRESS = Address("abfs", "data@x", "/")
 
 
-def account() -> Account:
+def account() -> AdlsAccount:
     """Return an account with an empty filesystem."""
     ids = iter(range(1000))
-    made = Account("x", now=lambda: 0.0, new_id=lambda: f"id-{next(ids)}")
+    made = AdlsAccount("x", now=lambda: 0.0, new_id=lambda: f"id-{next(ids)}")
     made.create_filesystem("data")
     return made
 
 
-async def names(made: Account) -> list[str]:
+async def names(made: AdlsAccount) -> list[str]:
     """Return the names in the root, hidden ones too."""
     return [name for name, _ in made.list("data").entries]
 
@@ -99,7 +99,9 @@ def test_whoever_is_under_way_hears_nothing() -> None:
 
     async def run() -> tuple[list[str], list[BaseException]]:
         made, process = account(), Process("one", Crash(4))
-        weather = Weather(random.Random(0), lambda: 0.0, Climate(latency=Latency("fixed", 1.0)))
+        weather = FaultInjector(
+            random.Random(0), lambda: 0.0, Climate(latency=Latency("fixed", 1.0))
+        )
         store = MortalStore(ADDRESS, {"account": made, "weather": weather}, process)
         acts = [store.mkdir(f"/{name}") for name in "abcd"]
         answers = await asyncio.gather(*acts, return_exceptions=True)
@@ -117,7 +119,7 @@ def test_what_is_cancelled_on_the_wire_takes_effect() -> None:
     async def run() -> list[str]:
         made = account()
         slow = Climate(latency=Latency("fixed", 1.0))
-        options = {"account": made, "weather": Weather(random.Random(0), lambda: 0.0, slow)}
+        options = {"account": made, "weather": FaultInjector(random.Random(0), lambda: 0.0, slow)}
         store = MortalStore(ADDRESS, options, Process("one"))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
@@ -134,7 +136,7 @@ def test_a_process_stands_still(after: bool) -> None:
     """All its requests wait, from one before or after it took effect, until it wakes."""
 
     async def run() -> tuple[list[str], list[str]]:
-        made, process = account(), Process("one", stop=Stop(2, 100.0, after))
+        made, process = account(), Process("one", stop=Suspension(2, 100.0, after))
         store = MortalStore(ADDRESS, {"account": made}, process)
         acting = asyncio.create_task(directories(store))
         await asyncio.sleep(50)
@@ -152,7 +154,7 @@ def test_a_process_is_killed_in_its_sleep() -> None:
     """It never wakes, and its held request is never sent."""
 
     async def run() -> list[str]:
-        made, process = account(), Process("one", stop=Stop(2, 100.0))
+        made, process = account(), Process("one", stop=Suspension(2, 100.0))
         store = MortalStore(ADDRESS, {"account": made}, process)
         acting = asyncio.create_task(directories(store))
         await asyncio.sleep(50)

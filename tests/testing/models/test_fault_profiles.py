@@ -7,7 +7,7 @@ import random
 import pytest
 
 from asynccommit.testing.models.fault_profiles import CLIMATES
-from asynccommit.testing.models.fault_rules import Climate, Weather
+from asynccommit.testing.models.fault_rules import Climate, FaultInjector
 
 SHARES = {
     "none": {},
@@ -21,7 +21,7 @@ SHARES = {
 @pytest.mark.parametrize("name", CLIMATES)
 def test_a_climate_strikes_as_often_as_it_says(name: str) -> None:
     """Of ten thousand renames about the share is struck that the climate's text says."""
-    weather = Weather(random.Random(1), lambda: 0.0, CLIMATES[name])
+    weather = FaultInjector(random.Random(1), lambda: 0.0, CLIMATES[name])
     for _ in range(10_000):
         weather.decide("rename", "data/a")
 

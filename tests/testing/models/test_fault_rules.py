@@ -19,23 +19,25 @@ from asynccommit.testing.models.fault_rules import (
     OPS,
     REPLIES,
     Climate,
-    Decision,
     Dialect,
     Effect,
     Fault,
+    FaultDecision,
+    FaultInjector,
     Reply,
-    Weather,
 )
-from asynccommit.testing.models.latency import Latency, Limit, Tail
+from asynccommit.testing.models.latency import Latency, RequestLimit, Tail
 from tests.testing.models.adls.model import Clock
 
 
-def weather(*faults: Fault, seed: int = 1, clock: Clock | None = None, **climate: Any) -> Weather:
+def weather(
+    *faults: Fault, seed: int = 1, clock: Clock | None = None, **climate: Any
+) -> FaultInjector:
     """Return weather of these rules."""
-    return Weather(random.Random(seed), clock or Clock(), Climate(faults, **climate))
+    return FaultInjector(random.Random(seed), clock or Clock(), Climate(faults, **climate))
 
 
-def kinds(sky: Weather, count: int, op: str = "rename", path: str = "d/f") -> list[str]:
+def kinds(sky: FaultInjector, count: int, op: str = "rename", path: str = "d/f") -> list[str]:
     """Return what strikes each of some equal requests."""
     return [sky.decide(op, path).kind for _ in range(count)]
 
@@ -45,7 +47,7 @@ def test_calm_is_nothing() -> None:
     sky = weather()
 
     assert sky.decide("rename", "f") is CLEAR
-    assert Decision(0.0, Effect.NOW, 0.0, 0.0, Reply.TRUE, None, "") == CLEAR
+    assert FaultDecision(0.0, Effect.NOW, 0.0, 0.0, Reply.TRUE, None, "") == CLEAR
     assert sky.requests == {"rename": 1}
 
 
@@ -143,7 +145,7 @@ def test_same_seed_same_weather(seed: int) -> None:
     runs = []
     for _ in range(2):
         rng = random.Random(seed)
-        sky = Weather(rng, Clock(), Climate(rules, Latency("uniform", 0.0, 1.0)))
+        sky = FaultInjector(rng, Clock(), Climate(rules, Latency("uniform", 0.0, 1.0)))
         seen = [sky.decide("rename", f"f{n}")._replace(refusal=None) for n in range(500)]
         runs.append((seen, sky.struck, rng.random()))
 
@@ -160,7 +162,7 @@ def test_latency_comes_before_the_effect() -> None:
 def test_limit_refuses_the_rest() -> None:
     """In a second no more than rate and burst pass; the others are told to wait."""
     clock = Clock()
-    sky = weather(clock=clock, limit=Limit(100.0, 10.0, 2.0), latency=Latency(first=0.01))
+    sky = weather(clock=clock, limit=RequestLimit(100.0, 10.0, 2.0), latency=Latency(first=0.01))
     passed = 0
     for _ in range(1000):
         decision = sky.decide("rename", "f")
@@ -180,7 +182,7 @@ def test_limit_refuses_the_rest() -> None:
 def test_limit_recovers() -> None:
     """After a pause the burst is there again, and no more than that."""
     clock = Clock()
-    sky = weather(clock=clock, limit=Limit(10.0, 5.0))
+    sky = weather(clock=clock, limit=RequestLimit(10.0, 5.0))
     assert kinds(sky, 7) == [""] * 5 + ["limit"] * 2
     clock.now += 3600
 
@@ -241,7 +243,7 @@ FAULTS = st.builds(
     delay=st.none() | LATENCIES,
     reply=st.sampled_from(REPLIES),
 )
-LIMITS = st.builds(Limit, st.floats(0.1, 1e6), st.floats(1, 1e6), st.none() | SECONDS)
+LIMITS = st.builds(RequestLimit, st.floats(0.1, 1e6), st.floats(1, 1e6), st.none() | SECONDS)
 
 
 @given(st.builds(Climate, st.lists(FAULTS, max_size=3).map(tuple), LATENCIES, st.none() | LIMITS))
@@ -268,7 +270,7 @@ def test_json_of_the_documentation() -> None:
             Fault("slow", delay=Latency(first=2.0), every=100),
         ),
         Latency(first=0.02),
-        Limit(1000.0, 100.0),
+        RequestLimit(1000.0, 100.0),
     )
     assert Climate.from_json({}) == Climate()
 
@@ -331,7 +333,7 @@ TEAPOT = Dialect(
 def test_a_dialect_says_how_to_refuse() -> None:
     """Its codes stand in where a rule says none, and for the limit; its words too."""
     rules = (Fault("before", times=1), Fault("after", times=1), Fault("late", code="Short"))
-    sky = Weather(random.Random(1), Clock(), Climate(rules, limit=Limit(1, 3)), TEAPOT)
+    sky = FaultInjector(random.Random(1), Clock(), Climate(rules, limit=RequestLimit(1, 3)), TEAPOT)
     refusals = [sky.decide("brew", "pot").refusal for _ in range(4)]
 
     assert [no and str(no) for no in refusals] == [

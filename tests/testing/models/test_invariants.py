@@ -9,7 +9,7 @@ from hashlib import sha256
 import pytest
 
 from asynccommit.formats.commit_record import CommitRecord, Owner, encode_record
-from asynccommit.testing.models.adls.account import Account, Limits
+from asynccommit.testing.models.adls.account import AdlsAccount, AdlsLimits
 from asynccommit.testing.models.invariants import (
     Item,
     Tree,
@@ -289,7 +289,7 @@ def test_within() -> None:
 
 def test_tree_of() -> None:
     """A tree has every path of a filesystem, hidden ones too, however many pages they take."""
-    account = Account("x", now=lambda: 0.0, new_id=lambda: "i", limits=Limits(page=2))
+    account = AdlsAccount("x", now=lambda: 0.0, new_id=lambda: "i", limits=AdlsLimits(page=2))
     account.create_filesystem("data")
     for name in ("t/a", "t/.hidden", "t/_temporary/job/x"):
         account.create("data", name)

@@ -9,7 +9,13 @@ import statistics
 import pytest
 
 from asynccommit.errors import OptionError
-from asynccommit.testing.models.latency import Bucket, Latency, Limit, Tail, retry_after
+from asynccommit.testing.models.latency import (
+    Latency,
+    RateLimitState,
+    RequestLimit,
+    Tail,
+    retry_after,
+)
 from tests.testing.models.adls.model import Clock
 
 
@@ -100,15 +106,15 @@ def test_latency_that_is_none(value: object, said: str) -> None:
 @pytest.mark.parametrize(
     "value,limit",
     [
-        (1000, Limit(1000.0, 100.0)),
-        ({"rate": 5}, Limit(5.0, 1.0)),
-        ({"rate": 5, "burst": 2, "retry_after": 1}, Limit(5.0, 2.0, 1.0)),
+        (1000, RequestLimit(1000.0, 100.0)),
+        ({"rate": 5}, RequestLimit(5.0, 1.0)),
+        ({"rate": 5, "burst": 2, "retry_after": 1}, RequestLimit(5.0, 2.0, 1.0)),
     ],
 )
-def test_limit_from_json(value: object, limit: Limit) -> None:
+def test_limit_from_json(value: object, limit: RequestLimit) -> None:
     """The burst is a tenth of a second's worth, at least one request, unless it is given."""
-    assert Limit.from_json(value) == limit
-    assert Limit.from_json(limit.to_json()) == limit
+    assert RequestLimit.from_json(value) == limit
+    assert RequestLimit.from_json(limit.to_json()) == limit
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,7 @@ def test_limit_from_json(value: object, limit: Limit) -> None:
 def test_limit_that_is_none(value: object, said: str) -> None:
     """What is wrong is named."""
     with pytest.raises(OptionError) as caught:
-        Limit.from_json(value)
+        RequestLimit.from_json(value)
 
     assert said in str(caught.value)
 
@@ -131,7 +137,7 @@ def test_limit_that_is_none(value: object, said: str) -> None:
 def test_bucket_never_gives_more_than_its_rate() -> None:
     """Over any time, and under any demand, rate times time and one burst at most."""
     clock, rng = Clock(), random.Random(3)
-    bucket = Bucket(Limit(200.0, 20.0), clock)
+    bucket = RateLimitState(RequestLimit(200.0, 20.0), clock)
     start, taken = clock.now, 0
     for _ in range(20_000):
         clock.now += rng.expovariate(1000.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.send import Sending
 from asynccommit.errors import ExistsError
 from asynccommit.runtime.concurrency import for_each
@@ -13,7 +13,7 @@ from asynccommit.stores.tree import is_there, tree_pages
 _REMEDY = "the conflict mode is fail: give append or replace, or another destination"
 
 
-async def refuse_conflicts(run: UploadRun, files: Sequence[Sending]) -> None:
+async def refuse_conflicts(run: UploadContext, files: Sequence[Sending]) -> None:
     """Raise ``ExistsError`` if a partition that files go to holds anything a reader sees.
 
     A file in the root of the table has no partition: only one of its own name is in its way.
@@ -24,7 +24,7 @@ async def refuse_conflicts(run: UploadRun, files: Sequence[Sending]) -> None:
     await for_each(alone, lambda path: _refuse_file(run, path), workers=run.workers)
 
 
-async def _refuse_partition(run: UploadRun, name: str) -> None:
+async def _refuse_partition(run: UploadContext, name: str) -> None:
     base = f"{run.layout.root}/{name}"
     async for page in tree_pages(run.store, base):
         for info in page:
@@ -32,7 +32,7 @@ async def _refuse_partition(run: UploadRun, name: str) -> None:
                 raise ExistsError("put", base, f"{info.path} is there, and {_REMEDY}")
 
 
-async def _refuse_file(run: UploadRun, path: str) -> None:
+async def _refuse_file(run: UploadContext, path: str) -> None:
     if await is_there(run.store, path):
         raise ExistsError("put", path, f"it is there, and {_REMEDY}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.intents import Failure, intended
 from asynccommit.commit.by_upload.task.sets import own_set, remove_set
 from asynccommit.commit.by_upload.task.undo import abort_all
@@ -12,7 +12,7 @@ from asynccommit.formats.pending import PendingCommit
 
 
 async def give_up(
-    run: UploadRun,
+    run: UploadContext,
     task_id: str,
     attempt_id: str,
     commits: Iterable[PendingCommit] = (),

@@ -9,7 +9,7 @@ import asyncio
 import re
 from dataclasses import dataclass, field
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.errors import ExistsError, ManifestError, NotFoundError, StoreError
 from asynccommit.formats.upload_record import (
     MAX_INTENT_BYTES,
@@ -42,7 +42,7 @@ class Intents:
         attempt_id: the attempt, whose intents nobody else writes.
     """
 
-    def __init__(self, run: UploadRun, attempt_id: str) -> None:
+    def __init__(self, run: UploadContext, attempt_id: str) -> None:
         self._run = run
         self._attempt_id = attempt_id
         self._written = 0
@@ -92,7 +92,9 @@ class Intents:
                     raise
 
 
-async def intended(run: UploadRun, attempt_id: str) -> tuple[list[tuple[str, str]], list[Failure]]:
+async def intended(
+    run: UploadContext, attempt_id: str
+) -> tuple[list[tuple[str, str]], list[Failure]]:
     """Return path and upload id of all that an attempt has begun, and what could not be read.
 
     Uploads outside of the destination are nobody's word: they count as unreadable.
@@ -114,7 +116,7 @@ async def intended(run: UploadRun, attempt_id: str) -> tuple[list[tuple[str, str
     return found, failures
 
 
-async def intent_files(run: UploadRun, attempt_id: str) -> list[str]:
+async def intent_files(run: UploadContext, attempt_id: str) -> list[str]:
     """Return the paths of the intents of one attempt."""
     folder, _, first = run.layout.intent(attempt_id, 0).rpartition("/")
     name = re.compile(re.escape(first.removesuffix("0.json")) + r"[0-9]{1,18}\.json")
@@ -122,7 +124,7 @@ async def intent_files(run: UploadRun, attempt_id: str) -> list[str]:
     return [path for path in found if name.fullmatch(path.rpartition("/")[2])]
 
 
-def _inside(run: UploadRun, file: str, key: str) -> str:
+def _inside(run: UploadContext, file: str, key: str) -> str:
     path = f"/{key}"
     if not path.startswith(f"{run.layout.root}/") or run.layout.reserves(path):
         raise ManifestError(file, f"{key[:200]!r} is not the job's to write")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.intents import intent_files
 from asynccommit.commit.by_upload.task.undo import abort_after
 from asynccommit.errors import NotFoundError, StoreError
@@ -13,7 +13,7 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.tree import is_there, remove_file
 
 
-class Living:
+class JobLiveness:
     """The sign of a living job, as one task attempt looks for it.
 
     The end of a job deletes the sign, and then lists what tasks have written down. A task writes
@@ -25,7 +25,7 @@ class Living:
         attempt_id: the attempt.
     """
 
-    def __init__(self, run: UploadRun, attempt_id: str) -> None:
+    def __init__(self, run: UploadContext, attempt_id: str) -> None:
         self._run = run
         self._attempt_id = attempt_id
         self._signed: bool | None = None

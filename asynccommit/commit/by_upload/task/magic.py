@@ -10,11 +10,11 @@ from contextlib import suppress
 
 import anyio
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.intents import Failure, Intents
-from asynccommit.commit.by_upload.task.job_liveness import Living
+from asynccommit.commit.by_upload.task.job_liveness import JobLiveness
 from asynccommit.commit.by_upload.task.pending import check_place, pending_commit
-from asynccommit.commit.by_upload.task.undo import LAST_WORDS
+from asynccommit.commit.by_upload.task.undo import CLEANUP_GRACE_SECONDS
 from asynccommit.commit.by_upload.writer import Slots, UploadWriter, abort_upload
 from asynccommit.errors import ManifestError, OptionError, PreconditionError, StoreError
 from asynccommit.formats import pending, pending_set
@@ -43,14 +43,14 @@ class MagicFiles:
         commits: what was closed: all of it if the task remembers it by itself, else nothing.
     """
 
-    def __init__(self, run: UploadRun, attempt_id: str, base: str, slots: Slots) -> None:
+    def __init__(self, run: UploadContext, attempt_id: str, base: str, slots: Slots) -> None:
         self.commits: dict[str, PendingCommit] = {}
         self._run = run
         self._attempt_id = attempt_id
         self._base = base
         self._slots = slots
         self._intents = Intents(run, attempt_id)
-        self._living = Living(run, attempt_id)
+        self._living = JobLiveness(run, attempt_id)
         self._open: dict[str, UploadWriter | None] = {}
         self._closed: dict[str, str] = {}
         self._ended = False
@@ -125,7 +125,7 @@ class MagicFiles:
             await run.store.put_marker(path, marker_metadata(commit.length))
             await run.store.put(pending_path(path), data)
         except BaseException:  # it may be there all the same, and name an upload that is aborted
-            with anyio.move_on_after(LAST_WORDS, shield=True), suppress(StoreError):
+            with anyio.move_on_after(CLEANUP_GRACE_SECONDS, shield=True), suppress(StoreError):
                 await remove_file(run.store, pending_path(path))
             raise
 
@@ -148,7 +148,7 @@ def refuse_name(name: str) -> None:
 
 
 async def load_pending(
-    run: UploadRun, base: str, *, whole: bool = False
+    run: UploadContext, base: str, *, whole: bool = False
 ) -> tuple[list[PendingCommit], list[Failure], bool]:
     """Read all ``.pending`` files below a magic directory, whoever wrote them.
 

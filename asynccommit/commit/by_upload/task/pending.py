@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.errors import ManifestError
 from asynccommit.formats.pending import TOKEN, PendingCommit
 from asynccommit.stores.parts import Part
 
 
 def pending_commit(
-    run: UploadRun,
+    run: UploadContext,
     attempt_id: str,
     path: str,
     upload_id: str,
@@ -47,7 +47,7 @@ def pending_commit(
     )
 
 
-def check_place(run: UploadRun, commit: PendingCommit, file: str) -> None:
+def check_place(run: UploadContext, commit: PendingCommit, file: str) -> None:
     """Raise ``ManifestError`` if what ``file`` holds is for a place that is not the job's."""
     layout, path = run.layout, f"/{commit.key}"
     if commit.bucket != layout.dest.authority:

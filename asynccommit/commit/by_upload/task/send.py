@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.intents import Intents
-from asynccommit.commit.by_upload.task.job_liveness import Living
+from asynccommit.commit.by_upload.task.job_liveness import JobLiveness
 from asynccommit.commit.by_upload.task.local import LocalFile, read_part
 from asynccommit.commit.by_upload.task.pending import pending_commit
 from asynccommit.commit.by_upload.writer import part_size_for, ranges
@@ -50,7 +50,7 @@ class Sending:
         return self.file.name.rpartition("/")[0]
 
 
-def to_send(run: UploadRun, files: Sequence[LocalFile]) -> list[Sending]:
+def to_send(run: UploadContext, files: Sequence[LocalFile]) -> list[Sending]:
     """Return where each file goes, and in what parts.
 
     Raises ``ExistsError`` for two of one place, ``RejectedError`` for one that is too large.
@@ -72,7 +72,7 @@ def to_send(run: UploadRun, files: Sequence[LocalFile]) -> list[Sending]:
 
 
 async def send(
-    run: UploadRun, attempt_id: str, files: Sequence[Sending], living: Living | None = None
+    run: UploadContext, attempt_id: str, files: Sequence[Sending], living: JobLiveness | None = None
 ) -> list[PendingCommit]:
     """Upload files; of those that were begun none is left if one fails.
 
@@ -84,7 +84,7 @@ async def send(
 
     Raises ``StoreError``, ``NotFoundError`` if the job has ended.
     """
-    living = living or Living(run, attempt_id)
+    living = living or JobLiveness(run, attempt_id)
     try:
         await living.look()
         await for_each(files, partial(_begin, run), workers=run.workers)
@@ -102,7 +102,7 @@ async def send(
     return [_commit(run, attempt_id, each) for each in files]
 
 
-async def _begin(run: UploadRun, sending: Sending) -> None:
+async def _begin(run: UploadContext, sending: Sending) -> None:
     sending.token = run.host.new_id()
     sending.upload_id = await run.store.create_upload(sending.path, token=sending.token)
 
@@ -116,7 +116,7 @@ def _parts(files: Sequence[Sending]) -> Iterator[_Piece]:
             yield sending, number, offset, length
 
 
-async def _send_part(run: UploadRun, piece: _Piece) -> None:
+async def _send_part(run: UploadContext, piece: _Piece) -> None:
     sending, number, offset, length = piece
     data = await asyncio.to_thread(read_part, sending.file, offset, length)
     sent = await run.store.put_part(sending.path, sending.upload_id, number, data)
@@ -124,7 +124,7 @@ async def _send_part(run: UploadRun, piece: _Piece) -> None:
     run.step()
 
 
-def _commit(run: UploadRun, attempt_id: str, sending: Sending) -> PendingCommit:
+def _commit(run: UploadContext, attempt_id: str, sending: Sending) -> PendingCommit:
     parts = [sending.parts[number] for number in sorted(sending.parts)]
     return pending_commit(
         run,

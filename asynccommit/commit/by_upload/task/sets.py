@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from asynccommit.commit.by_rename.load_manifests import digest
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import (
     ExistsError,
@@ -30,7 +30,7 @@ from asynccommit.stores.tree import is_there, remove_file, remove_files
 
 
 async def save_set(
-    run: UploadRun,
+    run: UploadContext,
     task_id: str,
     attempt_id: str,
     commits: Sequence[PendingCommit],
@@ -70,7 +70,7 @@ async def save_set(
 
 
 async def _refuse_ended(
-    run: UploadRun, task_id: str, attempt_id: str, commits: Sequence[PendingCommit]
+    run: UploadContext, task_id: str, attempt_id: str, commits: Sequence[PendingCommit]
 ) -> None:
     """See that the end of the job has not deleted the attempt's intents; else its set goes.
 
@@ -89,7 +89,7 @@ async def _refuse_ended(
     raise NotFoundError("put", run.layout.pending_set(task_id), text)
 
 
-async def _put(run: UploadRun, final: str, data: bytes, aside: str | None) -> None:
+async def _put(run: UploadContext, final: str, data: bytes, aside: str | None) -> None:
     if aside is None or run.pending.traits.atomic_put:
         await run.pending.put(final, data)
         return
@@ -103,12 +103,12 @@ async def _put(run: UploadRun, final: str, data: bytes, aside: str | None) -> No
     await _make_durable(run, run.layout.sets_dir)
 
 
-async def _make_durable(run: UploadRun, path: str) -> None:
+async def _make_durable(run: UploadContext, path: str) -> None:
     if not run.pending.traits.durable:
         await run.pending.sync(path)
 
 
-async def _is_in_place(run: UploadRun, final: str, data: bytes) -> bool:
+async def _is_in_place(run: UploadContext, final: str, data: bytes) -> bool:
     try:
         return await run.pending.get(final, len(data)) == data
     except StoreError:
@@ -124,7 +124,7 @@ class OwnSet:
     commits: tuple[PendingCommit, ...]
 
 
-async def own_set(run: UploadRun, task_id: str, attempt_id: str) -> OwnSet | None:
+async def own_set(run: UploadContext, task_id: str, attempt_id: str) -> OwnSet | None:
     """Return the pending set of a task if this attempt wrote it; an empty one does not say so.
 
     Raises ``StoreError``.
@@ -140,7 +140,7 @@ async def own_set(run: UploadRun, task_id: str, attempt_id: str) -> OwnSet | Non
     return OwnSet(info, data, commits) if mine else None
 
 
-async def remove_set(run: UploadRun, own: OwnSet, attempt_id: str) -> None:
+async def remove_set(run: UploadContext, own: OwnSet, attempt_id: str) -> None:
     """Delete a pending set, and not the one that another attempt has put there meanwhile."""
     store, path = run.pending, own.info.path
     if store.traits.bulk_delete:

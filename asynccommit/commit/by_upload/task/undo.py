@@ -7,16 +7,16 @@ from collections.abc import Iterable
 
 import anyio
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.writer import abort_upload
 from asynccommit.errors import StoreError
 from asynccommit.runtime.concurrency import for_each
 
-LAST_WORDS = 60.0
+CLEANUP_GRACE_SECONDS = 60.0
 """Seconds that the undoing of a cancelled task commit may take."""
 
 
-async def abort_all(run: UploadRun, uploads: Iterable[tuple[str, str]]) -> list[StoreError]:
+async def abort_all(run: UploadContext, uploads: Iterable[tuple[str, str]]) -> list[StoreError]:
     """Abort every upload, given as path and upload id, whatever fails on the way.
 
     Returns why some could not be aborted; those that are not there any more are fine.
@@ -34,14 +34,14 @@ async def abort_all(run: UploadRun, uploads: Iterable[tuple[str, str]]) -> list[
 
 
 async def abort_after(
-    run: UploadRun, error: BaseException, uploads: Iterable[tuple[str, str]]
+    run: UploadContext, error: BaseException, uploads: Iterable[tuple[str, str]]
 ) -> bool:
     """Abort uploads because of ``error``, also when cancelled; what fails is a note on it.
 
     Returns whether all have ended.
     """
     uploads = list(uploads)
-    with anyio.move_on_after(LAST_WORDS, shield=True):
+    with anyio.move_on_after(CLEANUP_GRACE_SECONDS, shield=True):
         failed = await abort_all(run, uploads)
         if isinstance(error, asyncio.CancelledError):  # parts that were under way may come after it
             failed += await abort_all(run, uploads)

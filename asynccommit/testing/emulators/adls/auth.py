@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
-from asynccommit.testing.emulators.adls.call import Call
+from asynccommit.testing.emulators.adls.call import AdlsCall
 from asynccommit.testing.models.adls.account import Refusal
 
 DEVELOPMENT_ACCOUNT = "devstoreaccount1"
@@ -76,7 +76,7 @@ class Keyring:
     tokens: set[str] | None = field(default=None, repr=False)
     expired: set[str] = field(default_factory=set, repr=False)
 
-    def check(self, call: Call, op: str, now: float) -> None:
+    def check(self, call: AdlsCall, op: str, now: float) -> None:
         """Raise ``Refusal`` unless the request may do ``op``."""
         header = call.headers.get("authorization", "")
         scheme, _, credential = header.partition(" ")
@@ -91,7 +91,7 @@ class Keyring:
         else:
             raise DetailedRefusal(401, "NoAuthenticationInformation", _REFER, "")
 
-    def _check_key(self, call: Call, credential: str, now: float) -> None:
+    def _check_key(self, call: AdlsCall, credential: str, now: float) -> None:
         account, _, signature = credential.partition(":")
         date = call.headers.get("x-ms-date") or call.headers.get("date", "")
         sent = _seconds(date)
@@ -115,7 +115,7 @@ class Keyring:
             raise DetailedRefusal(401, "InvalidAuthenticationInfo", _REFER, detail)
 
 
-def string_to_sign(call: Call) -> str:
+def string_to_sign(call: AdlsCall) -> str:
     """Return what a SharedKey signature covers: of the request as it came, path undecoded."""
     headers = call.headers
     get = headers.get
@@ -166,7 +166,7 @@ def _seconds(date: str) -> float | None:
         return None
 
 
-def _check_sas(call: Call, op: str, key: str, now: float) -> None:
+def _check_sas(call: AdlsCall, op: str, key: str, now: float) -> None:
     query = call.query
     start, end = _instant(query.get("st", "")), _instant(query.get("se", ""))
     if end is None or not (start or 0.0) <= now <= end:
@@ -204,7 +204,7 @@ def _instant(text: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def sas_strings(call: Call) -> list[str]:
+def sas_strings(call: AdlsCall) -> list[str]:
     """Return what a shared access signature of this request may cover, newest form first."""
     query = call.query
     get = query.get
@@ -219,7 +219,7 @@ def sas_strings(call: Call) -> list[str]:
     return ["\n".join([*head, "", *scope, *tail]), "\n".join([*head, "", *tail])]
 
 
-def _sas_resource(call: Call) -> str:
+def _sas_resource(call: AdlsCall) -> str:
     container = f"/blob/{call.account}/{call.filesystem}"
     kind = call.query.get("sr", "")
     if kind == "c" or not call.path:

@@ -11,21 +11,27 @@ from collections.abc import Callable, Mapping
 
 from asynccommit.testing.emulators.adls import headers as sent
 from asynccommit.testing.emulators.adls.blocks import Blocks, block_list, read_block_list
-from asynccommit.testing.emulators.adls.call import Call, bad_parameter, number
-from asynccommit.testing.emulators.adls.dfs import Route
+from asynccommit.testing.emulators.adls.call import AdlsCall, bad_parameter, number
+from asynccommit.testing.emulators.adls.dfs import AdlsRoute
 from asynccommit.testing.emulators.adls.list import blobs_xml, containers_xml
 from asynccommit.testing.emulators.adls.paths import answer_lease, answer_read, status_lines
 from asynccommit.testing.emulators.adls.wire import (
-    Wire,
+    AdlsWire,
     filesystem_identity,
     http_date,
     identity,
     one_line,
 )
-from asynccommit.testing.models.adls.account import Account, Attributes, Filesystem, Node, Refusal
+from asynccommit.testing.models.adls.account import (
+    AdlsAccount,
+    Attributes,
+    Filesystem,
+    Node,
+    Refusal,
+)
 from asynccommit.testing.models.adls.refusals import refusal
 
-Table = Mapping[tuple[str, str], Route]
+Table = Mapping[tuple[str, str], AdlsRoute]
 
 _XML = "Content-Type: application/xml\r\n"
 _NOT_AT_END = "The append position condition specified was not met."
@@ -36,7 +42,7 @@ class Blob:
     """Answers what is asked of the blob endpoint; every method is one operation."""
 
     def __init__(
-        self, accounts: Mapping[str, Account], wire: Wire, new_id: Callable[[], str]
+        self, accounts: Mapping[str, AdlsAccount], wire: AdlsWire, new_id: Callable[[], str]
     ) -> None:
         self._accounts = accounts
         self._wire = wire
@@ -44,42 +50,42 @@ class Blob:
         self._blocks = Blocks()
         self._copies: dict[tuple[str, str, str], tuple[str, str]] = {}  # place -> etag, headers
         self._service: Table = {
-            ("GET", "list"): Route("list_filesystems", self.list_containers),
-            ("GET", "properties"): Route("list_filesystems", self.account),
-            ("HEAD", "properties"): Route("list_filesystems", self.account),
+            ("GET", "list"): AdlsRoute("list_filesystems", self.list_containers),
+            ("GET", "properties"): AdlsRoute("list_filesystems", self.account),
+            ("HEAD", "properties"): AdlsRoute("list_filesystems", self.account),
         }
         self._containers = self._container_table()
         self._paths = self._path_table()
 
     def _container_table(self) -> Table:
-        told = Route("filesystem", self.head_container)
+        told = AdlsRoute("filesystem", self.head_container)
         return {
-            ("PUT", ""): Route("filesystem", self.create_container),
+            ("PUT", ""): AdlsRoute("filesystem", self.create_container),
             ("GET", ""): told,
             ("HEAD", ""): told,
             ("GET", "metadata"): told,
             ("HEAD", "metadata"): told,
-            ("PUT", "metadata"): Route("filesystem", self.set_container),
-            ("DELETE", ""): Route("filesystem", self.delete_container),
-            ("GET", "list"): Route("list", self.list),
+            ("PUT", "metadata"): AdlsRoute("filesystem", self.set_container),
+            ("DELETE", ""): AdlsRoute("filesystem", self.delete_container),
+            ("GET", "list"): AdlsRoute("list", self.list),
         }
 
     def _path_table(self) -> Table:
-        told, read = Route("head", self.head), Route("read", self.read)
+        told, read = AdlsRoute("head", self.head), AdlsRoute("read", self.read)
         return {
-            ("PUT", ""): Route("create", self.put),
-            ("PUT", "block"): Route("append", self.put_block),
-            ("PUT", "blocklist"): Route("flush", self.put_blocks),
-            ("PUT", "appendblock"): Route("append", self.append_block),
-            ("PUT", "metadata"): Route("properties", self.set_metadata),
-            ("PUT", "properties"): Route("properties", self.set_headers),
-            ("PUT", "lease"): Route("lease", self.lease),
-            ("GET", "blocklist"): Route("read", self.blocks),
+            ("PUT", ""): AdlsRoute("create", self.put),
+            ("PUT", "block"): AdlsRoute("append", self.put_block),
+            ("PUT", "blocklist"): AdlsRoute("flush", self.put_blocks),
+            ("PUT", "appendblock"): AdlsRoute("append", self.append_block),
+            ("PUT", "metadata"): AdlsRoute("properties", self.set_metadata),
+            ("PUT", "properties"): AdlsRoute("properties", self.set_headers),
+            ("PUT", "lease"): AdlsRoute("lease", self.lease),
+            ("GET", "blocklist"): AdlsRoute("read", self.blocks),
             ("GET", "metadata"): told,
             ("HEAD", "metadata"): told,
             ("HEAD", ""): told,
             ("GET", ""): read,
-            ("DELETE", ""): Route("delete", self.delete),
+            ("DELETE", ""): AdlsRoute("delete", self.delete),
         }
 
     def reset(self) -> None:
@@ -87,7 +93,7 @@ class Blob:
         self._blocks = Blocks()
         self._copies.clear()
 
-    def route(self, call: Call) -> Route:
+    def route(self, call: AdlsCall) -> AdlsRoute:
         """Return what the request asks for. Raises ``Refusal`` if it is nothing there is."""
         component = call.query.get("comp", "")
         table = self._paths if call.path else self._containers
@@ -96,13 +102,13 @@ class Blob:
             raise bad_parameter("comp", component) if component else refusal("UnsupportedHttpVerb")
         return route
 
-    def account(self, call: Call) -> bytes:
+    def account(self, call: AdlsCall) -> bytes:
         """Tell what kind of account it is."""
         namespace = "true" if self._accounts[call.account].hns else "false"
         lines = "x-ms-sku-name: Standard_LRS\r\nx-ms-account-kind: StorageV2\r\n"
         return self._wire.answer(call, 200, f"{lines}x-ms-is-hns-enabled: {namespace}\r\n")
 
-    def list_containers(self, call: Call) -> bytes:
+    def list_containers(self, call: AdlsCall) -> bytes:
         """Return a page of the containers."""
         query = call.query
         found, token = self._accounts[call.account].list_filesystems(
@@ -110,36 +116,36 @@ class Blob:
         )
         return self._wire.answer(call, 200, _XML, containers_xml(call, found, token))
 
-    def create_container(self, call: Call) -> bytes:
+    def create_container(self, call: AdlsCall) -> bytes:
         """Make a container."""
         given = dict(sent.properties(call.headers) or {})
         made = self._accounts[call.account].create_filesystem(call.filesystem, given)
         return self._wire.answer(call, 201, filesystem_identity(made))
 
-    def head_container(self, call: Call) -> bytes:
+    def head_container(self, call: AdlsCall) -> bytes:
         """Tell about a container."""
         account = self._accounts[call.account]
         found = account.head_filesystem(call.filesystem)
         return self._wire.answer(call, 200, _container_lines(account, found))
 
-    def set_container(self, call: Call) -> bytes:
+    def set_container(self, call: AdlsCall) -> bytes:
         """Replace the metadata of a container."""
         given = dict(sent.properties(call.headers) or {})
         found = self._accounts[call.account].set_filesystem_properties(call.filesystem, given)
         return self._wire.answer(call, 200, filesystem_identity(found))
 
-    def delete_container(self, call: Call) -> bytes:
+    def delete_container(self, call: AdlsCall) -> bytes:
         """Delete a container with all it holds."""
         wanted = sent.conditions(call.headers)
         self._accounts[call.account].delete_filesystem(call.filesystem, wanted)
         return self._wire.answer(call, 202)
 
-    def list(self, call: Call) -> bytes:
+    def list(self, call: AdlsCall) -> bytes:
         """Return a page of blobs, with a delimiter as a directory."""
         body = blobs_xml(self._accounts[call.account], call)
         return self._wire.answer(call, 200, _XML, body)
 
-    def put(self, call: Call) -> bytes:
+    def put(self, call: AdlsCall) -> bytes:
         """Write a whole blob, or begin one to append to, or copy one."""
         if "x-ms-copy-source" in call.headers:
             return self._copy(call)
@@ -152,7 +158,7 @@ class Blob:
         node = self._write(call, data, _attributes(call))
         return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
 
-    def _write(self, call: Call, data: bytes, attributes: Attributes | None) -> Node:
+    def _write(self, call: AdlsCall, data: bytes, attributes: Attributes | None) -> Node:
         account = self._accounts[call.account]
         wanted = sent.conditions(call.headers)
         node = account.create(call.filesystem, call.path, conditions=wanted, attributes=attributes)
@@ -164,7 +170,7 @@ class Blob:
             node = account.head(*where)
         return node
 
-    def _copy(self, call: Call) -> bytes:
+    def _copy(self, call: AdlsCall) -> bytes:
         """Copy at once, within the emulator."""
         label, first, rest = sent.copy_source(call.headers)
         if label not in self._accounts:
@@ -186,13 +192,13 @@ class Blob:
         self._copies[call.account, call.filesystem, call.path] = (node.etag, told)
         return self._wire.answer(call, 202, identity(node) + lines)
 
-    def put_block(self, call: Call) -> bytes:
+    def put_block(self, call: AdlsCall) -> bytes:
         """Keep a block for a later list."""
         self._accounts[call.account].head_filesystem(call.filesystem)
         self._blocks.stage(call, call.query.get("blockid", ""), call.request.body)
         return self._wire.answer(call, 201, _ENCRYPTED)
 
-    def put_blocks(self, call: Call) -> bytes:
+    def put_blocks(self, call: AdlsCall) -> bytes:
         """Write the blob that a list of blocks makes."""
         names = read_block_list(call.request.body)
         parts = self._blocks.take(call, names, self._committed(call))
@@ -202,7 +208,7 @@ class Blob:
         self._blocks.commit(call, node.etag, parts)
         return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
 
-    def _committed(self, call: Call) -> bytes | None:
+    def _committed(self, call: AdlsCall) -> bytes | None:
         """Return the content if there is any, for the blocks that stay."""
         account = self._accounts[call.account]
         try:
@@ -210,13 +216,13 @@ class Blob:
         except Refusal:
             return None
 
-    def blocks(self, call: Call) -> bytes:
+    def blocks(self, call: AdlsCall) -> bytes:
         """Return the blocks of a blob, committed or not."""
         node = self._accounts[call.account].head(call.filesystem, call.path)
         body = block_list(*self._blocks.known(call, node.etag))
         return self._wire.answer(call, 200, identity(node) + _XML, body)
 
-    def append_block(self, call: Call) -> bytes:
+    def append_block(self, call: AdlsCall) -> bytes:
         """Add to the end of a blob, if that is where the client believes it to be."""
         account, where = self._accounts[call.account], (call.filesystem, call.path)
         wanted = sent.conditions(call.headers)
@@ -229,7 +235,7 @@ class Blob:
         lines = f"x-ms-blob-append-offset: {end}\r\nx-ms-blob-committed-block-count: 1\r\n"
         return self._wire.answer(call, 201, identity(account.head(*where)) + lines)
 
-    def head(self, call: Call) -> bytes:
+    def head(self, call: AdlsCall) -> bytes:
         """Tell what a blob is, and how it was copied until it is written again."""
         account = self._accounts[call.account]
         node = account.head(call.filesystem, call.path, sent.conditions(call.headers))
@@ -238,15 +244,15 @@ class Blob:
         lines += copied if etag == node.etag else ""
         return self._wire.answer(call, 200, lines, length=node.size)
 
-    def read(self, call: Call) -> bytes:
+    def read(self, call: AdlsCall) -> bytes:
         """Return a blob's bytes, or a range of them."""
         return answer_read(self._accounts[call.account], self._wire, call)
 
-    def lease(self, call: Call) -> bytes:
+    def lease(self, call: AdlsCall) -> bytes:
         """Acquire, renew, change, release or break the lease of a blob."""
         return answer_lease(self._accounts[call.account], self._wire, call)
 
-    def set_metadata(self, call: Call) -> bytes:
+    def set_metadata(self, call: AdlsCall) -> bytes:
         """Replace the metadata of a blob."""
         node = self._accounts[call.account].set_properties(
             call.filesystem,
@@ -256,7 +262,7 @@ class Blob:
         )
         return self._wire.answer(call, 200, identity(node) + _ENCRYPTED)
 
-    def set_headers(self, call: Call) -> bytes:
+    def set_headers(self, call: AdlsCall) -> bytes:
         """Set the headers that a blob is served with."""
         node = self._accounts[call.account].set_properties(
             call.filesystem,
@@ -266,14 +272,14 @@ class Blob:
         )
         return self._wire.answer(call, 200, identity(node))
 
-    def delete(self, call: Call) -> bytes:
+    def delete(self, call: AdlsCall) -> bytes:
         """Delete a blob or an empty directory."""
         wanted = sent.conditions(call.headers)
         self._accounts[call.account].delete(call.filesystem, call.path, conditions=wanted)
         return self._wire.answer(call, 202, "x-ms-delete-type-permanent: true\r\n")
 
 
-def _attributes(call: Call) -> Attributes | None:
+def _attributes(call: AdlsCall) -> Attributes | None:
     """Return what the new blob is to have; of a marker of a directory not its mark."""
     given = sent.attributes(call.headers)
     if given is None or not given.properties:
@@ -282,7 +288,7 @@ def _attributes(call: Call) -> Attributes | None:
     return given._replace(properties=kept)
 
 
-def _container_lines(account: Account, found: Filesystem) -> str:
+def _container_lines(account: AdlsAccount, found: Filesystem) -> str:
     namespace = "true" if account.hns else "false"
     lines = (
         f"{filesystem_identity(found)}x-ms-lease-status: unlocked\r\n"

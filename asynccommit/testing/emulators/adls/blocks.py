@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from asynccommit.testing.emulators.adls.call import Call
+from asynccommit.testing.emulators.adls.call import AdlsCall
 from asynccommit.testing.emulators.adls.wire import xml_text
 from asynccommit.testing.models.adls.refusals import Refusal, refusal
 
@@ -32,7 +32,7 @@ class Blocks:
         self._staged: dict[tuple[str, str, str], dict[str, bytes]] = {}
         self._committed: dict[tuple[str, str, str], _Committed] = {}
 
-    def stage(self, call: Call, name: str, data: bytes) -> None:
+    def stage(self, call: AdlsCall, name: str, data: bytes) -> None:
         """Keep a block. Its name is base64, of one length for all blocks of a blob."""
         try:
             usable = 0 < len(base64.b64decode(name, validate=True)) <= 64
@@ -50,7 +50,7 @@ class Blocks:
         staged[name] = data
 
     def take(
-        self, call: Call, names: Iterable[tuple[str, str]], content: bytes | None
+        self, call: AdlsCall, names: Iterable[tuple[str, str]], content: bytes | None
     ) -> list[Part]:
         """Return the blocks of a list, each from where the list says that it is."""
         staged = self._staged.get(_key(call), {})
@@ -64,7 +64,7 @@ class Blocks:
             parts.append((name, data))
         return parts
 
-    def _old(self, call: Call, content: bytes | None) -> Mapping[str, bytes]:
+    def _old(self, call: AdlsCall, content: bytes | None) -> Mapping[str, bytes]:
         committed = self._committed.get(_key(call))
         found: dict[str, bytes] = {}
         if committed is None or content is None:
@@ -75,13 +75,13 @@ class Blocks:
             start += size
         return found
 
-    def commit(self, call: Call, etag: str, parts: Sequence[Part]) -> None:
+    def commit(self, call: AdlsCall, etag: str, parts: Sequence[Part]) -> None:
         """Remember what the blob is made of; what was staged and not used is gone."""
         sizes = tuple((name, len(data)) for name, data in parts)
         self._committed[_key(call)] = _Committed(etag, sizes)
 
     def known(
-        self, call: Call, etag: str
+        self, call: AdlsCall, etag: str
     ) -> tuple[Sequence[tuple[str, int]], Sequence[tuple[str, int]]]:
         """Return names and sizes of the blocks that are committed, and of those that are not."""
         committed = self._committed.get(_key(call))
@@ -89,13 +89,13 @@ class Blocks:
         staged = self._staged.get(_key(call), {})
         return sizes, [(name, len(data)) for name, data in staged.items()]
 
-    def forget(self, call: Call) -> None:
+    def forget(self, call: AdlsCall) -> None:
         """Drop the blocks of a blob that was overwritten."""
         self._staged.pop(_key(call), None)
         self._committed.pop(_key(call), None)
 
 
-def _key(call: Call) -> tuple[str, str, str]:
+def _key(call: AdlsCall) -> tuple[str, str, str]:
     return call.account, call.filesystem, call.path
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote, unquote_to_bytes
 
-from asynccommit.testing.emulators.server import Request
+from asynccommit.testing.emulators.server import ServerRequest
 from asynccommit.testing.models.adls.account import Refusal
 
 Query = Mapping[str, str]
@@ -23,7 +23,7 @@ _BLOB_AGENTS = ("storage-blob", "storage.blobs")
 _LAKE_AGENTS = ("storage-dfs", "datalake")
 
 
-class Target(NamedTuple):
+class AdlsTarget(NamedTuple):
     """What a URL names: ``path`` is decoded, without a slash at either end."""
 
     account: str
@@ -34,7 +34,7 @@ class Target(NamedTuple):
     blob_host: bool = False
 
 
-class Call:
+class AdlsCall:
     """A request with its target, the verb that is meant, and its operation's name."""
 
     __slots__ = (
@@ -49,7 +49,7 @@ class Call:
         "target",
     )
 
-    def __init__(self, request: Request, target: Target) -> None:
+    def __init__(self, request: ServerRequest, target: AdlsTarget) -> None:
         self.request = request
         self.target = target
         self.account, self.filesystem, self.path, self.query = target[:4]
@@ -68,7 +68,7 @@ class Call:
         return f"{self.filesystem}/{path}" if path else self.filesystem
 
 
-def read_target(request: Request, accounts: Container[str]) -> Target:
+def read_target(request: ServerRequest, accounts: Container[str]) -> AdlsTarget:
     """Read the URL: ``/account/filesystem/path``, or the account from the Host header.
 
     Raises ``Refusal`` for a URL that is none, or names no account of this emulator.
@@ -80,11 +80,13 @@ def read_target(request: Request, accounts: Container[str]) -> Target:
     label, _, service = request.headers.get("host", "").partition(".")
     if label in accounts:
         filesystem, path = _split(raw[1:])
-        return Target(label, filesystem, path, parse_query(query), raw, service.startswith("blob."))
+        return AdlsTarget(
+            label, filesystem, path, parse_query(query), raw, service.startswith("blob.")
+        )
     account, _, rest = raw[1:].partition("/")
     if account not in accounts:
         raise Refusal(404, "ResourceNotFound", f"The account {account!r} is not in this emulator.")
-    return Target(account, *_split(rest), parse_query(query), raw)
+    return AdlsTarget(account, *_split(rest), parse_query(query), raw)
 
 
 def _without_host(raw: str) -> str:
@@ -123,7 +125,7 @@ def parse_query(text: str) -> Query:
     return {key: ",".join(sorted(values)) for key, values in found.items()}
 
 
-def _is_blob(call: Call) -> bool:
+def _is_blob(call: AdlsCall) -> bool:
     query, headers = call.query, call.headers
     if call.target.blob_host or "restype" in query or "comp" in query:
         return True

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from asynccommit.testing.emulators.adls import headers as sent
-from asynccommit.testing.emulators.adls.call import Call, bad_parameter, flag, number
+from asynccommit.testing.emulators.adls.call import AdlsCall, bad_parameter, flag, number
 from asynccommit.testing.emulators.adls.paths import (
     answer_lease,
     answer_read,
@@ -16,22 +16,22 @@ from asynccommit.testing.emulators.adls.paths import (
     status_lines,
 )
 from asynccommit.testing.emulators.adls.wire import (
-    Wire,
+    AdlsWire,
     filesystem_identity,
     filesystems_json,
     identity,
     paths_json,
 )
-from asynccommit.testing.models.adls.account import Account, Filesystem, Node
+from asynccommit.testing.models.adls.account import AdlsAccount, Filesystem, Node
 from asynccommit.testing.models.adls.refusals import refusal
 
-Handler = Callable[[Call], bytes]
+Handler = Callable[[AdlsCall], bytes]
 
 _PAGE = 5000
 _JSON = "Content-Type: application/json;charset=utf-8\r\n"
 
 
-class Route(NamedTuple):
+class AdlsRoute(NamedTuple):
     """The name of an operation, as faults and statistics know it, and what answers it."""
 
     op: str
@@ -41,36 +41,36 @@ class Route(NamedTuple):
 class Dfs:
     """Answers what is asked of the dfs endpoint; every method is one operation."""
 
-    def __init__(self, accounts: Mapping[str, Account], wire: Wire) -> None:
+    def __init__(self, accounts: Mapping[str, AdlsAccount], wire: AdlsWire) -> None:
         self._accounts = accounts
         self._wire = wire
         self._actions = {
-            "append": Route("append", self.append),
-            "flush": Route("flush", self.flush),
-            "setproperties": Route("properties", self.set_properties),
-            "setaccesscontrol": Route("access", self.set_access),
-            "setaccesscontrolrecursive": Route("access", self.set_access_recursive),
+            "append": AdlsRoute("append", self.append),
+            "flush": AdlsRoute("flush", self.flush),
+            "setproperties": AdlsRoute("properties", self.set_properties),
+            "setaccesscontrol": AdlsRoute("access", self.set_access),
+            "setaccesscontrolrecursive": AdlsRoute("access", self.set_access_recursive),
         }
         self._filesystem = {
-            "PUT": Route("filesystem", self.create_filesystem),
-            "HEAD": Route("filesystem", self.head_filesystem),
-            "DELETE": Route("filesystem", self.delete_filesystem),
-            "PATCH": Route("filesystem", self.set_filesystem),
-            "GET": Route("list", self.list),
+            "PUT": AdlsRoute("filesystem", self.create_filesystem),
+            "HEAD": AdlsRoute("filesystem", self.head_filesystem),
+            "DELETE": AdlsRoute("filesystem", self.delete_filesystem),
+            "PATCH": AdlsRoute("filesystem", self.set_filesystem),
+            "GET": AdlsRoute("list", self.list),
         }
         self._paths = {
-            "HEAD": Route("head", self.head),
-            "GET": Route("read", self.read),
-            "DELETE": Route("delete", self.delete),
-            "POST": Route("lease", self.lease),
+            "HEAD": AdlsRoute("head", self.head),
+            "GET": AdlsRoute("read", self.read),
+            "DELETE": AdlsRoute("delete", self.delete),
+            "POST": AdlsRoute("lease", self.lease),
         }
-        self._rename = Route("rename", self.rename)
-        self._create = Route("create", self.create)
-        self._mkdir = Route("mkdir", self.create)
-        self._access = Route("access", self.access)
-        self._accounts_route = Route("list_filesystems", self.list_filesystems)
+        self._rename = AdlsRoute("rename", self.rename)
+        self._create = AdlsRoute("create", self.create)
+        self._mkdir = AdlsRoute("mkdir", self.create)
+        self._access = AdlsRoute("access", self.access)
+        self._accounts_route = AdlsRoute("list_filesystems", self.list_filesystems)
 
-    def route(self, call: Call) -> Route:
+    def route(self, call: AdlsCall) -> AdlsRoute:
         """Return what the request asks for. Raises ``Refusal`` if it is nothing there is."""
         query, method = call.query, call.method
         if method == "PUT":
@@ -97,27 +97,27 @@ class Dfs:
             raise refusal("UnsupportedHttpVerb")
         return self._paths[method]
 
-    def create_filesystem(self, call: Call) -> bytes:
+    def create_filesystem(self, call: AdlsCall) -> bytes:
         """Make a filesystem."""
         account = self._accounts[call.account]
         given = dict(sent.properties(call.headers) or {})
         made = account.create_filesystem(call.filesystem, given)
         return self._wire.answer(call, 201, _filesystem_lines(account, made))
 
-    def head_filesystem(self, call: Call) -> bytes:
+    def head_filesystem(self, call: AdlsCall) -> bytes:
         """Tell about a filesystem."""
         account = self._accounts[call.account]
         found = account.head_filesystem(call.filesystem)
         own = f"x-ms-properties: {sent.encoded(found.properties)}\r\n"
         return self._wire.answer(call, 200, _filesystem_lines(account, found) + own)
 
-    def delete_filesystem(self, call: Call) -> bytes:
+    def delete_filesystem(self, call: AdlsCall) -> bytes:
         """Delete a filesystem with all it holds."""
         account = self._accounts[call.account]
         account.delete_filesystem(call.filesystem, sent.conditions(call.headers))
         return self._wire.answer(call, 202)
 
-    def set_filesystem(self, call: Call) -> bytes:
+    def set_filesystem(self, call: AdlsCall) -> bytes:
         """Replace the properties of a filesystem."""
         account = self._accounts[call.account]
         given = dict(sent.properties(call.headers) or {})
@@ -125,7 +125,7 @@ class Dfs:
         found = account.set_filesystem_properties(call.filesystem, given, wanted)
         return self._wire.answer(call, 200, _filesystem_lines(account, found))
 
-    def list_filesystems(self, call: Call) -> bytes:
+    def list_filesystems(self, call: AdlsCall) -> bytes:
         """Return a page of the filesystems."""
         query = call.query
         found, token = self._accounts[call.account].list_filesystems(
@@ -134,7 +134,7 @@ class Dfs:
         lines = _JSON + _continuation(token)
         return self._wire.answer(call, 200, lines, filesystems_json(found))
 
-    def list(self, call: Call) -> bytes:
+    def list(self, call: AdlsCall) -> bytes:
         """Return a page of the paths in a directory, or below it."""
         query = call.query
         if "recursive" not in query:
@@ -148,7 +148,7 @@ class Dfs:
         )
         return self._wire.answer(call, 200, _JSON + _continuation(token), paths_json(entries))
 
-    def create(self, call: Call) -> bytes:
+    def create(self, call: AdlsCall) -> bytes:
         """Make a file or a directory, and its missing parents."""
         headers = call.headers
         node = self._accounts[call.account].create(
@@ -162,7 +162,7 @@ class Dfs:
         own = "x-ms-request-server-encrypted: true\r\n"
         return self._wire.answer(call, 201, identity(node) + own)
 
-    def rename(self, call: Call) -> bytes:
+    def rename(self, call: AdlsCall) -> bytes:
         """Move a file or directory here; its ETag and time stay the source's.
 
         Recordings disagree whether the answer tells them: those of the .NET and Python SDKs have
@@ -184,7 +184,7 @@ class Dfs:
         told = identity(node) if "azsdk-cpp" in headers.get("user-agent", "") else ""
         return self._wire.answer(call, 201, told)
 
-    def append(self, call: Call) -> bytes:
+    def append(self, call: AdlsCall) -> bytes:
         """Add to what is not committed yet; with ``flush=true`` commit it as well."""
         headers, flush = call.headers, flag(call.query, "flush")
         account = self._accounts[call.account]
@@ -203,7 +203,7 @@ class Dfs:
             own += identity(account.head(call.filesystem, call.path))
         return self._wire.answer(call, 202, own + lease_after(account, call, lease.lease))
 
-    def flush(self, call: Call) -> bytes:
+    def flush(self, call: AdlsCall) -> bytes:
         """Commit what was appended up to a position."""
         account = self._accounts[call.account]
         lease = lease_before(account, call)
@@ -218,14 +218,14 @@ class Dfs:
         own = f"{identity(node)}x-ms-request-server-encrypted: false\r\n"
         return self._wire.answer(call, 200, own + lease_after(account, call, lease.lease))
 
-    def head(self, call: Call) -> bytes:
+    def head(self, call: AdlsCall) -> bytes:
         """Tell what is at a path, with the user's properties unless only the status is asked."""
         account = self._accounts[call.account]
         node = account.head(call.filesystem, call.path, sent.conditions(call.headers))
         lines = status_lines(account, node, call.headers, brief="action" in call.query)
         return self._wire.answer(call, 200, lines, length=node.size)
 
-    def access(self, call: Call) -> bytes:
+    def access(self, call: AdlsCall) -> bytes:
         """Tell the access control list; what a flat account refuses."""
         account = self._accounts[call.account]
         wanted = sent.conditions(call.headers)
@@ -234,11 +234,11 @@ class Dfs:
         lines += f"x-ms-permissions: {node.permissions}\r\nx-ms-acl: {node.acl}\r\n"
         return self._wire.answer(call, 200, lines)
 
-    def read(self, call: Call) -> bytes:
+    def read(self, call: AdlsCall) -> bytes:
         """Return a file's bytes, or a range of them."""
         return answer_read(self._accounts[call.account], self._wire, call)
 
-    def delete(self, call: Call) -> bytes:
+    def delete(self, call: AdlsCall) -> bytes:
         """Delete a file or directory, maybe in parts."""
         token = self._accounts[call.account].delete(
             call.filesystem,
@@ -249,11 +249,11 @@ class Dfs:
         )
         return self._wire.answer(call, 200, _continuation(token))
 
-    def lease(self, call: Call) -> bytes:
+    def lease(self, call: AdlsCall) -> bytes:
         """Acquire, renew, change, release or break the lease of a file or directory."""
         return answer_lease(self._accounts[call.account], self._wire, call)
 
-    def set_properties(self, call: Call) -> bytes:
+    def set_properties(self, call: AdlsCall) -> bytes:
         """Replace the user's properties and the content headers that are given."""
         headers = call.headers
         node = self._accounts[call.account].set_properties(
@@ -265,12 +265,12 @@ class Dfs:
         )
         return self._wire.answer(call, 200, identity(node))
 
-    def set_access(self, call: Call) -> bytes:
+    def set_access(self, call: AdlsCall) -> bytes:
         """Set owner, group, permissions or the access control list."""
         node = _set_access(self._accounts[call.account], call, call.path)
         return self._wire.answer(call, 200, identity(node))
 
-    def set_access_recursive(self, call: Call) -> bytes:
+    def set_access_recursive(self, call: AdlsCall) -> bytes:
         """Set the same for a directory and all that is below it, at once."""
         account = self._accounts[call.account]
         below, token = account.list(call.filesystem, call.path, recursive=True)
@@ -288,7 +288,7 @@ class Dfs:
         return self._wire.answer(call, 200, _JSON, json.dumps(counts).encode())
 
 
-def _set_access(account: Account, call: Call, path: str) -> Node:
+def _set_access(account: AdlsAccount, call: AdlsCall, path: str) -> Node:
     get = call.headers.get
     return account.set_access_control(
         call.filesystem,
@@ -301,7 +301,7 @@ def _set_access(account: Account, call: Call, path: str) -> Node:
     )
 
 
-def _filesystem_lines(account: Account, found: Filesystem) -> str:
+def _filesystem_lines(account: AdlsAccount, found: Filesystem) -> str:
     namespace = "true" if account.hns else "false"
     return f"{filesystem_identity(found)}x-ms-namespace-enabled: {namespace}\r\n"
 
@@ -310,14 +310,14 @@ def _continuation(token: str | None) -> str:
     return f"x-ms-continuation: {token}\r\n" if token else ""
 
 
-def _page(call: Call, key: str) -> int | None:
+def _page(call: AdlsCall, key: str) -> int | None:
     size = number(call.query, key)
     if size == 0:
         raise refusal("OutOfRangeQueryParameterValue")
     return size
 
 
-def _position(call: Call) -> int:
+def _position(call: AdlsCall) -> int:
     position = number(call.query, "position")
     if position is None:
         raise refusal("MissingRequiredQueryParameter")

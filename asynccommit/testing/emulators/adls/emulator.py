@@ -18,16 +18,16 @@ from typing import Any
 from asynccommit.runtime.host import Host, this_host
 from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, Keyring
 from asynccommit.testing.emulators.adls.blob import Blob
-from asynccommit.testing.emulators.adls.call import Call, read_target
-from asynccommit.testing.emulators.adls.dfs import Dfs, Route
-from asynccommit.testing.emulators.adls.wire import Wire
+from asynccommit.testing.emulators.adls.call import AdlsCall, read_target
+from asynccommit.testing.emulators.adls.dfs import AdlsRoute, Dfs
+from asynccommit.testing.emulators.adls.wire import AdlsWire
 from asynccommit.testing.emulators.config import read_pages
 from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
 from asynccommit.testing.emulators.emulator import Emulator, Running, on_thread
-from asynccommit.testing.emulators.server import Connection, Limits, Request
+from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
 from asynccommit.testing.emulators.storms import Storm
 from asynccommit.testing.models.adls import account as store
-from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, Decision, Reply
+from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, FaultDecision, Reply
 
 
 class AdlsEmulator(Emulator):
@@ -54,8 +54,8 @@ class AdlsEmulator(Emulator):
         accounts: Mapping[str, str] | None = None,
         hns: bool = True,
         climate: Climate | None = None,
-        pages: store.Limits | None = None,
-        limits: Limits | None = None,
+        pages: store.AdlsLimits | None = None,
+        limits: RequestLimits | None = None,
         tls: ssl.SSLContext | None = None,
         seed: int = 0,
         host: Host | None = None,
@@ -71,10 +71,10 @@ class AdlsEmulator(Emulator):
             seed=seed,
         )
         self._hns = hns
-        self._pages = pages or store.Limits()
+        self._pages = pages or store.AdlsLimits()
         self.keyring = Keyring(dict(accounts or {DEVELOPMENT_ACCOUNT: DEVELOPMENT_KEY}))
-        self.accounts: dict[str, store.Account] = {}
-        self.wire = Wire(self.host.now, self.host.new_id()[:24])
+        self.accounts: dict[str, store.AdlsAccount] = {}
+        self.wire = AdlsWire(self.host.now, self.host.new_id()[:24])
         self._dfs = Dfs(self.accounts, self.wire)
         self._blob = Blob(self.accounts, self.wire, self.host.new_id)
         self._control = Control(self, store_verbs(self))
@@ -83,7 +83,7 @@ class AdlsEmulator(Emulator):
     def reset(self) -> None:
         """Forget all that is stored and all statistics; the weather is as at the start."""
         for name in self.keyring.keys:
-            self.accounts[name] = store.Account(
+            self.accounts[name] = store.AdlsAccount(
                 name,
                 now=self.host.now,
                 new_id=self.host.new_id,
@@ -125,7 +125,7 @@ class AdlsEmulator(Emulator):
         return self.keyring.keys[self.account]
 
     @property
-    def model(self) -> store.Account:
+    def model(self) -> store.AdlsAccount:
         """The (first) account itself: what is stored, without HTTP."""
         return self.accounts[self.account]
 
@@ -138,13 +138,13 @@ class AdlsEmulator(Emulator):
             f"AccountKey={self.key};BlobEndpoint={self.url};DfsEndpoint={self.url};"
         )
 
-    def __call__(self, request: Request, connection: Connection) -> None:
+    def __call__(self, request: ServerRequest, connection: Connection) -> None:
         """Answer one request."""
         if request.target.startswith(PREFIX):
             connection.send(self._control.answer(request))
             return
         try:
-            call = Call(request, read_target(request, self.accounts))
+            call = AdlsCall(request, read_target(request, self.accounts))
             route = (self._blob if call.blob else self._dfs).route(call)
         except store.Refusal as error:
             self.send(connection, self.wire.refusal(request, error))
@@ -157,7 +157,7 @@ class AdlsEmulator(Emulator):
             storm.meet(partial(self._end, call, connection, decision))
 
     def _end(
-        self, call: Call, connection: Connection, decision: Decision, answer: bytes | None
+        self, call: AdlsCall, connection: Connection, decision: FaultDecision, answer: bytes | None
     ) -> None:
         if decision.reply is Reply.CUT:
             connection.cut()
@@ -167,7 +167,7 @@ class AdlsEmulator(Emulator):
         elif decision.reply is not Reply.NEVER:
             self.send(connection, answer or b"")
 
-    def _perform(self, call: Call, route: Route) -> bytes:
+    def _perform(self, call: AdlsCall, route: AdlsRoute) -> bytes:
         try:
             self.keyring.check(call, route.op, self.host.now())
             return route.handler(call)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from asynccommit.testing.emulators.adls.call import Call, number
+from asynccommit.testing.emulators.adls.call import AdlsCall, number
 from asynccommit.testing.emulators.adls.wire import http_date, xml_text
-from asynccommit.testing.models.adls.account import Account, Filesystem, Node, Refusal
+from asynccommit.testing.models.adls.account import AdlsAccount, Filesystem, Node, Refusal
 from asynccommit.testing.models.adls.refusals import refusal
 
 _XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
 _HEAD = '\ufeff<?xml version="1.0" encoding="utf-8"?>'
 
 
-def containers_xml(call: Call, found: Iterable[Filesystem], token: str | None) -> bytes:
+def containers_xml(call: AdlsCall, found: Iterable[Filesystem], token: str | None) -> bytes:
     """Return a page of containers."""
     with_metadata = "metadata" in call.query.get("include", "").split(",")
     shown = "".join(_container(_, with_metadata) for _ in found)
@@ -31,7 +31,7 @@ def _container(found: Filesystem, with_metadata: bool) -> str:
     )
 
 
-def _results(call: Call, attributes: str, content: str, token: str | None) -> bytes:
+def _results(call: AdlsCall, attributes: str, content: str, token: str | None) -> bytes:
     query = call.query
     asked = "".join(
         f"<{tag}>{xml_text(query[key])}</{tag}>"
@@ -50,7 +50,7 @@ def _results(call: Call, attributes: str, content: str, token: str | None) -> by
     ).encode()
 
 
-def blobs_xml(account: Account, call: Call) -> bytes:
+def blobs_xml(account: AdlsAccount, call: AdlsCall) -> bytes:
     """Return a page of the blobs whose names begin with the prefix."""
     query = call.query
     delimiter = query.get("delimiter", "")
@@ -70,7 +70,7 @@ def blobs_xml(account: Account, call: Call) -> bytes:
 
 
 def _page(
-    account: Account, call: Call, directory: str, *, recursive: bool
+    account: AdlsAccount, call: AdlsCall, directory: str, *, recursive: bool
 ) -> tuple[list[tuple[str, Node]], str | None]:
     """Return a page of a directory; one that is missing, or a file, has nothing below it."""
     try:
@@ -91,7 +91,7 @@ def _prefix(name: str) -> str:
     return f"<BlobPrefix><Name>{xml_text(name)}/</Name></BlobPrefix>"
 
 
-def _blob(account: Account, name: str, node: Node, with_metadata: bool) -> str:
+def _blob(account: AdlsAccount, name: str, node: Node, with_metadata: bool) -> str:
     kind = "directory" if node.is_dir else "file"
     content = node.headers.get("content-type", "application/octet-stream")
     state = account.lease_state(node)

@@ -6,9 +6,9 @@ import base64
 import hashlib
 
 from asynccommit.testing.emulators.adls import headers as sent
-from asynccommit.testing.emulators.adls.call import Call
-from asynccommit.testing.emulators.adls.wire import Wire, http_date, identity, one_line
-from asynccommit.testing.models.adls.account import Account, Conditions, LeaseAnswer, Node
+from asynccommit.testing.emulators.adls.call import AdlsCall
+from asynccommit.testing.emulators.adls.wire import AdlsWire, http_date, identity, one_line
+from asynccommit.testing.models.adls.account import AdlsAccount, Conditions, LeaseAnswer, Node
 from asynccommit.testing.models.adls.refusals import refusal
 
 _STATUS = {"acquire": 201, "renew": 200, "change": 200, "release": 200, "break": 202}
@@ -16,7 +16,7 @@ _SHOWN = ("content-encoding", "content-language", "content-disposition", "conten
 
 
 def status_lines(
-    account: Account, node: Node, headers: sent.Headers, *, brief: bool = False
+    account: AdlsAccount, node: Node, headers: sent.Headers, *, brief: bool = False
 ) -> str:
     """Return the headers that tell what ``node`` is; ``brief`` leaves the user's out."""
     kind = "directory" if node.is_dir else "file"
@@ -49,7 +49,7 @@ def _content_lines(node: Node) -> str:
     return lines
 
 
-def _lease_lines(account: Account, node: Node) -> str:
+def _lease_lines(account: AdlsAccount, node: Node) -> str:
     state = account.lease_state(node)
     locked = "locked" if state in ("leased", "breaking") else "unlocked"
     lines = f"x-ms-lease-state: {state}\r\nx-ms-lease-status: {locked}\r\n"
@@ -67,7 +67,7 @@ def blob_lines(node: Node) -> str:
     return f"{lines}x-ms-meta-hdi_isfolder: true\r\n" if node.is_dir else lines
 
 
-def answer_read(account: Account, wire: Wire, call: Call) -> bytes:
+def answer_read(account: AdlsAccount, wire: AdlsWire, call: AdlsCall) -> bytes:
     """Return a file's bytes, or the range that is asked for."""
     wanted = sent.conditions(call.headers)
     span = sent.byte_range(call.headers)
@@ -86,7 +86,7 @@ def answer_read(account: Account, wire: Wire, call: Call) -> bytes:
     return wire.answer(call, 206, lines + status_lines(account, node, call.headers), data)
 
 
-def answer_lease(account: Account, wire: Wire, call: Call) -> bytes:
+def answer_lease(account: AdlsAccount, wire: AdlsWire, call: AdlsCall) -> bytes:
     """Do what the lease headers say with the lease of a path."""
     action = call.headers.get("x-ms-lease-action", "").lower()
     if action not in _STATUS:
@@ -100,7 +100,7 @@ def answer_lease(account: Account, wire: Wire, call: Call) -> bytes:
     return wire.answer(call, _STATUS[action], lines)
 
 
-def _lease(account: Account, call: Call, action: str, wanted: Conditions) -> LeaseAnswer:
+def _lease(account: AdlsAccount, call: AdlsCall, action: str, wanted: Conditions) -> LeaseAnswer:
     get = call.headers.get
     return account.lease(
         call.filesystem,
@@ -122,7 +122,7 @@ def _whole(text: str) -> int | None:
     return int(text)
 
 
-def lease_before(account: Account, call: Call) -> Conditions:
+def lease_before(account: AdlsAccount, call: AdlsCall) -> Conditions:
     """Do what an append or flush asks of the lease first; return the conditions of the rest."""
     wanted = sent.conditions(call.headers)
     action = call.headers.get("x-ms-lease-action", "").lower()
@@ -132,7 +132,7 @@ def lease_before(account: Account, call: Call) -> Conditions:
     return wanted._replace(lease=held.id)
 
 
-def lease_after(account: Account, call: Call, lease: str | None) -> str:
+def lease_after(account: AdlsAccount, call: AdlsCall, lease: str | None) -> str:
     """Do what an append or flush asks of the lease at the end; return the headers about it."""
     action = call.headers.get("x-ms-lease-action", "").lower()
     if not action or not lease:

@@ -11,8 +11,8 @@ from http import HTTPStatus
 from typing import Any
 from xml.sax.saxutils import escape
 
-from asynccommit.testing.emulators.adls.call import Call
-from asynccommit.testing.emulators.server import Request
+from asynccommit.testing.emulators.adls.call import AdlsCall
+from asynccommit.testing.emulators.server import ServerRequest
 from asynccommit.testing.models.adls.account import Filesystem, Node, Refusal
 
 _FILETIME_OF_EPOCH = 116_444_736_000_000_000  # ticks of 100 ns from 1601 to 1970
@@ -20,7 +20,7 @@ _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for statu
 _BODILESS = (204, 304)
 
 
-class Wire:
+class AdlsWire:
     """Writes answers; ``now`` is for their dates, ``run`` makes their request ids unique.
 
     ``run`` is the first 24 characters of a UUID and its hyphens.
@@ -34,7 +34,7 @@ class Wire:
         self._date = ""
 
     def answer(
-        self, call: Call, status: int, lines: str = "", body: bytes = b"", length: int = 0
+        self, call: AdlsCall, status: int, lines: str = "", body: bytes = b"", length: int = 0
     ) -> bytes:
         """Return a whole answer; ``lines`` are its own headers, each with its line end.
 
@@ -45,7 +45,7 @@ class Wire:
         text = f"{head}{lines}Content-Length: {size}\r\n\r\n"
         return text.encode("latin-1", "replace") + body
 
-    def head(self, request: Request, status: int) -> str:
+    def head(self, request: ServerRequest, status: int) -> str:
         """Return the status line and the headers that every answer has."""
         self._count += 1
         headers = request.headers
@@ -70,7 +70,7 @@ class Wire:
             self._second, self._date = second, formatdate(second, usegmt=True)
         return self._date
 
-    def refusal(self, request: Request, refusal: Refusal, *, blob: bool = False) -> bytes:
+    def refusal(self, request: ServerRequest, refusal: Refusal, *, blob: bool = False) -> bytes:
         """Return an error as the endpoint that was asked writes it."""
         code = BLOB_CODES.get(refusal.code, refusal.code) if blob else refusal.code
         lines = self.head(request, refusal.status)

@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from asynccommit.testing.emulators.gcs.batch import Inner, read_batch, write_batch
-from asynccommit.testing.emulators.gcs.buckets import Buckets
-from asynccommit.testing.emulators.gcs.call import Call, Route, decode, parse_query
-from asynccommit.testing.emulators.gcs.folders import Folders
+from asynccommit.testing.emulators.gcs.buckets import BucketRoutes
+from asynccommit.testing.emulators.gcs.call import GcsCall, GcsRoute, decode, parse_query
+from asynccommit.testing.emulators.gcs.folders import FolderRoutes
 from asynccommit.testing.emulators.gcs.objects import Objects
 from asynccommit.testing.emulators.gcs.routes import Routes
-from asynccommit.testing.emulators.gcs.uploads import Uploads
+from asynccommit.testing.emulators.gcs.uploads import UploadRoutes
 from asynccommit.testing.emulators.gcs.weather import refused
-from asynccommit.testing.emulators.gcs.wire import Answer, error_answer
+from asynccommit.testing.emulators.gcs.wire import GcsResponse, error_answer
 from asynccommit.testing.models.fault_rules import Effect, Reply
-from asynccommit.testing.models.gcs.model import GcsRefusal, Service, refuse
+from asynccommit.testing.models.gcs.model import GcsRefusal, GcsService, refuse
 
-Check = Callable[[Call], None]
+Check = Callable[[GcsCall], None]
 
 
 class GcsApp:
@@ -37,23 +37,23 @@ class GcsApp:
     """
 
     def __init__(
-        self, service: Service, *, scheme: str = "http", check: Check | None = None
+        self, service: GcsService, *, scheme: str = "http", check: Check | None = None
     ) -> None:
         self.service = service
-        self.uploads = Uploads(service, scheme, service.new_id)
+        self.uploads = UploadRoutes(service, scheme, service.new_id)
         self.routes = Routes(
             Objects(service, scheme),
-            Buckets(service, scheme),
-            Folders(service, scheme),
+            BucketRoutes(service, scheme),
+            FolderRoutes(service, scheme),
             self.uploads,
         )
         self._check = check
-        self._batch = Route("batch", "storage.batch", self._answer_batch, self._read_batch, ())
+        self._batch = GcsRoute("batch", "storage.batch", self._answer_batch, self._read_batch, ())
         self._batches = 0
 
     def answer(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes = b""
-    ) -> Answer:
+    ) -> GcsResponse:
         """Return the answer to one request, which takes effect now."""
         try:
             call = self.read(method, target, headers, body)
@@ -68,7 +68,9 @@ class GcsApp:
         call = self.read(method, target, headers, body)
         return call.route.op, call.place
 
-    def read(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Call:
+    def read(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> GcsCall:
         """Return what a request is about. Raises ``GcsRefusal`` if it is about nothing."""
         path, _, text = target.partition("?")
         query = parse_query(text) if text else {}
@@ -77,12 +79,14 @@ class GcsApp:
             verb = "GET"
         route, raw = self._find(verb, path, query)
         names = tuple([decode(name) for name in raw])
-        call = Call(method, route, names, query, headers, body)
+        call = GcsCall(method, route, names, query, headers, body)
         if route.prepare is not None:
             route.prepare(call)
         return call
 
-    def _find(self, verb: str, path: str, query: dict[str, str]) -> tuple[Route, tuple[str, ...]]:
+    def _find(
+        self, verb: str, path: str, query: dict[str, str]
+    ) -> tuple[GcsRoute, tuple[str, ...]]:
         segments = path.split("/")
         service, version = segments[1:2], segments[2:4]
         if service == ["storage"] and version[:1] == ["v1"] and segments[3:4] == ["b"]:
@@ -100,7 +104,7 @@ class GcsApp:
                 return self._batch, ()
         raise refuse("notFound")
 
-    def perform(self, call: Call) -> Answer:
+    def perform(self, call: GcsCall) -> GcsResponse:
         """Let a request happen, and return its answer."""
         route = call.route
         try:
@@ -116,15 +120,15 @@ class GcsApp:
 
     # --- batches -------------------------------------------------------------------------------
 
-    def _read_batch(self, call: Call) -> None:
+    def _read_batch(self, call: GcsCall) -> None:
         read_batch(call, self.read)
 
-    def _answer_batch(self, call: Call) -> Answer:
+    def _answer_batch(self, call: GcsCall) -> GcsResponse:
         self._batches += 1
         answers = [self._answer_inner(inner) for inner in call.parts]
         return write_batch(call.parts, answers, f"batch_{self._batches:012x}")
 
-    def _answer_inner(self, inner: Inner) -> Answer:
+    def _answer_inner(self, inner: Inner) -> GcsResponse:
         call, decision = inner.call, inner.decision
         if call is None:
             return inner.answer or refused(decision)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from asynccommit.testing.emulators.gcs.call import Call, decode
+from asynccommit.testing.emulators.gcs.call import GcsCall, decode
 from asynccommit.testing.emulators.gcs.multipart import (
-    Part,
+    MultipartPart,
     boundary_of,
     malformed,
     read_headers,
     split,
 )
-from asynccommit.testing.emulators.gcs.wire import Answer, error_answer, status_line
-from asynccommit.testing.models.fault_rules import CLEAR, Decision
+from asynccommit.testing.emulators.gcs.wire import GcsResponse, error_answer, status_line
+from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision
 from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
 
 MOST = 100
@@ -27,7 +27,7 @@ MOST = 100
 LARGEST = 10_000_000
 """Bytes that one batch may have."""
 
-Read = Callable[[str, str, Mapping[str, str], bytes], Call]
+Read = Callable[[str, str, Mapping[str, str], bytes], GcsCall]
 
 _EMPTY_LINE = re.compile(rb"\r?\n\r?\n")
 _UNFIT = ("insert", "upload", "read", "batch")
@@ -41,15 +41,15 @@ class Inner:
 
     __slots__ = ("answer", "call", "content_id", "decision", "later")
 
-    def __init__(self, content_id: str, call: Call | None, answer: Answer | None) -> None:
+    def __init__(self, content_id: str, call: GcsCall | None, answer: GcsResponse | None) -> None:
         self.content_id = content_id
         self.call = call
         self.answer = answer
-        self.decision: Decision = CLEAR
+        self.decision: FaultDecision = CLEAR
         self.later: Callable[[float, Callable[[], object]], None] | None = None
 
 
-def read_batch(call: Call, read: Read) -> None:
+def read_batch(call: GcsCall, read: Read) -> None:
     """Fill ``call.parts`` with ``Inner``; ``read`` makes a call of each request.
 
     Raises ``GcsRefusal`` for a batch that is none, too long or too large.
@@ -65,7 +65,7 @@ def read_batch(call: Call, read: Read) -> None:
     call.parts = [_inner(part, outer, read) for part in parts]
 
 
-def _inner(part: Part, outer: Mapping[str, str], read: Read) -> Inner:
+def _inner(part: MultipartPart, outer: Mapping[str, str], read: Read) -> Inner:
     content_id = part.headers.get("content-id", "")
     try:
         return Inner(content_id, _call(part, outer, read), None)
@@ -73,7 +73,7 @@ def _inner(part: Part, outer: Mapping[str, str], read: Read) -> Inner:
         return Inner(content_id, None, error_answer(refusal))
 
 
-def _call(part: Part, outer: Mapping[str, str], read: Read) -> Call:
+def _call(part: MultipartPart, outer: Mapping[str, str], read: Read) -> GcsCall:
     line, _, rest = part.body.partition(b"\n")
     words = line.decode("latin-1").split()
     if len(words) < 2:
@@ -104,7 +104,9 @@ def _path(target: str) -> str:
     return "/" + target.partition("://")[2].partition("/")[2]
 
 
-def write_batch(inners: Sequence[Inner], answers: Sequence[Answer], boundary: str) -> Answer:
+def write_batch(
+    inners: Sequence[Inner], answers: Sequence[GcsResponse], boundary: str
+) -> GcsResponse:
     """Return the answers to all parts as one."""
     chunks: list[bytes] = []
     for inner, answer in zip(inners, answers, strict=True):
@@ -115,7 +117,9 @@ def write_batch(inners: Sequence[Inner], answers: Sequence[Answer], boundary: st
         head += f"\r\n{status_line(answer.status)}{lines}Content-Length: {len(answer.body)}\r\n\r\n"
         chunks += [head.encode("latin-1", "replace"), answer.body, b"\r\n"]
     chunks.append(f"--{boundary}--\r\n".encode())
-    return Answer(200, {"Content-Type": f"multipart/mixed; boundary={boundary}"}, b"".join(chunks))
+    return GcsResponse(
+        200, {"Content-Type": f"multipart/mixed; boundary={boundary}"}, b"".join(chunks)
+    )
 
 
 def _response_id(content_id: str) -> str:

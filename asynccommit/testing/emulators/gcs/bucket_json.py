@@ -7,7 +7,7 @@ from typing import Any
 
 from asynccommit.testing.emulators.gcs.object_json import Json, b64, quoted, wrong
 from asynccommit.testing.emulators.gcs.wire import rfc3339
-from asynccommit.testing.models.gcs.model import Bucket, BucketOptions, Folder, Operation
+from asynccommit.testing.models.gcs.model import BucketOptions, Folder, GcsBucket, Operation
 
 _RPC_CODES = {400: 3, 401: 16, 403: 7, 404: 5, 409: 6, 412: 9, 429: 8, 499: 1, 503: 14}
 _ERRORS = 13  # the code of an error that is none of these
@@ -16,7 +16,7 @@ _ERRORS = 13  # the code of an error that is none of these
 # --- buckets ---------------------------------------------------------------------------------
 
 
-def show_bucket(bucket: Bucket, origin: str, project: int = 0) -> Json:
+def show_bucket(bucket: GcsBucket, origin: str, project: int = 0) -> Json:
     """Return a bucket's resource."""
     options, name = bucket.options, bucket.name
     shown: Json = {
@@ -44,7 +44,7 @@ def show_bucket(bucket: Bucket, origin: str, project: int = 0) -> Json:
     return _add_bucket_rest(shown, bucket)
 
 
-def _add_bucket_rest(shown: Json, bucket: Bucket) -> Json:
+def _add_bucket_rest(shown: Json, bucket: GcsBucket) -> Json:
     options = bucket.options
     if options.versioning:
         shown["versioning"] = {"enabled": True}
@@ -62,12 +62,12 @@ def _add_bucket_rest(shown: Json, bucket: Bucket) -> Json:
     return shown
 
 
-def bucket_etag(bucket: Bucket) -> str:
+def bucket_etag(bucket: GcsBucket) -> str:
     """Return a bucket's etag, which its metageneration tells."""
     return b64(b"\x08" + bytes([bucket.metageneration & 0x7F]))
 
 
-def show_layout(bucket: Bucket) -> Json:
+def show_layout(bucket: GcsBucket) -> Json:
     """Return how a bucket is laid out: whether it has a hierarchical namespace."""
     options = bucket.options
     shown: Json = {

@@ -9,24 +9,24 @@ from asynccommit.testing.emulators.gcs.bucket_json import (
     show_bucket,
     show_layout,
 )
-from asynccommit.testing.emulators.gcs.call import Call, number
+from asynccommit.testing.emulators.gcs.call import GcsCall, number
 from asynccommit.testing.emulators.gcs.fields import read_mask, select
 from asynccommit.testing.emulators.gcs.object_json import Json
-from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, Answer, json_answer
-from asynccommit.testing.models.gcs.model import Bucket, Service, refuse
+from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, GcsResponse, json_answer
+from asynccommit.testing.models.gcs.model import GcsBucket, GcsService, refuse
 
 
-class Buckets:
+class BucketRoutes:
     """Answers what is asked about buckets; every method is one operation."""
 
-    def __init__(self, service: Service, scheme: str) -> None:
+    def __init__(self, service: GcsService, scheme: str) -> None:
         self._service = service
         self._scheme = scheme
 
-    def _shown(self, call: Call, bucket: Bucket) -> Answer:
+    def _shown(self, call: GcsCall, bucket: GcsBucket) -> GcsResponse:
         return chosen(call, show_bucket(bucket, call.origin(self._scheme)))
 
-    def list(self, call: Call) -> Answer:
+    def list(self, call: GcsCall) -> GcsResponse:
         """Return a page of the buckets."""
         query = call.query
         if not query.get("project"):
@@ -41,7 +41,7 @@ class Buckets:
             shown["nextPageToken"] = token
         return chosen(call, shown)
 
-    def insert(self, call: Call) -> Answer:
+    def insert(self, call: GcsCall) -> GcsResponse:
         """Make a bucket."""
         given = call.json()
         name = given.get("name")
@@ -49,26 +49,26 @@ class Buckets:
             raise refuse("required", "Required", location="name")
         return self._shown(call, self._service.create_bucket(name, make_options(given)))
 
-    def get(self, call: Call) -> Answer:
+    def get(self, call: GcsCall) -> GcsResponse:
         """Return a bucket's resource."""
         return self._shown(call, self._service.get_bucket(call.bucket, call.conditions()))
 
-    def layout(self, call: Call) -> Answer:
+    def layout(self, call: GcsCall) -> GcsResponse:
         """Tell whether a bucket has a hierarchical namespace."""
         return chosen(call, show_layout(self._service.storage_layout(call.bucket)))
 
-    def patch(self, call: Call) -> Answer:
+    def patch(self, call: GcsCall) -> GcsResponse:
         """Change a bucket."""
         changes = read_options(call.json())
         changed = self._service.patch_bucket(call.bucket, changes, call.conditions())
         return self._shown(call, changed)
 
-    def delete(self, call: Call) -> Answer:
+    def delete(self, call: GcsCall) -> GcsResponse:
         """Delete a bucket that is empty."""
         self._service.delete_bucket(call.bucket, call.conditions())
         return NO_CONTENT
 
-    def policy(self, call: Call) -> Answer:
+    def policy(self, call: GcsCall) -> GcsResponse:
         """Return an IAM policy without bindings; one that is set is not kept."""
         bucket = self._service.get_bucket(call.bucket)
         given = call.json()
@@ -81,7 +81,7 @@ class Buckets:
         }
         return json_answer(shown)
 
-    def permissions(self, call: Call) -> Answer:
+    def permissions(self, call: GcsCall) -> GcsResponse:
         """Return which of the permissions that are asked about the caller has."""
         self._service.get_bucket(call.bucket)
         denied, bucket = self._service.denied, call.bucket
@@ -89,13 +89,13 @@ class Buckets:
         held = [_ for _ in asked if _ and _ not in denied and f"{bucket}:{_}" not in denied]
         return json_answer({"kind": "storage#testIamPermissionsResponse", "permissions": held})
 
-    def managed_folders(self, call: Call) -> Answer:
+    def managed_folders(self, call: GcsCall) -> GcsResponse:
         """Return the managed folders, of which there are none."""
         self._service.get_bucket(call.bucket)
         return json_answer({"kind": "storage#managedFolders"})
 
 
-def chosen(call: Call, shown: Json) -> Answer:
+def chosen(call: GcsCall, shown: Json) -> GcsResponse:
     """Return what the parameter ``fields`` wants of a resource."""
     fields = call.query.get("fields")
     return json_answer(shown if fields is None else select(shown, read_mask(fields)))

@@ -13,7 +13,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 import orjson
 
-from asynccommit.testing.emulators.gcs.wire import Answer, bad_parameter
+from asynccommit.testing.emulators.gcs.wire import GcsResponse, bad_parameter
 from asynccommit.testing.models.gcs.preconditions import NO_PRECONDITIONS, Preconditions
 from asynccommit.testing.models.gcs.refusals import GcsRefusal
 
@@ -33,7 +33,7 @@ _MOST_JSON = 10_000_000  # bytes
 _SHORT = 19  # digits of the numbers that are none of the largest
 
 
-class Route(NamedTuple):
+class GcsRoute(NamedTuple):
     """One operation of the service.
 
     Attributes:
@@ -41,24 +41,24 @@ class Route(NamedTuple):
         method: its name at Google, as ``storage.objects.move``.
         handler: what answers it.
         prepare: reads what the URL does not tell, before anything else happens.
-        asks: which of ``Call.names`` the service is asked about first: the bucket that has to
+        asks: which of ``GcsCall.names`` the service is asked about first: the bucket that has to
             take the request, and the objects that change.
         media: a refusal is told in plain text.
     """
 
     op: str
     method: str
-    handler: Callable[[Call], Answer]
-    prepare: Callable[[Call], None] | None = None
+    handler: Callable[[GcsCall], GcsResponse]
+    prepare: Callable[[GcsCall], None] | None = None
     asks: tuple[int, ...] = (0,)
     media: bool = False
 
 
-class Call:
+class GcsCall:
     """A request, understood.
 
     ``names`` are those in the URL, decoded: bucket, object or folder, and where it goes;
-    ``parts`` and ``read`` are what ``Route.prepare`` made of the body.
+    ``parts`` and ``read`` are what ``GcsRoute.prepare`` made of the body.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class Call:
     def __init__(
         self,
         method: str,
-        route: Route,
+        route: GcsRoute,
         names: tuple[str, ...],
         query: Query,
         headers: Mapping[str, str],

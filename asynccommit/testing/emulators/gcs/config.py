@@ -11,9 +11,9 @@ from asynccommit.options.checked import check_fields
 from asynccommit.testing.emulators.config import read_climate, read_file, read_truth
 from asynccommit.testing.models.fault_rules import Climate
 from asynccommit.testing.models.gcs.dialect import GCS
-from asynccommit.testing.models.gcs.model import BucketOptions, Limits
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsLimits
 from asynccommit.testing.models.gcs.quotas import FLAT, HIERARCHICAL, NO_QUOTAS, Quotas
-from asynccommit.testing.models.settings import Fields
+from asynccommit.testing.models.settings import SettingsFields
 
 _KEYS = frozenset({"buckets", "pages", "latency", "limit", "faults"})
 _TRUTHS = (*("hns", "versioning", "requester_pays", "default_event_based_hold", "moves"),)
@@ -23,7 +23,7 @@ _PRESETS = {"none": NO_QUOTAS, "flat": FLAT, "hierarchical": HIERARCHICAL}
 
 
 @dataclass(frozen=True, slots=True)
-class GcsSettings:
+class GcsEmulatorSettings:
     """What an emulator is to be.
 
     Attributes:
@@ -34,22 +34,22 @@ class GcsSettings:
 
     buckets: Mapping[str, BucketOptions] = field(default_factory=dict)
     climate: Climate = field(default_factory=Climate)
-    pages: Limits = field(default_factory=Limits)
+    pages: GcsLimits = field(default_factory=GcsLimits)
 
     def __post_init__(self) -> None:
         check_fields(self)
 
 
-def read_gcs_settings(text: str | bytes, name: str = "the configuration") -> GcsSettings:
+def read_gcs_settings(text: str | bytes, name: str = "the configuration") -> GcsEmulatorSettings:
     """Read a JSON object. Raises ``OptionError`` naming what is wrong in it."""
     return read_file(text, name, _KEYS, _settings)
 
 
-def _settings(given: Mapping[str, Any]) -> GcsSettings:
-    return GcsSettings(
+def _settings(given: Mapping[str, Any]) -> GcsEmulatorSettings:
+    return GcsEmulatorSettings(
         buckets=read_buckets(given.get("buckets", {})),
         climate=read_climate(given, GCS),
-        pages=read_pages(given.get("pages", {}), Limits()),
+        pages=read_pages(given.get("pages", {}), GcsLimits()),
     )
 
 
@@ -64,7 +64,7 @@ def read_buckets(given: object) -> dict[str, BucketOptions]:
 
 def read_bucket(name: str, given: object, old: BucketOptions | None = None) -> BucketOptions:
     """Return ``old`` with what is given instead. Raises ``OptionError``."""
-    found = Fields(given, f"buckets.{name}")
+    found = SettingsFields(given, f"buckets.{name}")
     old = old or BucketOptions()
     changes: dict[str, Any] = {}
     for key in _TRUTHS:
@@ -84,7 +84,7 @@ def _quotas(name: str, given: object) -> Quotas:
         if given not in _PRESETS:
             raise OptionError(f"{name}.quotas is {given!r}: say one of {', '.join(_PRESETS)}")
         return _PRESETS[given]
-    found = Fields(given, f"{name}.quotas")
+    found = SettingsFields(given, f"{name}.quotas")
     quotas = Quotas(
         writes=found.number_or_none("writes"),
         reads=found.number_or_none("reads"),
@@ -103,10 +103,10 @@ def show_bucket_options(options: BucketOptions) -> dict[str, Any]:
     return {**shown, "quotas": options.quotas._asdict()}
 
 
-def read_pages(given: object, old: Limits) -> Limits:
+def read_pages(given: object, old: GcsLimits) -> GcsLimits:
     """Return ``old`` with what is given instead. Raises ``OptionError``."""
-    found = Fields(given, "pages")
-    pages = Limits(
+    found = SettingsFields(given, "pages")
+    pages = GcsLimits(
         page=found.count("page", old.page, 1),
         empty_pages=read_truth("empty_pages", found.any("empty_pages", old.empty_pages)),
         rewrite_bytes=found.count("rewrite_bytes", old.rewrite_bytes),

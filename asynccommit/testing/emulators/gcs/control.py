@@ -18,10 +18,10 @@ from typing import Any
 from asynccommit.errors import OptionError
 from asynccommit.testing.emulators.control import Verb
 from asynccommit.testing.emulators.gcs.config import read_bucket, show_bucket_options
-from asynccommit.testing.models.gcs.model import Bucket, BucketOptions, GcsRefusal, Service
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsBucket, GcsRefusal, GcsService
 
 
-def verbs_of(service: Callable[[], Service]) -> dict[tuple[str, str], Verb]:
+def verbs_of(service: Callable[[], GcsService]) -> dict[tuple[str, str], Verb]:
     """Return (method, name) -> what is done; ``service`` returns the one of now."""
 
     def buckets(_: Any) -> Any:
@@ -57,7 +57,7 @@ def verbs_of(service: Callable[[], Service]) -> dict[tuple[str, str], Verb]:
     }
 
 
-def put_bucket(service: Service, name: str, options: BucketOptions) -> None:
+def put_bucket(service: GcsService, name: str, options: BucketOptions) -> None:
     """Make a bucket, or change it. Raises ``OptionError`` if that cannot be."""
     with _as_owner(service):
         try:
@@ -75,8 +75,8 @@ def _changes(old: BucketOptions, new: BucketOptions) -> dict[str, Any]:
     return {name: value for name, (before, value) in both.items() if value != before}
 
 
-def _all(service: Service) -> dict[str, Bucket]:
-    found: dict[str, Bucket] = {}
+def _all(service: GcsService) -> dict[str, GcsBucket]:
+    found: dict[str, GcsBucket] = {}
     token: str | None = None
     with _as_owner(service):
         while token != "":
@@ -86,7 +86,7 @@ def _all(service: Service) -> dict[str, Bucket]:
 
 
 @contextmanager
-def _as_owner(service: Service) -> Iterator[None]:
+def _as_owner(service: GcsService) -> Iterator[None]:
     """Permit what callers may be denied."""
     denied, service.denied = service.denied, set()
     try:

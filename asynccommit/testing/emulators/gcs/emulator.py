@@ -19,17 +19,17 @@ from asynccommit.runtime.host import Host, this_host
 from asynccommit.testing.emulators.control import PREFIX, Control, store_verbs
 from asynccommit.testing.emulators.emulator import Emulator, Running, on_thread
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.emulators.gcs.call import Call
+from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.emulators.gcs.config import read_pages
 from asynccommit.testing.emulators.gcs.control import put_bucket, verbs_of
 from asynccommit.testing.emulators.gcs.retry_test import RetryTests
 from asynccommit.testing.emulators.gcs.scripted import Scripted, is_scripted
-from asynccommit.testing.emulators.gcs.tokens import Tokens
+from asynccommit.testing.emulators.gcs.tokens import AcceptedTokens
 from asynccommit.testing.emulators.gcs.weather import decide, refused
-from asynccommit.testing.emulators.gcs.wire import Answer, Wire, error_answer
-from asynccommit.testing.emulators.server import Connection, Limits, Request
+from asynccommit.testing.emulators.gcs.wire import GcsResponse, GcsWire, error_answer
+from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
 from asynccommit.testing.emulators.storms import Storm, later
-from asynccommit.testing.models.fault_rules import CLEAR, Climate, Decision, Reply
+from asynccommit.testing.models.fault_rules import CLEAR, Climate, FaultDecision, Reply
 from asynccommit.testing.models.gcs import model
 from asynccommit.testing.models.gcs.dialect import GCS
 
@@ -61,8 +61,8 @@ class GcsEmulator(Emulator):
         address: str = "127.0.0.1",
         buckets: Mapping[str, model.BucketOptions] | Iterable[str] = (),
         climate: Climate | None = None,
-        pages: model.Limits | None = None,
-        limits: Limits | None = None,
+        pages: model.GcsLimits | None = None,
+        limits: RequestLimits | None = None,
         tls: ssl.SSLContext | None = None,
         seed: int = 0,
         host: Host | None = None,
@@ -80,16 +80,16 @@ class GcsEmulator(Emulator):
         options = model.BucketOptions()
         named = buckets if isinstance(buckets, Mapping) else dict.fromkeys(buckets, options)
         self._buckets = dict(named)
-        self._pages = pages or model.Limits()
-        self.keyring = Tokens()
-        self.wire = Wire(self.host.now, self.host.new_id().replace("-", "")[:16])
+        self._pages = pages or model.GcsLimits()
+        self.keyring = AcceptedTokens()
+        self.wire = GcsWire(self.host.now, self.host.new_id().replace("-", "")[:16])
         verbs = {**store_verbs(self), **verbs_of(lambda: self.service)}
         self._control = Control(self, verbs)
         self.service, self.app = self._make()
         self.retry_tests = RetryTests(self.host.new_id, self.app.routes.methods)
 
-    def _make(self) -> tuple[model.Service, GcsApp]:
-        service = model.Service(now=self.host.now, new_id=self.host.new_id, limits=self._pages)
+    def _make(self) -> tuple[model.GcsService, GcsApp]:
+        service = model.GcsService(now=self.host.now, new_id=self.host.new_id, limits=self._pages)
         for name, options in self._buckets.items():
             put_bucket(service, name, options)
         return service, GcsApp(service, scheme=self.scheme, check=self.keyring.check)
@@ -102,7 +102,7 @@ class GcsEmulator(Emulator):
         self.weather = self.fresh_weather()
 
     @property
-    def keys(self) -> Tokens:
+    def keys(self) -> AcceptedTokens:
         """The credentials that are accepted."""
         return self.keyring
 
@@ -124,7 +124,7 @@ class GcsEmulator(Emulator):
         """The name of the (first) bucket that was there at the start."""
         return str(next(iter(self._buckets)))
 
-    def __call__(self, request: Request, connection: Connection) -> None:
+    def __call__(self, request: ServerRequest, connection: Connection) -> None:
         """Answer one request."""
         if request.target.startswith(PREFIX):
             connection.send(self._control.answer(request))
@@ -143,13 +143,13 @@ class GcsEmulator(Emulator):
             return
         self._meet(call, request, connection)
 
-    def _follow(self, call: Call, request: Request, connection: Connection) -> bool:
+    def _follow(self, call: GcsCall, request: ServerRequest, connection: Connection) -> bool:
         """Let a request meet the fault that it asks for, if there is one left."""
         write, send = partial(self._bytes, request), partial(self.send, connection)
         scripted = Scripted(self.app, call, connection, write, send)
         return scripted.follow(self.retry_tests, partial(self._meet, call, request, connection))
 
-    def _meet(self, call: Call, request: Request, connection: Connection) -> None:
+    def _meet(self, call: GcsCall, request: ServerRequest, connection: Connection) -> None:
         decision = decide(self.weather, call, later)
         if decision is CLEAR:
             self.send(connection, self._bytes(request, self.app.perform(call)))
@@ -158,7 +158,11 @@ class GcsEmulator(Emulator):
             storm.meet(partial(self._end, request, connection, decision))
 
     def _end(
-        self, request: Request, connection: Connection, decision: Decision, answer: Answer | None
+        self,
+        request: ServerRequest,
+        connection: Connection,
+        decision: FaultDecision,
+        answer: GcsResponse | None,
     ) -> None:
         if decision.reply is Reply.CUT:
             connection.cut()
@@ -168,7 +172,7 @@ class GcsEmulator(Emulator):
         elif decision.reply is not Reply.NEVER:
             self.send(connection, self._bytes(request, answer))
 
-    def _bytes(self, request: Request, answer: Answer) -> bytes:
+    def _bytes(self, request: ServerRequest, answer: GcsResponse) -> bytes:
         bodiless, keep_alive = request.method == "HEAD", request.keep_alive
         return self.wire.write(answer, bodiless=bodiless, keep_alive=keep_alive)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from asynccommit.testing.emulators.gcs.bucket_json import show_folder, show_operation
 from asynccommit.testing.emulators.gcs.buckets import chosen
-from asynccommit.testing.emulators.gcs.call import Call, flag, number
+from asynccommit.testing.emulators.gcs.call import GcsCall, flag, number
 from asynccommit.testing.emulators.gcs.object_json import Json
-from asynccommit.testing.emulators.gcs.wire import JSON, NO_CONTENT, Answer
-from asynccommit.testing.models.gcs.model import Preconditions, Service, refuse
+from asynccommit.testing.emulators.gcs.wire import JSON, NO_CONTENT, GcsResponse
+from asynccommit.testing.models.gcs.model import GcsService, Preconditions, refuse
 
 
-class Folders:
+class FolderRoutes:
     """Answers what is asked about folders; every method is one operation."""
 
-    def __init__(self, service: Service, scheme: str) -> None:
+    def __init__(self, service: GcsService, scheme: str) -> None:
         self._service = service
         self._scheme = scheme
 
-    def list(self, call: Call) -> Answer:
+    def list(self, call: GcsCall) -> GcsResponse:
         """Return a page of a bucket's folders."""
         query = call.query
         found = self._service.list_folders(
@@ -37,7 +37,7 @@ class Folders:
             shown["nextPageToken"] = found.token
         return chosen(call, shown)
 
-    def insert(self, call: Call) -> Answer:
+    def insert(self, call: GcsCall) -> GcsResponse:
         """Make a folder."""
         name = call.json().get("name")
         if not isinstance(name, str) or not name:
@@ -46,24 +46,24 @@ class Folders:
         made = self._service.insert_folder(call.bucket, name, recursive=recursive)
         return chosen(call, show_folder(made, call.origin(self._scheme)))
 
-    def get(self, call: Call) -> Answer:
+    def get(self, call: GcsCall) -> GcsResponse:
         """Return a folder's resource."""
         found = self._service.get_folder(call.bucket, call.name, call.conditions())
         return chosen(call, show_folder(found, call.origin(self._scheme)))
 
-    def delete(self, call: Call) -> Answer:
+    def delete(self, call: GcsCall) -> GcsResponse:
         """Delete a folder that is empty."""
         self._service.delete_folder(call.bucket, call.name, call.conditions())
         return NO_CONTENT
 
-    def rename(self, call: Call) -> Answer:
+    def rename(self, call: GcsCall) -> GcsResponse:
         """Begin to move a folder; the answer names the operation."""
         bucket, source, dest = call.names
         wanted = self._rename_conditions(call)
         operation = self._service.rename_folder(bucket, source, dest, wanted)
         return chosen(call, show_operation(operation, call.origin(self._scheme)))
 
-    def _rename_conditions(self, call: Call) -> Preconditions:
+    def _rename_conditions(self, call: GcsCall) -> Preconditions:
         source = call.source_conditions()
         given = call.conditions()
         match = source.metageneration_match, source.metageneration_not_match
@@ -71,12 +71,12 @@ class Folders:
             match = given.metageneration_match, given.metageneration_not_match
         return Preconditions(None, None, *match)
 
-    def operation(self, call: Call) -> Answer:
+    def operation(self, call: GcsCall) -> GcsResponse:
         """Return how far an operation is."""
         found = self._service.get_operation(call.bucket, call.name)
         return chosen(call, show_operation(found, call.origin(self._scheme)))
 
-    def operations(self, call: Call) -> Answer:
+    def operations(self, call: GcsCall) -> GcsResponse:
         """Return a page of a bucket's operations."""
         query = call.query
         found, token = self._service.list_operations(
@@ -89,7 +89,7 @@ class Folders:
             shown["nextPageToken"] = token
         return chosen(call, shown)
 
-    def cancel(self, call: Call) -> Answer:
+    def cancel(self, call: GcsCall) -> GcsResponse:
         """Ask an operation to stop."""
         self._service.cancel_operation(call.bucket, call.name)
-        return Answer(200, JSON, b"{}")
+        return GcsResponse(200, JSON, b"{}")

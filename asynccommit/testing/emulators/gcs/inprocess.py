@@ -13,10 +13,16 @@ from types import MappingProxyType
 
 from asynccommit.stores.http.base import NoAnswerError, Response, TooLargeError, place
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.emulators.gcs.call import Call
+from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.emulators.gcs.weather import decide, refused
-from asynccommit.testing.emulators.gcs.wire import JSON, Answer, error_answer
-from asynccommit.testing.models.fault_rules import CLEAR, Decision, Effect, Reply, Weather
+from asynccommit.testing.emulators.gcs.wire import JSON, GcsResponse, error_answer
+from asynccommit.testing.models.fault_rules import (
+    CLEAR,
+    Effect,
+    FaultDecision,
+    FaultInjector,
+    Reply,
+)
 from asynccommit.testing.models.gcs.model import GcsRefusal
 from asynccommit.testing.models.virtual_loop import pause
 
@@ -25,7 +31,7 @@ _ALWAYS = {"x-guploader-uploadid": "in-process"}
 _JSON = MappingProxyType({name.lower(): value for name, value in JSON.items()} | _ALWAYS)
 
 
-class LostError(Exception):
+class LostAnswerError(Exception):
     """No answer came."""
 
 
@@ -41,7 +47,7 @@ class InProcess:
     """
 
     def __init__(
-        self, app: GcsApp, weather: Weather | None = None, *, patience: float = 0.0
+        self, app: GcsApp, weather: FaultInjector | None = None, *, patience: float = 0.0
     ) -> None:
         self.app = app
         self.weather = weather
@@ -64,13 +70,13 @@ class InProcess:
             return _response(error_answer(refusal))
         try:
             answer = await self.exchange(call, partial(self.app.perform, call))
-        except LostError:
+        except LostAnswerError:
             raise NoAnswerError(f"{method} {place(url)}: no answer came") from None
         if len(answer.body) > limit:
             raise TooLargeError(f"{method} {place(url)}: more than {limit} bytes")
         return _response(answer)
 
-    async def exchange(self, call: Call, apply: Callable[[], Answer]) -> Answer:
+    async def exchange(self, call: GcsCall, apply: Callable[[], GcsResponse]) -> GcsResponse:
         """Let one request meet the weather.
 
         Args:
@@ -89,8 +95,10 @@ class InProcess:
             return apply()
         return await self._carry_out(decision, apply)
 
-    async def _carry_out(self, decision: Decision, apply: Callable[[], Answer]) -> Answer:
-        answer: Answer | None = None
+    async def _carry_out(
+        self, decision: FaultDecision, apply: Callable[[], GcsResponse]
+    ) -> GcsResponse:
+        answer: GcsResponse | None = None
         if decision.effect is Effect.NOW:
             answer = apply()
         elif decision.effect is Effect.LATE:
@@ -100,7 +108,7 @@ class InProcess:
         if decision.reply is Reply.NEVER and self._patience:
             await pause(self._patience)
         if decision.reply in (Reply.CUT, Reply.NEVER):
-            raise LostError
+            raise LostAnswerError
         if decision.reply is Reply.REFUSAL or answer is None:
             return refused(decision)
         return answer
@@ -125,7 +133,7 @@ class InProcess:
             await asyncio.wait(self._late)
 
 
-def _response(answer: Answer) -> Response:
+def _response(answer: GcsResponse) -> Response:
     status, headers, body = answer
     if headers is JSON:
         return Response(status, _JSON, body)

@@ -15,7 +15,7 @@ from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]+)"|\'([^\']+)\'|([^\s;]+))', re.IGNORECASE)
 
 
-class Part(NamedTuple):
+class MultipartPart(NamedTuple):
     """One part: its headers by lower-case name, and its bytes."""
 
     headers: dict[str, str]
@@ -37,7 +37,7 @@ def malformed(detail: str) -> GcsRefusal:
     return refuse("badRequest", f"Failed to parse the parts of the request, error: {detail}")
 
 
-def split(body: bytes, boundary: bytes) -> list[Part]:
+def split(body: bytes, boundary: bytes) -> list[MultipartPart]:
     """Return the parts of ``body``. Raises ``GcsRefusal`` if they do not end as they should."""
     mark = b"--" + boundary
     start = 0 if body.startswith(mark) else body.find(b"\n" + mark) + 1
@@ -46,7 +46,7 @@ def split(body: bytes, boundary: bytes) -> list[Part]:
     start += len(mark)
     end = b"\r\n" if body.startswith(b"\r\n", start) else b"\n"
     stop = end + mark
-    parts: list[Part] = []
+    parts: list[MultipartPart] = []
     while not body.startswith(b"--", start):
         begin = body.find(end, start) + len(end)
         after = _find_mark(body, stop, begin - len(end))
@@ -67,10 +67,10 @@ def _find_mark(body: bytes, stop: bytes, start: int) -> int:
     return -1
 
 
-def read_part(data: bytes) -> Part:
+def read_part(data: bytes) -> MultipartPart:
     """Return headers and body of one part, which an empty line parts."""
     head, _, body = _cut(data)
-    return Part(read_headers(head), body)
+    return MultipartPart(read_headers(head), body)
 
 
 def _cut(data: bytes) -> tuple[bytes, bytes, bytes]:

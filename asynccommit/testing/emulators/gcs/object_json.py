@@ -16,7 +16,7 @@ from urllib.parse import quote
 from asynccommit.testing.emulators.gcs.fields import Mask, select
 from asynccommit.testing.emulators.gcs.wire import rfc3339
 from asynccommit.testing.models.gcs.checksums import encode_crc32c
-from asynccommit.testing.models.gcs.model import GcsRefusal, Object, Retention, refuse
+from asynccommit.testing.models.gcs.model import GcsObject, GcsRefusal, Retention, refuse
 
 Json = dict[str, Any]
 
@@ -57,7 +57,7 @@ DETAILS = {
 """Field of ``Details`` -> member of the JSON."""
 
 # What one object has, member by member: listings ask for a few of these, a thousand times.
-_MEMBERS: Mapping[str, Callable[[Object], object]] = {
+_MEMBERS: Mapping[str, Callable[[GcsObject], object]] = {
     "kind": lambda _: "storage#object",
     "name": lambda _: _.name,
     "bucket": lambda _: _.bucket,
@@ -75,13 +75,13 @@ _MEMBERS: Mapping[str, Callable[[Object], object]] = {
 }
 
 _RETAINED = "retentionExpirationTime"
-Retained: TypeAlias = Callable[[Object], float | None]
+Retained: TypeAlias = Callable[[GcsObject], float | None]
 """Returns when the retention of an object ends, if it has one."""
 
 
 def viewer(
     mask: Mask | None, origin: str, retained: Retained | None = None
-) -> Callable[[Object], Json]:
+) -> Callable[[GcsObject], Json]:
     """Return what shows of each object what ``mask`` wants.
 
     Args:
@@ -102,13 +102,13 @@ def viewer(
     return lambda found: select(show_object(found, origin, retained), mask)
 
 
-def _retention(found: Object, retained: Retained | None) -> str:
+def _retention(found: GcsObject, retained: Retained | None) -> str:
     """Return when a retention ends; nobody knows under an event-based hold (documented)."""
     until = None if retained is None or found.details.event_based_hold else retained(found)
     return "" if until is None else rfc3339(until)
 
 
-def show_object(found: Object, origin: str, retained: Retained | None = None) -> Json:
+def show_object(found: GcsObject, origin: str, retained: Retained | None = None) -> Json:
     """Return an object's resource."""
     bucket, name, details, content = found.bucket, found.name, found.details, found.content
     path = f"b/{bucket}/o/{quoted(name)}"
@@ -143,7 +143,7 @@ def show_object(found: Object, origin: str, retained: Retained | None = None) ->
     return _add_rare(shown, found)
 
 
-def _add_rare(shown: Json, found: Object) -> Json:
+def _add_rare(shown: Json, found: GcsObject) -> Json:
     """Add what few objects have."""
     details, components = found.details, found.content.components
     if components is not None:
@@ -165,7 +165,7 @@ _SAID = ("", "", "", "")
 _KEPT = ("", None, False, False, None)
 
 
-def _add_kept(shown: Json, found: Object) -> None:
+def _add_kept(shown: Json, found: GcsObject) -> None:
     details = found.details
     if details.kms_key_name:
         shown["kmsKeyName"] = details.kms_key_name

@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from asynccommit.testing.emulators.gcs.call import Call, flag, number
+from asynccommit.testing.emulators.gcs.call import GcsCall, flag, number
 from asynccommit.testing.emulators.gcs.fields import read_mask
 from asynccommit.testing.emulators.gcs.object_json import (
     Json,
@@ -17,16 +17,16 @@ from asynccommit.testing.emulators.gcs.object_json import (
     viewer,
     wrong,
 )
-from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, Answer, http_date, json_answer
+from asynccommit.testing.emulators.gcs.wire import NO_CONTENT, GcsResponse, http_date, json_answer
 from asynccommit.testing.models.gcs.checksums import encode_crc32c
 from asynccommit.testing.models.gcs.model import (
+    ComposeSource,
     Details,
+    GcsObject,
     GcsRefusal,
-    Object,
-    Query,
+    GcsService,
+    ListQuery,
     Rewrite,
-    Service,
-    Source,
     refuse,
 )
 
@@ -37,11 +37,11 @@ _TYPE = "application/octet-stream"
 class Objects:
     """Answers what is asked about objects; every method is one operation."""
 
-    def __init__(self, service: Service, scheme: str) -> None:
+    def __init__(self, service: GcsService, scheme: str) -> None:
         self._service = service
         self._scheme = scheme
 
-    def _shown(self, call: Call, found: Object) -> Answer:
+    def _shown(self, call: GcsCall, found: GcsObject) -> GcsResponse:
         """Return the answer that has an object's resource."""
         fields = call.query.get("fields")
         mask = None if fields is None else read_mask(fields)
@@ -56,7 +56,7 @@ class Objects:
 
     # --- reading -------------------------------------------------------------------------------
 
-    def get(self, call: Call) -> Answer:
+    def get(self, call: GcsCall) -> GcsResponse:
         """Return an object's resource."""
         query = call.query
         found = self._service.get(
@@ -69,7 +69,7 @@ class Objects:
         check_etag(call, found)
         return self._shown(call, found)
 
-    def read(self, call: Call) -> Answer:
+    def read(self, call: GcsCall) -> GcsResponse:
         """Return an object's bytes, or a range of them."""
         start, end = _range(call)
         found, data = self._service.read(
@@ -83,12 +83,12 @@ class Objects:
         check_etag(call, found)
         headers = media_headers(found)
         if start == 0 and end is None:
-            return Answer(200, headers, data)
+            return GcsResponse(200, headers, data)
         first = start if start >= 0 else max(0, found.size + start)
         headers["Content-Range"] = f"bytes {first}-{first + len(data) - 1}/{found.size}"
-        return Answer(206, headers, data)
+        return GcsResponse(206, headers, data)
 
-    def list(self, call: Call) -> Answer:
+    def list(self, call: GcsCall) -> GcsResponse:
         """Return a page of a bucket's objects."""
         query = call.query
         found = self._service.list(call.bucket, _query_of(call))
@@ -110,15 +110,15 @@ class Objects:
 
     # --- changing ------------------------------------------------------------------------------
 
-    def patch(self, call: Call) -> Answer:
+    def patch(self, call: GcsCall) -> GcsResponse:
         """Change what is said about an object."""
         return self._change(call, replace=False)
 
-    def update(self, call: Call) -> Answer:
+    def update(self, call: GcsCall) -> GcsResponse:
         """Say anew all that is said about an object."""
         return self._change(call, replace=True)
 
-    def _change(self, call: Call, *, replace: bool) -> Answer:
+    def _change(self, call: GcsCall, *, replace: bool) -> GcsResponse:
         found = self._service.patch(
             call.bucket,
             call.name,
@@ -129,7 +129,7 @@ class Objects:
         )
         return self._shown(call, found)
 
-    def delete(self, call: Call) -> Answer:
+    def delete(self, call: GcsCall) -> GcsResponse:
         """Delete an object, or one generation."""
         self._service.delete(
             call.bucket,
@@ -139,7 +139,7 @@ class Objects:
         )
         return NO_CONTENT
 
-    def restore(self, call: Call) -> Answer:
+    def restore(self, call: GcsCall) -> GcsResponse:
         """Make a soft-deleted object live again."""
         generation = number(call.query, "generation")
         if generation is None:
@@ -151,7 +151,7 @@ class Objects:
 
     # --- moving and copying --------------------------------------------------------------------
 
-    def move(self, call: Call) -> Answer:
+    def move(self, call: GcsCall) -> GcsResponse:
         """Give an object another name."""
         bucket, source, dest = call.names
         found = self._service.move(
@@ -163,7 +163,7 @@ class Objects:
         )
         return self._shown(call, found)
 
-    def rewrite(self, call: Call) -> Answer:
+    def rewrite(self, call: GcsCall) -> GcsResponse:
         """Copy an object, or a part of it."""
         bucket, source, dest_bucket, dest = call.names
         query = call.query
@@ -182,7 +182,7 @@ class Objects:
         )
         return json_answer(_progress(done, call.origin(self._scheme)))
 
-    def copy(self, call: Call) -> Answer:
+    def copy(self, call: GcsCall) -> GcsResponse:
         """Copy an object in one call."""
         bucket, source, dest_bucket, dest = call.names
         self._admit_source(call)
@@ -198,12 +198,12 @@ class Objects:
         )
         return self._shown(call, found)
 
-    def _admit_source(self, call: Call) -> None:
+    def _admit_source(self, call: GcsCall) -> None:
         bucket, _, dest_bucket, _ = call.names
         if bucket != dest_bucket:
             self._service.admit("get", bucket, user_project=call.user_project)
 
-    def _copy_details(self, call: Call) -> Details | None:
+    def _copy_details(self, call: GcsCall) -> Details | None:
         """Return what is said of a copy, if anything is."""
         given = {name: _ for name, _ in read_details(call.json()).items() if _ is not None}
         key = call.query.get("destinationKmsKeyName", "")
@@ -213,7 +213,7 @@ class Objects:
             given["kms_key_name"] = key
         return Details(**given) if given else None
 
-    def compose(self, call: Call) -> Answer:
+    def compose(self, call: GcsCall) -> GcsResponse:
         """Make an object of several, one behind the other."""
         given = call.json()
         sources = given.get("sourceObjects")
@@ -233,10 +233,10 @@ class Objects:
         return self._shown(call, found)
 
 
-def _query_of(call: Call) -> Query:
+def _query_of(call: GcsCall) -> ListQuery:
     query = call.query
     get = query.get
-    return Query(
+    return ListQuery(
         prefix=get("prefix", ""),
         delimiter=get("delimiter", ""),
         start_offset=get("startOffset", ""),
@@ -264,12 +264,12 @@ def _progress(done: Rewrite, origin: str) -> Json:
     return {**shown, "resource": show_object(found, origin)}
 
 
-def _source(given: Any) -> Source:
+def _source(given: Any) -> ComposeSource:
     if not isinstance(given, dict) or not isinstance(given.get("name"), str):
         raise wrong("sourceObjects", given)
     wanted = given.get("objectPreconditions")
     match = wanted.get("ifGenerationMatch") if isinstance(wanted, dict) else None
-    return Source(
+    return ComposeSource(
         given["name"],
         _integer("sourceObjects.generation", given.get("generation")),
         _integer("sourceObjects.objectPreconditions.ifGenerationMatch", match),
@@ -284,7 +284,7 @@ def _integer(member: str, value: Any) -> int | None:
         raise wrong(member, value) from None
 
 
-def _range(call: Call) -> tuple[int, int | None]:
+def _range(call: GcsCall) -> tuple[int, int | None]:
     """Return the first byte that is wanted and the first that is not; what is no range is all."""
     found = _RANGE(call.headers.get("range", ""))
     if found is None or not (found[1] or found[2]):
@@ -296,7 +296,7 @@ def _range(call: Call) -> tuple[int, int | None]:
     return (0, None) if end is not None and end <= start else (start, end)
 
 
-def check_etag(call: Call, found: Object) -> None:
+def check_etag(call: GcsCall, found: GcsObject) -> None:
     """Refuse a read by the headers If-Match (412) and If-None-Match (304)."""
     headers = call.headers
     if "if-match" in headers and not _names(headers["if-match"], found.etag):
@@ -310,7 +310,7 @@ def _names(header: str, etag: str) -> bool:
     return "*" in given or etag in given
 
 
-def media_headers(found: Object) -> dict[str, str]:
+def media_headers(found: GcsObject) -> dict[str, str]:
     """Return what a download tells of an object."""
     details, crc = found.details, encode_crc32c(found.crc32c)
     md5 = found.content.md5

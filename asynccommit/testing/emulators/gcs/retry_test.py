@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from asynccommit.testing.emulators.gcs.wire import JSON, Answer, error_answer, json_answer
+from asynccommit.testing.emulators.gcs.wire import JSON, GcsResponse, error_answer, json_answer
 from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
 
 ID = "x-retry-test-id"
@@ -49,7 +49,7 @@ _BROKEN = 4  # bytes of a stream that breaks at once
 _HEADER_BROKEN = 1024 * 1024  # and of one that the header asks for
 
 
-class Fault(NamedTuple):
+class ScriptedFault(NamedTuple):
     """One thing that goes wrong.
 
     Attributes:
@@ -75,7 +75,7 @@ class Fault(NamedTuple):
         return True
 
 
-def read_fault(text: str, *, header: bool = False) -> Fault | None:
+def read_fault(text: str, *, header: bool = False) -> ScriptedFault | None:
     """Return the fault that ``text`` names; ``None`` if it names none."""
     found = _FAULT.fullmatch(text)
     if found is None:
@@ -84,29 +84,33 @@ def read_fault(text: str, *, header: bool = False) -> Fault | None:
     if given["status"]:
         if int(given["try"] or 0) > 2:
             return None
-        return Fault("status", int(given["status"]), _kib(given["status_after"]))
+        return ScriptedFault("status", int(given["status"]), _kib(given["status_after"]))
     if given["reset"]:
-        return Fault("reset")
+        return ScriptedFault("reset")
     if given["short"]:
-        return Fault("short", after=int(given["short"]))
+        return ScriptedFault("short", after=int(given["short"]))
     if given["broken"]:
         at_once = _HEADER_BROKEN if header else _BROKEN
-        return Fault("broken", after=_kib(given["broken_after"]) or at_once)
+        return ScriptedFault("broken", after=_kib(given["broken_after"]) or at_once)
     if given["corrupted"]:
-        return Fault("corrupted")
+        return ScriptedFault("corrupted")
     if given["stall"]:
-        return Fault("stall", after=_kib(given["stall_after"]), seconds=float(given["stall"]))
-    return Fault("stall", after=None if given["always"] == "always" else 1 << 18, seconds=_STALL)
+        return ScriptedFault(
+            "stall", after=_kib(given["stall_after"]), seconds=float(given["stall"])
+        )
+    return ScriptedFault(
+        "stall", after=None if given["always"] == "always" else 1 << 18, seconds=_STALL
+    )
 
 
 def _kib(text: str | None) -> int | None:
     return None if text is None else int(text) * 1024
 
 
-class Found(NamedTuple):
+class DueFault(NamedTuple):
     """A fault that a request meets; ``spend`` it when it strikes."""
 
-    fault: Fault
+    fault: ScriptedFault
     spend: Callable[[], object]
 
 
@@ -148,7 +152,7 @@ class RetryTests:
         """Whether a request is for this API."""
         return path == "/retry_tests" or path == "/retry_test" or path.startswith("/retry_test/")
 
-    def answer(self, method: str, path: str, body: bytes) -> Answer:
+    def answer(self, method: str, path: str, body: bytes) -> GcsResponse:
         """Answer a request of this API."""
         try:
             if path == "/retry_tests" and method == "GET":
@@ -158,7 +162,7 @@ class RetryTests:
             test = self._find(path.removeprefix("/retry_test/"))
             if method == "DELETE":
                 del self._tests[test.name]
-                return Answer(200, JSON, b"{}")
+                return GcsResponse(200, JSON, b"{}")
             return json_answer(test.to_json())
         except GcsRefusal as refusal:
             return error_answer(refusal)
@@ -189,7 +193,7 @@ class RetryTests:
         self._tests[test.name] = test
         return test
 
-    def find(self, headers: Mapping[str, str], method: str, uploaded: int) -> Found | None:
+    def find(self, headers: Mapping[str, str], method: str, uploaded: int) -> DueFault | None:
         """Return the fault that a request meets, if there is one left.
 
         Raises ``GcsRefusal`` for a test that there is not.
@@ -201,17 +205,17 @@ class RetryTests:
             if header in headers:
                 fault = read_fault(headers[header], header=True)
                 if fault is not None and fault.strikes(method, uploaded):
-                    return Found(fault, _keep)
+                    return DueFault(fault, _keep)
         return None
 
-    def _next(self, test: _Test, method: str, uploaded: int) -> Found | None:
+    def _next(self, test: _Test, method: str, uploaded: int) -> DueFault | None:
         left = test.left.get(method)
         if not left or test.transport != "HTTP":
             return None
         fault = read_fault(left[0])
         if fault is None or not fault.strikes(method, uploaded):
             return None
-        return Found(fault, partial(left.pop, 0))
+        return DueFault(fault, partial(left.pop, 0))
 
 
 def _keep() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from asynccommit.testing.emulators.gcs.buckets import Buckets
-from asynccommit.testing.emulators.gcs.call import Query, Route
-from asynccommit.testing.emulators.gcs.folders import Folders
+from asynccommit.testing.emulators.gcs.buckets import BucketRoutes
+from asynccommit.testing.emulators.gcs.call import GcsRoute, Query
+from asynccommit.testing.emulators.gcs.folders import FolderRoutes
 from asynccommit.testing.emulators.gcs.objects import Objects
-from asynccommit.testing.emulators.gcs.uploads import Uploads
+from asynccommit.testing.emulators.gcs.uploads import UploadRoutes
 from asynccommit.testing.models.gcs.model import refuse
 
 # Verb, path with * for a name, Google's name without storage., the weather's name, handler.
@@ -55,10 +55,10 @@ _ASKS = {
 _Key = tuple[str, int, str, str]
 
 
-class Found(NamedTuple):
+class MatchedRoute(NamedTuple):
     """A route, with what its URL must have where, and which segments are names."""
 
-    route: Route
+    route: GcsRoute
     literals: tuple[tuple[int, str], ...]
     names: tuple[int, ...]
 
@@ -67,25 +67,25 @@ class Routes:
     """Finds the route of a URL; the groups answer."""
 
     def __init__(
-        self, objects: Objects, buckets: Buckets, folders: Folders, uploads: Uploads
+        self, objects: Objects, buckets: BucketRoutes, folders: FolderRoutes, uploads: UploadRoutes
     ) -> None:
         groups = {"objects": objects, "buckets": buckets, "folders": folders}
-        self._found: dict[_Key, Found] = {}
+        self._found: dict[_Key, MatchedRoute] = {}
         for line in _TABLE.strip().splitlines():
             verb, path, method, op, handler = line.split()
             group, _, name = handler.partition(".")
             segments = path.split("/")
             asks = _ASKS.get(op, (0,)) if "*" in segments else ()
-            route = Route(op, f"storage.{method}", getattr(groups[group], name), asks=asks)
+            route = GcsRoute(op, f"storage.{method}", getattr(groups[group], name), asks=asks)
             self._found[_key(verb, segments)] = _found(route, segments)
-        media = Route("read", "storage.objects.get", objects.read, media=True)
+        media = GcsRoute("read", "storage.objects.get", objects.read, media=True)
         self.media = _found(media, ("b", "*", "o", "*"))
         insert = "storage.objects.insert"
-        self._whole = Route("insert", insert, uploads.insert, uploads.read_whole, (0, 1))
-        self._start = Route("upload", insert, uploads.start, uploads.read_start)
+        self._whole = GcsRoute("insert", insert, uploads.insert, uploads.read_whole, (0, 1))
+        self._start = GcsRoute("upload", insert, uploads.start, uploads.read_start)
         # What the last chunk makes is asked for when it is there.
-        self._chunk = Route("upload", insert, uploads.append, uploads.read_chunk, ())
-        self._cancel = Route(
+        self._chunk = GcsRoute("upload", insert, uploads.append, uploads.read_chunk, ())
+        self._cancel = GcsRoute(
             "upload", "storage.objects.delete", uploads.cancel, uploads.read_chunk, ()
         )
 
@@ -96,7 +96,7 @@ class Routes:
 
     def find(
         self, verb: str, segments: Sequence[str], query: Query
-    ) -> tuple[Route, tuple[str, ...]]:
+    ) -> tuple[GcsRoute, tuple[str, ...]]:
         """Return the route of a URL below ``/storage/v1``, and its names as they are there.
 
         Raises ``GcsRefusal`` if it is none.
@@ -117,7 +117,7 @@ class Routes:
         others = [_ for _ in verbs if _ != verb and _key(_, segments) in self._found]
         return refuse("methodNotAllowed" if others else "notFound")
 
-    def find_upload(self, verb: str, query: Query) -> Route:
+    def find_upload(self, verb: str, query: Query) -> GcsRoute:
         """Return the route of a URL below ``/upload``. Raises ``GcsRefusal`` if it is none."""
         if "upload_id" in query:
             if verb == "DELETE":
@@ -144,7 +144,7 @@ def _key(verb: str, segments: Sequence[str]) -> _Key:
     )
 
 
-def _found(route: Route, segments: Sequence[str]) -> Found:
+def _found(route: GcsRoute, segments: Sequence[str]) -> MatchedRoute:
     names = tuple(at for at, text in enumerate(segments) if text == "*")
     literals = tuple((at, text) for at, text in enumerate(segments) if text != "*")
-    return Found(route, tuple(_ for _ in literals if _[0] not in (0, 2, 4)), names)
+    return MatchedRoute(route, tuple(_ for _ in literals if _[0] not in (0, 2, 4)), names)

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.emulators.gcs.call import Call
-from asynccommit.testing.emulators.gcs.retry_test import ID, INSERT, INSTRUCTIONS, Fault, RetryTests
+from asynccommit.testing.emulators.gcs.call import GcsCall
+from asynccommit.testing.emulators.gcs.retry_test import (
+    ID,
+    INSERT,
+    INSTRUCTIONS,
+    RetryTests,
+    ScriptedFault,
+)
 from asynccommit.testing.emulators.gcs.uploads import uploaded_by
-from asynccommit.testing.emulators.gcs.wire import Answer, error_answer
+from asynccommit.testing.emulators.gcs.wire import GcsResponse, error_answer
 from asynccommit.testing.emulators.server import Connection
 from asynccommit.testing.emulators.storms import later
 from asynccommit.testing.models.gcs.model import GcsRefusal
@@ -37,9 +43,9 @@ class Scripted:
     def __init__(
         self,
         app: GcsApp,
-        call: Call,
+        call: GcsCall,
         connection: Connection,
-        write: Callable[[Answer], bytes],
+        write: Callable[[GcsResponse], bytes],
         send: Callable[[bytes], None],
     ) -> None:
         self._app = app
@@ -70,18 +76,18 @@ class Scripted:
             later(fault.seconds, go_on)
         return True
 
-    def _is_early(self, fault: Fault) -> bool:
+    def _is_early(self, fault: ScriptedFault) -> bool:
         """Whether a stall comes before the effect: that of an upload does."""
         return fault.after is None or self._call.route.method == INSERT
 
-    def _refuse(self, fault: Fault) -> None:
+    def _refuse(self, fault: ScriptedFault) -> None:
         if fault.after is not None:
             self._app.uploads.keep_until(self._call, fault.after)
         reason = _REASONS.get(fault.status, "backendError")
         refusal = GcsRefusal(fault.status, reason, f"Retry Test: Caused a {fault.status}")
         self._send(self._write(error_answer(refusal)))
 
-    def _spoil(self, fault: Fault, spend: Callable[[], object]) -> None:
+    def _spoil(self, fault: ScriptedFault, spend: Callable[[], object]) -> None:
         """Let the request happen, and spoil the answer on its way if it is long enough."""
         answer = self._app.perform(self._call)
         after = fault.after or 0

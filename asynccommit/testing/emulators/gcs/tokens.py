@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from asynccommit.testing.emulators.gcs.call import Call
+from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.models.gcs.model import GcsRefusal, refuse
 
 _CHALLENGE = 'Bearer realm="https://accounts.google.com/"'
 
 
 @dataclass(slots=True)
-class Tokens:
+class AcceptedTokens:
     """The credentials that are accepted.
 
     Attributes:
@@ -22,7 +22,7 @@ class Tokens:
     tokens: set[str] | None = field(default=None, repr=False)
     expired: set[str] = field(default_factory=set, repr=False)
 
-    def check(self, call: Call) -> None:
+    def check(self, call: GcsCall) -> None:
         """Raise ``GcsRefusal`` (401) unless the caller of a request is known."""
         header = call.headers.get("authorization")
         if header is None:
@@ -43,7 +43,7 @@ class Tokens:
             )
 
 
-def _anonymous(call: Call) -> GcsRefusal:
+def _anonymous(call: GcsCall) -> GcsRefusal:
     permission = call.route.method
     message = (
         f"Anonymous caller does not have {permission} access to the Google Cloud Storage "

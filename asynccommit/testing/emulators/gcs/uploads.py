@@ -15,17 +15,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from asynccommit.testing.emulators.gcs.call import Call, read_object
+from asynccommit.testing.emulators.gcs.call import GcsCall, read_object
 from asynccommit.testing.emulators.gcs.fields import read_mask
 from asynccommit.testing.emulators.gcs.multipart import boundary_of, malformed, split
 from asynccommit.testing.emulators.gcs.object_json import read_checksums, read_details, viewer
-from asynccommit.testing.emulators.gcs.wire import CANCELLED, NONE, TEXT, Answer, json_answer
+from asynccommit.testing.emulators.gcs.wire import CANCELLED, NONE, TEXT, GcsResponse, json_answer
 from asynccommit.testing.models.gcs.model import (
     Details,
+    GcsObject,
     GcsRefusal,
-    Object,
+    GcsService,
     Preconditions,
-    Service,
     refuse,
 )
 
@@ -36,7 +36,7 @@ _CHUNK = re.compile(r"bytes (\*|(\d+)-(\d+|\*))/(\*|\d+)").fullmatch
 _MOST = 1000  # sessions that have ended and are still known
 
 
-class Upload(NamedTuple):
+class PendingUpload(NamedTuple):
     """One object to be made.
 
     Attributes:
@@ -57,14 +57,16 @@ class _Session:
 
     __slots__ = ("answer", "bucket", "call", "data", "identity", "total", "upload")
 
-    def __init__(self, identity: str, call: Call, upload: Upload, total: int | None) -> None:
+    def __init__(
+        self, identity: str, call: GcsCall, upload: PendingUpload, total: int | None
+    ) -> None:
         self.identity = identity
         self.call = call  # that began it: conditions, fields and who pays
         self.bucket = call.bucket
         self.upload = upload
         self.data = bytearray()
         self.total = total
-        self.answer: Answer | None = None  # once it has ended
+        self.answer: GcsResponse | None = None  # once it has ended
 
 
 class Chunk(NamedTuple):
@@ -74,7 +76,7 @@ class Chunk(NamedTuple):
     total: int | None
 
 
-class Uploads:
+class UploadRoutes:
     """Answers uploads.
 
     Args:
@@ -83,7 +85,7 @@ class Uploads:
         new_id: makes the ids of sessions.
     """
 
-    def __init__(self, service: Service, scheme: str, new_id: Callable[[], str]) -> None:
+    def __init__(self, service: GcsService, scheme: str, new_id: Callable[[], str]) -> None:
         self._service = service
         self._scheme = scheme
         self._new_id = new_id
@@ -95,21 +97,21 @@ class Uploads:
 
     # --- in one request ------------------------------------------------------------------------
 
-    def read_whole(self, call: Call) -> None:
+    def read_whole(self, call: GcsCall) -> None:
         """Read an upload of one request; see ``Route.prepare``."""
         kind = call.headers.get("content-type", "")
         if call.query.get("uploadType") == "multipart":
             call.read = _read_multipart(call, kind)
         else:
-            call.read = Upload(_name_of(call, {}), {}, call.body, kind)
+            call.read = PendingUpload(_name_of(call, {}), {}, call.body, kind)
         call.name = call.read.name
         call.names = (call.bucket, call.name)
 
-    def insert(self, call: Call) -> Answer:
+    def insert(self, call: GcsCall) -> GcsResponse:
         """Make an object of one request."""
         return self._make(call, call.read)
 
-    def _make(self, call: Call, upload: Upload, hashes: str = "") -> Answer:
+    def _make(self, call: GcsCall, upload: PendingUpload, hashes: str = "") -> GcsResponse:
         given = {**upload.given, **_hashes(hashes)}
         crc32c, md5 = read_checksums(given)
         details = read_details(given)
@@ -129,22 +131,22 @@ class Uploads:
         )
         return self._shown(call, made)
 
-    def _shown(self, call: Call, made: Object) -> Answer:
+    def _shown(self, call: GcsCall, made: GcsObject) -> GcsResponse:
         fields = call.query.get("fields")
         mask = None if fields is None else read_mask(fields)
         return json_answer(viewer(mask, call.origin(self._scheme))(made))
 
     # --- sessions ------------------------------------------------------------------------------
 
-    def read_start(self, call: Call) -> None:
+    def read_start(self, call: GcsCall) -> None:
         """Read the description of what is going to be uploaded; see ``Route.prepare``."""
         given = call.json()
         kind = call.headers.get("x-upload-content-type", "")
-        call.read = Upload(_name_of(call, given), given, b"", kind)
+        call.read = PendingUpload(_name_of(call, given), given, b"", kind)
         call.name = call.read.name
         call.names = (call.bucket, call.name)
 
-    def start(self, call: Call) -> Answer:
+    def start(self, call: GcsCall) -> GcsResponse:
         """Begin a session; the answer says where it goes on."""
         length = call.headers.get("x-upload-content-length", "")
         read_details(call.read.given)
@@ -156,9 +158,9 @@ class Uploads:
         place = f"/upload/storage/v1/b/{call.bucket}/o?uploadType=resumable"
         name = quote(call.name, safe="")
         url = f"{call.origin(self._scheme)}{place}&name={name}&upload_id={identity}"
-        return Answer(200, {**TEXT, "Location": url, "X-GUploader-Upload-Id": identity})
+        return GcsResponse(200, {**TEXT, "Location": url, "X-GUploader-Upload-Id": identity})
 
-    def _check(self, call: Call) -> None:
+    def _check(self, call: GcsCall) -> None:
         """Refuse at the start what would be refused at the end anyway."""
         self._service.get_bucket(call.bucket)
         wanted = call.conditions()
@@ -177,7 +179,7 @@ class Uploads:
         for key in ended[: max(0, len(ended) - _MOST)]:
             del self._sessions[key]
 
-    def read_chunk(self, call: Call) -> None:
+    def read_chunk(self, call: GcsCall) -> None:
         """Find the session of a chunk; see ``Route.prepare``."""
         session = self._sessions.get(call.query.get("upload_id", ""))
         if session is None or session.bucket != call.bucket:
@@ -186,7 +188,7 @@ class Uploads:
         call.name = session.upload.name
         call.names = (call.bucket, call.name)
 
-    def append(self, call: Call) -> Answer:
+    def append(self, call: GcsCall) -> GcsResponse:
         """Take a chunk, or tell how far the session is."""
         session: _Session = call.read
         if session.answer is not None:
@@ -206,7 +208,7 @@ class Uploads:
             raise refuse("badRequest", f"{len(kept)} bytes were uploaded, {total} were announced.")
         return self._finish(session, call.headers.get("x-goog-hash", ""))
 
-    def keep_until(self, call: Call, most: int) -> None:
+    def keep_until(self, call: GcsCall, most: int) -> None:
         """Keep of a chunk only what comes before so many bytes of the object."""
         session = call.read
         if isinstance(session, _Session) and session.answer is None:
@@ -215,7 +217,7 @@ class Uploads:
                 end = max(0, most - chunk.start)
                 session.data += call.body[len(session.data) - chunk.start : end]
 
-    def _finish(self, session: _Session, hashes: str) -> Answer:
+    def _finish(self, session: _Session, hashes: str) -> GcsResponse:
         begun = session.call
         self._service.admit(
             "insert", begun.bucket, session.upload.name, user_project=begun.user_project
@@ -225,27 +227,27 @@ class Uploads:
         session.data.clear()
         return session.answer
 
-    def cancel(self, call: Call) -> Answer:
+    def cancel(self, call: GcsCall) -> GcsResponse:
         """Call a session off; whoever asks about it later is told the same."""
         session: _Session = call.read
         if session.answer is None:
-            session.answer = Answer(CANCELLED, NONE)
+            session.answer = GcsResponse(CANCELLED, NONE)
             session.data.clear()
-        return Answer(CANCELLED, NONE)
+        return GcsResponse(CANCELLED, NONE)
 
 
-def uploaded_by(call: Call) -> int:
+def uploaded_by(call: GcsCall) -> int:
     """Return how many bytes of an object there are, once this request has brought its own."""
-    if isinstance(call.read, Upload):
+    if isinstance(call.read, PendingUpload):
         return len(call.read.data)
     if isinstance(call.read, _Session):
         return len(call.read.data) + len(call.body)
     return 0
 
 
-def incomplete(kept: int) -> Answer:
+def incomplete(kept: int) -> GcsResponse:
     """Return the answer that tells how many bytes there are."""
-    return Answer(308, {"Range": f"bytes=0-{kept - 1}"} if kept else NONE)
+    return GcsResponse(308, {"Range": f"bytes=0-{kept - 1}"} if kept else NONE)
 
 
 def _gap(start: int, kept: int) -> GcsRefusal:
@@ -257,17 +259,17 @@ def _gap(start: int, kept: int) -> GcsRefusal:
     )
 
 
-def _read_multipart(call: Call, kind: str) -> Upload:
+def _read_multipart(call: GcsCall, kind: str) -> PendingUpload:
     parts = split(call.body, boundary_of(kind))
     if len(parts) != 2:
         raise malformed(f"A multipart upload has 2 parts, not {len(parts)}.")
     given = read_object(parts[0].body) if parts[0].body.strip() else {}
-    return Upload(
+    return PendingUpload(
         _name_of(call, given), given, parts[1].body, parts[1].headers.get("content-type", "")
     )
 
 
-def _name_of(call: Call, given: Mapping[str, Any]) -> str:
+def _name_of(call: GcsCall, given: Mapping[str, Any]) -> str:
     name = call.query.get("name") or given.get("name")
     if not isinstance(name, str) or not name:
         raise refuse("required", "Required", location_type="parameter", location="name")

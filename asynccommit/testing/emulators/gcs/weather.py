@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from asynccommit.testing.emulators.gcs.call import Call
-from asynccommit.testing.emulators.gcs.wire import Answer, error_answer
-from asynccommit.testing.models.fault_rules import CLEAR, SLOW, Decision, Weather
+from asynccommit.testing.emulators.gcs.call import GcsCall
+from asynccommit.testing.emulators.gcs.wire import GcsResponse, error_answer
+from asynccommit.testing.models.fault_rules import CLEAR, SLOW, FaultDecision, FaultInjector
 from asynccommit.testing.models.gcs.model import GcsRefusal, refuse
 
 Later: TypeAlias = Callable[[float, Callable[[], object]], None]
 """Lets something happen after so many seconds."""
 
 
-def decide(weather: Weather, call: Call, later: Later) -> Decision:
+def decide(weather: FaultInjector, call: GcsCall, later: Later) -> FaultDecision:
     """Return what becomes of a request; ask once for each. The parts of a batch remember theirs.
 
     ``later`` is for parts that take effect when the batch is answered already.
@@ -37,14 +37,14 @@ def decide(weather: Weather, call: Call, later: Later) -> Decision:
     return whole if each.count(CLEAR) == len(each) else _joined(whole, each)
 
 
-def _joined(whole: Decision, each: Sequence[Decision]) -> Decision:
+def _joined(whole: FaultDecision, each: Sequence[FaultDecision]) -> FaultDecision:
     before = max(whole.before, *[one.before for one in each])
     after = max(whole.after, *[one.after for one in each])
     kind = whole.kind or (SLOW if after else "")
     return whole._replace(before=before, after=after, kind=kind)
 
 
-def refused(decision: Decision) -> Answer:
+def refused(decision: FaultDecision) -> GcsResponse:
     """Return the refusal that a decision says; of an answer that is lost, ``backendError``."""
     no = decision.refusal
     return error_answer(no if isinstance(no, GcsRefusal) else refuse("backendError"))

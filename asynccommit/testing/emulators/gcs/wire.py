@@ -38,7 +38,7 @@ _BODILESS = (204, 304)
 _JSON_LINES = "Content-Type: application/json; charset=UTF-8\r\n"
 
 
-class Answer(NamedTuple):
+class GcsResponse(NamedTuple):
     """What is answered: header names as they are written on the wire."""
 
     status: int
@@ -46,22 +46,22 @@ class Answer(NamedTuple):
     body: bytes = b""
 
 
-def json_answer(value: Any, status: int = 200) -> Answer:
+def json_answer(value: Any, status: int = 200) -> GcsResponse:
     """Return ``value`` as an answer."""
-    return Answer(status, JSON, orjson.dumps(value))
+    return GcsResponse(status, JSON, orjson.dumps(value))
 
 
-NO_CONTENT = Answer(204)
+NO_CONTENT = GcsResponse(204)
 
 
-def error_answer(refusal: GcsRefusal, *, media: bool = False) -> Answer:
+def error_answer(refusal: GcsRefusal, *, media: bool = False) -> GcsResponse:
     """Return a refusal as the service writes it: to a download (``media``) as text."""
     if refusal.status in _BODILESS:
-        return Answer(refusal.status, refusal.headers)
+        return GcsResponse(refusal.status, refusal.headers)
     kind, body = (TEXT, refusal.message.encode()) if media else (JSON, error_body(refusal))
     if refusal.headers:
-        return Answer(refusal.status, {**kind, **refusal.headers}, body)
-    return Answer(refusal.status, kind, body)
+        return GcsResponse(refusal.status, {**kind, **refusal.headers}, body)
+    return GcsResponse(refusal.status, kind, body)
 
 
 def error_body(refusal: GcsRefusal) -> bytes:
@@ -79,7 +79,7 @@ def bad_parameter(name: str, message: str) -> GcsRefusal:
     return refuse("invalidParameter", message, location_type="parameter", location=name)
 
 
-class Wire:
+class GcsWire:
     """Writes answers as bytes; ``now`` is for their dates, ``run`` makes upload ids unique."""
 
     def __init__(self, now: Callable[[], float], run: str) -> None:
@@ -89,7 +89,9 @@ class Wire:
         self._second = -1
         self._date = ""
 
-    def write(self, answer: Answer, *, bodiless: bool = False, keep_alive: bool = True) -> bytes:
+    def write(
+        self, answer: GcsResponse, *, bodiless: bool = False, keep_alive: bool = True
+    ) -> bytes:
         """Return the bytes; ``bodiless`` is an answer to HEAD, which only tells the length."""
         status, headers, body = answer
         head = f"{self._head(status)}{_lines(headers)}"

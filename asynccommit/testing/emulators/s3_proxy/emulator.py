@@ -23,7 +23,7 @@ from asynccommit.runtime.host import Host, this_host
 from asynccommit.testing.emulators.control import PREFIX, Control
 from asynccommit.testing.emulators.emulator import Running, Serving, on_thread
 from asynccommit.testing.emulators.s3_proxy.forward import (
-    Answer,
+    ForwardedResponse,
     ForwardError,
     forward,
     read_target,
@@ -34,9 +34,9 @@ from asynccommit.testing.emulators.s3_proxy.s3 import (
     s3_operation,
     s3_place,
 )
-from asynccommit.testing.emulators.server import Connection, Limits, Request
+from asynccommit.testing.emulators.server import Connection, RequestLimits, ServerRequest
 from asynccommit.testing.models.adls.refusals import Refusal
-from asynccommit.testing.models.fault_rules import Climate, Decision, Effect, Reply
+from asynccommit.testing.models.fault_rules import Climate, Effect, FaultDecision, Reply
 
 _log = logging.getLogger(__name__)
 
@@ -67,12 +67,12 @@ class S3Proxy(Serving):
         port: int = 0,
         address: str = "127.0.0.1",
         climate: Climate | None = None,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         tls: ssl.SSLContext | None = None,
         seed: int = 0,
         host: Host | None = None,
     ) -> None:
-        limits = limits or Limits()
+        limits = limits or RequestLimits()
         super().__init__(
             S3_HTTP,
             host or this_host(),
@@ -111,7 +111,7 @@ class S3Proxy(Serving):
         """Return what was asked, sent on and answered since the start or the last reset."""
         return {**super().stats(), "forwarded": dict(self.forwarded)}
 
-    def __call__(self, request: Request, connection: Connection) -> None:
+    def __call__(self, request: ServerRequest, connection: Connection) -> None:
         """Answer one request, or have the server do so."""
         if request.target.startswith(PREFIX):
             connection.send(self._control.answer(request))
@@ -128,7 +128,7 @@ class S3Proxy(Serving):
         task.add_done_callback(self._under_way.discard)
 
     async def _meet(
-        self, op: str, request: Request, connection: Connection, decision: Decision
+        self, op: str, request: ServerRequest, connection: Connection, decision: FaultDecision
     ) -> None:
         """Let a request happen in the time of its decision."""
         try:
@@ -146,19 +146,23 @@ class S3Proxy(Serving):
             _log.exception("%s %r", request.method, request.target[:200])
             connection.cut()
 
-    async def _later(self, seconds: float, op: str, request: Request) -> None:
+    async def _later(self, seconds: float, op: str, request: ServerRequest) -> None:
         await _wait(seconds)
         try:
             await self._forward(op, request)
         except ForwardError as error:
             _log.warning("late %s: %s", op, error)
 
-    async def _forward(self, op: str, request: Request) -> Answer:
+    async def _forward(self, op: str, request: ServerRequest) -> ForwardedResponse:
         self.forwarded[op] += 1
         return await forward(self.target, request, self._most)
 
     def _end(
-        self, request: Request, connection: Connection, decision: Decision, answer: Answer | None
+        self,
+        request: ServerRequest,
+        connection: Connection,
+        decision: FaultDecision,
+        answer: ForwardedResponse | None,
     ) -> None:
         if decision.reply is Reply.CUT:
             connection.cut()
@@ -168,7 +172,7 @@ class S3Proxy(Serving):
             request.keep_alive = request.keep_alive and answer.keep_alive
             self.send(connection, answer.data)
 
-    def _fail(self, request: Request, connection: Connection, error: ForwardError) -> None:
+    def _fail(self, request: ServerRequest, connection: Connection, error: ForwardError) -> None:
         """Be to the client what the server is: one that cannot be reached, or cuts."""
         _log.warning("%s", error)
         if error.reached:
@@ -176,7 +180,7 @@ class S3Proxy(Serving):
         else:
             self._refuse(request, connection, Refusal(502, "BadGateway", str(error)))
 
-    def _refuse(self, request: Request, connection: Connection, refusal: Refusal) -> None:
+    def _refuse(self, request: ServerRequest, connection: Connection, refusal: Refusal) -> None:
         place = request.target.decode("latin-1").partition("?")[0].lstrip("/")
         request_id = self.host.new_id().replace("-", "")[:16].upper()
         self.send(connection, refusal_answer(refusal, request.method, place, request_id))

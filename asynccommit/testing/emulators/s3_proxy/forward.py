@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 import httptools
 
 from asynccommit.errors import OptionError
-from asynccommit.testing.emulators.server import Request
+from asynccommit.testing.emulators.server import ServerRequest
 
 _READ = 1 << 18
 _PORTS = {"http": 80, "https": 443}
 _BODILESS = (204, 304)
 
 
-class Target(NamedTuple):
+class ProxyTarget(NamedTuple):
     """A server that requests are sent on to.
 
     Attributes:
@@ -55,14 +55,14 @@ class ForwardError(Exception):
         super().__init__(reason)
 
 
-class Answer(NamedTuple):
+class ForwardedResponse(NamedTuple):
     """What came back, all of it as it came, and whether the connection may stay open after it."""
 
     data: bytes
     keep_alive: bool
 
 
-def read_target(url: str) -> Target:
+def read_target(url: str) -> ProxyTarget:
     """Return what ``http://host:port`` names. Raises ``OptionError`` if it names no server."""
     parts, port = urlsplit(""), None
     with suppress(ValueError):
@@ -71,10 +71,10 @@ def read_target(url: str) -> Target:
     if port is None or not parts.hostname or parts.path.strip("/") or parts.query or parts.username:
         raise OptionError(f"target {url!r} is no server: say http://127.0.0.1:9000")
     tls = ssl.create_default_context() if parts.scheme == "https" else None
-    return Target(parts.hostname, port, tls)
+    return ProxyTarget(parts.hostname, port, tls)
 
 
-async def forward(target: Target, request: Request, limit: int) -> Answer:
+async def forward(target: ProxyTarget, request: ServerRequest, limit: int) -> ForwardedResponse:
     """Send a request on and return the answer.
 
     Args:
@@ -102,7 +102,7 @@ async def forward(target: Target, request: Request, limit: int) -> Answer:
         writer.close()
 
 
-def written(request: Request) -> bytes:
+def written(request: ServerRequest) -> bytes:
     """Return a request as bytes."""
     parts = [request.method.encode("latin-1"), b" ", request.target, b" HTTP/1.1\r\n"]
     for name, value in request.raw:
@@ -139,7 +139,7 @@ class _Reading:
         if not self._done:
             self._done, self._keep_alive = True, self._parser.should_keep_alive()
 
-    async def read(self, reader: asyncio.StreamReader) -> Answer:
+    async def read(self, reader: asyncio.StreamReader) -> ForwardedResponse:
         """Return the answer. Raises ``IncompleteReadError`` if it ends before its end."""
         head = await _final_head(reader)
         found = [head]
@@ -156,7 +156,7 @@ class _Reading:
                 raise ForwardError(f"the answer has more than {self._limit:,} bytes", reached=True)
         if not self._done and self._framed:
             raise asyncio.IncompleteReadError(b"", None)
-        return Answer(b"".join(found), self._keep_alive)
+        return ForwardedResponse(b"".join(found), self._keep_alive)
 
     def _feed(self, data: bytes) -> None:
         if not self._done:

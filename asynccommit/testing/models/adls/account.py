@@ -23,16 +23,16 @@ from asynccommit.testing.models.adls.conditions import (
     check_write,
     existing,
 )
-from asynccommit.testing.models.adls.filesystems import MOST_ENTRIES, Filesystems, Limits
+from asynccommit.testing.models.adls.filesystems import MOST_ENTRIES, AdlsLimits, Filesystems
 from asynccommit.testing.models.adls.leases import (
     ACTIONS,
-    Lease,
     LeaseRequest,
+    PathLease,
     check_held,
     check_named,
     state_of,
 )
-from asynccommit.testing.models.adls.listing import Listing
+from asynccommit.testing.models.adls.listing import AdlsPage
 from asynccommit.testing.models.adls.nodes import (
     Attributes,
     Filesystem,
@@ -55,15 +55,15 @@ from asynccommit.testing.models.adls.renames import (
 __all__ = [
     "IF_ABSENT",
     "NO_CONDITIONS",
-    "Account",
+    "AdlsAccount",
+    "AdlsLimits",
+    "AdlsPage",
     "Attributes",
     "Conditions",
     "Filesystem",
-    "Lease",
     "LeaseAnswer",
-    "Limits",
-    "Listing",
     "Node",
+    "PathLease",
     "Refusal",
 ]
 
@@ -76,7 +76,7 @@ class LeaseAnswer(NamedTuple):
     seconds: int
 
 
-class Account(Filesystems):
+class AdlsAccount(Filesystems):
     """One storage account: filesystems of files and directories.
 
     Args:
@@ -203,7 +203,7 @@ class Account(Filesystems):
         recursive: bool = False,
         limit: int | None = None,
         token: str | None = None,
-    ) -> Listing:
+    ) -> AdlsPage:
         """Return one page of what is in a directory, or of everything below it."""
         if limit is not None and limit < 1:
             raise refusal("OutOfRangeQueryParameterValue")

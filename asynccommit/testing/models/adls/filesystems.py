@@ -17,7 +17,7 @@ _TICKS_BEFORE_EPOCH = 621_355_968_000_000_000  # from the year 1, in 100 ns: eta
 _NAME = re.compile(r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]|\$root|\$web").fullmatch
 
 
-class Limits(NamedTuple):
+class AdlsLimits(NamedTuple):
     """How the service shares out long work.
 
     Attributes:
@@ -33,7 +33,7 @@ class Limits(NamedTuple):
     filesystem_delete: float = 0.0
 
 
-_NO_LIMITS = Limits()
+_NO_LIMITS = AdlsLimits()
 
 
 class Filesystems:
@@ -49,7 +49,7 @@ class Filesystems:
         now: Callable[[], float],
         new_id: Callable[[], str],
         hns: bool = True,
-        limits: Limits = _NO_LIMITS,
+        limits: AdlsLimits = _NO_LIMITS,
     ) -> None:
         self.name = name
         self.hns = hns

@@ -24,7 +24,7 @@ FOREVER = -1
 
 
 @dataclass(slots=True)
-class Lease:
+class PathLease:
     """A lease on one path.
 
     Attributes:
@@ -40,7 +40,7 @@ class Lease:
     breaks: float | None = None
 
 
-def state_of(lease: Lease | None, now: float) -> str:
+def state_of(lease: PathLease | None, now: float) -> str:
     """Return the state of a lease: one of the five words above."""
     if lease is None:
         return AVAILABLE
@@ -49,7 +49,7 @@ def state_of(lease: Lease | None, now: float) -> str:
     return LEASED if now < lease.expires else EXPIRED
 
 
-def check_held(lease: Lease | None, given: str | None, now: float) -> None:
+def check_held(lease: PathLease | None, given: str | None, now: float) -> None:
     """Refuse a change of a path under ``lease`` by a request that gives this lease id."""
     if lease is None:
         if given:
@@ -65,7 +65,7 @@ def check_held(lease: Lease | None, given: str | None, now: float) -> None:
         raise refusal("LeaseLost")
 
 
-def check_named(lease: Lease | None, given: str | None, now: float) -> None:
+def check_named(lease: PathLease | None, given: str | None, now: float) -> None:
     """Refuse a read that gives a lease id which is not the path's; without one it may read."""
     if given:
         check_held(lease, given, now)
@@ -92,7 +92,7 @@ class LeaseRequest:
     now: float
 
 
-def acquire(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
+def acquire(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int]:
     """Return the lease that is taken; its holder may take it again for another time."""
     duration = asked.duration
     if duration is None:
@@ -105,18 +105,18 @@ def acquire(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
             raise refusal("LeaseAlreadyPresent")
         if state == BREAKING:
             raise refusal("LeaseIsBreakingAndCannotBeAcquired")
-    return Lease(asked.proposed or asked.new_id(), duration, _end(duration, asked.now)), 0
+    return PathLease(asked.proposed or asked.new_id(), duration, _end(duration, asked.now)), 0
 
 
-def renew(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
+def renew(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int]:
     """Return the lease with its whole time before it; an expired one too."""
     lease = _own(lease, asked)
     if state_of(lease, asked.now) in (BREAKING, BROKEN):
         raise refusal("LeaseIsBrokenAndCannotBeRenewed")
-    return Lease(lease.id, lease.duration, _end(lease.duration, asked.now)), 0
+    return PathLease(lease.id, lease.duration, _end(lease.duration, asked.now)), 0
 
 
-def change(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
+def change(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int]:
     """Return the lease under the proposed id; asking twice is asking once."""
     if not asked.proposed:
         raise refusal("MissingRequiredHeader")
@@ -127,16 +127,16 @@ def change(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
         lease = _own(lease, asked)
     if state == BREAKING:
         raise refusal("LeaseIsBreakingAndCannotBeChanged")
-    return Lease(asked.proposed, lease.duration, lease.expires), 0
+    return PathLease(asked.proposed, lease.duration, lease.expires), 0
 
 
-def release(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease | None, int]:
+def release(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease | None, int]:
     """Return that there is no lease any more."""
     _own(lease, asked)
     return None, 0
 
 
-def break_(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
+def break_(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int]:
     """Return the lease as it breaks, and the seconds until it is broken.
 
     Anybody may break a lease. It goes on for the time it had left, for ``period`` if that is
@@ -154,10 +154,10 @@ def break_(lease: Lease | None, asked: LeaseRequest) -> tuple[Lease, int]:
         left = min(left, asked.period)
     elif left == inf:
         left = 0.0
-    return Lease(lease.id, lease.duration, lease.expires, asked.now + left), ceil(left)
+    return PathLease(lease.id, lease.duration, lease.expires, asked.now + left), ceil(left)
 
 
-Action = Callable[[Lease | None, LeaseRequest], tuple[Lease | None, int]]
+Action = Callable[[PathLease | None, LeaseRequest], tuple[PathLease | None, int]]
 
 ACTIONS: dict[str, Action] = {
     "acquire": acquire,
@@ -169,7 +169,7 @@ ACTIONS: dict[str, Action] = {
 """``x-ms-lease-action`` -> what it does."""
 
 
-def _own(lease: Lease | None, asked: LeaseRequest) -> Lease:
+def _own(lease: PathLease | None, asked: LeaseRequest) -> PathLease:
     """Return the lease if the request names it."""
     if not asked.id:
         raise refusal("MissingRequiredHeader")

@@ -20,7 +20,7 @@ from asynccommit.testing.models.adls.refusals import refusal
 _START = "\x00"  # the place before all names, in tokens
 
 
-class Listing(NamedTuple):
+class AdlsPage(NamedTuple):
     """One page: names from the root of the filesystem with their nodes, and the next token."""
 
     entries: list[tuple[str, Node]]
@@ -46,7 +46,7 @@ def decode_token(subject: str, token: str) -> str:
 
 def list_page(
     directory: Node, path: str, recursive: bool, limit: int, token: str | None, empty: bool
-) -> Listing:
+) -> AdlsPage:
     """Return one page of a directory.
 
     Args:
@@ -61,7 +61,7 @@ def list_page(
         f"{'all' if recursive else 'list'} {binascii.crc32(path.encode('utf-8', 'replace')):x}"
     )
     if token is None and empty:
-        return Listing([], encode_token(subject, _START))
+        return AdlsPage([], encode_token(subject, _START))
     place = decode_token(subject, token) if token else ""
     after = "" if place == _START else place
     base = f"{path}/" if path else ""
@@ -71,9 +71,9 @@ def list_page(
     else:
         entries = _children(directory, base, after, limit + 1)
     if len(entries) <= limit:
-        return Listing(entries, None)
+        return AdlsPage(entries, None)
     del entries[limit:]
-    return Listing(entries, encode_token(subject, entries[-1][0][len(base) :]))
+    return AdlsPage(entries, encode_token(subject, entries[-1][0][len(base) :]))
 
 
 def sorted_names(directory: Node) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from asynccommit.testing.models.adls.leases import Lease
+from asynccommit.testing.models.adls.leases import PathLease
 from asynccommit.testing.models.adls.refusals import refusal
 
 SUPERUSER = "$superuser"
@@ -98,7 +98,7 @@ class Node:
         self.chunks: tuple[bytes, ...] = ()
         self.created = now
         self.extra: Extra | None = None
-        self.lease: Lease | None = None
+        self.lease: PathLease | None = None
         self.modified = now
         self.names: list[str] | None = None
         self.pending: dict[int, bytes] | None = None

@@ -25,7 +25,7 @@ from asynccommit.stores.urls import Address
 from asynccommit.testing.models.adls.account import (
     IF_ABSENT,
     NO_CONDITIONS,
-    Account,
+    AdlsAccount,
     Conditions,
     Node,
     Refusal,
@@ -49,7 +49,7 @@ class SimStore(Sender):
 
     Args:
         address: its authority names the filesystem, ``FILESYSTEM@anything``.
-        options: ``account``, an ``Account``; and, if wanted, ``weather``, a ``Weather``;
+        options: ``account``, an ``AdlsAccount``; and, if wanted, ``weather``, a ``Weather``;
             ``patience``, the seconds after which an answer that never comes is given up;
             ``page``, the most entries of a page; ``workers``, the requests in flight that are told
             to be taken gladly.
@@ -60,7 +60,7 @@ class SimStore(Sender):
 
     def __init__(self, address: Address, options: Mapping[str, Any]) -> None:
         account = options.get("account")
-        if not isinstance(account, Account):
+        if not isinstance(account, AdlsAccount):
             raise OptionError(f"account is {account!r}: give an Account of the model")
         self._account = account
         self._fs = address.authority.partition("@")[0]

@@ -6,8 +6,8 @@ import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from asynccommit.testing.models.gcs.names import Names
-from asynccommit.testing.models.gcs.objects import NO_DETAILS, Details, Object
+from asynccommit.testing.models.gcs.names import SortedNames
+from asynccommit.testing.models.gcs.objects import NO_DETAILS, Details, GcsObject
 from asynccommit.testing.models.gcs.quotas import NO_QUOTAS, Meter, Quotas
 from asynccommit.testing.models.gcs.refusals import GcsRefusal
 
@@ -97,7 +97,7 @@ class Operation(NamedTuple):
         return self.ended is not None
 
 
-class Bucket:
+class GcsBucket:
     """One bucket. What it holds is changed by the service alone.
 
     Attributes:
@@ -123,12 +123,12 @@ class Bucket:
         self.created = now
         self.updated = now
         self.metageneration = 1
-        self.objects: dict[str, Object] = {}
-        self.names = Names(self.objects)
-        self.noncurrent: dict[str, tuple[Object, ...]] = {}
-        self.soft_deleted: dict[str, tuple[Object, ...]] = {}
+        self.objects: dict[str, GcsObject] = {}
+        self.names = SortedNames(self.objects)
+        self.noncurrent: dict[str, tuple[GcsObject, ...]] = {}
+        self.soft_deleted: dict[str, tuple[GcsObject, ...]] = {}
         self.folders: dict[str, Folder] = {}
-        self.folder_names = Names(self.folders)
+        self.folder_names = SortedNames(self.folders)
         self.operations: dict[str, Operation] = {}
         self.pending: list[str] = []
         self.meter: Meter | None = None
@@ -162,7 +162,7 @@ class Bucket:
             event_based_hold=details.event_based_hold or plain.event_based_hold,
         )
 
-    def retained_until(self, found: Object) -> float | None:
+    def retained_until(self, found: GcsObject) -> float | None:
         """Return when the retention of an object ends (``retentionExpirationTime``), if ever."""
         ends = []
         if self.options.retention:
@@ -171,7 +171,7 @@ class Bucket:
             ends.append(found.details.retention.until)
         return max(ends, default=None)
 
-    def put(self, made: Object) -> None:
+    def put(self, made: GcsObject) -> None:
         """Make an object the live one of its name."""
         if made.name not in self.objects:
             self.names.added(made.name)
@@ -191,15 +191,15 @@ class Bucket:
             self.folder_names.added(folder)
             end = name.rfind("/", 0, end - 1) + 1
 
-    def copy(self) -> Bucket:
+    def copy(self) -> GcsBucket:
         """Return one with the same content, that shares the objects."""
         made = copy.copy(self)
         made.objects = dict(self.objects)
-        made.names = Names(made.objects)
+        made.names = SortedNames(made.objects)
         made.noncurrent = dict(self.noncurrent)
         made.soft_deleted = dict(self.soft_deleted)
         made.folders = dict(self.folders)
-        made.folder_names = Names(made.folders)
+        made.folder_names = SortedNames(made.folders)
         made.operations = dict(self.operations)
         made.pending = list(self.pending)
         made.meter = None if self.meter is None else self.meter.copy()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, Self
 
-from asynccommit.testing.models.gcs.bucket import Bucket, BucketOptions
+from asynccommit.testing.models.gcs.bucket import BucketOptions, GcsBucket
 from asynccommit.testing.models.gcs.listing import (
     MOST_RESULTS,
     check_most,
@@ -27,7 +27,7 @@ _LONGEST_PART = 63
 _OPTIONS = {field.name for field in fields(BucketOptions)}
 
 
-class Limits(NamedTuple):
+class GcsLimits(NamedTuple):
     """How the service shares out long work.
 
     Attributes:
@@ -43,10 +43,10 @@ class Limits(NamedTuple):
     operation_seconds: float = 0.0
 
 
-_NO_LIMITS = Limits()
+_NO_LIMITS = GcsLimits()
 
 
-class Buckets:
+class GcsBuckets:
     """The buckets of one project, and what guards them.
 
     Args: see ``Service``.
@@ -66,7 +66,7 @@ class Buckets:
         *,
         now: Callable[[], float],
         new_id: Callable[[], str],
-        limits: Limits = _NO_LIMITS,
+        limits: GcsLimits = _NO_LIMITS,
         project: str = "project",
         principal: str = "committer@project.iam.gserviceaccount.com",
     ) -> None:
@@ -76,7 +76,7 @@ class Buckets:
         self.project = project
         self.principal = principal
         self.denied: set[str] = set()
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets: dict[str, GcsBucket] = {}
         self._generation = 0
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class Buckets:
         if found.meter is not None:
             found.meter.check(op, names, self.now())
 
-    def create_bucket(self, name: str, options: BucketOptions | None = None) -> Bucket:
+    def create_bucket(self, name: str, options: BucketOptions | None = None) -> GcsBucket:
         """Make a bucket. Refused if there is one (409) or the name is none (400)."""
         self._permit("storage.buckets.create", name, "bucket")
         if not _NAME(name) or any(len(part) > _LONGEST_PART for part in name.split(".")):
@@ -117,18 +117,18 @@ class Buckets:
                 "Your previous request to create the named bucket succeeded and you already own "
                 "it.",
             )
-        made = Bucket(name, _checked(options or BucketOptions()), self.now())
+        made = GcsBucket(name, _checked(options or BucketOptions()), self.now())
         self._buckets[name] = made
         return made
 
-    def get_bucket(self, name: str, preconditions: Preconditions = NO_PRECONDITIONS) -> Bucket:
+    def get_bucket(self, name: str, preconditions: Preconditions = NO_PRECONDITIONS) -> GcsBucket:
         """Return a bucket. Refused if there is none (404)."""
         self._permit("storage.buckets.get", name, "bucket")
         found = self._bucket(name)
         check_metageneration(found, preconditions, reading=True)
         return found
 
-    def storage_layout(self, name: str) -> Bucket:
+    def storage_layout(self, name: str) -> GcsBucket:
         """Return a bucket for its location and namespace, which needs another permission.
 
         Source: https://cloud.google.com/storage/docs/getting-storage-layout
@@ -136,7 +136,7 @@ class Buckets:
         self._permit("storage.objects.list", name, "bucket")
         return self._bucket(name)
 
-    def held(self, name: str) -> Bucket:
+    def held(self, name: str) -> GcsBucket:
         """Return a bucket as it is, for checks: no permission is needed."""
         return self._bucket(name)
 
@@ -145,7 +145,7 @@ class Buckets:
         name: str,
         changes: Mapping[str, Any],
         preconditions: Preconditions = NO_PRECONDITIONS,
-    ) -> Bucket:
+    ) -> GcsBucket:
         """Change fields of a bucket's options, by their names there."""
         self._permit("storage.buckets.update", name, "bucket")
         found = self._bucket(name)
@@ -170,7 +170,7 @@ class Buckets:
 
     def list_buckets(
         self, prefix: str = "", page_token: str = "", max_results: int | None = None
-    ) -> tuple[list[Bucket], str]:
+    ) -> tuple[list[GcsBucket], str]:
         """Return one page of the buckets by name, and the token of the next, ``""`` if none."""
         self._permit("storage.buckets.list", self.project, "project")
         most = check_most(max_results, self.limits.page)
@@ -191,7 +191,7 @@ class Buckets:
 
     # --- what the operations share -------------------------------------------------------------
 
-    def _bucket(self, name: str) -> Bucket:
+    def _bucket(self, name: str) -> GcsBucket:
         found = self._buckets.get(name)
         if found is None:
             raise refuse("notFound", "The specified bucket does not exist.")
@@ -199,7 +199,7 @@ class Buckets:
             self._settle(found)
         return found
 
-    def _settle(self, bucket: Bucket) -> None:
+    def _settle(self, bucket: GcsBucket) -> None:
         """Let renames of folders take effect that are due."""
         raise NotImplementedError
 

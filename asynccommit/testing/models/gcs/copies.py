@@ -10,9 +10,9 @@ import base64
 import binascii
 from typing import NamedTuple
 
-from asynccommit.testing.models.gcs.bucket import Bucket
-from asynccommit.testing.models.gcs.objects import Details, Object
-from asynccommit.testing.models.gcs.places import Places
+from asynccommit.testing.models.gcs.bucket import GcsBucket
+from asynccommit.testing.models.gcs.objects import Details, GcsObject
+from asynccommit.testing.models.gcs.places import ObjectOperations
 from asynccommit.testing.models.gcs.preconditions import (
     NO_PRECONDITIONS,
     Preconditions,
@@ -30,10 +30,10 @@ class Rewrite(NamedTuple):
     rewritten: int
     total: int
     token: str = ""
-    object: Object | None = None
+    object: GcsObject | None = None
 
 
-class Copies(Places):
+class Copies(ObjectOperations):
     """What makes an object of an object."""
 
     def move(
@@ -44,7 +44,7 @@ class Copies(Places):
         *,
         preconditions: Preconditions = NO_PRECONDITIONS,
         source_preconditions: Preconditions = NO_PRECONDITIONS,
-    ) -> Object:
+    ) -> GcsObject:
         """Give an object another name, in one step.
 
         It keeps content, checksums and details; generation, metageneration and times are new.
@@ -124,7 +124,7 @@ class Copies(Places):
         details: Details | None = None,
         preconditions: Preconditions = NO_PRECONDITIONS,
         source_preconditions: Preconditions = NO_PRECONDITIONS,
-    ) -> Object:
+    ) -> GcsObject:
         """Copy an object in one call (``copyTo``). Args: see ``rewrite``."""
         copied = self._source(bucket, source, generation, source_preconditions)
         into, now = self._bucket(dest_bucket), self.now()
@@ -134,14 +134,14 @@ class Copies(Places):
 
     def _source(
         self, bucket: str, name: str, generation: int | None, preconditions: Preconditions
-    ) -> Object:
+    ) -> GcsObject:
         self._permit("storage.objects.get", bucket)
         found = self._object(self._bucket(bucket), name, generation)
         if preconditions is not NO_PRECONDITIONS:
             check_write(found, preconditions)
         return found
 
-    def _share(self, source: Bucket, dest: Bucket, max_bytes: int | None) -> int:
+    def _share(self, source: GcsBucket, dest: GcsBucket, max_bytes: int | None) -> int:
         """Return how many bytes one call copies: all of them within one place (documented)."""
         if self.limits.rewrite_bytes:
             return min(self.limits.rewrite_bytes, max_bytes or self.limits.rewrite_bytes)
@@ -149,7 +149,7 @@ class Copies(Places):
         return 1 << 62 if near or max_bytes is None else max_bytes
 
 
-def _copied(dest: Bucket, copied: Object, details: Details | None) -> Details:
+def _copied(dest: GcsBucket, copied: GcsObject, details: Details | None) -> Details:
     """Return the details of a copy; holds and retention stay behind (documented)."""
     if details is not None:
         return dest.filled(details)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import NamedTuple
 
-from asynccommit.testing.models.gcs.bucket import Bucket, Folder, Operation
-from asynccommit.testing.models.gcs.buckets import Buckets
+from asynccommit.testing.models.gcs.bucket import Folder, GcsBucket, Operation
+from asynccommit.testing.models.gcs.buckets import GcsBuckets
 from asynccommit.testing.models.gcs.listing import (
     START,
-    Query,
+    ListQuery,
     check_most,
     decode_token,
     encode_token,
@@ -40,7 +40,7 @@ class FolderListing(NamedTuple):
     token: str
 
 
-class Folders(Buckets):
+class GcsFolders(GcsBuckets):
     """What can be done to folders; refused on a flat bucket. Names end in a slash or not."""
 
     def insert_folder(self, bucket: str, name: str, *, recursive: bool = False) -> Folder:
@@ -86,7 +86,7 @@ class Folders(Buckets):
             raise refuse("invalid", location_type="parameter", location="delimiter")
         most = check_most(page_size, self.limits.page)
         after = decode_token(page_token) if page_token else START
-        query = Query(prefix, delimiter, start_offset, end_offset)
+        query = ListQuery(prefix, delimiter, start_offset, end_offset)
         names, folders = found.folder_names.in_order(), found.folders
         entries = walk(names, lambda at: (at,) if at in folders else (), query, after)
         places = [place for place, _ in islice(entries, most + 1)]
@@ -172,7 +172,7 @@ class Folders(Buckets):
             folder = found.folders[operation.source]
             found.folders[operation.source] = folder._replace(pending="")
 
-    def _settle(self, bucket: Bucket) -> None:
+    def _settle(self, bucket: GcsBucket) -> None:
         now = self.now()
         for id in list(bucket.pending):
             operation = bucket.operations[id]
@@ -180,11 +180,11 @@ class Folders(Buckets):
                 folder = _move_tree(bucket, operation)
                 self._end(bucket, operation._replace(ended=operation.due, folder=folder))
 
-    def _end(self, bucket: Bucket, operation: Operation) -> None:
+    def _end(self, bucket: GcsBucket, operation: Operation) -> None:
         bucket.operations[operation.id] = operation
         bucket.pending.remove(operation.id)
 
-    def _hierarchy(self, bucket: str) -> Bucket:
+    def _hierarchy(self, bucket: str) -> GcsBucket:
         found = self._bucket(bucket)
         if not found.options.hns:
             raise refuse(
@@ -192,7 +192,7 @@ class Folders(Buckets):
             )
         return found
 
-    def _check_movable(self, bucket: Bucket, name: str) -> None:
+    def _check_movable(self, bucket: GcsBucket, name: str) -> None:
         """Refuse a write to what is being renamed, or to where that goes."""
         for id in bucket.pending:
             operation = bucket.operations[id]
@@ -207,20 +207,20 @@ def _slashed(name: str) -> str:
     return name if name.endswith("/") else f"{name}/"
 
 
-def _folder(bucket: Bucket, name: str) -> Folder:
+def _folder(bucket: GcsBucket, name: str) -> Folder:
     found = bucket.folders.get(_slashed(name))
     if found is None:
         raise refuse("notFound", "The folder does not exist.")
     return found
 
 
-def _check_parent(bucket: Bucket, name: str) -> None:
+def _check_parent(bucket: GcsBucket, name: str) -> None:
     parent = name[: name.rfind("/", 0, -1) + 1]
     if parent and parent not in bucket.folders:
         raise refuse("conditionNotMet", "The parent folder does not exist.")
 
 
-def _check_dest(bucket: Bucket, source: str, dest: str) -> None:
+def _check_dest(bucket: GcsBucket, source: str, dest: str) -> None:
     if dest.startswith(source):
         raise refuse("invalid", "The destination folder cannot be the source or be inside it.")
     if dest in bucket.folders:
@@ -228,7 +228,7 @@ def _check_dest(bucket: Bucket, source: str, dest: str) -> None:
     _check_parent(bucket, dest)
 
 
-def _move_tree(bucket: Bucket, operation: Operation) -> Folder:
+def _move_tree(bucket: GcsBucket, operation: Operation) -> Folder:
     """Give everything below a folder its new name. Objects keep their generations (inferred)."""
     source, dest = operation.source, operation.dest
     for name in bucket.names.below(source):

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from asynccommit.testing.models.gcs.bucket import Bucket
+from asynccommit.testing.models.gcs.bucket import GcsBucket
 from asynccommit.testing.models.gcs.names import behind
-from asynccommit.testing.models.gcs.objects import Object
+from asynccommit.testing.models.gcs.objects import GcsObject
 from asynccommit.testing.models.gcs.refusals import refuse
 from asynccommit.testing.models.gcs.versions import all_of, restorable
 
@@ -27,7 +27,7 @@ _ITEM, _PREFIX = 0, 1
 _GLOB = re.compile(r"(/\*\*/|^\*\*/)|(\*\*)|(\*)|(\?)|\[([^]]+)\]|\{([^}]*)\}")
 
 
-class Query(NamedTuple):
+class ListQuery(NamedTuple):
     """The parameters of a listing, named as on the wire but in snake case."""
 
     prefix: str = ""
@@ -43,13 +43,13 @@ class Query(NamedTuple):
     max_results: int | None = None
 
 
-EVERYTHING = Query()
+EVERYTHING = ListQuery()
 
 
-class Listing(NamedTuple):
+class GcsPage(NamedTuple):
     """One page: objects, common prefixes, and the token of the next page (``""``: none)."""
 
-    items: list[Object]
+    items: list[GcsObject]
     prefixes: list[str]
     token: str
 
@@ -89,7 +89,7 @@ def check_most(asked: int | None, page: int) -> int:
     return min(asked or MOST_RESULTS, page, MOST_RESULTS)
 
 
-def list_page(bucket: Bucket, query: Query, page: int, empty: bool, now: float) -> Listing:
+def list_page(bucket: GcsBucket, query: ListQuery, page: int, empty: bool, now: float) -> GcsPage:
     """Return one page of a bucket.
 
     Args:
@@ -102,7 +102,7 @@ def list_page(bucket: Bucket, query: Query, page: int, empty: bool, now: float) 
     most = check_most(query.max_results, page)
     _check(bucket, query)
     if empty and not query.page_token:
-        return Listing([], [], encode_token(START))
+        return GcsPage([], [], encode_token(START))
     after = decode_token(query.page_token) if query.page_token else START
     entries = _objects(bucket, query, after, now)
     if query.include_folders_as_prefixes:
@@ -114,13 +114,13 @@ def list_page(bucket: Bucket, query: Query, page: int, empty: bool, now: float) 
     token = encode_token(shown[most - 1][0]) if len(shown) > most else ""
     del shown[most:]
     items = [found for _, found in shown if found is not None]
-    return Listing(items, [place[0] for place, _ in shown if place[1] == _PREFIX], token)
+    return GcsPage(items, [place[0] for place, _ in shown if place[1] == _PREFIX], token)
 
 
 def walk(
     names: Sequence[str],
     found: Callable[[str], Sequence[T]],
-    query: Query,
+    query: ListQuery,
     after: Place,
     generation: Callable[[T], int] | None = None,
 ) -> Iterator[tuple[Place, T | None]]:
@@ -185,7 +185,7 @@ def _piece(match: re.Match[str]) -> str:
     return f"(?:{'|'.join(re.escape(choice) for choice in choices.split(','))})"
 
 
-def _check(bucket: Bucket, query: Query) -> None:
+def _check(bucket: GcsBucket, query: ListQuery) -> None:
     folders, glob = query.include_folders_as_prefixes, query.match_glob
     if (folders and query.delimiter != "/") or (glob and query.delimiter not in ("", "/")):
         raise refuse("invalid", location_type="parameter", location="delimiter")
@@ -194,8 +194,8 @@ def _check(bucket: Bucket, query: Query) -> None:
 
 
 def _objects(
-    bucket: Bucket, query: Query, after: Place, now: float
-) -> Iterator[tuple[Place, Object | None]]:
+    bucket: GcsBucket, query: ListQuery, after: Place, now: float
+) -> Iterator[tuple[Place, GcsObject | None]]:
     """Yield the entries that objects make."""
     if query.versions:
         names = sorted(bucket.objects.keys() | bucket.noncurrent.keys())
@@ -212,7 +212,9 @@ def _objects(
     )
 
 
-def _folders(bucket: Bucket, query: Query, after: Place) -> Iterator[tuple[Place, Object | None]]:
+def _folders(
+    bucket: GcsBucket, query: ListQuery, after: Place
+) -> Iterator[tuple[Place, GcsObject | None]]:
     """Yield the entries that folders make, empty ones too."""
     folders = bucket.folders
     names = bucket.folder_names.in_order()
@@ -221,11 +223,11 @@ def _folders(bucket: Bucket, query: Query, after: Place) -> Iterator[tuple[Place
             yield place, None
 
 
-def _place(entry: tuple[Place, Object | None]) -> Place:
+def _place(entry: tuple[Place, GcsObject | None]) -> Place:
     return entry[0]
 
 
-def _generation(found: Object) -> int:
+def _generation(found: GcsObject) -> int:
     return found.generation
 
 
@@ -241,8 +243,8 @@ def _any_of(
 
 
 def _distinct(
-    entries: Iterable[tuple[Place, Object | None]],
-) -> Iterator[tuple[Place, Object | None]]:
+    entries: Iterable[tuple[Place, GcsObject | None]],
+) -> Iterator[tuple[Place, GcsObject | None]]:
     last = START
     for place, found in entries:
         if place != last:

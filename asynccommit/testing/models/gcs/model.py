@@ -12,12 +12,18 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from asynccommit.testing.models.gcs.bucket import Bucket, BucketOptions, Folder, Operation
-from asynccommit.testing.models.gcs.buckets import Limits
+from asynccommit.testing.models.gcs.bucket import BucketOptions, Folder, GcsBucket, Operation
+from asynccommit.testing.models.gcs.buckets import GcsLimits
 from asynccommit.testing.models.gcs.copies import Copies, Rewrite
 from asynccommit.testing.models.gcs.folders import FolderListing
-from asynccommit.testing.models.gcs.listing import EVERYTHING, Listing, Query, list_page
-from asynccommit.testing.models.gcs.objects import NO_DETAILS, Content, Details, Object, Retention
+from asynccommit.testing.models.gcs.listing import EVERYTHING, GcsPage, ListQuery, list_page
+from asynccommit.testing.models.gcs.objects import (
+    NO_DETAILS,
+    Content,
+    Details,
+    GcsObject,
+    Retention,
+)
 from asynccommit.testing.models.gcs.preconditions import (
     IF_ABSENT,
     NO_PRECONDITIONS,
@@ -32,23 +38,23 @@ __all__ = [
     "IF_ABSENT",
     "NO_DETAILS",
     "NO_PRECONDITIONS",
-    "Bucket",
     "BucketOptions",
+    "ComposeSource",
     "Content",
     "Details",
     "Folder",
     "FolderListing",
+    "GcsBucket",
+    "GcsLimits",
+    "GcsObject",
+    "GcsPage",
     "GcsRefusal",
-    "Limits",
-    "Listing",
-    "Object",
+    "GcsService",
+    "ListQuery",
     "Operation",
     "Preconditions",
-    "Query",
     "Retention",
     "Rewrite",
-    "Service",
-    "Source",
     "refuse",
 ]
 
@@ -56,7 +62,7 @@ _MOST_SOURCES = 32
 _FIELDS = frozenset(Details._fields)
 
 
-class Source(NamedTuple):
+class ComposeSource(NamedTuple):
     """One part of a compose: an object, which generation, and which it must be."""
 
     name: str
@@ -64,7 +70,7 @@ class Source(NamedTuple):
     generation_match: int | None = None
 
 
-class Service(Copies):
+class GcsService(Copies):
     """All buckets of one project.
 
     Args:
@@ -87,7 +93,7 @@ class Service(Copies):
         preconditions: Preconditions = NO_PRECONDITIONS,
         crc32c: int | None = None,
         md5: bytes | None = None,
-    ) -> Object:
+    ) -> GcsObject:
         """Make an object, in the place of what is there.
 
         Refused if a given checksum is not that of the data (400).
@@ -106,11 +112,11 @@ class Service(Copies):
         self,
         bucket: str,
         name: str,
-        sources: Sequence[Source],
+        sources: Sequence[ComposeSource],
         *,
         details: Details = NO_DETAILS,
         preconditions: Preconditions = NO_PRECONDITIONS,
-    ) -> Object:
+    ) -> GcsObject:
         """Make an object of up to 32 others of the bucket, one behind the other.
 
         Source: https://cloud.google.com/storage/docs/json_api/v1/objects/compose
@@ -141,7 +147,7 @@ class Service(Copies):
         generation: int,
         *,
         preconditions: Preconditions = NO_PRECONDITIONS,
-    ) -> Object:
+    ) -> GcsObject:
         """Make a soft-deleted object live again, as a new generation.
 
         Source: https://cloud.google.com/storage/docs/json_api/v1/objects/restore
@@ -163,7 +169,7 @@ class Service(Copies):
         generation: int | None = None,
         preconditions: Preconditions = NO_PRECONDITIONS,
         soft_deleted: bool = False,
-    ) -> Object:
+    ) -> GcsObject:
         """Return an object; a soft-deleted one by its generation."""
         self._permit("storage.objects.get", bucket)
         found = self._bucket(bucket)
@@ -186,7 +192,7 @@ class Service(Copies):
         *,
         generation: int | None = None,
         preconditions: Preconditions = NO_PRECONDITIONS,
-    ) -> tuple[Object, bytes]:
+    ) -> tuple[GcsObject, bytes]:
         """Return an object and its bytes from ``start`` to before ``end``.
 
         A negative ``start`` counts from the end. Refused if it begins behind the end (416).
@@ -199,7 +205,7 @@ class Service(Copies):
             raise refuse("requestedRangeNotSatisfiable")
         return found, data[max(start, -len(data)) : end]
 
-    def list(self, bucket: str, query: Query = EVERYTHING) -> Listing:
+    def list(self, bucket: str, query: ListQuery = EVERYTHING) -> GcsPage:
         """Return one page of a bucket."""
         self._permit("storage.objects.list", bucket, "bucket")
         found = self._bucket(bucket)
@@ -216,7 +222,7 @@ class Service(Copies):
         generation: int | None = None,
         preconditions: Preconditions = NO_PRECONDITIONS,
         replace: bool = False,
-    ) -> Object:
+    ) -> GcsObject:
         """Change what is said about an object.
 
         Args:
@@ -270,7 +276,7 @@ class Service(Copies):
         found.take(name)
         replaced(found, there, now)
 
-    def _soft_deleted(self, bucket: Bucket, name: str, generation: int, now: float) -> Object:
+    def _soft_deleted(self, bucket: GcsBucket, name: str, generation: int, now: float) -> GcsObject:
         for old in restorable(bucket, name, now):
             if old.generation == generation:
                 return old
@@ -278,7 +284,7 @@ class Service(Copies):
 
 
 def _patched(
-    bucket: Bucket, details: Details, changes: Mapping[str, Any], replace: bool
+    bucket: GcsBucket, details: Details, changes: Mapping[str, Any], replace: bool
 ) -> Details:
     """Return details with what is given changed, and reset where ``None`` is given."""
     plain = NO_DETAILS._replace(storage_class=bucket.options.storage_class)

@@ -10,7 +10,7 @@ _LONGER = 1025  # characters than any name has
 _FEW = 200  # one new name in so many is put in its place; more are sorted in
 
 
-class Names:
+class SortedNames:
     """The keys of a dictionary in the order of code points, which is that of UTF-8.
 
     Names that are gone stay in the list until they are many: to take one out moves all behind it.

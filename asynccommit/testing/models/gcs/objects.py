@@ -1,6 +1,6 @@
 """One object as it is at one moment: what it holds, and what is said about it.
 
-An ``Object`` is never changed, only replaced, so that copies of a service share them all.
+An ``GcsObject`` is never changed, only replaced, so that copies of a service share them all.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Content:
         return self._md5
 
 
-class Object:
+class GcsObject:
     """One generation of an object.
 
     Attributes:
@@ -158,20 +158,20 @@ class Object:
             self._etag = binascii.b2a_base64(packed, newline=False).decode()
         return self._etag
 
-    def changed(self, details: Details, now: float) -> Object:
+    def changed(self, details: Details, now: float) -> GcsObject:
         """Return it as it is once this is said of it: the same generation."""
-        made = Object(self.bucket, self.name, self.generation, self.content, details, now)
+        made = GcsObject(self.bucket, self.name, self.generation, self.content, details, now)
         made.metageneration = self.metageneration + 1
         made.created = self.created
         return made
 
-    def called(self, name: str) -> Object:
+    def called(self, name: str) -> GcsObject:
         """Return it under another name, and else as it is."""
         made = copy.copy(self)
         made.name = name
         return made
 
-    def ended(self, now: float, purged: float | None) -> Object:
+    def ended(self, now: float, purged: float | None) -> GcsObject:
         """Return it as it is once it is not live any more."""
         made = copy.copy(self)
         made.deleted = now

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from asynccommit.testing.models.gcs.bucket import Bucket
-from asynccommit.testing.models.gcs.folders import Folders
-from asynccommit.testing.models.gcs.objects import Content, Details, Object, check_name
+from asynccommit.testing.models.gcs.bucket import GcsBucket
+from asynccommit.testing.models.gcs.folders import GcsFolders
+from asynccommit.testing.models.gcs.objects import Content, Details, GcsObject, check_name
 from asynccommit.testing.models.gcs.preconditions import (
     NO_PRECONDITIONS,
     Preconditions,
@@ -14,10 +14,10 @@ from asynccommit.testing.models.gcs.refusals import refuse
 from asynccommit.testing.models.gcs.versions import all_of, check_free, replaced
 
 
-class Places(Folders):
+class ObjectOperations(GcsFolders):
     """What the operations on objects share."""
 
-    def _object(self, bucket: Bucket, name: str, generation: int | None = None) -> Object:
+    def _object(self, bucket: GcsBucket, name: str, generation: int | None = None) -> GcsObject:
         """Return an object; without a generation the live one. Refused if there is none."""
         found = bucket.objects.get(name)
         if found is not None and (generation is None or found.generation == generation):
@@ -29,8 +29,8 @@ class Places(Folders):
         raise refuse("notFound", f"No such object: {bucket.name}/{name}")
 
     def _clear(
-        self, bucket: Bucket, name: str, preconditions: Preconditions, now: float
-    ) -> Object | None:
+        self, bucket: GcsBucket, name: str, preconditions: Preconditions, now: float
+    ) -> GcsObject | None:
         """Return what is at a name where something is to be made; refuse if it must not be.
 
         Nothing is changed yet.
@@ -48,10 +48,10 @@ class Places(Folders):
         return there
 
     def _make(
-        self, bucket: Bucket, name: str, content: Content, details: Details, now: float
-    ) -> Object:
+        self, bucket: GcsBucket, name: str, content: Content, details: Details, now: float
+    ) -> GcsObject:
         """Put a new object at a name that is cleared, with the folders above it."""
-        made = Object(bucket.name, name, self._next_generation(now), content, details, now)
+        made = GcsObject(bucket.name, name, self._next_generation(now), content, details, now)
         there = bucket.objects.get(name)
         if there is not None:
             replaced(bucket, there, now)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from asynccommit.testing.models.gcs.objects import Object
+from asynccommit.testing.models.gcs.objects import GcsObject
 from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
 
 
@@ -33,13 +33,13 @@ class Versioned(Protocol):
         ...
 
 
-def check_write(there: Object | None, preconditions: Preconditions) -> None:
+def check_write(there: GcsObject | None, preconditions: Preconditions) -> None:
     """Refuse a change with 412 where ``there`` is; ``None`` is nothing."""
     if _changed(there, preconditions) or _unchanged(there, preconditions):
         raise _unmet()
 
 
-def check_read(there: Object, preconditions: Preconditions) -> None:
+def check_read(there: GcsObject, preconditions: Preconditions) -> None:
     """Refuse a read: 412 if something else was expected, 304 if nothing is new."""
     if _changed(there, preconditions):
         raise _unmet()
@@ -62,7 +62,7 @@ def _unmet() -> GcsRefusal:
     return refuse("conditionNotMet", location_type="header", location="If-Match")
 
 
-def _changed(there: Object | None, preconditions: Preconditions) -> bool:
+def _changed(there: GcsObject | None, preconditions: Preconditions) -> bool:
     """Whether it is not what was expected."""
     generation, _, metageneration, _ = preconditions
     if generation is not None and generation != (0 if there is None else there.generation):
@@ -70,7 +70,7 @@ def _changed(there: Object | None, preconditions: Preconditions) -> bool:
     return metageneration is not None and (there is None or metageneration != there.metageneration)
 
 
-def _unchanged(there: Object | None, preconditions: Preconditions) -> bool:
+def _unchanged(there: GcsObject | None, preconditions: Preconditions) -> bool:
     """Whether it is what was not expected; where nothing is, nothing can differ (documented)."""
     _, generation, _, metageneration = preconditions
     if generation is None and metageneration is None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from asynccommit.testing.models.gcs.model import Bucket, Object, Service
+from asynccommit.testing.models.gcs.model import GcsBucket, GcsObject, GcsService
 from asynccommit.testing.models.invariants import Item
 
 _DIRECTORY = Item()
 
 
-def tree_of(service: Service, bucket: str) -> dict[str, Item]:
+def tree_of(service: GcsService, bucket: str) -> dict[str, Item]:
     """Return everything that a bucket holds: live objects as files; placeholders and folders.
 
     An item's etag is the object's CRC32C in hexadecimal: what survives a move. An object whose
@@ -25,9 +25,9 @@ def tree_of(service: Service, bucket: str) -> dict[str, Item]:
     return dict(sorted({**found, **files}.items()))
 
 
-def item_of(service: Service, bucket: str, path: str) -> Item | None:
+def item_of(service: GcsService, bucket: str, path: str) -> Item | None:
     """Return what is at one path, ``None`` if nothing is."""
-    held: Bucket = service.held(bucket)
+    held: GcsBucket = service.held(bucket)
     name = path[1:]
     there = held.objects.get(name)
     if there is not None:
@@ -36,5 +36,5 @@ def item_of(service: Service, bucket: str, path: str) -> Item | None:
     return _DIRECTORY if placed else None
 
 
-def _file(found: Object) -> Item:
+def _file(found: GcsObject) -> Item:
     return Item(found.content.data, f"{found.crc32c:08x}")

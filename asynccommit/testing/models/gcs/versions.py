@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from asynccommit.testing.models.gcs.bucket import Bucket
-from asynccommit.testing.models.gcs.objects import Object
+from asynccommit.testing.models.gcs.bucket import GcsBucket
+from asynccommit.testing.models.gcs.objects import GcsObject
 from asynccommit.testing.models.gcs.refusals import refuse
 
 
-def check_free(bucket: Bucket, found: Object, now: float) -> None:
+def check_free(bucket: GcsBucket, found: GcsObject, now: float) -> None:
     """Refuse to replace or delete an object that is held or retained."""
     details = found.details
     if details.temporary_hold or details.event_based_hold:
@@ -35,7 +35,7 @@ def check_free(bucket: Bucket, found: Object, now: float) -> None:
         )
 
 
-def replaced(bucket: Bucket, found: Object, now: float) -> None:
+def replaced(bucket: GcsBucket, found: GcsObject, now: float) -> None:
     """Keep what was live and is not any more, if the bucket keeps such."""
     if bucket.options.versioning:
         older = bucket.noncurrent.get(found.name, ())
@@ -44,27 +44,27 @@ def replaced(bucket: Bucket, found: Object, now: float) -> None:
         soften(bucket, found, now)
 
 
-def soften(bucket: Bucket, found: Object, now: float) -> None:
+def soften(bucket: GcsBucket, found: GcsObject, now: float) -> None:
     """Keep what was deleted for as long as it can be restored."""
     if bucket.options.soft_delete:
         ended = found.ended(now, now + bucket.options.soft_delete)
         bucket.soft_deleted[found.name] = (*restorable(bucket, found.name, now), ended)
 
 
-def restorable(bucket: Bucket, name: str, now: float) -> tuple[Object, ...]:
+def restorable(bucket: GcsBucket, name: str, now: float) -> tuple[GcsObject, ...]:
     """Return the soft-deleted objects of a name that are not gone for good."""
     found = bucket.soft_deleted.get(name, ())
     return tuple(old for old in found if old.purged is not None and now < old.purged)
 
 
-def all_of(bucket: Bucket, name: str) -> tuple[Object, ...]:
+def all_of(bucket: GcsBucket, name: str) -> tuple[GcsObject, ...]:
     """Return the objects of a name, the noncurrent ones first."""
     live = bucket.objects.get(name)
     older = bucket.noncurrent.get(name, ())
     return older if live is None else (*older, live)
 
 
-def drop(bucket: Bucket, found: Object, now: float) -> None:
+def drop(bucket: GcsBucket, found: GcsObject, now: float) -> None:
     """Delete one generation, live or not, without keeping it as noncurrent."""
     if bucket.objects.get(found.name) is found:
         bucket.take(found.name)

@@ -35,8 +35,16 @@ from asynccommit.testing.models.s3.entries import (
     key_of,
     prefix_of,
 )
-from asynccommit.testing.models.s3.listing import Listing
-from asynccommit.testing.models.s3.model import ABSENT, ANY, Bucket, Listed, Object, Sent, Service
+from asynccommit.testing.models.s3.listing import S3Page
+from asynccommit.testing.models.s3.model import (
+    ABSENT,
+    ANY,
+    CompletedPart,
+    S3Bucket,
+    S3Object,
+    S3Service,
+    Sent,
+)
 from asynccommit.testing.models.s3.objects import check_key, is_made_of
 from asynccommit.testing.models.s3.uploads import decode_marker, encode_marker
 
@@ -56,7 +64,7 @@ class SimS3Store(Sender):
 
     Args:
         address: its authority names the bucket of a service.
-        options: ``bucket``, a ``Bucket``, or ``service``, a ``Service`` that has it; and, if
+        options: ``bucket``, a ``S3Bucket``, or ``service``, a ``S3Service`` that has it; and, if
             wanted, ``weather``, a ``Weather`` of the dialect ``S3``; ``patience``, the seconds
             after which an answer that never comes is given up; ``page``, the most entries of a
             page; ``checksum``, the algorithm of what uploads are checked by; ``workers``, the
@@ -277,7 +285,7 @@ class SimS3Store(Sender):
         """See ``MultipartStore.complete_upload``."""
         new = etag is None and not overwrite
         asked = Asked("complete_upload", path, writes=True, new=new)
-        listed = [Listed(at, part.etag, part.checksum) for at, part in enumerate(parts, 1)]
+        listed = [CompletedPart(at, part.etag, part.checksum) for at, part in enumerate(parts, 1)]
         if etag is not None and not self._known:
             await self._need_etag(Asked("complete_upload", path), etag)
         conditions = {"if_none_match": ABSENT if new else "", "if_match": etag or ""}
@@ -336,8 +344,8 @@ class SimS3Store(Sender):
 
     # --- requests that others consist of -------------------------------------------------------
 
-    async def _find(self, asked: Asked, path: str, op: str = "head") -> Object | None:
-        act: Callable[[], Object] = partial(self.bucket.head, path[1:])
+    async def _find(self, asked: Asked, path: str, op: str = "head") -> S3Object | None:
+        act: Callable[[], S3Object] = partial(self.bucket.head, path[1:])
         try:
             return await self._ask(asked, op, path, act)
         except NotFoundError:
@@ -345,8 +353,8 @@ class SimS3Store(Sender):
 
     async def _list(
         self, asked: Asked, prefix: str, token: str | None, delimiter: str, most: int | None = None
-    ) -> Listing:
-        def act() -> Listing:
+    ) -> S3Page:
+        def act() -> S3Page:
             if prefix:
                 check_key(prefix[:-1])
             return self.bucket.list(
@@ -376,19 +384,19 @@ class SimS3Store(Sender):
         return PreconditionError(asked.method, path, "is a directory")
 
 
-def _bucket(address: Address, options: Mapping[str, Any]) -> Bucket:
+def _bucket(address: Address, options: Mapping[str, Any]) -> S3Bucket:
     bucket, service = options.get("bucket"), options.get("service")
-    if bucket is None and isinstance(service, Service):
+    if bucket is None and isinstance(service, S3Service):
         try:
             return service.bucket(address.authority)
         except Refusal as no:
             raise OptionError(f"{address.authority}: {no}; make the bucket first") from None
-    if not isinstance(bucket, Bucket):
+    if not isinstance(bucket, S3Bucket):
         raise OptionError(f"bucket is {bucket!r}: give a Bucket or a Service of the model")
     return bucket
 
 
-def _shown(found: Object) -> Info:
+def _shown(found: S3Object) -> Info:
     return file_of(found)._replace(token=found.metadata.get(TOKEN))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asynccommit.stores.base import Info, Kind
-from asynccommit.testing.models.s3.objects import Object
+from asynccommit.testing.models.s3.objects import S3Object
 
 TOKEN = "asynccommit-token"
 """The user metadata that marks a write."""
@@ -19,7 +19,7 @@ def key_of(info: Info) -> str:
     return prefix_of(info.path) if info.is_dir else info.path[1:]
 
 
-def file_of(found: Object) -> Info:
+def file_of(found: S3Object) -> Info:
     """Return what is said of an object under the path that is its key."""
     return Info(f"/{found.key}", Kind.FILE, found.size, found.etag, found.modified)
 
@@ -35,7 +35,7 @@ def directory_of(key: str, etag: str | None = None) -> Info:
     return Info(f"/{key}", Kind.OTHER, etag=etag)
 
 
-def entry_of(found: Object, *, tree: bool) -> Info:
+def entry_of(found: S3Object, *, tree: bool) -> Info:
     """Return what an object of a listing is taken for; only those of a tree are deleted by it."""
     if not found.key.endswith("/"):
         return file_of(found)

@@ -9,35 +9,35 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from asynccommit.testing.models.gcs.names import Names, behind
-from asynccommit.testing.models.s3.objects import Object
+from asynccommit.testing.models.gcs.names import SortedNames, behind
+from asynccommit.testing.models.s3.objects import S3Object
 from asynccommit.testing.models.s3.uploads import decode_marker, encode_marker
 
 
-class Listing(NamedTuple):
+class S3Page(NamedTuple):
     """One page: objects, common prefixes, and the token of the next page (``""``: none)."""
 
-    objects: list[Object]
+    objects: list[S3Object]
     prefixes: list[str]
     token: str = ""
 
 
 def list_page(
-    objects: Mapping[str, Object],
-    names: Names,
+    objects: Mapping[str, S3Object],
+    names: SortedNames,
     prefix: str,
     delimiter: str,
     start_after: str,
     token: str,
     most: int,
-) -> Listing:
+) -> S3Page:
     """Return one page of what starts with ``prefix`` and comes behind ``start_after``.
 
     A token takes the place of ``start_after``. What has ``delimiter`` behind the prefix is shown
     up to it, once for all.
     """
     after = decode_marker(token, 1)[0] if token else start_after
-    found, prefixes, last = list[Object](), list[str](), ""
+    found, prefixes, last = list[S3Object](), list[str](), ""
     order = names.in_order()
     place = max(bisect_left(order, prefix), bisect_right(order, after) if after else 0)
     if delimiter and after.endswith(delimiter) and after.startswith(prefix) and after != prefix:
@@ -48,7 +48,7 @@ def list_page(
             place += 1
             continue
         if len(found) + len(prefixes) == most:
-            return Listing(found, prefixes, encode_marker(last))
+            return S3Page(found, prefixes, encode_marker(last))
         cut = name.find(delimiter, len(prefix)) if delimiter else -1
         if cut < 0:
             last = name
@@ -59,4 +59,4 @@ def list_page(
         prefixes.append(last)
         # Names that are gone may still be between; none of them is shown twice.
         place = bisect_left(order, behind(last))
-    return Listing(found, prefixes)
+    return S3Page(found, prefixes)

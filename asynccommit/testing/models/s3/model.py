@@ -13,13 +13,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from asynccommit.testing.models.adls.refusals import Refusal
-from asynccommit.testing.models.gcs.names import Names
-from asynccommit.testing.models.s3.listing import Listing, list_page
+from asynccommit.testing.models.gcs.names import SortedNames
+from asynccommit.testing.models.s3.listing import S3Page, list_page
 from asynccommit.testing.models.s3.objects import (
     ALGORITHMS,
     NOTHING,
-    Listed,
-    Object,
+    CompletedPart,
+    S3Object,
     Sent,
     check_key,
     checksum_of,
@@ -29,25 +29,25 @@ from asynccommit.testing.models.s3.objects import (
 from asynccommit.testing.models.s3.refusals import refuse
 from asynccommit.testing.models.s3.uploads import (
     Ended,
+    OpenUpload,
     PartListing,
-    Rules,
-    Upload,
     UploadListing,
-    Uploads,
+    UploadRules,
+    UploadTable,
 )
 
 __all__ = [
     "ALGORITHMS",
-    "Bucket",
-    "Listed",
-    "Listing",
-    "Object",
+    "CompletedPart",
     "PartListing",
     "Refusal",
-    "Rules",
+    "S3Bucket",
+    "S3Object",
+    "S3Page",
+    "S3Service",
     "Sent",
-    "Service",
     "UploadListing",
+    "UploadRules",
     "refuse",
 ]
 
@@ -58,7 +58,7 @@ _MOST_DELETES = 1000
 _HIGHEST_PART = 10_000  # number, whatever the rules say
 
 
-class Bucket:
+class S3Bucket:
     """One bucket.
 
     Args:
@@ -76,28 +76,28 @@ class Bucket:
         *,
         now: Callable[[], float],
         new_id: Callable[[], str],
-        rules: Rules | None = None,
+        rules: UploadRules | None = None,
     ) -> None:
         self.name = name
         self.now = now
         self.new_id = new_id
-        self.objects: dict[str, Object] = {}
-        self.uploads = Uploads(rules or Rules())
-        self._names = Names(self.objects)
+        self.objects: dict[str, S3Object] = {}
+        self.uploads = UploadTable(rules or UploadRules())
+        self._names = SortedNames(self.objects)
 
     def __repr__(self) -> str:
         return f"Bucket({self.name}: {len(self.objects)} objects, {len(self.uploads.open)} uploads)"
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> UploadRules:
         """What the bucket is like."""
         return self.uploads.rules
 
     @rules.setter
-    def rules(self, rules: Rules) -> None:
+    def rules(self, rules: UploadRules) -> None:
         self.uploads.rules = rules
 
-    def copy(self) -> Bucket:
+    def copy(self) -> S3Bucket:
         """Return one with the same content, of the same clock and ids."""
         made = type(self)(self.name, now=self.now, new_id=self.new_id)
         made.objects.update(self.objects)
@@ -106,7 +106,7 @@ class Bucket:
 
     # --- objects -------------------------------------------------------------------------------
 
-    def head(self, key: str) -> Object:
+    def head(self, key: str) -> S3Object:
         """Return the object at ``key``."""
         check_key(key)
         found = self.objects.get(key)
@@ -123,7 +123,7 @@ class Bucket:
         algorithm: str = "",
         if_none_match: str = "",
         if_match: str = "",
-    ) -> Object:
+    ) -> S3Object:
         """Make an object, in the place of what is there."""
         check_key(key)
         self._need(key, if_none_match, if_match)
@@ -159,7 +159,7 @@ class Bucket:
         if_none_match: str = "",
         if_match: str = "",
         source_if_match: str = "",
-    ) -> Object:
+    ) -> S3Object:
         """Make an object of another one's content, and of its metadata unless others are given.
 
         It is made as by one ``put``, whatever parts the other was made of.
@@ -186,7 +186,7 @@ class Bucket:
         start_after: str = "",
         token: str = "",
         most: int | None = None,
-    ) -> Listing:
+    ) -> S3Page:
         """Return one page of what starts with ``prefix``."""
         room = self._room(most)
         return list_page(self.objects, self._names, prefix, delimiter, start_after, token, room)
@@ -229,11 +229,11 @@ class Bucket:
         self,
         key: str,
         upload_id: str,
-        parts: Sequence[Listed],
+        parts: Sequence[CompletedPart],
         *,
         if_none_match: str = "",
         if_match: str = "",
-    ) -> Object:
+    ) -> S3Object:
         """Make an object of the parts of an upload, which ends by it.
 
         For a while the same once more is answered as the first one was, and does nothing.
@@ -317,15 +317,15 @@ class Bucket:
         metadata: Mapping[str, str],
         algorithm: str,
         checksum: str,
-    ) -> Object:
+    ) -> S3Object:
         if key not in self.objects:
             self._names.added(key)
         kept, encrypted = dict(metadata), self.rules.sse_kms
-        made = Object(key, data, etag, modified, kept, algorithm, checksum, encrypted)
+        made = S3Object(key, data, etag, modified, kept, algorithm, checksum, encrypted)
         self.objects[key] = made
         return made
 
-    def _join(self, upload: Upload, chosen: Sequence[Sent]) -> Object:
+    def _join(self, upload: OpenUpload, chosen: Sequence[Sent]) -> S3Object:
         each = b"".join(bytes.fromhex(part.etag) for part in chosen)
         data = b"".join(part.data for part in chosen)
         algorithm = upload.algorithm
@@ -339,7 +339,7 @@ class Bucket:
             composite_checksum(algorithm, chosen),
         )
 
-    def _repeated(self, over: Ended, key: str, parts: Sequence[Listed]) -> Object:
+    def _repeated(self, over: Ended, key: str, parts: Sequence[CompletedPart]) -> S3Object:
         known = over.made is not None and over.key == key and over.parts == tuple(parts)
         if over.made is None or not known or self.now() - over.at > self.rules.remembers:
             raise refuse("NoSuchUpload")
@@ -353,33 +353,33 @@ class Bucket:
         return None
 
 
-class Service:
+class S3Service:
     """Buckets by name, of one clock.
 
     Args:
-        now: see ``Bucket``.
-        new_id: see ``Bucket``.
+        now: see ``S3Bucket``.
+        new_id: see ``S3Bucket``.
     """
 
     def __init__(self, *, now: Callable[[], float], new_id: Callable[[], str]) -> None:
         self.now = now
         self.new_id = new_id
-        self.buckets: dict[str, Bucket] = {}
+        self.buckets: dict[str, S3Bucket] = {}
 
     def __repr__(self) -> str:
         return f"Service({', '.join(self.buckets)})"
 
-    def create_bucket(self, name: str, rules: Rules | None = None) -> Bucket:
+    def create_bucket(self, name: str, rules: UploadRules | None = None) -> S3Bucket:
         """Make a bucket, and return it."""
-        made = self.buckets[name] = Bucket(name, now=self.now, new_id=self.new_id, rules=rules)
+        made = self.buckets[name] = S3Bucket(name, now=self.now, new_id=self.new_id, rules=rules)
         return made
 
-    def bucket(self, name: str) -> Bucket:
+    def bucket(self, name: str) -> S3Bucket:
         """Return a bucket."""
         if name not in self.buckets:
             raise refuse("NoSuchBucket")
         return self.buckets[name]
 
 
-def _matches(found: Object, condition: str) -> bool:
+def _matches(found: S3Object, condition: str) -> bool:
     return condition == ANY or found.etag == condition.strip('"')

@@ -1,6 +1,6 @@
 """One object of a bucket as it is at one moment, and what its parts and checksums make of it.
 
-An ``Object`` is never changed, only replaced, so that copies of a bucket share them all.
+An ``S3Object`` is never changed, only replaced, so that copies of a bucket share them all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ALGORITHMS = tuple(_DIGESTS)
 """Of the checksums that the model knows."""
 
 
-class Object(NamedTuple):
+class S3Object(NamedTuple):
     """What is at one key.
 
     Attributes:
@@ -68,7 +68,7 @@ class Sent(NamedTuple):
     checksum: str = ""
 
 
-class Listed(NamedTuple):
+class CompletedPart(NamedTuple):
     """A part as who completes an upload names it; a checksum may be left out."""
 
     number: int
@@ -104,7 +104,7 @@ def check_key(key: str) -> None:
         raise refuse("InvalidArgument", "A key has at least one character.")
 
 
-def is_made_of(found: Object, parts: Sequence[Part]) -> bool | None:
+def is_made_of(found: S3Object, parts: Sequence[Part]) -> bool | None:
     """Whether an object was made of ``parts``; ``None`` if that cannot be told."""
     etag = composite_etag(parts)
     if not found.encrypted or found.etag == etag:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from asynccommit.testing.models.s3.objects import NOTHING, Listed, Object, Sent
+from asynccommit.testing.models.s3.objects import NOTHING, CompletedPart, S3Object, Sent
 from asynccommit.testing.models.s3.refusals import refuse
 
 
-class Rules(NamedTuple):
+class UploadRules(NamedTuple):
     """What a bucket is like.
 
     Attributes:
@@ -44,7 +44,7 @@ class Rules(NamedTuple):
 
 
 @dataclass(slots=True)
-class Upload:
+class OpenUpload:
     """An upload that is neither completed nor aborted.
 
     Attributes:
@@ -64,7 +64,7 @@ class Upload:
     parts: dict[int, Sent] = field(default_factory=dict)
     aborted: bool = False
 
-    def chosen(self, listed: Sequence[Listed], rules: Rules) -> list[Sent]:
+    def chosen(self, listed: Sequence[CompletedPart], rules: UploadRules) -> list[Sent]:
         """Return the parts that ``listed`` names. Refuses what does not fit."""
         if not 0 < len(listed) <= rules.most_parts:
             raise refuse("MalformedXML")
@@ -76,7 +76,7 @@ class Upload:
             raise refuse("EntityTooSmall")
         return found
 
-    def _part(self, listed: Listed) -> Sent:
+    def _part(self, listed: CompletedPart) -> Sent:
         sent = self.parts.get(listed.number)
         if sent is None or sent.etag != listed.etag.strip('"'):
             raise refuse("InvalidPart")
@@ -93,14 +93,14 @@ class Ended(NamedTuple):
     serial: int
     algorithm: str
     at: float
-    made: Object | None = None
-    parts: tuple[Listed, ...] = ()
+    made: S3Object | None = None
+    parts: tuple[CompletedPart, ...] = ()
 
 
 class UploadListing(NamedTuple):
     """One page of uploads; what comes next begins behind the two markers, empty at the end."""
 
-    entries: list[Upload]
+    entries: list[OpenUpload]
     key_marker: str = ""
     upload_id_marker: str = ""
 
@@ -112,20 +112,20 @@ class PartListing(NamedTuple):
     marker: int = 0
 
 
-class Uploads:
+class UploadTable:
     """All uploads of a bucket, by id.
 
     Args:
         rules: of the bucket.
     """
 
-    def __init__(self, rules: Rules) -> None:
-        self.open: dict[str, Upload] = {}
+    def __init__(self, rules: UploadRules) -> None:
+        self.open: dict[str, OpenUpload] = {}
         self.ended: dict[str, Ended] = {}
         self.rules = rules
         self._serial = 0
 
-    def copy(self) -> Uploads:
+    def copy(self) -> UploadTable:
         """Return one with the same content."""
         made = copy.copy(self)
         made.open = {name: copy.copy(upload) for name, upload in self.open.items()}
@@ -136,31 +136,31 @@ class Uploads:
 
     def begin(
         self, key: str, upload_id: str, at: float, metadata: Mapping[str, str], algorithm: str
-    ) -> Upload:
+    ) -> OpenUpload:
         """Add an upload."""
         self._serial += 1
-        upload = Upload(key, upload_id, at, self._serial, dict(metadata), algorithm)
+        upload = OpenUpload(key, upload_id, at, self._serial, dict(metadata), algorithm)
         self.open[upload_id] = upload
         return upload
 
-    def find(self, key: str, upload_id: str) -> Upload:
+    def find(self, key: str, upload_id: str) -> OpenUpload:
         """Return an upload, or what is left of one. Refuses what is not there."""
         upload = self.open.get(upload_id)
         if upload is None or upload.key != key:
             raise refuse("NoSuchUpload")
         return upload
 
-    def end(self, upload: Upload, ended: Ended) -> None:
+    def end(self, upload: OpenUpload, ended: Ended) -> None:
         """Remember that an upload is over."""
         del self.open[upload.upload_id]
         self.ended[upload.upload_id] = ended
 
-    def bring_back(self, key: str, upload_id: str) -> Upload:
+    def bring_back(self, key: str, upload_id: str) -> OpenUpload:
         """Return what an aborted upload leaves for parts that come late."""
         over = self.ended.get(upload_id)
         if over is None or over.key != key or over.made is not None or not self.rules.late_parts:
             raise refuse("NoSuchUpload")
-        upload = Upload(key, upload_id, over.at, over.serial, NOTHING, over.algorithm)
+        upload = OpenUpload(key, upload_id, over.at, over.serial, NOTHING, over.algorithm)
         upload.aborted = True
         self.open[upload_id] = upload
         return upload

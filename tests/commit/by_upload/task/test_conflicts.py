@@ -10,12 +10,12 @@ from asynccommit.commit.by_upload.task.conflicts import refuse_conflicts
 from asynccommit.commit.by_upload.task.local import LocalFile
 from asynccommit.commit.by_upload.task.send import to_send
 from asynccommit.errors import ExistsError
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support.faults import Faults
 from tests.support.uploads import new_bucket, staging_run
 
 
-async def look(bucket: Bucket, *names: str) -> Faults:
+async def look(bucket: S3Bucket, *names: str) -> Faults:
     """Look for conflicts of files with these names; return the requests."""
     seen = Faults()
     run = staging_run(bucket, seen, unique_names=False)
@@ -24,7 +24,7 @@ async def look(bucket: Bucket, *names: str) -> Faults:
     return seen
 
 
-def holding(*wanted: str) -> Bucket:
+def holding(*wanted: str) -> S3Bucket:
     """Return a bucket with objects below the destination."""
     bucket = new_bucket()
     for key in wanted:

@@ -7,16 +7,16 @@ import json
 
 import pytest
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.intents import Intents, intended, intent_files
 from asynccommit.errors import ManifestError, UnavailableError
 from asynccommit.formats.upload_record import decode_upload_intent
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support.faults import Fault, Faults
 from tests.support.uploads import ATTEMPT, JOB, Gate, keys, magic_run, new_bucket, staging_run
 
 
-def written(bucket: Bucket) -> list[list[tuple[str, str]]]:
+def written(bucket: S3Bucket) -> list[list[tuple[str, str]]]:
     """Return the uploads of each intent in the bucket, by name."""
     data = [bucket.objects[key].data for key in keys(bucket) if "intents/" in key]
     return [[tuple(row) for row in json.loads(each)["uploads"]] for each in data]
@@ -102,7 +102,7 @@ async def test_cancelled_writer_leaves_the_batch_to_the_next() -> None:
 @pytest.mark.parametrize("run", [magic_run, staging_run], ids=["magic", "staging"])
 async def test_intents_of_other_attempts_are_theirs(run: object) -> None:
     """Attempts whose names begin alike do not read each other's intents."""
-    made: UploadRun = run(new_bucket())  # type: ignore[operator]
+    made: UploadContext = run(new_bucket())  # type: ignore[operator]
     for attempt in ("a_1", "a_1-2", "a_10"):
         await Intents(made, attempt).record(("/out/t/x", f"of {attempt}"))
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.magic import load_pending, refuse_name
 from asynccommit.commit.layout_uploads import MagicLayout
 from asynccommit.errors import DeniedError, OptionError, OutcomeUnknownError, StoreError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support.faults import Fault, Faults
 from tests.support.uploads import (
     ATTEMPT,
@@ -28,7 +28,7 @@ from tests.support.uploads import (
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 
 
-def hadoop_run(bucket: Bucket, dest: str = "/results/latest") -> UploadRun:
+def hadoop_run(bucket: S3Bucket, dest: str = "/results/latest") -> UploadContext:
     """Return a task of a job where Hadoop's samples are for."""
     run = magic_run(bucket)
     run.layout = MagicLayout(Address("s3a", "example", dest), JOB)

@@ -11,7 +11,7 @@ import pytest
 from asynccommit.commit.by_upload.task.local import LocalFile, find_files
 from asynccommit.commit.by_upload.task.send import Sending, send, to_send
 from asynccommit.errors import ExistsError, RejectedError
-from asynccommit.testing.models.s3.model import Bucket
+from asynccommit.testing.models.s3.model import S3Bucket
 from tests.support.uploads import ATTEMPT, JOB, Gate, new_bucket, staging_run
 
 
@@ -20,7 +20,7 @@ def file(name: str, size: int = 1) -> LocalFile:
     return LocalFile(f"/nowhere/{name}", name, size, (0, 0))
 
 
-def sent(*files: LocalFile, bucket: Bucket | None = None, **uploads: Any) -> list[Sending]:
+def sent(*files: LocalFile, bucket: S3Bucket | None = None, **uploads: Any) -> list[Sending]:
     """Return what is to be sent."""
     return to_send(staging_run(bucket or new_bucket(), **uploads), files)
 

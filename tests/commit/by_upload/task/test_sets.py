@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asynccommit.commit.by_rename.load_manifests import digest
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.pending import pending_commit
 from asynccommit.commit.by_upload.task.sets import own_set, remove_set, save_set
 from asynccommit.commit.layout_uploads import StagingLayout
@@ -31,7 +31,7 @@ from tests.support.uploads import ATTEMPT, DEST, JOB, TASK, magic_run, new_bucke
 OTHER = ATTEMPT[:-1] + "1"
 
 
-async def local_run(tmp_path: Path, *policies: Policy) -> UploadRun:
+async def local_run(tmp_path: Path, *policies: Policy) -> UploadContext:
     """Return a task whose pending sets are in a local directory, which is made."""
     run = magic_run(new_bucket())
     run.layout = StagingLayout(DEST, JOB, tmp=Address("file", "", str(tmp_path)))
@@ -40,7 +40,7 @@ async def local_run(tmp_path: Path, *policies: Policy) -> UploadRun:
     return run
 
 
-def commits(run: UploadRun, attempt: str = ATTEMPT, *names: str) -> list[PendingCommit]:
+def commits(run: UploadContext, attempt: str = ATTEMPT, *names: str) -> list[PendingCommit]:
     """Return entries of one attempt."""
     made = [
         pending_commit(run, attempt, f"/out/t/{name}", "id", [Part("e")], 7, "t-1")
@@ -49,7 +49,7 @@ def commits(run: UploadRun, attempt: str = ATTEMPT, *names: str) -> list[Pending
     return [replace(commit, extra={}) for commit in made]
 
 
-async def saved(run: UploadRun) -> list[str]:
+async def saved(run: UploadContext) -> list[str]:
     """Return the keys of the set that is in place."""
     data = await run.pending.get(run.layout.pending_set(TASK), 1 << 20)
     return [each.key for each in decode_pending_set(data, TASK).commits]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from asynccommit.commit.by_upload.context import UploadRun
+from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.give_up import give_up, uploads_of
 from asynccommit.commit.by_upload.task.intents import Intents
 from asynccommit.commit.by_upload.task.pending import pending_commit
@@ -18,7 +18,7 @@ from tests.support.faults import Fault, Faults
 from tests.support.uploads import ATTEMPT, TASK, magic_run, new_bucket, open_uploads
 
 
-async def begin(run: UploadRun, *names: str) -> list[tuple[str, str]]:
+async def begin(run: UploadContext, *names: str) -> list[tuple[str, str]]:
     """Begin uploads."""
     paths = [f"/out/t/{name}" for name in names]
     return [(path, await run.store.create_upload(path)) for path in paths]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from asynccommit.testing.models.adls.account import Limits
+from asynccommit.testing.models.adls.account import AdlsLimits
 from tests.testing.emulators.adls.client import WireClient
 
 
@@ -328,7 +328,7 @@ async def test_deletes(wire: WireClient) -> None:
 
 async def test_delete_in_parts(wire: WireClient) -> None:
     """A large directory goes in several requests, each with the last one's token."""
-    wire.emulator.model.limits = Limits(delete=2)
+    wire.emulator.model.limits = AdlsLimits(delete=2)
     for number in range(5):
         await wire.make(f"d/f{number}")
     token, requests = "", 0

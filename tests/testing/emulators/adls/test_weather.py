@@ -10,7 +10,7 @@ import pytest
 
 from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 from asynccommit.testing.models.fault_rules import Climate, Fault
-from asynccommit.testing.models.latency import Latency, Limit
+from asynccommit.testing.models.latency import Latency, RequestLimit
 from tests.testing.emulators.adls.client import Answer, WireClient
 
 
@@ -133,7 +133,7 @@ async def test_latency_delays_every_answer() -> None:
 
 async def test_limit_refuses_what_is_too_much() -> None:
     """The burst is let through, the rest is throttled with the service's answer."""
-    climate = Climate(limit=Limit(rate=0.001, burst=5))
+    climate = Climate(limit=RequestLimit(rate=0.001, burst=5))
     async with AdlsEmulator(climate=climate) as emulator, WireClient(emulator) as wire:
         answers = [await wire.ask("GET", None, "resource=account") for _ in range(8)]
 

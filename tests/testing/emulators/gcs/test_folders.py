@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.testing.models.gcs.model import Limits
+from asynccommit.testing.models.gcs.model import GcsLimits
 from tests.testing.emulators.gcs.client import Answer, GcsClient, segment
 
 
@@ -99,7 +99,7 @@ async def test_rename_is_an_operation(hns: GcsClient) -> None:
 
 async def test_rename_takes_its_time(hns: GcsClient) -> None:
     """Reads see the old tree meanwhile, writes below are refused, and it can be called off."""
-    hns.emulator.service.limits = Limits(operation_seconds=3600.0)
+    hns.emulator.service.limits = GcsLimits(operation_seconds=3600.0)
     await hns.make("a/x")
     shown = (await _rename(hns, "a/", "c/")).json
     name = shown["name"].rpartition("/")[2]

@@ -12,9 +12,9 @@ import pytest
 
 from asynccommit.stores.http.base import NoAnswerError, Response, TooLargeError
 from asynccommit.testing.emulators.gcs.app import GcsApp
-from asynccommit.testing.emulators.gcs.call import Call
-from asynccommit.testing.emulators.gcs.inprocess import InProcess, LostError
-from asynccommit.testing.emulators.gcs.wire import Answer
+from asynccommit.testing.emulators.gcs.call import GcsCall
+from asynccommit.testing.emulators.gcs.inprocess import InProcess, LostAnswerError
+from asynccommit.testing.emulators.gcs.wire import GcsResponse
 from asynccommit.testing.models.fault_rules import (
     AFTER,
     BEFORE,
@@ -24,10 +24,10 @@ from asynccommit.testing.models.fault_rules import (
     SLOW,
     Climate,
     Fault,
-    Weather,
+    FaultInjector,
 )
 from asynccommit.testing.models.gcs.dialect import GCS
-from asynccommit.testing.models.gcs.model import Service
+from asynccommit.testing.models.gcs.model import GcsService
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.virtual_loop import run_virtual
 
@@ -35,9 +35,9 @@ HOST = "http://storage.test"
 LIMIT = 1 << 20
 
 
-def _service() -> Service:
+def _service() -> GcsService:
     ids, ticks = itertools.count(1), itertools.count(1)
-    service = Service(now=lambda: 1e9 + next(ticks), new_id=lambda: f"id-{next(ids)}")
+    service = GcsService(now=lambda: 1e9 + next(ticks), new_id=lambda: f"id-{next(ids)}")
     service.create_bucket("data")
     service.insert("data", "a", b"hello")
     return service
@@ -46,7 +46,7 @@ def _service() -> Service:
 def _transport(*faults: Fault, latency: float = 0.0, patience: float = 0.0) -> InProcess:
     climate = Climate(faults, Latency.from_json(latency))
     loop = asyncio.get_running_loop()
-    weather = Weather(random.Random(1), loop.time, climate, GCS)
+    weather = FaultInjector(random.Random(1), loop.time, climate, GCS)
     return InProcess(GcsApp(_service()), weather, patience=patience)
 
 
@@ -182,11 +182,11 @@ async def test_every_request_goes_through_one_hook() -> None:
     seen: list[tuple[str, str, bool]] = []
 
     class Watched(InProcess):
-        async def exchange(self, call: Call, apply: Callable[[], Answer]) -> Answer:
+        async def exchange(self, call: GcsCall, apply: Callable[[], GcsResponse]) -> GcsResponse:
             seen.append((call.route.op, call.place, call.writes))
             if call.route.op == "move":
                 apply()
-                raise LostError
+                raise LostAnswerError
             return await super().exchange(call, apply)
 
     transport = Watched(GcsApp(_service()))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.testing.models.gcs.model import BucketOptions, Limits
+from asynccommit.testing.models.gcs.model import BucketOptions, GcsLimits
 from tests.testing.emulators.gcs.client import BUCKET, Answer, GcsClient, segment
 
 UNMET = "At least one of the pre-conditions you specified did not hold."
@@ -465,7 +465,7 @@ async def test_rewrite_in_one_call(gcs: GcsClient) -> None:
 
 async def test_rewrite_in_several_calls(gcs: GcsClient) -> None:
     """Each call tells how far it is and the token of the next; the last has the object."""
-    gcs.emulator.service.limits = Limits(rewrite_bytes=1 << 20)
+    gcs.emulator.service.limits = GcsLimits(rewrite_bytes=1 << 20)
     await gcs.make("a", bytes(2_500_000))
     query: dict[str, Any] = {}
     seen = []

@@ -14,8 +14,8 @@ from asynccommit.testing.emulators.gcs.call import decode, parse_query
 from asynccommit.testing.emulators.gcs.fields import read_mask, select
 from asynccommit.testing.emulators.gcs.multipart import boundary_of, split
 from asynccommit.testing.emulators.gcs.object_json import quoted
-from asynccommit.testing.emulators.gcs.wire import Wire, error_answer, rfc3339
-from asynccommit.testing.models.gcs.model import GcsRefusal, Service, refuse
+from asynccommit.testing.emulators.gcs.wire import GcsWire, error_answer, rfc3339
+from asynccommit.testing.models.gcs.model import GcsRefusal, GcsService, refuse
 from tests.testing.emulators.gcs.client import multipart
 
 
@@ -100,7 +100,7 @@ def test_names_survive_their_quoting(name: str) -> None:
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_targets_are_answered(path: str, query: str) -> None:
     """Whatever comes; nothing is an error of the emulator's own."""
-    app = GcsApp(Service(now=lambda: 1e9, new_id=lambda: "id"))
+    app = GcsApp(GcsService(now=lambda: 1e9, new_id=lambda: "id"))
     target = f"/storage/v1/b/{path}?{query}".encode().decode("latin-1")
 
     for method in ("GET", "POST", "PUT", "DELETE"):
@@ -110,7 +110,7 @@ def test_targets_are_answered(path: str, query: str) -> None:
 
 def test_requests_are_classified() -> None:
     """By operation and place, without happening."""
-    service = Service(now=lambda: 1e9, new_id=lambda: "id")
+    service = GcsService(now=lambda: 1e9, new_id=lambda: "id")
     app = GcsApp(service)
     name = "/storage/v1/b/data/o/a%2Fb"
     body = multipart({"name": "x/y"}, b"")
@@ -163,7 +163,7 @@ def test_errors_are_written_as_the_service_writes_them() -> None:
 
 def test_bytes_of_an_answer() -> None:
     """What a name brings into a header cannot end it."""
-    wire = Wire(lambda: 0.0, "run")
+    wire = GcsWire(lambda: 0.0, "run")
     answer = error_answer(refuse("notFound", headers={"X": "a\r\nb: c"}))
 
     assert wire.write(answer, keep_alive=False).startswith(

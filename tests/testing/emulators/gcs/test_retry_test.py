@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.testing.emulators.gcs.retry_test import Fault, read_fault
+from asynccommit.testing.emulators.gcs.retry_test import ScriptedFault, read_fault
 from asynccommit.testing.emulators.gcs.uploads import QUANTUM
 from tests.testing.emulators.gcs.client import GcsClient
 
@@ -202,20 +202,20 @@ async def test_one_request_asks_for_its_fault(gcs: GcsClient, kind: str) -> None
 @pytest.mark.parametrize(
     "text, fault",
     [
-        ("return-503", Fault("status", 503)),
-        ("return-503-after-256K", Fault("status", 503, 262_144)),
-        ("return-503-after-256K/retry-2", Fault("status", 503, 262_144)),
+        ("return-503", ScriptedFault("status", 503)),
+        ("return-503-after-256K", ScriptedFault("status", 503, 262_144)),
+        ("return-503-after-256K/retry-2", ScriptedFault("status", 503, 262_144)),
         ("return-503-after-256K/retry-3", None),
-        ("return-reset-connection", Fault("reset")),
-        ("return-broken-stream-after-1K", Fault("broken", after=1024)),
-        ("stall-for-10s-after-12K", Fault("stall", after=12_288, seconds=10.0)),
-        ("stall-always", Fault("stall", seconds=10.0)),
-        ("stall-at-256KiB", Fault("stall", after=262_144, seconds=10.0)),
+        ("return-reset-connection", ScriptedFault("reset")),
+        ("return-broken-stream-after-1K", ScriptedFault("broken", after=1024)),
+        ("stall-for-10s-after-12K", ScriptedFault("stall", after=12_288, seconds=10.0)),
+        ("stall-always", ScriptedFault("stall", seconds=10.0)),
+        ("stall-at-256KiB", ScriptedFault("stall", after=262_144, seconds=10.0)),
         ("return-50", None),
         ("return-503-after-K", None),
         ("", None),
     ],
 )
-def test_faults_are_read(text: str, fault: Fault | None) -> None:
+def test_faults_are_read(text: str, fault: ScriptedFault | None) -> None:
     """As the testbench writes them."""
     assert read_fault(text) == fault

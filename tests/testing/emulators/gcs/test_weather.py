@@ -24,7 +24,7 @@ from asynccommit.testing.models.fault_rules import (
 from asynccommit.testing.models.gcs.dialect import OPS
 from asynccommit.testing.models.gcs.model import BucketOptions
 from asynccommit.testing.models.gcs.quotas import Quotas
-from asynccommit.testing.models.latency import Latency, Limit
+from asynccommit.testing.models.latency import Latency, RequestLimit
 from tests.testing.emulators.gcs.client import Answer, GcsClient, segment
 
 
@@ -164,7 +164,7 @@ async def test_latency_delays_every_answer() -> None:
 
 async def test_limit_refuses_what_is_too_much() -> None:
     """The burst is let through, the rest is throttled."""
-    climate = Climate(limit=Limit(rate=0.001, burst=5))
+    climate = Climate(limit=RequestLimit(rate=0.001, burst=5))
     async with (
         GcsEmulator(buckets=["data"], climate=climate) as emulator,
         GcsClient(emulator) as gcs,

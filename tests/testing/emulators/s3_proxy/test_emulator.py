@@ -12,7 +12,7 @@ import pytest
 
 from asynccommit.errors import OptionError
 from asynccommit.testing.emulators.s3_proxy.emulator import S3Proxy, running_s3_proxy
-from asynccommit.testing.emulators.server import Limits
+from asynccommit.testing.emulators.server import RequestLimits
 from asynccommit.testing.models.fault_rules import (
     AFTER,
     BEFORE,
@@ -23,7 +23,7 @@ from asynccommit.testing.models.fault_rules import (
     Climate,
     Fault,
 )
-from asynccommit.testing.models.latency import Latency, Limit
+from asynccommit.testing.models.latency import Latency, RequestLimit
 from asynccommit.testing.pytest_plugin import MakeProxy
 from tests.testing.emulators.adls.raw import Raw, Reply
 from tests.testing.emulators.behind import OK, Behind
@@ -173,7 +173,7 @@ async def test_large_bodies_pass(client: Raw, behind: Behind) -> None:
 
 async def test_bounds(behind: Behind, s3_proxy: MakeProxy) -> None:
     """A request that is too large is refused and not sent on; an answer is not brought back."""
-    proxy = await s3_proxy(behind.url, limits=Limits(head=1024, body=1024))
+    proxy = await s3_proxy(behind.url, limits=RequestLimits(head=1024, body=1024))
     async with Raw(proxy) as client:
         large = b"PUT /data/a HTTP/1.1\r\n" + HOST + b"Content-Length: 2000\r\n\r\n"
         refused = await client.talk(large)
@@ -294,7 +294,7 @@ async def test_client_that_goes_does_not_undo(proxy: S3Proxy, behind: Behind) ->
 
 async def test_latency_and_limit(behind: Behind, s3_proxy: MakeProxy) -> None:
     """Answers take their time; what is too much is refused and not sent on."""
-    climate = Climate(latency=Latency.from_json(0.02), limit=Limit(rate=0.001, burst=2))
+    climate = Climate(latency=Latency.from_json(0.02), limit=RequestLimit(rate=0.001, burst=2))
     proxy = await s3_proxy(behind.url, climate=climate)
     start = asyncio.get_running_loop().time()
     async with Raw(proxy) as client:

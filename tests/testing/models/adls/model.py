@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from asynccommit.testing.models.adls.account import Account, Limits, Refusal
+from asynccommit.testing.models.adls.account import AdlsAccount, AdlsLimits, Refusal
 
 FS = "data"
 A = "aaaaaaaa-0000-0000-0000-000000000001"
@@ -26,10 +26,10 @@ class Clock:
         return self.now
 
 
-class Bench(Account):
+class Bench(AdlsAccount):
     """An account with one filesystem, a clock to move and ids that count."""
 
-    def __init__(self, *, hns: bool = True, limits: Limits | None = None) -> None:
+    def __init__(self, *, hns: bool = True, limits: AdlsLimits | None = None) -> None:
         self.clock = Clock()
         ids = itertools.count(1)
         super().__init__(
@@ -37,7 +37,7 @@ class Bench(Account):
             now=self.clock,
             new_id=lambda: f"id-{next(ids)}",
             hns=hns,
-            limits=limits or Limits(),
+            limits=limits or AdlsLimits(),
         )
         self.create_filesystem(FS)
 

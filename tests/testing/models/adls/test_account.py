@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from asynccommit.testing.models.adls.account import IF_ABSENT, Conditions, Limits
+from asynccommit.testing.models.adls.account import IF_ABSENT, AdlsLimits, Conditions
 from tests.testing.models.adls.model import FS, Bench, refused
 
 
@@ -54,7 +54,7 @@ def test_filesystem_that_is_not_there(account: Bench) -> None:
 def test_filesystem_is_deleted_with_all_it_holds(account: Bench) -> None:
     """Its name is not free at once, if the limits say so; then it is empty."""
     account.file("f")
-    account.limits = Limits(filesystem_delete=30.0)
+    account.limits = AdlsLimits(filesystem_delete=30.0)
     account.delete_filesystem(FS)
     with refused(409, "FilesystemBeingDeleted"):
         account.create_filesystem(FS)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from asynccommit.testing.models.adls.account import IF_ABSENT, Conditions, Limits
+from asynccommit.testing.models.adls.account import IF_ABSENT, AdlsLimits, Conditions
 from tests.testing.models.adls.model import FS, A, B, Bench, refused
 
 MODES = pytest.mark.parametrize("mode", ["legacy", "posix"])
@@ -332,7 +332,7 @@ def test_recursive_delete_may_need_more_requests(account: Bench) -> None:
     """A token says that there is more, until there is none."""
     for number in range(10):
         account.file(f"d/{number}/f")
-    account.limits = Limits(delete=8)
+    account.limits = AdlsLimits(delete=8)
     requests, token = 1, account.delete(FS, "d", recursive=True)
     while token is not None:
         left = len(account.names("d"))

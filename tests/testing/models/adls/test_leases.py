@@ -7,8 +7,8 @@ import pytest
 from asynccommit.testing.models.adls.account import Conditions
 from asynccommit.testing.models.adls.leases import (
     ACTIONS,
-    Lease,
     LeaseRequest,
+    PathLease,
     check_held,
     check_named,
     state_of,
@@ -16,12 +16,12 @@ from asynccommit.testing.models.adls.leases import (
 from tests.testing.models.adls.model import FS, A, B, Bench, refused
 
 NOW = 1000.0
-STATES: dict[str, Lease | None] = {
+STATES: dict[str, PathLease | None] = {
     "available": None,
-    "leased": Lease(A, 60, NOW + 30),
-    "expired": Lease(A, 60, NOW - 1),
-    "breaking": Lease(A, 60, NOW + 30, NOW + 10),
-    "broken": Lease(A, 60, NOW + 30, NOW),
+    "leased": PathLease(A, 60, NOW + 30),
+    "expired": PathLease(A, 60, NOW - 1),
+    "breaking": PathLease(A, 60, NOW + 30, NOW + 10),
+    "broken": PathLease(A, 60, NOW + 30, NOW),
 }
 MISMATCH = "LeaseIdMismatchWithLeaseOperation"
 ABSENT = "LeaseNotPresentWithLeaseOperation"
@@ -47,7 +47,9 @@ CASES = [
 ]
 
 
-def ask(action: str, lease: Lease | None, **given: str | int | None) -> tuple[Lease | None, int]:
+def ask(
+    action: str, lease: PathLease | None, **given: str | int | None
+) -> tuple[PathLease | None, int]:
     """Do one action at ``NOW``."""
     fields = {"id": None, "proposed": None, "duration": None, "period": None, **given}
     return ACTIONS[action](lease, LeaseRequest(**fields, new_id=lambda: "new", now=NOW))  # type: ignore[arg-type]
@@ -68,11 +70,11 @@ def test_action_in_each_state(action: str, given: str, state: str, result: str) 
 
     assert state_of(lease, NOW) == result
     if action == "acquire":
-        assert lease == Lease(given, 20, NOW + 20)
+        assert lease == PathLease(given, 20, NOW + 20)
     if action == "renew":
-        assert lease == Lease(A, 60, NOW + 60)
+        assert lease == PathLease(A, 60, NOW + 60)
     if action == "change":
-        assert lease == Lease("another", 60, NOW + 30)
+        assert lease == PathLease("another", 60, NOW + 30)
 
 
 def test_acquire_makes_an_id() -> None:
@@ -118,7 +120,7 @@ def test_change_twice_is_change_once() -> None:
 )
 def test_break_takes_its_time(left: float, period: int | None, seconds: int, state: str) -> None:
     """The lease goes on for what it had left or for the period, whichever is less."""
-    lease, told = ask("break", Lease(A, 60, NOW + left), period=period)
+    lease, told = ask("break", PathLease(A, 60, NOW + left), period=period)
 
     assert (told, state_of(lease, NOW)) == (seconds, state)
     assert state_of(lease, NOW + 61) == "broken"

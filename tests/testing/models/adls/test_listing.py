@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asynccommit.testing.models.adls.account import Limits
+from asynccommit.testing.models.adls.account import AdlsLimits
 from tests.testing.models.adls.model import FS, Bench, refused
 
 NAME = st.sampled_from(["a", "b", "a.b", "a-", "é", "Z", "a b"])
@@ -31,7 +31,7 @@ def test_recursive_pages_show_everything_once(paths: list[str], page: int) -> No
     """All pages together are all paths in order, a directory before what it holds."""
     account = filled(paths)
     everything = {"/".join(path.split("/")[: n + 1]) for path in paths for n in range(4)}
-    account.limits = Limits(page=page)
+    account.limits = AdlsLimits(page=page)
 
     assert account.names() == sorted(everything, key=order)
     for top in {path.split("/")[0] for path in paths}:
@@ -43,7 +43,7 @@ def test_recursive_pages_show_everything_once(paths: list[str], page: int) -> No
 def test_flat_pages_show_the_children_once(paths: list[str], page: int) -> None:
     """All pages together are the children in order."""
     account = filled(paths)
-    account.limits = Limits(page=page)
+    account.limits = AdlsLimits(page=page)
 
     assert account.names(recursive=False) == sorted({path.split("/")[0] for path in paths})
 
@@ -96,7 +96,7 @@ def test_last_page_is_full() -> None:
 def test_first_page_may_be_empty() -> None:
     """Documented: an empty page with a token is not the end."""
     account = filled(["a/b", "c"])
-    account.limits = Limits(empty_pages=True)
+    account.limits = AdlsLimits(empty_pages=True)
 
     page = account.list(FS)
 
@@ -128,7 +128,7 @@ def test_token_of_another_listing() -> None:
 def test_token_of_another_delete() -> None:
     """A delete goes on with what it began."""
     account = filled(["a/b", "a/c", "d/e", "d/f"])
-    account.limits = Limits(delete=1)
+    account.limits = AdlsLimits(delete=1)
     token = account.delete(FS, "a", recursive=True)
 
     with refused(400, "InvalidQueryParameterValue"):
@@ -168,7 +168,7 @@ def test_partial_delete_ends(paths: list[str], limit: int) -> None:
     account = filled([f"d/{path}" for path in paths])
     account.dir("d")
     account.dir("e/f")
-    account.limits = Limits(delete=limit)
+    account.limits = AdlsLimits(delete=limit)
     token, requests = account.delete(FS, "d", recursive=True), 1
     while token is not None:
         assert "d" in account.names(recursive=False)

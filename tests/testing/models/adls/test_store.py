@@ -24,9 +24,9 @@ from asynccommit.errors import (
 )
 from asynccommit.stores.base import Info
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.adls.account import Account, Limits
+from asynccommit.testing.models.adls.account import AdlsAccount, AdlsLimits
 from asynccommit.testing.models.adls.store import SimStore
-from asynccommit.testing.models.fault_rules import Climate, Fault, Weather
+from asynccommit.testing.models.fault_rules import Climate, Fault, FaultInjector
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.contract import (
@@ -46,9 +46,9 @@ CLIMATES = {
     "rules that miss": Climate((Fault("cut", path="never"),)),
 }
 LIMITS = {
-    "small pages": Limits(page=7),
-    "empty pages": Limits(empty_pages=True),
-    "partial deletes": Limits(delete=2),
+    "small pages": AdlsLimits(page=7),
+    "empty pages": AdlsLimits(empty_pages=True),
+    "partial deletes": AdlsLimits(delete=2),
 }
 CASES = [
     (kind, rule)
@@ -64,10 +64,10 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[SimStore]:
     """The simulated store, in one way that it may answer."""
     kind: str = request.param
     ids = itertools.count()
-    account = Account("acct", now=time.time, new_id=lambda: f"id-{next(ids)}")
+    account = AdlsAccount("acct", now=time.time, new_id=lambda: f"id-{next(ids)}")
     account.create_filesystem(FS)
-    account.limits = LIMITS.get(kind, Limits())
-    weather = Weather(random.Random(1), time.monotonic, CLIMATES.get(kind))
+    account.limits = LIMITS.get(kind, AdlsLimits())
+    weather = FaultInjector(random.Random(1), time.monotonic, CLIMATES.get(kind))
     opened = open_store(account, weather)
     yield opened
     await opened.aclose()
@@ -82,7 +82,9 @@ async def test_contract(rule: Rule, store: SimStore) -> None:
     await rule(store, "/table")
 
 
-def open_store(account: Account, weather: Weather | None = None, **more: object) -> SimStore:
+def open_store(
+    account: AdlsAccount, weather: FaultInjector | None = None, **more: object
+) -> SimStore:
     """Return a store over an account."""
     options = {"account": account, "weather": weather, **more}
     return SimStore(Address("sim", f"{FS}@acct", "/"), options)
@@ -95,7 +97,7 @@ class Sky:
         self.account = Bench()
         self.account.file("d/f", b"data")
         self.account.dir("e")
-        self.weather = Weather(random.Random(1), self.account.clock, Climate(faults))
+        self.weather = FaultInjector(random.Random(1), self.account.clock, Climate(faults))
         self.store = open_store(self.account, self.weather, patience=patience)
 
     @property
@@ -162,7 +164,7 @@ async def test_delete_tree_goes_on_by_its_token() -> None:
     sky = Sky()
     for number in range(5):
         sky.account.file(f"d/g{number}")
-    sky.account.limits = Limits(delete=3)
+    sky.account.limits = AdlsLimits(delete=3)
     await sky.store.delete_tree("/d")
 
     assert sky.weather.requests["delete"] == 2
@@ -173,11 +175,11 @@ async def test_delete_tree_that_another_ends() -> None:
     """What is gone when the next request comes is deleted."""
     sky = Sky(Fault("slow", op="delete", delay=Latency(first=0.01), times=1))
     sky.account.file("d/g")
-    sky.account.limits = Limits(delete=1)
+    sky.account.limits = AdlsLimits(delete=1)
 
     async def other() -> None:
         await asyncio.sleep(0.001)
-        sky.account.limits = Limits()
+        sky.account.limits = AdlsLimits()
         sky.account.delete(FS, "d", recursive=True)
 
     await asyncio.gather(sky.store.delete_tree("/d"), other())
@@ -462,7 +464,9 @@ def test_thousands_of_renames_in_any_weather() -> None:
             Fault("late", probability=0.01),
             Fault("before", probability=0.01),
         )
-        store = open_store(account, Weather(random.Random(seed), account.clock, Climate(rules)))
+        store = open_store(
+            account, FaultInjector(random.Random(seed), account.clock, Climate(rules))
+        )
 
         async def main(store: SimStore = store) -> list[BaseException | None]:
             moves = (store.rename(f"/s/{n}", f"/d/{n}") for n in range(1000))

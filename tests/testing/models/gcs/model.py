@@ -9,20 +9,26 @@ from typing import Any
 
 import pytest
 
-from asynccommit.testing.models.gcs.model import BucketOptions, GcsRefusal, Limits, Query, Service
+from asynccommit.testing.models.gcs.model import (
+    BucketOptions,
+    GcsLimits,
+    GcsRefusal,
+    GcsService,
+    ListQuery,
+)
 from tests.testing.models.adls.model import Clock
 
 BUCKET = "data"
 
 
-class Bench(Service):
+class Bench(GcsService):
     """A service with one bucket, a clock to move and ids that count."""
 
-    def __init__(self, *, limits: Limits | None = None, **options: Any) -> None:
+    def __init__(self, *, limits: GcsLimits | None = None, **options: Any) -> None:
         self.clock = Clock()
         ids = itertools.count(1)
         super().__init__(
-            now=self.clock, new_id=lambda: f"id-{next(ids)}", limits=limits or Limits()
+            now=self.clock, new_id=lambda: f"id-{next(ids)}", limits=limits or GcsLimits()
         )
         self.create_bucket(BUCKET, BucketOptions(**options))
 
@@ -45,7 +51,7 @@ class Bench(Service):
         """Yield items and prefixes of each page of a listing."""
         token = ""
         while True:
-            page = self.list(BUCKET, Query(**query, page_token=token))
+            page = self.list(BUCKET, ListQuery(**query, page_token=token))
             yield [item.name for item in page.items], page.prefixes
             token = page.token
             if not token:

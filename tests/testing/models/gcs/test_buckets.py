@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asynccommit.testing.models.gcs.bucket import BucketOptions
-from asynccommit.testing.models.gcs.buckets import Limits
+from asynccommit.testing.models.gcs.buckets import GcsLimits
 from asynccommit.testing.models.gcs.model import Details, Preconditions
 from asynccommit.testing.models.gcs.quotas import Quotas
 from tests.testing.models.gcs.model import BUCKET, Bench, refused
@@ -76,7 +76,7 @@ def test_versioning_and_folders_exclude_each_other() -> None:
 
 def test_buckets_are_listed_in_pages() -> None:
     """By name, behind a prefix, each once."""
-    bench = Bench(limits=Limits(page=2))
+    bench = Bench(limits=GcsLimits(page=2))
     for name in ("b-3", "b-1", "b-2", "c-1"):
         bench.create_bucket(name)
     first, token = bench.list_buckets("b-")
@@ -138,7 +138,7 @@ def test_a_copy_goes_its_own_way() -> None:
     """Objects, folders, renames, quotas and permissions; what was there is shared."""
     bench = Bench(hns=True, soft_delete=9.0, quotas=Quotas(writes=10, burst=0.1))
     bench.put("a", "d/b")
-    bench.limits = Limits(operation_seconds=5)
+    bench.limits = GcsLimits(operation_seconds=5)
     bench.rename_folder(BUCKET, "d", "e")
     other = bench.copy()
     other.delete(BUCKET, "a")

@@ -13,11 +13,11 @@ import pytest
 from asynccommit.testing.models.gcs.bucket import WEEK
 from asynccommit.testing.models.gcs.model import (
     IF_ABSENT,
+    ComposeSource,
     Details,
-    Limits,
+    GcsLimits,
+    ListQuery,
     Preconditions,
-    Query,
-    Source,
 )
 from asynccommit.testing.models.gcs.quotas import FLAT
 from tests.testing.models.gcs.model import BUCKET, Bench, refused
@@ -89,8 +89,8 @@ def test_move_replaces_and_keeps_the_replaced() -> None:
     What is replaced becomes noncurrent or soft-deleted.
     """
     for options, query in (
-        ({"versioning": True}, Query(versions=True)),
-        ({"soft_delete": WEEK}, Query(soft_deleted=True)),
+        ({"versioning": True}, ListQuery(versions=True)),
+        ({"soft_delete": WEEK}, ListQuery(soft_deleted=True)),
     ):
         bench = Bench(**options)
         bench.put("a")
@@ -107,8 +107,8 @@ def test_compose() -> None:
     """
     bench = Bench()
     bench.put("a", data=b"123456789")
-    bench.compose(BUCKET, "b", [Source("a")] * 32)
-    made = bench.compose(BUCKET, "c", [Source("b")] * 32)
+    bench.compose(BUCKET, "b", [ComposeSource("a")] * 32)
+    made = bench.compose(BUCKET, "c", [ComposeSource("b")] * 32)
     bench.delete(BUCKET, "a")
     bench.delete(BUCKET, "b")
 
@@ -122,7 +122,7 @@ def test_rewrite_in_one_call_or_many() -> None:
 
     A token until it is done, then the resource; total size and what is written are told.
     """
-    bench = Bench(limits=Limits(rewrite_bytes=5))
+    bench = Bench(limits=GcsLimits(rewrite_bytes=5))
     bench.put("a", data=b"123456789")
     first = bench.rewrite(BUCKET, "a", BUCKET, "b")
     last = bench.rewrite(BUCKET, "a", BUCKET, "b", token=first.token)
@@ -162,7 +162,7 @@ CALLS: dict[str, Callable[[Bench], object]] = {
     "layout": lambda bench: bench.storage_layout(BUCKET),
     "patch": lambda bench: bench.patch(BUCKET, "a", {}),
     "delete": lambda bench: bench.delete(BUCKET, "a"),
-    "compose": lambda bench: bench.compose(BUCKET, "new", [Source("a")]),
+    "compose": lambda bench: bench.compose(BUCKET, "new", [ComposeSource("a")]),
     "rewrite": lambda bench: bench.rewrite(BUCKET, "a", BUCKET, "new"),
     "copy": lambda bench: bench.copy_object(BUCKET, "a", BUCKET, "new"),
     "move": lambda bench: bench.move(BUCKET, "a", "new"),

@@ -9,8 +9,8 @@ from asynccommit.testing.models.gcs.model import (
     IF_ABSENT,
     BucketOptions,
     Details,
-    Limits,
-    Object,
+    GcsLimits,
+    GcsObject,
     Preconditions,
     Rewrite,
 )
@@ -19,7 +19,7 @@ from tests.testing.models.gcs.model import BUCKET, Bench, refused
 SAID = Details(content_type="text/plain", metadata={"k": "v"}, storage_class="STANDARD")
 
 
-def said(bench: Bench, name: str, data: bytes = b"abc") -> Object:
+def said(bench: Bench, name: str, data: bytes = b"abc") -> GcsObject:
     """Make an object of which something is said, changed once, and return it."""
     bench.insert(BUCKET, name, data, details=SAID)
     return bench.patch(BUCKET, name, {"cache_control": "no-store"})
@@ -121,7 +121,7 @@ def test_a_rewrite_makes_a_copy() -> None:
 
 def test_an_empty_object_is_rewritten_at_once() -> None:
     """However few bytes a call copies."""
-    bench = Bench(limits=Limits(rewrite_bytes=1))
+    bench = Bench(limits=GcsLimits(rewrite_bytes=1))
     bench.put("a")
 
     assert bench.rewrite(BUCKET, "a", BUCKET, "b").object is not None
@@ -129,7 +129,7 @@ def test_an_empty_object_is_rewritten_at_once() -> None:
 
 def test_a_rewrite_of_several_calls() -> None:
     """Each goes on from its token; nothing is at the destination until the last."""
-    bench = Bench(limits=Limits(rewrite_bytes=4))
+    bench = Bench(limits=GcsLimits(rewrite_bytes=4))
     bench.put("a", data=b"0123456789")
     steps: list[Rewrite] = []
     while not steps or steps[-1].token:
@@ -158,7 +158,7 @@ def test_other_locations_take_several_calls_if_told() -> None:
 
 def test_preconditions_hold_for_every_call() -> None:
     """Of the destination and the source; what came between is not overwritten."""
-    bench = Bench(limits=Limits(rewrite_bytes=4))
+    bench = Bench(limits=GcsLimits(rewrite_bytes=4))
     generation = bench.put("a", data=b"0123456789")
     first = bench.rewrite(BUCKET, "a", BUCKET, "b", preconditions=IF_ABSENT)
     bench.put("b", data=b"stranger's")
@@ -173,7 +173,7 @@ def test_preconditions_hold_for_every_call() -> None:
 
 def test_a_token_is_of_one_rewrite() -> None:
     """Of its names and its generation; once that is gone the rewrite cannot go on."""
-    bench = Bench(limits=Limits(rewrite_bytes=4))
+    bench = Bench(limits=GcsLimits(rewrite_bytes=4))
     generation = bench.put("a", data=b"0123456789")
     token = bench.rewrite(BUCKET, "a", BUCKET, "b").token
     for wrong in ("?", "YQ==", token[:-4]):

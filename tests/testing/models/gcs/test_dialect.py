@@ -9,17 +9,17 @@ import pytest
 
 from asynccommit.errors import OptionError
 from asynccommit.testing.models.fault_profiles import CLIMATES
-from asynccommit.testing.models.fault_rules import Climate, Effect, Fault, Reply, Weather
+from asynccommit.testing.models.fault_rules import Climate, Effect, Fault, FaultInjector, Reply
 from asynccommit.testing.models.gcs.dialect import GCS, OPS
 from asynccommit.testing.models.gcs.quotas import READS, WRITES
 from asynccommit.testing.models.gcs.refusals import GcsRefusal
-from asynccommit.testing.models.latency import Limit
+from asynccommit.testing.models.latency import RequestLimit
 from tests.testing.models.adls.model import Clock
 
 
-def weather(*faults: Fault, **climate: Any) -> Weather:
+def weather(*faults: Fault, **climate: Any) -> FaultInjector:
     """Return weather of these rules."""
-    return Weather(random.Random(1), Clock(), Climate(faults, **climate), GCS)
+    return FaultInjector(random.Random(1), Clock(), Climate(faults, **climate), GCS)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_each_kind(kind: str, effect: Effect, reply: Reply, reason: str, status:
 
 def test_the_limit_s_answer() -> None:
     """Too many requests are refused with 429, and told to wait if the rule says how long."""
-    sky = weather(limit=Limit(1, 1, 2.5))
+    sky = weather(limit=RequestLimit(1, 1, 2.5))
     sky.decide("move", "data/a")
     no = sky.decide("move", "data/a").refusal
 
@@ -60,7 +60,9 @@ def test_operations_are_known(op: str) -> None:
     climate = Climate.from_json({"faults": [rule.to_json()]}, GCS)
 
     assert climate == Climate((rule,))
-    assert Weather(random.Random(1), Clock(), climate, GCS).decide(op, "x").refusal is not None
+    assert (
+        FaultInjector(random.Random(1), Clock(), climate, GCS).decide(op, "x").refusal is not None
+    )
 
 
 def test_words_of_the_other_service_are_not_known() -> None:
@@ -78,7 +80,7 @@ def test_words_of_the_other_service_are_not_known() -> None:
 @pytest.mark.parametrize("name", CLIMATES)
 def test_named_climates_are_of_any_service(name: str) -> None:
     """They say no code, so each answer is the service's own."""
-    sky = Weather(random.Random(1), Clock(), CLIMATES[name], GCS)
+    sky = FaultInjector(random.Random(1), Clock(), CLIMATES[name], GCS)
     decisions = [sky.decide("move", "data/a") for _ in range(2000)]
     refusals = {type(found.refusal) for found in decisions if found.refusal}
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from asynccommit.testing.models.gcs.model import Limits, Preconditions
+from asynccommit.testing.models.gcs.model import GcsLimits, Preconditions
 from tests.testing.models.gcs.model import BUCKET, Bench, refused
 
-SLOW = Limits(operation_seconds=10.0)
+SLOW = GcsLimits(operation_seconds=10.0)
 
 
-def bench_of(*names: str, limits: Limits | None = None) -> Bench:
+def bench_of(*names: str, limits: GcsLimits | None = None) -> Bench:
     """Return a service whose bucket has folders and holds these objects."""
     bench = Bench(hns=True, limits=limits)
     for name in names:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.testing.models.gcs.listing import glob_pattern
-from asynccommit.testing.models.gcs.model import Limits, Query
+from asynccommit.testing.models.gcs.model import GcsLimits, ListQuery
 from tests.testing.models.gcs.model import BUCKET, Bench, refused
 
 NAMES = st.lists(
@@ -64,7 +64,7 @@ def test_pages_are_what_the_plainest_listing_gives(
     page: int,
 ) -> None:
     """Each item and prefix once, in order, no page too long, whatever was deleted before."""
-    bench = Bench(limits=Limits(page=page))
+    bench = Bench(limits=GcsLimits(page=page))
     bench.put(*names, *gone)
     bench.names()
     for name in gone:
@@ -99,9 +99,9 @@ def test_a_page_has_a_thousand_entries_at_most() -> None:
 
     assert [len(items) for items, _ in bench.pages()] == [1000, 1]
     assert [len(items) for items, _ in bench.pages(max_results=5000)] == [1000, 1]
-    assert len(bench.list(BUCKET, Query(max_results=7)).items) == 7
+    assert len(bench.list(BUCKET, ListQuery(max_results=7)).items) == 7
     with refused(400, "invalid"):
-        bench.list(BUCKET, Query(max_results=0))
+        bench.list(BUCKET, ListQuery(max_results=0))
 
 
 def test_items_and_prefixes_share_a_page() -> None:
@@ -114,17 +114,17 @@ def test_items_and_prefixes_share_a_page() -> None:
 def test_a_listing_goes_on_behind_what_it_showed() -> None:
     """What stays is shown once, whatever comes and goes between the pages."""
     bench = bench_of("a", "b", "c", "d")
-    first = bench.list(BUCKET, Query(max_results=2))
+    first = bench.list(BUCKET, ListQuery(max_results=2))
     bench.delete(BUCKET, "b")
     bench.put("aa", "a", "cc")
-    second = bench.list(BUCKET, Query(page_token=first.token))
+    second = bench.list(BUCKET, ListQuery(page_token=first.token))
 
     assert [found.name for found in first.items + second.items] == ["a", "b", "c", "cc", "d"]
 
 
 def test_pages_may_be_empty() -> None:
     """A page of nothing but a token is no end."""
-    bench = Bench(limits=Limits(empty_pages=True))
+    bench = Bench(limits=GcsLimits(empty_pages=True))
     bench.put("a")
 
     assert list(bench.pages()) == [([], []), (["a"], [])]
@@ -134,7 +134,7 @@ def test_pages_may_be_empty() -> None:
 def test_bad_tokens_are_refused(token: str) -> None:
     """As a bad parameter."""
     with refused(400, "invalid") as caught:
-        Bench().list(BUCKET, Query(page_token=token))
+        Bench().list(BUCKET, ListQuery(page_token=token))
     assert caught.value.location == "pageToken"
 
 
@@ -179,18 +179,18 @@ def test_folders_are_prefixes_if_asked() -> None:
 def test_parameters_that_exclude_each_other(query: dict[str, Any]) -> None:
     """A delimiter must be ``/`` with folders and globs (documented)."""
     with refused(400, "invalid"):
-        Bench().list(BUCKET, Query(**query))
+        Bench().list(BUCKET, ListQuery(**query))
 
 
 def test_versions_are_listed_by_generation() -> None:
     """The oldest of a name first, through all pages."""
-    bench = Bench(versioning=True, limits=Limits(page=2))
+    bench = Bench(versioning=True, limits=GcsLimits(page=2))
     wanted = [("a", bench.put("a")), ("a", bench.put("a")), ("a", bench.put("a"))]
     wanted += [("b", bench.put("b")), ("d/b", bench.put("d/b"))]
     bench.delete(BUCKET, "a")
     found, token = [], ""
     while True:
-        page = bench.list(BUCKET, Query(versions=True, page_token=token))
+        page = bench.list(BUCKET, ListQuery(versions=True, page_token=token))
         found += [(item.name, item.generation) for item in page.items]
         token = page.token
         if not token:

@@ -9,12 +9,12 @@ import pytest
 
 from asynccommit.testing.models.gcs.model import (
     IF_ABSENT,
+    ComposeSource,
     Details,
+    GcsLimits,
     GcsRefusal,
-    Limits,
     Preconditions,
     Retention,
-    Source,
 )
 from tests.testing.models.gcs.model import BUCKET, Bench, refused
 
@@ -253,8 +253,10 @@ def test_parts_become_one() -> None:
     bench = Bench()
     bench.put("a", data=b"a")
     bench.put("b", data=b"b")
-    made = bench.compose(BUCKET, "c", [Source("b"), Source("a"), Source("b")])
-    again = bench.compose(BUCKET, "c", [Source("c"), Source("a")], details=Details("x/y"))
+    made = bench.compose(BUCKET, "c", [ComposeSource("b"), ComposeSource("a"), ComposeSource("b")])
+    again = bench.compose(
+        BUCKET, "c", [ComposeSource("c"), ComposeSource("a")], details=Details("x/y")
+    )
 
     assert bench.names() == ["a", "b", "c"]
     assert bench.data("c") == b"baba"
@@ -266,24 +268,24 @@ def test_parts_are_looked_at() -> None:
     """Each must be there, of its generation; there must be some, and not too many."""
     bench = Bench()
     generation = bench.put("a")
-    bench.compose(BUCKET, "b", [Source("a", generation, generation)] * 32)
-    for sources in ([], [Source("a")] * 33):
+    bench.compose(BUCKET, "b", [ComposeSource("a", generation, generation)] * 32)
+    for sources in ([], [ComposeSource("a")] * 33):
         with refused(400, "invalid", "source components"):
             bench.compose(BUCKET, "b", sources)
     with refused(404, "notFound", "data/x"):
-        bench.compose(BUCKET, "b", [Source("a"), Source("x")])
+        bench.compose(BUCKET, "b", [ComposeSource("a"), ComposeSource("x")])
     with refused(412, "conditionNotMet"):
-        bench.compose(BUCKET, "b", [Source("a", generation_match=generation - 1)])
+        bench.compose(BUCKET, "b", [ComposeSource("a", generation_match=generation - 1)])
     with refused(412, "conditionNotMet"):
-        bench.compose(BUCKET, "b", [Source("a")], preconditions=IF_ABSENT)
+        bench.compose(BUCKET, "b", [ComposeSource("a")], preconditions=IF_ABSENT)
 
 
 def test_limits_can_change() -> None:
     """At any time, as can what is denied."""
-    bench = Bench(limits=Limits(page=1))
+    bench = Bench(limits=GcsLimits(page=1))
     bench.put("a", "b")
     assert [items for items, _ in bench.pages()] == [["a"], ["b"]]
-    bench.limits = Limits()
+    bench.limits = GcsLimits()
 
     assert [items for items, _ in bench.pages()] == [["a", "b"]]
 

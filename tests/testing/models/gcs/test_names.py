@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asynccommit.testing.models.gcs.names import Names, behind
+from asynccommit.testing.models.gcs.names import SortedNames, behind
 
 NAME = st.text("ab/\U0010ffff", min_size=1, max_size=3)
 
@@ -15,7 +15,7 @@ NAME = st.text("ab/\U0010ffff", min_size=1, max_size=3)
 def test_names_are_those_of_the_dictionary(steps: list[tuple[str, str]], prefix: str) -> None:
     """In order, and none twice, after any additions and removals between looks."""
     known: dict[str, object] = {}
-    names = Names(known)
+    names = SortedNames(known)
     for step, name in steps:
         if step == "add" and name not in known:
             known[name] = True
@@ -39,7 +39,7 @@ def test_names_are_those_of_the_dictionary(steps: list[tuple[str, str]], prefix:
 def test_few_new_names_among_many_are_put_in_place() -> None:
     """The list is not made anew for one name, nor for one that comes back."""
     known: dict[str, object] = {f"{number:04}": True for number in range(1000)}
-    names = Names(known)
+    names = SortedNames(known)
     shown = names.in_order()
     known["0500a"] = True
     names.added("0500a")
@@ -55,7 +55,7 @@ def test_few_new_names_among_many_are_put_in_place() -> None:
 def test_names_that_are_gone_are_forgotten() -> None:
     """Once they are a quarter of the list it is made anew."""
     known: dict[str, object] = {f"{number:03}": True for number in range(100)}
-    names = Names(known)
+    names = SortedNames(known)
     names.in_order()
     for number in range(30):
         del known[f"{number:03}"]

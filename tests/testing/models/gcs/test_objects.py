@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asynccommit.testing.models.gcs.objects import NO_DETAILS, Content, Object, check_name
+from asynccommit.testing.models.gcs.objects import NO_DETAILS, Content, GcsObject, check_name
 from tests.testing.models.gcs.model import refused
 
 
-def made(generation: int = 1_700_000_000_000_000) -> Object:
+def made(generation: int = 1_700_000_000_000_000) -> GcsObject:
     """Return an object."""
-    return Object("data", "a/b", generation, Content(b"abc"), NO_DETAILS, 1.0)
+    return GcsObject("data", "a/b", generation, Content(b"abc"), NO_DETAILS, 1.0)
 
 
 def test_checksums_are_of_the_data() -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asynccommit.testing.models.gcs.model import GcsRefusal, Preconditions, Source
+from asynccommit.testing.models.gcs.model import ComposeSource, GcsRefusal, Preconditions
 from asynccommit.testing.models.gcs.tree import tree_of
 from tests.testing.models.gcs.model import BUCKET, Bench
 
@@ -188,7 +188,7 @@ def perform(bench: Bench, operation: Operation) -> int:
         "compose": lambda: bench.compose(
             BUCKET,
             name,
-            [Source(name, generation_match=generation), Source(dest)],
+            [ComposeSource(name, generation_match=generation), ComposeSource(dest)],
             preconditions=free,
         ),
         "patch": lambda: bench.patch(BUCKET, name, {"metadata": {"k": "v"}}, preconditions=mine),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asynccommit.testing.models.gcs.objects import NO_DETAILS, Content, Object
+from asynccommit.testing.models.gcs.objects import NO_DETAILS, Content, GcsObject
 from asynccommit.testing.models.gcs.preconditions import (
     IF_ABSENT,
     NO_PRECONDITIONS,
@@ -15,7 +15,7 @@ from asynccommit.testing.models.gcs.preconditions import (
 )
 from tests.testing.models.gcs.model import refused
 
-THERE = Object("data", "a", 7, Content(b""), NO_DETAILS, 0.0)
+THERE = GcsObject("data", "a", 7, Content(b""), NO_DETAILS, 0.0)
 MATCH = Preconditions(generation_match=7)
 META = Preconditions(metageneration_match=1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asynccommit.testing.models.gcs.model import Limits
+from asynccommit.testing.models.gcs.model import GcsLimits
 from asynccommit.testing.models.gcs.tree import item_of, tree_of
 from asynccommit.testing.models.invariants import Item
 from tests.testing.models.gcs.model import BUCKET, Bench
@@ -45,7 +45,7 @@ def test_an_etag_survives_a_move() -> None:
 
 def test_one_path_is_looked_up() -> None:
     """As the whole tree has it, for each path and for none; renames that are due have happened."""
-    bench = Bench(hns=True, limits=Limits(operation_seconds=1))
+    bench = Bench(hns=True, limits=GcsLimits(operation_seconds=1))
     bench.put("a/x", "b/", "c")
     bench.rename_folder(BUCKET, "a", "d")
     bench.clock.now += 1

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from asynccommit.testing.models.gcs.bucket import WEEK
-from asynccommit.testing.models.gcs.model import Details, Query, Retention, Source
+from asynccommit.testing.models.gcs.model import ComposeSource, Details, ListQuery, Retention
 from tests.testing.models.gcs.model import BUCKET, Bench, refused
 
 
 def generations(bench: Bench, **query: Any) -> list[int]:
     """Return the generations that a listing shows."""
-    return [found.generation for found in bench.list(BUCKET, Query(**query)).items]
+    return [found.generation for found in bench.list(BUCKET, ListQuery(**query)).items]
 
 
 def test_nothing_is_kept_by_itself() -> None:
@@ -126,7 +126,7 @@ CHANGES: dict[str, Callable[[Bench], object]] = {
     "move to": lambda bench: bench.move(BUCKET, "b", "a"),
     "rewrite": lambda bench: bench.rewrite(BUCKET, "b", BUCKET, "a"),
     "copy": lambda bench: bench.copy_object(BUCKET, "b", BUCKET, "a"),
-    "compose": lambda bench: bench.compose(BUCKET, "a", [Source("b")]),
+    "compose": lambda bench: bench.compose(BUCKET, "a", [ComposeSource("b")]),
 }
 
 

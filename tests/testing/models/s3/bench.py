@@ -6,7 +6,7 @@ from typing import Any
 
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.s3.client import SimS3Store
-from asynccommit.testing.models.s3.model import Bucket, Rules, Service
+from asynccommit.testing.models.s3.model import S3Bucket, S3Service, UploadRules
 
 NAME = "data"
 EPOCH = 1_795_000_000.0
@@ -35,13 +35,13 @@ class Ids:
         return f"{self._next * 7919 % 10_007:05d}-{self._next}"
 
 
-def new_bucket(rules: Rules | None = None, clock: Clock | None = None) -> Bucket:
+def new_bucket(rules: UploadRules | None = None, clock: Clock | None = None) -> S3Bucket:
     """Return an empty bucket."""
-    service = Service(now=clock or Clock(), new_id=Ids())
+    service = S3Service(now=clock or Clock(), new_id=Ids())
     return service.create_bucket(NAME, rules)
 
 
-def open_store(rules: Rules | None = None, **options: Any) -> SimS3Store:
+def open_store(rules: UploadRules | None = None, **options: Any) -> SimS3Store:
     """Return a store over a bucket, an empty one unless one is given."""
     bucket = options.pop("bucket", None) or new_bucket(rules)
     return SimS3Store(Address("s3", NAME, "/"), {"bucket": bucket, **options})

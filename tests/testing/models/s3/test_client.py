@@ -11,16 +11,16 @@ import pytest
 
 from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.policies.funnel import Policy, Wrapped
-from asynccommit.stores.policies.in_flight import Limit
+from asynccommit.stores.policies.in_flight import InFlightLimit
 from asynccommit.stores.policies.lost_replies import Recover
 from asynccommit.stores.policies.retry import Retry
 from asynccommit.stores.policies.stats import Stats
 from asynccommit.stores.registry import StoreSettings, wrap
-from asynccommit.testing.models.fault_rules import Climate, Fault, Weather
+from asynccommit.testing.models.fault_rules import Climate, Fault, FaultInjector
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.dialect import S3
-from asynccommit.testing.models.s3.model import Rules
+from asynccommit.testing.models.s3.model import UploadRules
 from tests.support.contract import FLAT_RULES, Rule, name_of
 from tests.support.contract_multipart import (
     MULTIPART_RULES,
@@ -29,8 +29,8 @@ from tests.support.contract_multipart import (
 )
 from tests.testing.models.s3.bench import open_store
 
-SMALL = Rules(smallest_part=16)
-KINDS: dict[str, tuple[Rules, dict[str, Any]]] = {
+SMALL = UploadRules(smallest_part=16)
+KINDS: dict[str, tuple[UploadRules, dict[str, Any]]] = {
     "plain": (SMALL, {}),
     "small pages": (SMALL._replace(page=7), {}),
     "pages asked for": (SMALL, {"page": 3}),
@@ -44,7 +44,7 @@ KINDS: dict[str, tuple[Rules, dict[str, Any]]] = {
 POLICIES: dict[str, Callable[[SimS3Store], list[Policy]]] = {
     "stats": lambda _: [Stats("asked")],
     "recover": lambda store: [Recover(store.traits, random.Random(1)), Retry(random.Random(1))],
-    "odd order": lambda _: [Limit(5), Stats("all"), Retry(random.Random(1))],
+    "odd order": lambda _: [InFlightLimit(5), Stats("all"), Retry(random.Random(1))],
 }
 
 
@@ -54,7 +54,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[MultipartStore]
     kind: str = request.param
     rules, options = KINDS.get(kind, (SMALL, {}))
     climate = Climate((Fault("cut", path="never"),), options.get("latency", Latency()))
-    weather = Weather(random.Random(1), time.monotonic, climate, S3)
+    weather = FaultInjector(random.Random(1), time.monotonic, climate, S3)
     bare = open_store(rules, **{**options, "weather": weather})
     opened: SimS3Store | Wrapped = bare
     if kind in POLICIES:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.testing.models.adls.refusals import Refusal
-from asynccommit.testing.models.s3.model import Bucket, Listed, Rules, Service
+from asynccommit.testing.models.s3.model import CompletedPart, S3Bucket, S3Service, UploadRules
 from tests.testing.models.s3.bench import EPOCH, Clock, Ids, new_bucket
 
 
@@ -78,7 +78,7 @@ def test_many_are_deleted_each_for_itself() -> None:
 
 def test_a_bucket_may_know_no_conditions_on_deletes() -> None:
     """Then they are not looked at."""
-    bucket = new_bucket(Rules(conditional_deletes=False))
+    bucket = new_bucket(UploadRules(conditional_deletes=False))
     bucket.put("a", b"1")
     assert bucket.delete_many([("a", md5(b"2")), ("gone", "*")]) == [None, None]
     assert bucket.objects == {}
@@ -86,10 +86,10 @@ def test_a_bucket_may_know_no_conditions_on_deletes() -> None:
 
 def test_a_copy_is_made_as_by_one_put() -> None:
     """It keeps the metadata; of what came in parts it has another etag, that of the whole."""
-    bucket = new_bucket(Rules(smallest_part=1))
+    bucket = new_bucket(UploadRules(smallest_part=1))
     upload_id = bucket.create_upload("a", metadata={"k": "v"})
     part = bucket.upload_part("a", upload_id, 1, b"data")
-    made = bucket.complete("a", upload_id, [Listed(part.number, part.etag)])
+    made = bucket.complete("a", upload_id, [CompletedPart(part.number, part.etag)])
     copied = bucket.copy_object("a", "b", source_if_match=made.etag)
     assert made.etag.endswith("-1")
     assert (copied.data, copied.etag, copied.metadata) == (b"data", md5(b"data"), {"k": "v"})
@@ -98,7 +98,7 @@ def test_a_copy_is_made_as_by_one_put() -> None:
 
 def test_a_copy_may_be_refused() -> None:
     """For its source, its destination, its size, or for changing nothing."""
-    bucket = new_bucket(Rules(largest_part=3))
+    bucket = new_bucket(UploadRules(largest_part=3))
     for key, data in (("a", b"1"), ("b", b"2"), ("large", b"1234")):
         bucket.put(key, data)
     refused("NoSuchKey", lambda: bucket.copy_object("gone", "b"))
@@ -124,7 +124,7 @@ def test_keys_have_bounds() -> None:
 
 def test_a_key_of_the_customer_hides_the_content_from_etags() -> None:
     """Two puts of the same content have two etags then, and neither is its MD5."""
-    bucket = new_bucket(Rules(sse_kms=True))
+    bucket = new_bucket(UploadRules(sse_kms=True))
     one, two = bucket.put("a", b"1"), bucket.put("b", b"1")
     assert len({one.etag, two.etag, md5(b"1")}) == 3
     assert one.encrypted
@@ -132,14 +132,14 @@ def test_a_key_of_the_customer_hides_the_content_from_etags() -> None:
 
 def test_a_copy_of_a_bucket_goes_its_own_way() -> None:
     """Objects, uploads and parts that come or go in one are not seen in the other."""
-    bucket = new_bucket(Rules(smallest_part=1))
+    bucket = new_bucket(UploadRules(smallest_part=1))
     bucket.put("a", b"1")
     upload_id = bucket.create_upload("b")
     part = bucket.upload_part("b", upload_id, 1, b"1")
     other = bucket.copy()
     other.upload_part("b", upload_id, 2, b"2")
     other.put("a", b"2")
-    bucket.complete("b", upload_id, [Listed(1, part.etag)])
+    bucket.complete("b", upload_id, [CompletedPart(1, part.etag)])
     assert [one.key for one in other.list().objects] == ["a"]
     assert [one.key for one in bucket.list().objects] == ["a", "b"]
     assert bucket.head("a").data == b"1"
@@ -149,8 +149,8 @@ def test_a_copy_of_a_bucket_goes_its_own_way() -> None:
 
 def test_a_service_has_buckets_by_name() -> None:
     """They are made, and found; another name is refused."""
-    service = Service(now=Clock(), new_id=Ids())
-    bucket = service.create_bucket("data", Rules(page=2))
+    service = S3Service(now=Clock(), new_id=Ids())
+    bucket = service.create_bucket("data", UploadRules(page=2))
     assert service.bucket("data") is bucket
     assert (bucket.rules.page, repr(service)) == (2, "Service(data)")
     refused("NoSuchBucket", lambda: service.bucket("other"))
@@ -161,7 +161,7 @@ def test_a_service_has_buckets_by_name() -> None:
 KEYS = st.lists(st.text("ab/", min_size=1, max_size=5), unique=True, max_size=12)
 
 
-def shown(bucket: Bucket, prefix: str, delimiter: str, most: int) -> list[str]:
+def shown(bucket: S3Bucket, prefix: str, delimiter: str, most: int) -> list[str]:
     """Return what all pages show: keys, and prefixes."""
     found: list[str] = []
     token = ""

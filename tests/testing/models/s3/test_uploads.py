@@ -9,26 +9,28 @@ from collections.abc import Sequence
 import pytest
 
 from asynccommit.stores.parts import Part, composite_etag
-from asynccommit.testing.models.s3.model import Bucket, Listed, Object, Rules, Sent
+from asynccommit.testing.models.s3.model import CompletedPart, S3Bucket, S3Object, Sent, UploadRules
 from tests.testing.models.s3.bench import EPOCH, Clock, new_bucket
 from tests.testing.models.s3.test_model import refused
 
-SMALL = Rules(smallest_part=4)
+SMALL = UploadRules(smallest_part=4)
 
 
-def begin(bucket: Bucket, *datas: bytes, key: str = "f", **options: str) -> tuple[str, list[Sent]]:
+def begin(
+    bucket: S3Bucket, *datas: bytes, key: str = "f", **options: str
+) -> tuple[str, list[Sent]]:
     """Begin an upload and send parts."""
     upload_id = bucket.create_upload(key, **options)  # type: ignore[arg-type]
     numbered = enumerate(datas, 1)
     return upload_id, [bucket.upload_part(key, upload_id, at, data) for at, data in numbered]
 
 
-def named(parts: Sequence[Sent]) -> list[Listed]:
+def named(parts: Sequence[Sent]) -> list[CompletedPart]:
     """Return parts as who completes an upload names them."""
-    return [Listed(part.number, part.etag, part.checksum) for part in parts]
+    return [CompletedPart(part.number, part.etag, part.checksum) for part in parts]
 
 
-def complete(bucket: Bucket, *datas: bytes, key: str = "f") -> Object:
+def complete(bucket: S3Bucket, *datas: bytes, key: str = "f") -> S3Object:
     """Make an object of parts."""
     upload_id, parts = begin(bucket, *datas, key=key)
     return bucket.complete(key, upload_id, named(parts))
@@ -52,7 +54,9 @@ def test_a_checksum_of_parts_is_that_of_theirs() -> None:
     upload_id, parts = begin(bucket, b"1234", b"5", algorithm="SHA256")
     refused(
         "InvalidPart",
-        lambda: bucket.complete("f", upload_id, [Listed(part.number, part.etag) for part in parts]),
+        lambda: bucket.complete(
+            "f", upload_id, [CompletedPart(part.number, part.etag) for part in parts]
+        ),
     )
     made = bucket.complete("f", upload_id, named(parts))
     each = b"".join(hashlib.sha256(data).digest() for data in (b"1234", b"5"))
@@ -79,8 +83,12 @@ def test_what_parts_may_not_be() -> None:
     refused("MalformedXML", lambda: bucket.complete("f", upload_id, []))
     refused("MalformedXML", lambda: bucket.complete("f", upload_id, listed))
     refused("EntityTooSmall", lambda: bucket.complete("f", upload_id, listed[:2]))
-    refused("InvalidPart", lambda: bucket.complete("f", upload_id, [Listed(4, parts[0].etag)]))
-    refused("InvalidPart", lambda: bucket.complete("f", upload_id, [Listed(1, parts[1].etag)]))
+    refused(
+        "InvalidPart", lambda: bucket.complete("f", upload_id, [CompletedPart(4, parts[0].etag)])
+    )
+    refused(
+        "InvalidPart", lambda: bucket.complete("f", upload_id, [CompletedPart(1, parts[1].etag)])
+    )
     refused("EntityTooLarge", lambda: bucket.upload_part("f", upload_id, 1, b"123456789"))
     for number in (0, 10_001):
         refused("InvalidArgument", lambda: bucket.upload_part("f", upload_id, number, b""))  # noqa: B023

@@ -25,12 +25,12 @@ from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.parts import Part
 from asynccommit.stores.urls import Address
 from asynccommit.testing.models.crashes import Crash, Crashed, Process, When
-from asynccommit.testing.models.fault_rules import KINDS, Climate, Fault, Weather
+from asynccommit.testing.models.fault_rules import KINDS, Climate, Fault, FaultInjector
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.s3.client import SimS3Store
 from asynccommit.testing.models.s3.crashes import MortalS3Store
 from asynccommit.testing.models.s3.dialect import OPS, S3, WRITES
-from asynccommit.testing.models.s3.model import Bucket, Rules, Service
+from asynccommit.testing.models.s3.model import S3Bucket, S3Service, UploadRules
 from asynccommit.testing.models.s3.refusals import CODES
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.testing.models.s3.bench import Clock, Ids, new_bucket, open_store
@@ -40,9 +40,9 @@ ADDRESS = Address("s3", "data", "/")
 
 def stormy(*faults: Fault) -> SimS3Store:
     """Return a store with a file, that rules may strike."""
-    bucket = new_bucket(Rules(smallest_part=1))
+    bucket = new_bucket(UploadRules(smallest_part=1))
     bucket.put("f", b"data")
-    weather = Weather(random.Random(1), lambda: 0.0, Climate(faults), S3)
+    weather = FaultInjector(random.Random(1), lambda: 0.0, Climate(faults), S3)
     return open_store(bucket=bucket, weather=weather)
 
 
@@ -50,7 +50,7 @@ def test_it_needs_a_bucket() -> None:
     """A store over nothing, or over a bucket that is not there, is refused when it is opened."""
     with pytest.raises(OptionError, match="bucket is None"):
         SimS3Store(ADDRESS, {})
-    service = Service(now=Clock(), new_id=Ids())
+    service = S3Service(now=Clock(), new_id=Ids())
     with pytest.raises(OptionError, match="data: 404 NoSuchBucket"):
         SimS3Store(ADDRESS, {"service": service})
     service.create_bucket("data")
@@ -59,7 +59,7 @@ def test_it_needs_a_bucket() -> None:
 
 def test_it_says_what_it_can() -> None:
     """It renames nothing, takes parts, deletes in bulk, and names what shares its limit."""
-    traits = open_store(Rules(smallest_part=7)).traits
+    traits = open_store(UploadRules(smallest_part=7)).traits
     assert traits.multipart is not None
     assert (traits.multipart.smallest, traits.bulk_delete, traits.put_tokens) == (7, 1000, True)
     assert (traits.atomic_rename, traits.rename_replaces) == (False, False)
@@ -180,8 +180,10 @@ def test_a_part_that_is_slow_races_with_the_abort() -> None:
 
     async def main() -> None:
         store = open_store(
-            Rules(),
-            weather=Weather(random.Random(1), lambda: 0.0, Climate(latency=Latency(first=1.0)), S3),
+            UploadRules(),
+            weather=FaultInjector(
+                random.Random(1), lambda: 0.0, Climate(latency=Latency(first=1.0)), S3
+            ),
         )
         upload_id = await store.create_upload("/f")
         sent = asyncio.ensure_future(store.put_part("/f", upload_id, 1, b"data"))
@@ -243,8 +245,8 @@ async def test_a_wait_that_the_service_asked_for_is_told() -> None:
 def test_a_process_dies_at_a_request(when: When) -> None:
     """Its last write has taken effect, or not, or does so later; none comes after it."""
 
-    async def main() -> tuple[Bucket, set[str], Process]:
-        bucket, process = new_bucket(Rules()), Process("one", Crash(3, when, late=5.0))
+    async def main() -> tuple[S3Bucket, set[str], Process]:
+        bucket, process = new_bucket(UploadRules()), Process("one", Crash(3, when, late=5.0))
         store = MortalS3Store(ADDRESS, {"bucket": bucket}, process)
         upload_id = await store.create_upload("/f")
         part = await store.put_part("/f", upload_id, 1, b"data")
