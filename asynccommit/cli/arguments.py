@@ -40,6 +40,9 @@ Storage = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Yes = Annotated[
+    bool, typer.Option("--yes/--dry-run", help="Make the changes; the default only shows them.")
+]
 Outside = Annotated[
     bool, typer.Option("--outside", help="Its plan may change places outside of the destination.")
 ]

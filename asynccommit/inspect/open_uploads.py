@@ -227,7 +227,7 @@ def _reason(found: OpenUploads, one: OpenUpload, job_id: str | None) -> str:
         return f"it may be of {shown}, which has a directory there: commit or abort that job first"
     if job_id is not None:
         return f"{shown} names it too"
-    typed = f"asynccommit uploads abort {quoted(str(found.dest))} --job {quoted(others[0])}"
+    typed = f"asynccommit uploads abort {quoted(str(found.dest))} --job-id {quoted(others[0])}"
     return f"it is of {shown}, which has a directory there: {typed}"
 
 

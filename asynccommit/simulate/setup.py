@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from asynccommit.simulate.gcs import GCS, GCS_HNS
 from asynccommit.simulate.model import StoreKind
 from asynccommit.testing.models.fault_profiles import CLIMATES
 from asynccommit.testing.models.fault_rules import Climate, Dialect
-from asynccommit.testing.models.latency import UNIFORM, Latency, RequestLimit
+from asynccommit.testing.models.latency import Latency, RequestLimit, read_latency
 
 KINDS: Mapping[str, StoreKind] = MappingProxyType(
     {kind.name: kind for kind in (ADLS, GCS, GCS_HNS)}
@@ -35,7 +34,6 @@ _MOST = 10**12
 _MANY = Within(1, _MOST)
 _FILES_OF_A_TASK = 200
 _PARTITIONS = 100
-_RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)").fullmatch
 
 
 _USUAL = Climate()
@@ -167,8 +165,9 @@ def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup
 def _climate(told: Mapping[str, str], kind: StoreKind) -> Climate:
     """Return the weather: a name's or a file's, with what the other options say of it."""
     climate, is_whole = _faults(told.get("faults", "none"), kind.dialect)
-    if "latency-ms" in told or "latency" not in is_whole:
-        climate = replace(climate, latency=_latency(told.get("latency-ms", str(LATENCY))))
+    if "latency" in told or "latency" not in is_whole:
+        text = told.get("latency", f"{LATENCY}ms")
+        climate = replace(climate, latency=read_latency(text, "--latency"))
     if "limit" in told or "limit" not in is_whole:
         climate = replace(climate, limit=_limit(told.get("limit", str(kind.limit)), kind))
     return climate
@@ -192,16 +191,6 @@ def _faults(name: str, dialect: Dialect) -> tuple[Climate, frozenset[str]]:
         raise OptionError(f"--faults {name}: {error}") from None
     said = (("latency", not climate.latency.is_none), ("limit", climate.limit is not None))
     return climate, frozenset(key for key, is_there in said if is_there)
-
-
-def _latency(text: str) -> Latency:
-    wanted = "milliseconds, as 30, or from and to, as 10-50"
-    if pair := _RANGE(text.replace("_", "")):
-        low, high = float(pair[1]) / 1000, float(pair[2]) / 1000
-        if low > high:
-            raise OptionError(f"--latency-ms is {text!r}: say the lower one first, as 10-50")
-        return Latency(UNIFORM, low, high)
-    return Latency(first=_number("latency-ms", text, wanted) / 1000)
 
 
 def _limit(text: str, kind: StoreKind) -> RequestLimit | None:

@@ -61,3 +61,11 @@ def test_takeover(command: Command, tmp_path: Path) -> None:
     said = command.json("takeover", tmp_path, "--dry-run")
     assert "finishes the commit of 3 files; in their places: 1" in said["does"]
     assert (left(tmp_path), visible(tmp_path)) == before
+
+
+def test_a_takeover_that_cannot_be_told(command: Command, tmp_path: Path) -> None:
+    """A dry run ends with 3 where the record cannot be read: the takeover would be refused."""
+    (cut_short(tmp_path) / "commit-record.json").write_text("{")
+
+    assert command("takeover", tmp_path, "--dry-run") == Exit.REFUSED
+    assert command("takeover", tmp_path, "--rollback", "--dry-run") == Exit.REFUSED

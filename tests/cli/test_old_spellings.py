@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.cli.old_spellings import COMMANDS, modernized
+from asynccommit.cli.old_spellings import COMMANDS, OPTIONS, modernized
 from tests.cli.support import Command
 from tests.support.command_tree import every_command, leaves
 
@@ -30,6 +30,44 @@ def test_old_commands_are_hidden() -> None:
 
     assert {(old,) for old in COMMANDS} & names == set()
     assert set(COMMANDS.values()) <= {words for words, _ in leaves()}
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("uploads abort s3://b/t --job j --yes", "uploads abort s3://b/t --job-id j --yes"),
+        ("uploads abort s3://b/t --job=j", "uploads abort s3://b/t --job-id=j"),
+        ("simulate --latency-ms 30", "simulate --latency 30ms"),
+        ("simulate --latency-ms=10-50 --json", "simulate --latency=10ms-50ms --json"),
+        ("simulate --latency-ms", "simulate --latency"),
+    ],
+)
+def test_an_old_option_is_renamed(old: str, new: str) -> None:
+    """An old option becomes the new one with the same meaning, and one note says so."""
+    words, notes = modernized(old.split())
+
+    assert words == new.split()
+    assert len(notes) == 1
+
+
+def test_old_options_are_hidden() -> None:
+    """No command lists an old option, and each has the new one."""
+    options = {
+        words: {name for option in command.params for name in option.opts}
+        for words, command in leaves()
+    }
+
+    for (words, old), (new, _) in OPTIONS.items():
+        assert old not in options[words]
+        assert new in options[words]
+
+
+def test_every_command_has_the_common_options() -> None:
+    """``--json``, ``--quiet`` and ``--debug`` are options of every command."""
+    for words, command in leaves():
+        options = {name for option in command.params for name in option.opts}
+
+        assert {"--json", "--quiet", "-q", "--debug"} <= options, words
 
 
 def test_json_stays_json(command: Command, tmp_path: Path) -> None:

@@ -141,8 +141,8 @@ def test_job_keeps_its_own_unless_it_is_given(bench: Bench) -> None:
     found = bench.json("abort", "--older-than", "0")
     kept = {one["key"]: one["reason"] for one in found["kept"]}
 
-    assert kept["table/a"].endswith(f"asynccommit uploads abort {bench.url} --job {JOB}")
-    done = bench.json("abort", "--job", JOB, "--yes")
+    assert kept["table/a"].endswith(f"asynccommit uploads abort {bench.url} --job-id {JOB}")
+    done = bench.json("abort", "--job-id", JOB, "--yes")
     assert [one["key"] for one in done["aborted"]] == ["table/a"]
     assert bench.keys() == ["table/before"]
 
@@ -151,7 +151,7 @@ def test_commit_that_has_begun_is_told(bench: Bench) -> None:
     """Whoever takes its uploads away is warned."""
     bench.leave_job(("table/a", bench.begin("table/a")), begun=True)
 
-    assert bench.run("abort", "--job", JOB) == 0
+    assert bench.run("abort", "--job-id", JOB) == 0
     assert f"the commit of job {JOB} has begun" in bench.command.err
 
 
@@ -159,7 +159,7 @@ def test_job_that_is_not_there_is_told(bench: Bench) -> None:
     """Nothing is aborted, whatever is open."""
     bench.begin("table/a")
 
-    assert bench.json("abort", "--job", "gone", "--yes")["aborted"] == []
+    assert bench.json("abort", "--job-id", "gone", "--yes")["aborted"] == []
     assert "no directory of job gone is there" in bench.command.err
     assert bench.keys() == ["table/a"]
 

@@ -235,7 +235,7 @@ async def test_what_is_of_a_job_stays_unless_it_is_given() -> None:
     found = await bench.find()
 
     assert _chosen(found) == ["/table/b"]
-    assert _kept(found)["/table/a"].endswith(f"uploads abort s3://{NAME}/table --job {JOB}")
+    assert _kept(found)["/table/a"].endswith(f"uploads abort s3://{NAME}/table --job-id {JOB}")
     assert _chosen(found, job=JOB) == ["/table/a"]
     assert _chosen(found, 10 * DAY, JOB) == []
     assert _chosen(found, job="another") == []

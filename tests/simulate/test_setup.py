@@ -43,15 +43,15 @@ def test_tasks_and_partitions_follow_the_files() -> None:
 @pytest.mark.parametrize(
     "text, latency",
     [
-        ("30", Latency(first=0.03)),
-        ("0", Latency()),
-        ("2.5", Latency(first=0.0025)),
-        ("10-50", Latency("uniform", 0.01, 0.05)),
+        ("30ms", Latency(first=0.03)),
+        ("0s", Latency()),
+        ("2.5ms", Latency(first=0.0025)),
+        ("10ms-50ms", Latency("uniform", 0.01, 0.05)),
     ],
 )
 def test_latency_is_a_time_or_a_range(text: str, latency: Latency) -> None:
-    """A latency is in milliseconds, one or any between two."""
-    assert read_setup({"latency-ms": text}).climate.latency == latency
+    """A latency is a time with its unit, or any time between two."""
+    assert read_setup({"latency": text}).climate.latency == latency
 
 
 def test_an_account_may_have_no_limit() -> None:
@@ -61,7 +61,7 @@ def test_an_account_may_have_no_limit() -> None:
 
 def test_faults_may_have_a_name() -> None:
     """A name brings its rules, and the usual latency and limit."""
-    setup = read_setup({"faults": "storm", "latency-ms": "5"})
+    setup = read_setup({"faults": "storm", "latency": "5ms"})
 
     assert setup.climate.faults == CLIMATES["storm"].faults
     assert setup.climate.latency == Latency(first=0.005)
@@ -75,7 +75,7 @@ def test_faults_may_be_a_file(tmp_path: Path) -> None:
     path.write_text(json.dumps({"faults": rules, "latency": 0.1, "limit": 300}))
 
     alone = read_setup({"faults": str(path)}).climate
-    other = read_setup({"faults": str(path), "latency-ms": "7", "limit": "none"}).climate
+    other = read_setup({"faults": str(path), "latency": "7ms", "limit": "none"}).climate
 
     assert (alone.faults[0].kind, alone.latency.first, alone.limit) == (
         "slow",
@@ -105,10 +105,10 @@ def test_a_file_of_rules_alone_has_the_usual_rest(tmp_path: Path) -> None:
         ("in-flight", "0", "say a whole number from 1 to 1_000_000"),
         ("exact", "", "say a whole number from 1"),
         ("seed", "x", "say a whole number"),
-        ("latency-ms", "fast", "say milliseconds, as 30, or from and to, as 10-50"),
-        ("latency-ms", "nan", "say milliseconds"),
-        ("latency-ms", "-1", "say milliseconds"),
-        ("latency-ms", "50-10", "say the lower one first"),
+        ("latency", "fast", "expected 20ms, 0.5s, or a range as 10ms-30ms"),
+        ("latency", "30", "expected 20ms"),
+        ("latency", "-1ms", "expected 20ms"),
+        ("latency", "50ms-10ms", "expected the shorter time first"),
         ("limit", "0", "say requests a second, as 20_000, or none"),
         ("limit", "inf", "say requests a second"),
         ("store", "s3", "say adls, gcs, gcs-hns"),
@@ -197,7 +197,7 @@ def test_a_limit_that_grows_does_so_as_often_in_a_smaller_job() -> None:
 
 def test_without_its_limit_a_store_is_else_the_same() -> None:
     """Latency and faults stay."""
-    setup = read_setup({"store": "gcs", "faults": "lossy", "latency-ms": "7"})
+    setup = read_setup({"store": "gcs", "faults": "lossy", "latency": "7ms"})
     free = setup.unlimited()
 
     assert free.climate.limit is None

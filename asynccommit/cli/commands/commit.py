@@ -14,6 +14,7 @@ from asynccommit.cli.arguments import (
     Attempt,
     CommitterName,
     Debug,
+    DryRun,
     JobId,
     Json,
     Option,
@@ -66,9 +67,7 @@ def commit(
     committer: CommitterName = None,
     option: Option = None,
     storage_option: Storage = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,

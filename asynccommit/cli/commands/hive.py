@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from asynccommit.api import StorageOptions
-from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, absolute, pairs
+from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, Yes, absolute, pairs
 from asynccommit.cli.output import Exit, Output, handled
 from asynccommit.hive.dedup import Dedup, Reading, dedup
 from asynccommit.hive.empty_files import Format
@@ -47,7 +47,7 @@ def dedup_table(
         bool,
         typer.Option("--force", help="Even if the names look like another's: deletes good data."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only shown.")] = False,
+    yes: Yes = False,
     storage_option: Storage = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from asynccommit.api import StorageOptions
-from asynccommit.cli.arguments import Debug, Json, Storage, Url, absolute, pairs
+from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, absolute, pairs
 from asynccommit.cli.output import Output, handled
 from asynccommit.inspect.discovery import open_place
 from asynccommit.mapreduce.staging import Staging, read_staging
@@ -29,6 +29,7 @@ def status(
     url: Url,
     storage_option: Storage = None,
     json: Json = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Show MapReduce jobs in a staging directory: how far each commit is, and what is to be done.
@@ -36,7 +37,7 @@ def status(
     The URL is yarn.app.mapreduce.am.staging-dir, a user's directory in it, or one job's. Changes
     nothing; ends with 0 whatever is there.
     """
-    output = Output(json, debug=debug)
+    output = Output(json, quiet, debug)
     with handled(output):
         host = this_host()
         found = submit(_read(absolute(url), pairs("-s", storage_option), host))

@@ -25,7 +25,7 @@ from asynccommit.cli.arguments import (
 )
 from asynccommit.cli.commands.abort import roll_back, tell_what_goes
 from asynccommit.cli.find_job import Meant, explained, find
-from asynccommit.cli.output import Output, handled
+from asynccommit.cli.output import Exit, Output, handled
 from asynccommit.cli.signals import stoppable
 from asynccommit.commit.context import OnProgress
 from asynccommit.commit.hints import job_command
@@ -132,6 +132,8 @@ def tell_resume(job: FoundJob, storage: StorageOptions, output: Output) -> None:
     refuse_not_begun(job)
     going = submit(what_is_left(job, storage))
     output.result(going.to_json(), what_would_go(going, job.name))
+    if going.refused:
+        raise typer.Exit(int(Exit.REFUSED))
 
 
 def refuse_not_begun(job: FoundJob) -> None:

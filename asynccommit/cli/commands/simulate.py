@@ -21,8 +21,12 @@ def simulate(
     partitions: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Directories, 100 unless given.")
     ] = None,
-    latency_ms: Annotated[
-        str | None, typer.Option(metavar="MS", help="Of each answer, or from-to; 30 unless given.")
+    latency: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Latency of each answer, such as 30ms or 10ms-50ms.",
+        ),
     ] = None,
     limit: Annotated[
         str | None,
@@ -78,7 +82,7 @@ def simulate(
             "files": files,
             "tasks": tasks,
             "partitions": partitions,
-            "latency-ms": latency_ms,
+            "latency": latency,
             "limit": limit,
             "in-flight": in_flight,
             "faults": faults,

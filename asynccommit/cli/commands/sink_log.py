@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from asynccommit.api import StorageOptions
-from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, absolute, pairs
+from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, Yes, absolute, pairs
 from asynccommit.cli.output import Exit, Output, handled
 from asynccommit.inspect.discovery import NothingThereError, open_place
 from asynccommit.runtime.host import this_host
@@ -48,10 +48,11 @@ def show(
     interval: Interval = 10,
     storage_option: Storage = None,
     json: Json = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Show the batches of a log, who wrote them, and what readers of the table see."""
-    output = Output(json, debug=debug)
+    output = Output(json, quiet, debug)
     with handled(output):
         found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
         output.result(sink_json(found), sink_text(found))
@@ -90,7 +91,7 @@ def repair_log(
         typer.Option(metavar="URL", help="Where the table was when the log was written."),
     ] = None,
     interval: Interval = 10,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only shown.")] = False,
+    yes: Yes = False,
     storage_option: Storage = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -12,6 +12,7 @@ from asynccommit.cli.arguments import (
     JobId,
     Json,
     Option,
+    Quiet,
     Storage,
     Url,
     absolute,
@@ -33,13 +34,14 @@ def status(
     option: Option = None,
     storage_option: Storage = None,
     json: Json = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Show the jobs under a destination: how far each is, and what a resume or abort would do.
 
     Changes nothing; ends with 0 whatever is there.
     """
-    output = Output(json, debug=debug)
+    output = Output(json, quiet, debug)
     with handled(output):
         dest, options = destination(url), read_options(option, output)
         found = submit(look_under(dest, pairs("-s", storage_option), options, job_id, attempt))
@@ -56,13 +58,14 @@ def inspect(
     ],
     storage_option: Storage = None,
     json: Json = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Show what is there and what a commit would do; changes nothing.
 
     Ends with 3 if something speaks against a commit.
     """
-    output = Output(json, debug=debug)
+    output = Output(json, quiet, debug)
     with handled(output):
         found = submit(inspect_place(absolute(path), pairs("-s", storage_option)))
         output.result({**found.to_json(), "sound": found.sound}, inspection(found))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from asynccommit.api import StorageOptions
-from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, absolute, pairs
+from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, Yes, absolute, pairs
 from asynccommit.cli.output import Exit, Output, handled
 from asynccommit.commit.by_upload.abort_uploads import Aborted, abort_uploads
 from asynccommit.errors import OptionError
@@ -53,13 +53,14 @@ def list_uploads(
     price: Price = STANDARD_PRICE,
     storage_option: Storage = None,
     json: Json = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Show the uploads below a place: age, job, parts, bytes, what they cost a month.
 
     Changes nothing; ends with 3 if there are any, so that a check can fail.
     """
-    output = Output(json, debug=debug)
+    output = Output(json, quiet, debug)
     with handled(output):
         found = submit(_find(absolute(url), pairs("-s", storage_option)))
         _warn(found, output)
@@ -75,10 +76,10 @@ def abort(
         str | None,
         typer.Option(metavar="AGE", help="As 90m, 12h or 7d; 1d unless a job is given."),
     ] = None,
-    job: Annotated[
-        str | None, typer.Option("--job", metavar="ID", help="Only what this job names.")
+    job_id: Annotated[
+        str | None, typer.Option("--job-id", help="Abort only the uploads of this job.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only shown.")] = False,
+    yes: Yes = False,
     price: Price = STANDARD_PRICE,
     storage_option: Storage = None,
     json: Json = False,
@@ -94,8 +95,8 @@ def abort(
     with handled(output):
         age = None if older_than is None else _read_age(older_than)
         dest, storage = absolute(url), pairs("-s", storage_option)
-        found, choice, done = submit(_abort(dest, storage, age, job, yes=yes))
-        _warn(found, output, job)
+        found, choice, done = submit(_abort(dest, storage, age, job_id, yes=yes))
+        _warn(found, output, job_id)
         if done is None:
             output.result(_plan_json(found, choice), upload_plan(found, choice, price))
             return

@@ -64,12 +64,12 @@ def with_weather(
     climate: Climate, latency: str | None, limit: float | None, lost: str | None, op: str
 ) -> Climate:
     """Return weather with the options added; ``lost`` is the share of ``op``."""
-    from asynccommit.testing.emulators.config import read_latency, read_share
+    from asynccommit.testing.emulators.config import read_share
     from asynccommit.testing.models.fault_rules import CUT, Fault
-    from asynccommit.testing.models.latency import RequestLimit
+    from asynccommit.testing.models.latency import RequestLimit, read_latency
 
     if latency is not None:
-        climate = replace(climate, latency=read_latency(latency))
+        climate = replace(climate, latency=read_latency(latency, "--latency"))
     if limit is not None:
         climate = replace(climate, limit=RequestLimit.from_json({"rate": limit}))
     if lost is not None:

@@ -15,13 +15,11 @@ from asynccommit.options.checked import check_fields
 from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.testing.models.adls.account import AdlsLimits
 from asynccommit.testing.models.fault_rules import ADLS, Climate, Dialect
-from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.settings import SettingsFields
 
 T = TypeVar("T")
 
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}").fullmatch
-_TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s)").fullmatch
 _WEATHER = frozenset({"latency", "limit", "faults"})
 _KEYS = _WEATHER | {"accounts", "flat", "filesystems", "pages"}
 
@@ -148,22 +146,6 @@ def check_account(account: object, key: object) -> None:
         usable = False
     if not usable:
         raise OptionError(f"the key of account {account} is no base64")
-
-
-def read_latency(text: str) -> Latency:
-    """Read ``20ms``, or ``10ms-30ms`` for any time between. Raises ``OptionError``."""
-    times = [_seconds(part) for part in text.split("-")]
-    if None in times or len(times) > 2:
-        raise OptionError(f"latency {text!r}: say 20ms, 0.5s, or 10ms-30ms for any time between")
-    low, high = times[0], times[-1]
-    if len(times) == 1:
-        return Latency.from_json({"model": "fixed", "seconds": low})
-    return Latency.from_json({"model": "uniform", "low": low, "high": high})
-
-
-def _seconds(text: str) -> float | None:
-    found = _TIME(text.strip())
-    return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else None
 
 
 def read_share(text: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from asynccommit.testing.models.settings import SettingsFields
 FIXED = "fixed"
 UNIFORM = "uniform"
 LOGNORMAL = "lognormal"
+_TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s)").fullmatch
 _PARAMETERS = {FIXED: ("seconds",), UNIFORM: ("low", "high"), LOGNORMAL: ("median", "sigma")}
 
 
@@ -163,3 +165,22 @@ class RateLimitState:
 def retry_after(seconds: float | None) -> Mapping[str, str]:
     """Return the headers that tell a client to wait, in whole seconds."""
     return {} if seconds is None else {"Retry-After": str(math.ceil(seconds))}
+
+
+def read_latency(text: str, name: str = "latency") -> Latency:
+    """Read ``20ms``, or ``10ms-30ms`` for any time between.
+
+    Raises ``OptionError``, which calls the value ``name``.
+    """
+    times = [_seconds(part) for part in text.split("-")]
+    low, high = times[0], times[-1]
+    if len(times) > 2 or low is None or high is None:
+        raise OptionError(f"{name} is {text!r}: expected 20ms, 0.5s, or a range as 10ms-30ms")
+    if low > high:
+        raise OptionError(f"{name} is {text!r}: expected the shorter time first")
+    return Latency(first=low) if len(times) == 1 else Latency(UNIFORM, low, high)
+
+
+def _seconds(text: str) -> float | None:
+    found = _TIME(text.strip())
+    return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else None

@@ -11,10 +11,10 @@ from asynccommit.errors import OptionError
 from asynccommit.testing.emulators.adls.auth import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY
 from asynccommit.testing.emulators.config import (
     check_account,
-    read_latency,
     read_settings,
     read_share,
 )
+from asynccommit.testing.models.latency import read_latency
 
 
 def test_empty_settings_are_those_of_development() -> None:
