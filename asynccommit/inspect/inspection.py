@@ -180,7 +180,7 @@ async def _job(store: Store, job: FoundJob) -> Inspection:
     if isinstance(job.layout, UploadLayout):
         return await inspect_uploads(cast(MultipartStore, store), job)
     layout = job.layout
-    look = _Look(store, layout)
+    look = _ManifestInspector(store, layout)
     infos = await children(store, layout.manifests_dir)
     paths = sorted(info.path for info in infos if info.path.endswith(SUFFIX))
     await for_each(paths, look.read, workers=min(store.traits.workers, 32))
@@ -197,7 +197,7 @@ async def _job(store: Store, job: FoundJob) -> Inspection:
     return Inspection("job", str(place), facts, look.tasks, look.renames, problems=problems)
 
 
-def _facts_of(job: FoundJob, look: _Look) -> dict[str, Any]:
+def _facts_of(job: FoundJob, look: _ManifestInspector) -> dict[str, Any]:
     return {
         "job_id": job.layout.job_id,
         "attempt": job.layout.attempt,
@@ -210,7 +210,7 @@ def _facts_of(job: FoundJob, look: _Look) -> dict[str, Any]:
     }
 
 
-class _Look:
+class _ManifestInspector:
     """Reads the manifests of a job one by one and keeps what is to be shown."""
 
     def __init__(self, store: Store, layout: Layout) -> None:

@@ -33,7 +33,7 @@ async def inspect_uploads(store: MultipartStore, job: FoundJob) -> Inspection:
     layout = job.layout
     assert isinstance(layout, UploadLayout)
     with Fingerprints() as wanted:
-        look = _Look(store, layout, wanted)
+        look = _SetInspector(store, layout, wanted)
         infos = await children(store, layout.sets_dir)
         paths = [i.path for i in infos if not i.is_dir and layout.is_set(i.path.rpartition("/")[2])]
         await for_each(sorted(paths), look.read, workers=_SETS_AT_ONCE)
@@ -52,7 +52,7 @@ async def inspect_uploads(store: MultipartStore, job: FoundJob) -> Inspection:
     return Inspection("job", place, facts, look.tasks, uploads=look.uploads, problems=problems)
 
 
-def _facts_of(job: FoundJob, look: _Look) -> dict[str, Any]:
+def _facts_of(job: FoundJob, look: _SetInspector) -> dict[str, Any]:
     return {
         "job_id": job.layout.job_id,
         "attempt": job.layout.attempt,
@@ -65,7 +65,7 @@ def _facts_of(job: FoundJob, look: _Look) -> dict[str, Any]:
     }
 
 
-class _Look:
+class _SetInspector:
     """Reads the pending sets of a job one by one and keeps what is to be shown."""
 
     def __init__(self, store: MultipartStore, layout: UploadLayout, wanted: Fingerprints) -> None:

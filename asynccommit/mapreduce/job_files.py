@@ -84,7 +84,7 @@ def decode_job_xml(data: bytes, path: str) -> JobConf:
     Raises ``ManifestError`` for anything else, and for one that declares a document type: by that
     a few bytes can stand for gigabytes.
     """
-    reader = _Reader(path)
+    reader = _ConfigurationReader(path)
     parser = ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler = reader.begin
@@ -98,7 +98,7 @@ def decode_job_xml(data: bytes, path: str) -> JobConf:
     return job_conf(reader.values)
 
 
-class _Reader:
+class _ConfigurationReader:
     """Collects the wanted values of a configuration, and nothing else of it."""
 
     def __init__(self, path: str) -> None:

@@ -83,7 +83,7 @@ class _Unfit(Exception):  # noqa: N818 - never leaves this module
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Checked:
     """The name, type and rules of one field or argument.
 
     Attributes:
@@ -159,7 +159,7 @@ def _arguments(
     return bound
 
 
-def _checked(place: _Place, value: object, name: str) -> object:
+def _checked(place: _Checked, value: object, name: str) -> object:
     try:
         return _fit(place.hint, value)
     except _Unfit as unfit:
@@ -182,7 +182,7 @@ def show(value: object) -> str:
 
 
 @lru_cache(maxsize=256)
-def _fields(kind: type) -> Mapping[str, _Place]:
+def _fields(kind: type) -> Mapping[str, _Checked]:
     hints = typing.get_type_hints(kind, include_extras=True)
     return {
         field.name: _place(f"{kind.__name__}.{field.name}", hints[field.name], hide=not field.repr)
@@ -191,7 +191,7 @@ def _fields(kind: type) -> Mapping[str, _Place]:
 
 
 @lru_cache(maxsize=256)
-def _parameters(function: Callable[..., object]) -> Mapping[str, _Place]:
+def _parameters(function: Callable[..., object]) -> Mapping[str, _Checked]:
     hints = typing.get_type_hints(function, include_extras=True)
     wanted = (name for name in _signature(function).parameters if name in hints)
     return {name: _place(name, hints[name]) for name in wanted}
@@ -202,9 +202,9 @@ def _signature(function: Callable[..., object]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _place(name: str, hint: Any, *, hide: bool = False) -> _Place:
+def _place(name: str, hint: Any, *, hide: bool = False) -> _Checked:
     marks = list(_marks(hint))
-    return _Place(name, hint, hide or HIDDEN in marks, UrlError if URL in marks else OptionError)
+    return _Checked(name, hint, hide or HIDDEN in marks, UrlError if URL in marks else OptionError)
 
 
 def _marks(hint: Any) -> typing.Iterator[object]:

@@ -37,7 +37,7 @@ class PackedAdls(Node):
         return zlib.decompress(self.packed)[start : self.size if end is None else end]
 
 
-class _Store(SimStore):
+class _AdlsModelStore(SimStore):
     """The model as a store, which knows how many bytes were written to it."""
 
     written = 0
@@ -68,7 +68,7 @@ class Adls:
             "patience": PATIENCE,
             "workers": site.in_flight,
         }
-        self.store = _Store(self.dest, options)
+        self.store = _AdlsModelStore(self.dest, options)
         self._near: dict[str, Node] = {}
 
     def put_file(self, path: str, size: int) -> str:

@@ -110,7 +110,7 @@ class _Service(GcsService):
         return self._make(held, name, content, held.plain, self.now())
 
 
-class _Store(GcsStore):
+class _GcsModelStore(GcsStore):
     """The store, for a job that may stand for a larger one."""
 
     def __init__(self, address: Address, site: Site, transport: Transport) -> None:
@@ -152,7 +152,7 @@ class Gcs:
         options = BucketOptions(hns=hns, quotas=_quotas(site))
         self._held = self.service.create_bucket(BUCKET, options)
         transport = InProcess(GcsApp(self.service), self.weather, patience=PATIENCE)
-        self.store = _Store(self.dest, site, transport)
+        self.store = _GcsModelStore(self.dest, site, transport)
         self._contents: dict[int, _Bytes] = {}
 
     @property

@@ -32,7 +32,7 @@ def status(path: Annotated[str, PATH], *, spark: Any = None) -> list[JobStatus]:
         path: the table, as ``df.write`` was given it.
         spark: the session whose options are used; the active one by default.
     """
-    place = _Place.of(path, spark)
+    place = _TableAccess.of(path, spark)
     return sync.job_statuses(place.url, storage_options=place.storage)
 
 
@@ -64,7 +64,7 @@ def resume(
         NotFoundError: there is nothing to resume.
         OptionError: there are several jobs, or an option is wrong.
     """
-    place = _Place.of(path, spark)
+    place = _TableAccess.of(path, spark)
     with console_progress(quiet=not bridge.is_shown(place.conf)) as shown:
         return sync.resume_job(
             place.url,
@@ -112,7 +112,7 @@ def rollback(
         NotFoundError: there is nothing to undo.
         OptionError: there are several jobs, or an option is wrong.
     """
-    place = _Place.of(path, spark)
+    place = _TableAccess.of(path, spark)
     with console_progress(quiet=not bridge.is_shown(place.conf)) as shown:
         return sync.rollback_job(
             place.url,
@@ -126,7 +126,7 @@ def rollback(
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _TableAccess:
     """A table and how a session reaches it."""
 
     url: str
@@ -134,7 +134,7 @@ class _Place:
     storage: Mapping[str, Any]
 
     @classmethod
-    def of(cls, path: Annotated[str, PATH], spark: Any) -> _Place:
+    def of(cls, path: Annotated[str, PATH], spark: Any) -> _TableAccess:
         session = spark or _active()
         if session is None:
             return cls(_absolute(path), {}, dict(bridge.storage_options))

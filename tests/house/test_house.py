@@ -157,6 +157,17 @@ def _is_shared(target: ast.expr, shared: set[str]) -> bool:
     return not isinstance(target, ast.Name) or target.id in shared
 
 
+def test_no_two_classes_have_one_name() -> None:
+    """A class is known by its name alone, wherever it is imported."""
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(_name(path))
+
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
 def test_import_is_light() -> None:
     """Importing the package loads neither Spark nor the command line's libraries."""
     heavy = {"numpy", "pandas", "py4j", "pyarrow", "pyspark", "rich", "typer"}

@@ -154,7 +154,7 @@ async def load_manifests(
         if tasks is None:
             await _refuse_staged(run)
             run.total = len(found)
-            await for_each(found.values(), _Load(run, loaded).trust, workers=_window(run))
+            await for_each(found.values(), _ManifestLoader(run, loaded).trust, workers=_window(run))
             warn_of_no_file(run, len(loaded.tasks), loaded.files)
             return
         messages = by_task(run.layout, tasks)
@@ -165,7 +165,7 @@ async def load_manifests(
             raise ManifestError(url, "is of a task whose commit nobody has handed to the job")
         for path in loaded.ignored:
             run.warn(f"ignored {run.layout.url(path)}: no task commit message names it")
-        load = _Load(run, loaded, found)
+        load = _ManifestLoader(run, loaded, found)
         await for_each(messages.values(), load.verify, workers=_window(run))
         warn_of_no_file(run, len(loaded.tasks), loaded.files)
 
@@ -219,7 +219,7 @@ def by_task(layout: Layout, tasks: Sequence[TaskCommit]) -> dict[str, TaskCommit
 
 
 @dataclass(slots=True)
-class _Load:
+class _ManifestLoader:
     """Reads one manifest after the other into the same place."""
 
     run: CommitContext

@@ -119,7 +119,7 @@ async def load_plan(run: CommitContext, record: CommitRecord, loaded: LoadedMani
     plan = Plan(loaded)
     loaded.tasks.update(record.tasks)
     loaded.vouched = True
-    reader = _Reader(run, record, plan)
+    reader = _PlanReader(run, record, plan)
     with run.timed("job_stage_load_manifests", len(record.plan)):
         for index, wanted in enumerate(record.plan):
             await reader.read(index, wanted)
@@ -136,7 +136,7 @@ async def load_plan(run: CommitContext, record: CommitRecord, loaded: LoadedMani
 
 
 @dataclass(slots=True)
-class _Reader:
+class _PlanReader:
     """Reads chunks into a plan, and refuses what leads elsewhere."""
 
     run: CommitContext

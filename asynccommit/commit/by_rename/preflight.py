@@ -38,7 +38,7 @@ from asynccommit.stores.tree import whole_pages
 
 
 @dataclass(slots=True)
-class _Survey:
+class _DestinationSurvey:
     """What is under the destination already, as far as the job touches it."""
 
     existing: Fingerprints
@@ -103,7 +103,7 @@ async def preflight(
     return plan
 
 
-def _missing(run: CommitContext, plan: Plan, survey: _Survey) -> list[str]:
+def _missing(run: CommitContext, plan: Plan, survey: _DestinationSurvey) -> list[str]:
     """Return the directories that were not there before; those that are replaced were."""
     replaced = [aside.path for aside in plan.replaced if aside.kind is Kind.DIRECTORY]
     missing = survey.needed - survey.there - {run.layout.root}
@@ -136,9 +136,11 @@ async def _if_there(run: CommitContext, path: str, *, moving: bool = False) -> l
     return [Aside.of(info)]
 
 
-async def _survey(run: CommitContext, loaded: LoadedManifests, gone: set[str]) -> _Survey:
+async def _survey(
+    run: CommitContext, loaded: LoadedManifests, gone: set[str]
+) -> _DestinationSurvey:
     root = run.layout.root
-    survey = _Survey(
+    survey = _DestinationSurvey(
         existing=Fingerprints(run.options.spill_directory),
         needed=ancestors(root, loaded.parents | loaded.directories),
         parents=loaded.parents,
@@ -186,7 +188,7 @@ async def _behind(run: CommitContext, info: Info) -> Info:
     return info
 
 
-async def _look(run: CommitContext, path: str, survey: _Survey) -> None:
+async def _look(run: CommitContext, path: str, survey: _DestinationSurvey) -> None:
     """See which needed directories are in ``path``, and which files, if files are to go there."""
     try:
         async for page in whole_pages(run.store, path):
@@ -211,7 +213,7 @@ async def _look(run: CommitContext, path: str, survey: _Survey) -> None:
         return
 
 
-def _refuse_unfit(run: CommitContext, info: Info, survey: _Survey) -> None:
+def _refuse_unfit(run: CommitContext, info: Info, survey: _DestinationSurvey) -> None:
     """Refuse a directory into which this job's files cannot be renamed."""
     if info.kind is Kind.FILE:
         raise PreconditionError("mkdir", info.path, "a file is where a directory is needed")
@@ -220,7 +222,12 @@ def _refuse_unfit(run: CommitContext, info: Info, survey: _Survey) -> None:
 
 
 async def _in_the_way(
-    run: CommitContext, loaded: LoadedManifests, survey: _Survey, *, adopt: bool, over: bool
+    run: CommitContext,
+    loaded: LoadedManifests,
+    survey: _DestinationSurvey,
+    *,
+    adopt: bool,
+    over: bool,
 ) -> list[Aside]:
     """Return what stands where something must go, if the options allow to move it aside."""
     allowed = run.options.delete_target_files
@@ -249,7 +256,7 @@ async def _in_the_way(
 
 
 async def _stale_checksums(
-    run: CommitContext, loaded: LoadedManifests, survey: _Survey, *, allowed: bool
+    run: CommitContext, loaded: LoadedManifests, survey: _DestinationSurvey, *, allowed: bool
 ) -> list[Aside]:
     """Return checksums of missing files whose names the job's files take.
 

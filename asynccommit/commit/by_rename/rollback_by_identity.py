@@ -57,12 +57,12 @@ async def take_files(run: CommitContext, plan: Plan, undone: RollbackResult) -> 
     sure = run.store.traits.conditional_rename and len(there) == loaded.files and not kept
     never = set[int]() if sure else await sources_there(run, plan, run.epoch_dir)
     made = (await run.store.head(run.layout.record)).made
-    taking = _Taking(run, plan, undone, before, there, kept, never, made)
+    taking = _IdentityRollback(run, plan, undone, before, there, kept, never, made)
     await for_each(loaded.spill.entries(), taking.take, workers=run.workers)
 
 
 @dataclass(slots=True)
-class _Taking:
+class _IdentityRollback:
     """Takes back one file after the other.
 
     Attributes:

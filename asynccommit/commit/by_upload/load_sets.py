@@ -50,7 +50,7 @@ async def load_sets(
     """
     with run.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
         found = await find_sets(run)
-        load = _Load(run, loaded)
+        load = _SetLoader(run, loaded)
         if tasks is None:
             run.total = len(found)
             await for_each(found.values(), load.trust, workers=_window(run))
@@ -101,7 +101,7 @@ def _ignore(run: UploadContext, loaded: LoadedSets, paths: list[str], *, strict:
 
 
 @dataclass(slots=True)
-class _Load:
+class _SetLoader:
     """Reads one set after the other into the same place."""
 
     run: UploadContext

@@ -59,7 +59,7 @@ async def preflight(
         plan.targets = [run.layout.dest.path] if plan.mode is Mode.FAIL else targets
         await refuse_others(run, plan)
         with Fingerprints(run.options.spill_directory) as existing, _spill(run) as there:
-            survey = _Survey(run, plan, targets, existing, there)
+            survey = _UploadSurvey(run, plan, targets, existing, there)
             await survey.look()
             wanted = await _with_dest(plan.loaded, plan.loaded.dests.common(existing))
             await _divide(run, plan, there, wanted)
@@ -205,7 +205,7 @@ def _checked_target(run: UploadContext, path: str) -> str:
 
 
 @dataclass(slots=True)
-class _Survey:
+class _UploadSurvey:
     """What is under the destination already, as far as the job touches it."""
 
     run: UploadContext

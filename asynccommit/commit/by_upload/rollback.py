@@ -57,7 +57,7 @@ async def undo_uploads(
     with Spill(run.options.spill_directory) as made:
         began = await _began(run, record)
         later = await _has_later(run, record, plan, began)
-        taking = _Taking(run, plan, made, began, later)
+        taking = _UploadRollback(run, plan, made, began, later)
         with run.timed("op_abort_uploads", plan.loaded.files):
             await for_each(plan.loaded.spill.entries(), taking.undo, workers=run.workers)
             if not await remove_listed(run, made):
@@ -98,7 +98,7 @@ async def _has_later(
 
 
 @dataclass(slots=True)
-class _Taking:
+class _UploadRollback:
     """Takes back one file after the other; those to be deleted are collected in ``made``."""
 
     run: UploadContext

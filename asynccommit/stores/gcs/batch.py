@@ -40,7 +40,7 @@ _NO_BATCHES = (404, 405, 501)
 _AT_ONCE = 8  # requests of those that take the place of a batch
 
 
-class _Deletion(NamedTuple):
+class _GcsDeletion(NamedTuple):
     """One of those in a batch: what its answer is judged by, and where it is sent."""
 
     request: GcsRequest
@@ -66,30 +66,30 @@ class GcsDeletions:
         """Delete what ``entries`` name; see ``BulkStore.delete_many``."""
         if entries:  # what a directory is depends on it
             await self._client.need_layout(GcsRequest("delete_many", entries[0].path))
-        asked: list[_Deletion | StoreError] = [self._deletion(info) for info in entries]
-        sent = [one for one in asked if isinstance(one, _Deletion)]
+        asked: list[_GcsDeletion | StoreError] = [self._deletion(info) for info in entries]
+        sent = [one for one in asked if isinstance(one, _GcsDeletion)]
         found = iter(await self._answers(sent))
-        said = [next(found) if isinstance(one, _Deletion) else one for one in asked]
+        said = [next(found) if isinstance(one, _GcsDeletion) else one for one in asked]
         if len(said) == 1 and isinstance(said[0], _PASSING):
             raise said[0]
         return said
 
-    def _deletion(self, info: Info) -> _Deletion | StoreError:
+    def _deletion(self, info: Info) -> _GcsDeletion | StoreError:
         client = self._client
         name, request = info.path[1:], GcsRequest("delete_many", info.path, writes=True)
         if info.is_dir and info.etag is None and client.hierarchical:
-            return _Deletion(request, f"{client.folders}{encode_raw(name)}%2F", "", folder=True)
+            return _GcsDeletion(request, f"{client.folders}{encode_raw(name)}%2F", "", folder=True)
         url = client.objects + encode_raw(name) + ("%2F" if info.is_dir else "")
         if info.etag is None:
-            return _Deletion(request, url, "")
+            return _GcsDeletion(request, url, "")
         try:
             generation = generation_of(info.etag)
         except ValueError as error:
             return RejectedError("delete_many", info.path, str(error))
         query = f"ifGenerationMatch={generation}"
-        return _Deletion(request._replace(generation=generation), url, query)
+        return _GcsDeletion(request._replace(generation=generation), url, query)
 
-    async def _answers(self, sent: Sequence[_Deletion]) -> list[StoreError | None]:
+    async def _answers(self, sent: Sequence[_GcsDeletion]) -> list[StoreError | None]:
         if len(sent) > 1 and self._can:
             answer = await self._send_batch(sent)
             if answer.status not in _NO_BATCHES:
@@ -99,7 +99,7 @@ class GcsDeletions:
         turn = asyncio.Semaphore(_AT_ONCE)
         return await asyncio.gather(*(self._one(one, turn) for one in sent))
 
-    async def _send_batch(self, sent: Sequence[_Deletion]) -> Response:
+    async def _send_batch(self, sent: Sequence[_GcsDeletion]) -> Response:
         tail = self._client.tail
         urls = [f"{one.path}?{one.query}{tail}".rstrip("?").replace("?&", "?", 1) for one in sent]
         limit = PART * (len(sent) + 1)
@@ -108,7 +108,7 @@ class GcsDeletions:
         body = batch_of(urls)
         return await self._client.ask(request, "POST", place, "", headers, body, limit)
 
-    def _read(self, sent: Sequence[_Deletion], answer: Response) -> list[StoreError | None]:
+    def _read(self, sent: Sequence[_GcsDeletion], answer: Response) -> list[StoreError | None]:
         client, whole = self._client, sent[0].request._replace(generation="")
         client.need(whole, answer, 200)
         try:
@@ -117,7 +117,7 @@ class GcsDeletions:
             raise client.unread(whole, error) from None
         return [self._judge(one, part) for one, part in zip(sent, parts, strict=True)]
 
-    def _judge(self, one: _Deletion, part: Response | None) -> StoreError | None:
+    def _judge(self, one: _GcsDeletion, part: Response | None) -> StoreError | None:
         if part is None:
             op, path, *_ = one.request
             return OutcomeUnknownError(op, path, "the answer to its batch says nothing of it")
@@ -126,7 +126,7 @@ class GcsDeletions:
             return ExistsError("delete_many", one.request.path, told)
         return None if part.status in (200, 204) else self._client.error(one.request, part)
 
-    async def _one(self, one: _Deletion, turn: asyncio.Semaphore) -> StoreError | None:
+    async def _one(self, one: _GcsDeletion, turn: asyncio.Semaphore) -> StoreError | None:
         async with turn:
             try:
                 answer = await self._client.ask(one.request, "DELETE", one.path, one.query)

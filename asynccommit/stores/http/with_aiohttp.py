@@ -78,7 +78,7 @@ class AiohttpTransport:
                 answer.close()
                 raise
             return Response(answer.status, _headers(answer), data)
-        except (TimeoutError, ClientError, OSError, _CutError, _LargeError) as error:
+        except (TimeoutError, ClientError, OSError, _CutError, _AiohttpLargeError) as error:
             failure: Exception = self._failure(error, f"{method} {place(url)}")
         except ValueError:
             failure = ValueError(f"{method} {place(url)}: cannot be sent as it is")
@@ -131,7 +131,7 @@ class AiohttpTransport:
                 return NoAnswerError(f"{what}: the answer is not HTTP")
             case ClientPayloadError():
                 return NoAnswerError(f"{what}: the answer ends too soon")
-            case _LargeError():
+            case _AiohttpLargeError():
                 return TooLargeError(f"{what}: the answer is larger than {error} bytes")
         return NoAnswerError(f"{what}: the connection was cut")
 
@@ -140,7 +140,7 @@ class _CutError(Exception):
     """The connection was lost after it was given to a request."""
 
 
-class _LargeError(Exception):
+class _AiohttpLargeError(Exception):
     """The answer is larger than the limit, which is its argument."""
 
 
@@ -163,13 +163,13 @@ async def _read(answer: ClientResponse, limit: int) -> bytes:
     if length is not None and (length <= limit or answer.method == "HEAD"):
         return await answer.read()
     if length is not None:
-        raise _LargeError(limit)
+        raise _AiohttpLargeError(limit)
     pieces = []
     size = 0
     async for piece in answer.content.iter_any():
         size += len(piece)
         if size > limit:
-            raise _LargeError(limit)
+            raise _AiohttpLargeError(limit)
         pieces.append(piece)
     return b"".join(pieces)
 

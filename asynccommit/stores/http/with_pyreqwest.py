@@ -60,7 +60,7 @@ class PyreqwestTransport:
                 length = "0" if method == "HEAD" else _header(answer, "content-length")
                 read = await _read(request, answer, length, limit)
                 return Response(answer.status, _Headers(answer), read)
-            except (RequestError, _LargeError) as error:
+            except (RequestError, _PyreqwestLargeError) as error:
                 seconds = asyncio.get_running_loop().time() - begun
                 failure = self._failure(error, f"{method} {place(url)}", seconds)
             raise failure  # outside, so that no error of pyreqwest with the query hangs on it
@@ -136,7 +136,7 @@ class PyreqwestTransport:
         answer that was waited for; only the cause tells that it was never connected.
         """
         settings = self._settings
-        if isinstance(error, _LargeError):
+        if isinstance(error, _PyreqwestLargeError):
             return TooLargeError(f"{what}: the answer is larger than {error} bytes")
         if isinstance(error, ClientClosedError):
             return NoAnswerError(f"{what}: the transport was closed")
@@ -150,7 +150,7 @@ class PyreqwestTransport:
         return NoAnswerError(f"{what}: no whole answer: {causes[-1]}")
 
 
-class _LargeError(Exception):
+class _PyreqwestLargeError(Exception):
     """The answer is larger than the limit, which is its argument."""
 
 
@@ -205,7 +205,7 @@ async def _read(request: StreamRequest, answer: Answer, length: str | None, limi
         if length is None:
             return await _collect(answer, limit)
         if int(length) > limit:
-            raise _LargeError(limit)
+            raise _PyreqwestLargeError(limit)
         return (await answer.bytes()).to_bytes()
     except BaseException:
         await request.__aexit__(None, None, None)  # only this ends what is not read
@@ -219,7 +219,7 @@ async def _collect(answer: Answer, limit: int) -> bytes:
     while (piece := await reader.read_chunk()) is not None:
         size += len(piece)
         if size > limit:
-            raise _LargeError(limit)
+            raise _PyreqwestLargeError(limit)
         pieces.append(piece)
     return b"".join(pieces)
 

@@ -25,7 +25,7 @@ _AT_ONCE = 8  # requests of those that take the place of a batch
 _ANSWER = 4 << 20  # most bytes of what is said of 1,000 keys of a kilobyte
 
 
-class _Deletion(NamedTuple):
+class _S3Deletion(NamedTuple):
     """One of those in a batch."""
 
     request: S3Request
@@ -64,20 +64,20 @@ class S3Deletions:
             raise found[0]
         return found
 
-    def _deletion(self, info: Info) -> _Deletion:
+    def _deletion(self, info: Info) -> _S3Deletion:
         key = info.path[1:] + ("/" if info.is_dir else "")
         etag = info.etag if self._client.settings.conditions != "none" else None
         request = S3Request("delete_many", info.path, writes=True)
-        return _Deletion(request, key, etag, look=info.is_dir and info.etag is None)
+        return _S3Deletion(request, key, etag, look=info.is_dir and info.etag is None)
 
-    def _goes_alone(self, one: _Deletion) -> bool:
+    def _goes_alone(self, one: _S3Deletion) -> bool:
         return (
             one.look
             or not can_say(one.key)
             or (one.etag is not None and self._client.settings.conditions == "single")
         )
 
-    async def _batch(self, batch: Sequence[_Deletion]) -> dict[str, StoreError | None]:
+    async def _batch(self, batch: Sequence[_S3Deletion]) -> dict[str, StoreError | None]:
         client, request = self._client, batch[0].request
         body = deletion([(one.key, one.etag) for one in batch])
         digest = hashlib.md5(body, usedforsecurity=False).digest()
@@ -98,11 +98,11 @@ class S3Deletions:
             for one in batch
         }
 
-    def _error(self, one: _Deletion, said: tuple[str, str]) -> StoreError:
+    def _error(self, one: _S3Deletion, said: tuple[str, str]) -> StoreError:
         code, message = said
         return self._client.judge.verdict(one.request, 0, Said(code, message, {}))
 
-    async def _alone(self, one: _Deletion, turn: asyncio.Semaphore) -> StoreError | None:
+    async def _alone(self, one: _S3Deletion, turn: asyncio.Semaphore) -> StoreError | None:
         client = self._client
         headers = {"if-match": quoted(one.etag)} if one.etag else {}
         async with turn:

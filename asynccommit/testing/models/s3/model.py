@@ -29,8 +29,8 @@ from asynccommit.testing.models.s3.objects import (
 from asynccommit.testing.models.s3.refusals import refuse
 from asynccommit.testing.models.s3.uploads import (
     Ended,
-    OpenUpload,
     PartListing,
+    S3Upload,
     UploadListing,
     UploadRules,
     UploadTable,
@@ -325,7 +325,7 @@ class S3Bucket:
         self.objects[key] = made
         return made
 
-    def _join(self, upload: OpenUpload, chosen: Sequence[Sent]) -> S3Object:
+    def _join(self, upload: S3Upload, chosen: Sequence[Sent]) -> S3Object:
         each = b"".join(bytes.fromhex(part.etag) for part in chosen)
         data = b"".join(part.data for part in chosen)
         algorithm = upload.algorithm

@@ -44,7 +44,7 @@ class UploadRules(NamedTuple):
 
 
 @dataclass(slots=True)
-class OpenUpload:
+class S3Upload:
     """An upload that is neither completed nor aborted.
 
     Attributes:
@@ -100,7 +100,7 @@ class Ended(NamedTuple):
 class UploadListing(NamedTuple):
     """One page of uploads; what comes next begins behind the two markers, empty at the end."""
 
-    entries: list[OpenUpload]
+    entries: list[S3Upload]
     key_marker: str = ""
     upload_id_marker: str = ""
 
@@ -120,7 +120,7 @@ class UploadTable:
     """
 
     def __init__(self, rules: UploadRules) -> None:
-        self.open: dict[str, OpenUpload] = {}
+        self.open: dict[str, S3Upload] = {}
         self.ended: dict[str, Ended] = {}
         self.rules = rules
         self._serial = 0
@@ -136,31 +136,31 @@ class UploadTable:
 
     def begin(
         self, key: str, upload_id: str, at: float, metadata: Mapping[str, str], algorithm: str
-    ) -> OpenUpload:
+    ) -> S3Upload:
         """Add an upload."""
         self._serial += 1
-        upload = OpenUpload(key, upload_id, at, self._serial, dict(metadata), algorithm)
+        upload = S3Upload(key, upload_id, at, self._serial, dict(metadata), algorithm)
         self.open[upload_id] = upload
         return upload
 
-    def find(self, key: str, upload_id: str) -> OpenUpload:
+    def find(self, key: str, upload_id: str) -> S3Upload:
         """Return an upload, or what is left of one. Refuses what is not there."""
         upload = self.open.get(upload_id)
         if upload is None or upload.key != key:
             raise refuse("NoSuchUpload")
         return upload
 
-    def end(self, upload: OpenUpload, ended: Ended) -> None:
+    def end(self, upload: S3Upload, ended: Ended) -> None:
         """Remember that an upload is over."""
         del self.open[upload.upload_id]
         self.ended[upload.upload_id] = ended
 
-    def bring_back(self, key: str, upload_id: str) -> OpenUpload:
+    def bring_back(self, key: str, upload_id: str) -> S3Upload:
         """Return what an aborted upload leaves for parts that come late."""
         over = self.ended.get(upload_id)
         if over is None or over.key != key or over.made is not None or not self.rules.late_parts:
             raise refuse("NoSuchUpload")
-        upload = OpenUpload(key, upload_id, over.at, over.serial, NOTHING, over.algorithm)
+        upload = S3Upload(key, upload_id, over.at, over.serial, NOTHING, over.algorithm)
         upload.aborted = True
         self.open[upload_id] = upload
         return upload
