@@ -3,13 +3,13 @@
 Exit codes, which scripts can rely on:
 
 ====  =========================================================================================
-0     done; also: it had been done before, or a dry run finds that it can be done
-1     failed half-way, or for a reason that nobody foresaw: look with ``inspect``
-2     usage: a wrong argument or option, a scheme without a store, a package that is missing
-3     refused: nothing was changed, or ``inspect`` says that a commit would be refused
-4     outcome unknown: an answer was lost, nothing was cleaned up
-5     there is no such job, file or directory
-130   interrupted by Ctrl-C: what was under way has ended, and can be resumed
+0     done; also: nothing was left to do, or a dry run shows that it can be done
+1     failed after changes were made, or for an unexpected reason
+2     usage: invalid argument or option, a scheme without a store, or a missing package
+3     refused, and nothing was changed; or a check found problems
+4     outcome unknown: the answer to a request was lost, and nothing was cleaned up
+5     no such job, file or directory
+130   interrupted by Ctrl-C: running requests have ended
 143   terminated by SIGTERM: the same
 ====  =========================================================================================
 

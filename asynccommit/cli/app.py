@@ -27,8 +27,8 @@ from asynccommit.version import __version__
 
 app = typer.Typer(
     name="asynccommit",
-    help="Commit, abort, resume and inspect the output of parallel jobs.",
-    epilog="Exit codes: 0 done, 1 failed half-way, 2 usage, 3 refused and nothing changed, "
+    help="Commit, resume, abort and inspect the output of parallel jobs.",
+    epilog="Exit codes: 0 done, 1 failed, 2 usage error, 3 refused or problems found, "
     "4 outcome unknown, 5 not found, 130 interrupted, 143 terminated.",
     no_args_is_help=True,
     add_completion=False,
@@ -46,10 +46,10 @@ app.add_typer(emulate.app)
 @app.callback(invoke_without_command=True)
 def _options(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     json: Json = False,
 ) -> None:
-    """Commit, abort, resume and inspect the output of parallel jobs."""
+    """Commit, resume, abort and inspect the output of parallel jobs."""
     if version:
         Output(json).result({"version": __version__}, f"asynccommit {__version__}")
         raise typer.Exit

@@ -17,18 +17,22 @@ from asynccommit.inspect.upload_discovery import magic_layout_of
 from asynccommit.options.job import Options
 from asynccommit.stores.urls import Address, parse_url
 
-Url = Annotated[str, typer.Argument(metavar="URL", help="The destination: a path or a URL.")]
+Url = Annotated[str, typer.Argument(metavar="URL", help="Destination: a path or a URL.")]
 JobId = Annotated[
-    str | None, typer.Option("--job-id", help="The job; may be left out if there is only one.")
+    str | None, typer.Option("--job-id", help="Job id. May be omitted if there is only one job.")
 ]
-Attempt = Annotated[int | None, typer.Option(min=0, help="The job attempt, if there are several.")]
+Attempt = Annotated[
+    int | None, typer.Option(min=0, help="Job attempt. Needed only if the job has several.")
+]
 CommitterName = Annotated[
     str | None,
-    typer.Option("--committer", help="Whose job it is: file_v1 or file_v2; else it is found out."),
+    typer.Option("--committer", help="Committer of a FileOutputCommitter job: file_v1 or file_v2."),
 ]
 Option = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option, under Hadoop's name."),
+    typer.Option(
+        "--option", "-o", metavar="KEY=VALUE", help="Option, under its Hadoop name. Repeatable."
+    ),
 ]
 Storage = Annotated[
     list[str] | None,
@@ -36,19 +40,21 @@ Storage = Annotated[
         "--storage-option",
         "-s",
         metavar="KEY=VALUE",
-        help="An option of the store, under fsspec's name; secrets are better in the environment.",
+        help="Option of the store, under its fsspec name. Repeatable. Pass secrets in the "
+        "environment.",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 Yes = Annotated[
     bool, typer.Option("--yes/--dry-run", help="Make the changes; the default only shows them.")
 ]
 Outside = Annotated[
-    bool, typer.Option("--outside", help="Its plan may change places outside of the destination.")
+    bool,
+    typer.Option("--outside", help="Allow the commit to change files outside the destination."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes, no table.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value to standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
 
 
 def absolute(text: str) -> Address:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from asynccommit import errors
+from asynccommit.cli import __doc__ as cli_table
+from asynccommit.cli.output import Exit
 from asynccommit.demo.hadoop_azure import client_conf, client_jar
 from asynccommit.options.job import CLASSIC, KEYS, MANIFEST, OBSOLETE_KEYS
 from asynccommit.options.uploads import UPLOAD_KEYS
@@ -213,6 +215,17 @@ def test_every_command_is_documented() -> None:
 
     assert len(names) > 20
     assert [name for name in names if f"asynccommit {name} " not in text] == []
+
+
+def test_every_exit_code_is_documented() -> None:
+    """The page of the command line and the package have each exit code, by its name in JSON."""
+    text = (ROOT / "docs/cli.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| (?:`(\w+)`)? ?\|", text, flags=re.MULTILINE)
+    package = re.findall(r"^(\d+) +\S", cli_table or "", flags=re.MULTILINE)
+    codes = {code: code.name.lower() for code in Exit}
+
+    assert {int(code): name for code, name in rows} == {**codes, Exit.DONE: ""}
+    assert [int(code) for code in package] == list(codes)
 
 
 def _anchors(page: Path) -> set[str]:

@@ -41,11 +41,13 @@ def abort(
     job_id: JobId = None,
     attempt: Attempt = None,
     rollback: Annotated[
-        bool, typer.Option("--rollback", help="Undo a commit that has begun.")
+        bool, typer.Option("--rollback", help="Roll back a commit that has begun.")
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Though the job, or the owner of its commit, may be alive."),
+        typer.Option(
+            "--force", help="Proceed even if the job or the owner of its commit may be alive."
+        ),
     ] = False,
     dry_run: DryRun = False,
     outside: Outside = False,
@@ -56,11 +58,12 @@ def abort(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Abort a job: delete what it left, unless its commit has begun.
+    """Delete what a job left, or roll back a commit that has begun.
 
-    Refused while the job may be alive. With --rollback a commit that has begun is undone: what it
-    moved is taken back, what it moved aside is put back. Refused while the process that began it
-    may live, and once it is committed.
+    Refused while the job may be alive, and once its commit has begun. With
+    --rollback the commit is undone: the files it published are removed and
+    the files it replaced are restored. A rollback is refused while the owner
+    of the commit may be alive, and once the job is committed.
     """
     output = Output(json, quiet, debug)
     with handled(output):

@@ -56,13 +56,13 @@ def commit(
     job_id: JobId = None,
     attempt: Attempt = None,
     tasks: Annotated[
-        int | None, typer.Option(min=0, help="How many tasks must have committed.")
+        int | None, typer.Option(min=0, help="Number of tasks that must have committed.")
     ] = None,
     trust_manifests: Annotated[
-        bool, typer.Option("--trust-manifests", help="Commit whatever tasks have committed.")
+        bool, typer.Option("--trust-manifests", help="Commit whichever tasks have committed.")
     ] = False,
     mode: Annotated[
-        Mode, typer.Option(help="What becomes of what the destination holds.")
+        Mode, typer.Option(help="What happens to the files already in the destination.")
     ] = Mode.APPEND,
     committer: CommitterName = None,
     option: Option = None,
@@ -72,11 +72,11 @@ def commit(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Commit a job whose tasks have committed: make their files visible.
+    """Commit a job: make the files of its committed tasks visible.
 
-    The tasks' commit messages are not at hand here, so say with --tasks how many there must be,
-    or that every manifest which is there is to be trusted. A commit that has begun is not begun
-    again: see resume.
+    The command line has no commit messages from the tasks. Give the number of
+    tasks with --tasks, or accept every manifest with --trust-manifests. Use
+    `resume` for a commit that has already begun.
     """
     output = Output(json, quiet, debug)
     with handled(output):

@@ -30,30 +30,30 @@ class _LocalUnlessNamed(TyperGroup):
 app = typer.Typer(
     name="demo",
     cls=_LocalUnlessNamed,
-    help="Write real data with Spark and compare commits; `local` by default.",
+    help="Compare commits of real data. Runs `local` if no command is given.",
 )
 
 
 @app.callback()
 def _demo() -> None:
-    """Write real data with Spark and compare commits; `local` by default."""
+    """Compare commits of real data. Runs `local` if no command is given."""
 
 
-Latency = Annotated[str, typer.Option(metavar="TIME", help="Of each answer.")]
-Limit = Annotated[int, typer.Option(min=50, help="Requests a second.")]
-Keep = Annotated[
-    Path | None, typer.Option(help="Put logs into this new directory; otherwise into demo-out.")
-]
+Latency = Annotated[str, typer.Option(metavar="TIME", help="Latency of each answer.")]
+Limit = Annotated[int, typer.Option(min=50, help="Requests per second.")]
+Keep = Annotated[Path | None, typer.Option(help="New directory for the logs. Default: demo-out.")]
 
 
 def _lost(what: str) -> Any:
     """Return the option for the share of ``what`` whose answers are lost."""
-    return typer.Option(metavar="SHARE", help=f"Of {what}: done, and the answer lost.")
+    return typer.Option(
+        metavar="SHARE", help=f"Share of {what} that succeed but whose answer is lost."
+    )
 
 
 def _month(otherwise: str) -> Any:
     """Return the option for the months that are written; ``otherwise`` without it."""
-    return typer.Option(min=1, max=12, help=f"Only this month; {otherwise} otherwise.")
+    return typer.Option(min=1, max=12, help=f"Only this month. Repeatable. Default: {otherwise}.")
 
 
 def _show(output: Output, outcome: Findings, table: RenderableType) -> None:
@@ -66,19 +66,20 @@ def _show(output: Output, outcome: Findings, table: RenderableType) -> None:
 @app.command("local")
 def demo_local(
     big: Annotated[
-        bool, typer.Option("--big", help="Partition by carrier as well: some 5,400 partitions.")
+        bool, typer.Option("--big", help="Partition by carrier as well (5,400 partitions).")
     ] = False,
     keep: Annotated[
         Path | None,
-        typer.Option(
-            help="Write to this new directory; otherwise to demo-out, replaced each time."
-        ),
+        typer.Option(help="New directory to write to. Default: demo-out, replaced each time."),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write 336,776 flights with PySpark, committed by Spark and by asynccommit, and compare."""
+    """Write 336,776 flights with PySpark on this machine.
+
+    Compares the commit of Spark with that of asynccommit.
+    """
     output = Output(json, quiet, debug)
     with handled(output):
         from asynccommit.demo import run, table
@@ -92,13 +93,16 @@ def demo_adls(
     latency: Latency = "20ms",
     limit: Limit = 1000,
     lost: Annotated[str, _lost("renames")] = "2%",
-    month: Annotated[list[int] | None, _month("all")] = None,
+    month: Annotated[list[int] | None, _month("all months")] = None,
     keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write the flights with PySpark to an emulated ADLS Gen2 that is slow and loses answers."""
+    """Write the flights with PySpark to an emulated ADLS Gen2.
+
+    The emulator is slow and loses answers.
+    """
     output = Output(json, quiet, debug)
     with handled(output):
         from asynccommit.demo import StoreBehaviour, adls_table, run_on_adls
@@ -111,18 +115,21 @@ def demo_adls(
 @app.command("gcs")
 def demo_gcs(
     latency: Latency = "10ms",
-    limit: Annotated[int, typer.Option(min=50, help="Writes a second.")] = 300,
+    limit: Annotated[int, typer.Option(min=50, help="Writes per second.")] = 300,
     lost: Annotated[str, _lost("our moves")] = "2%",
-    month: Annotated[list[int] | None, _month("the first two")] = None,
+    month: Annotated[list[int] | None, _month("the first two months")] = None,
     hns: Annotated[
-        bool, typer.Option("--hns", help="A bucket with a hierarchical namespace.")
+        bool, typer.Option("--hns", help="Use a bucket with a hierarchical namespace.")
     ] = False,
     keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write flights with PySpark to an emulated bucket, committed by Spark and by asynccommit."""
+    """Write flights with PySpark to an emulated Google Cloud Storage.
+
+    Compares the commit of Spark with that of asynccommit.
+    """
     output = Output(json, quiet, debug)
     with handled(output):
         from asynccommit.demo import MONTHS, StoreBehaviour, gcs_table, run_on_gcs
@@ -139,13 +146,16 @@ def demo_s3(
     latency: Latency = "5ms",
     limit: Limit = 3500,
     lost: Annotated[str, _lost("our completions")] = "5%",
-    month: Annotated[list[int] | None, _month("the first one")] = None,
+    month: Annotated[list[int] | None, _month("the first month")] = None,
     keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write flights with PySpark to an S3 of tests, committed by Hadoop and by asynccommit."""
+    """Write flights with PySpark to an S3 server for tests.
+
+    Compares the commit of Hadoop's S3A committer with that of asynccommit.
+    """
     output = Output(json, quiet, debug)
     with handled(output):
         from asynccommit.demo import S3_MONTHS, StoreBehaviour, run_on_s3, s3_table

@@ -31,21 +31,33 @@ def dedup_table(
     rules: Annotated[
         HiveRules,
         typer.Option(
-            help="Whose: 2 keeps the largest attempt, 3 and 4 the newest, 3 if not smaller."
+            help="Hive version whose rule applies: 2 keeps the largest attempt; 3 and 4 keep the "
+            "newest (3 only if it is not smaller)."
         ),
     ] = HiveRules.TWO,
     partitions: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many directories deep the files are.")
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Number of partition columns: how many directories deep files are.",
+        ),
     ] = 0,
     buckets: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Make empty files for buckets without one.")
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Number of buckets. Buckets without a file get an empty one."
+        ),
     ] = 0,
     format: Annotated[
-        Format | None, typer.Option(help="Of empty buckets; else it is told from a file beside.")
+        Format | None,
+        typer.Option(help="Format of empty buckets. Detected from a neighboring file if omitted."),
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Even if the names look like another's: deletes good data."),
+        typer.Option(
+            "--force", help="Proceed even if file names are not Hive's. May delete good data."
+        ),
     ] = False,
     yes: Yes = False,
     storage_option: Storage = None,
@@ -53,10 +65,11 @@ def dedup_table(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Delete all but one attempt of each task from a table that Hive wrote.
+    """Delete duplicate task output from a table that Hive wrote.
 
-    Removes empty partitions too, and makes missing buckets. Shows what it would do unless --yes is
-    said. Ends with 3 if the rules cannot be applied; then nothing is changed.
+    Keeps one attempt of each task. Also removes unfinished files and empty
+    partitions, and creates missing buckets. Shows what it would do unless
+    --yes is given. Exits with 3, changing nothing, if the rule does not decide.
     """
     output = Output(json, quiet, debug)
     with handled(output):

@@ -32,10 +32,11 @@ def status(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Show MapReduce jobs in a staging directory: how far each commit is, and what is to be done.
+    """Show the MapReduce jobs in a staging directory and their commits.
 
-    The URL is yarn.app.mapreduce.am.staging-dir, a user's directory in it, or one job's. Changes
-    nothing; ends with 0 whatever is there.
+    URL is yarn.app.mapreduce.am.staging-dir, the directory of a user in it, or
+    that of one job. Changes nothing. Exits with 0 whatever the state of the
+    jobs.
     """
     output = Output(json, quiet, debug)
     with handled(output):

@@ -45,7 +45,9 @@ def resume(
     attempt: Attempt = None,
     adopt: Annotated[
         bool,
-        typer.Option("--adopt", help="A commit of Hadoop's own committer, which has no record."),
+        typer.Option(
+            "--adopt", help="Finish a commit of Hadoop's own committer, which keeps no record."
+        ),
     ] = False,
     outside: Outside = False,
     option: Option = None,
@@ -54,10 +56,11 @@ def resume(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Finish a commit that was cut short, as it was decided then.
+    """Finish a commit that was interrupted.
 
-    Refused while the process that began it may live. A rollback that was cut short is finished as
-    one.
+    The original decision stands: an interrupted commit is completed, and an
+    interrupted rollback is completed as a rollback. Refused while the process
+    that owns the commit may be alive.
     """
     output = Output(json, quiet, debug)
     with handled(output):
@@ -73,7 +76,7 @@ def takeover(
     job_id: JobId = None,
     attempt: Attempt = None,
     rollback: Annotated[
-        bool, typer.Option("--rollback", help="Undo the commit; otherwise finish it.")
+        bool, typer.Option("--rollback", help="Roll the commit back instead of finishing it.")
     ] = False,
     dry_run: DryRun = False,
     outside: Outside = False,
@@ -83,9 +86,10 @@ def takeover(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Finish or undo a commit whose owner cannot be told to be dead, and is.
+    """Take over a commit whose owner is dead before its lease expires.
 
-    Whoever owns it now can change nothing from then on, and stops as soon as it notices.
+    Finishes the commit, or rolls it back with --rollback. If the previous
+    owner is alive after all, it can make no further changes and stops.
     """
     output = Output(json, quiet, debug)
     with handled(output):

@@ -13,65 +13,71 @@ from asynccommit.inspect.progress import console_progress
 
 def simulate(
     files: Annotated[
-        str, typer.Option(metavar="NUMBER", help="Of the whole job; 10_000_000 is a number too.")
+        str,
+        typer.Option(
+            metavar="NUMBER", help="Total number of files; underscores are allowed (10_000_000)."
+        ),
     ] = "100_000",
     tasks: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="One for 200 files unless given.")
+        str | None,
+        typer.Option(metavar="NUMBER", help="Number of tasks. Default: one for every 200 files."),
     ] = None,
     partitions: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Directories, 100 unless given.")
+        str | None, typer.Option(metavar="NUMBER", help="Number of directories. Default: 100.")
     ] = None,
     latency: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Latency of each answer, such as 30ms or 10ms-50ms.",
+            help="Latency of each answer, such as 10ms-50ms. Default: 30ms.",
         ),
     ] = None,
     limit: Annotated[
         str | None,
         typer.Option(
             metavar="NUMBER",
-            help="What the store takes each second, or none. On adls requests, 20_000 unless "
-            "given. On gcs writes, beside five times as many reads: what the bucket takes now, "
-            "1_000 unless given (gcs-hns 8_000), and twice as many after 20 minutes of use.",
+            help="Limit per second, or none. For adls: requests (default 20_000). For gcs and "
+            "gcs-hns: writes at the start (default 1_000 and 8_000), doubling after 20 minutes of "
+            "use; five times as many reads are allowed.",
         ),
     ] = None,
     in_flight: Annotated[
         str | None,
         typer.Option(
             metavar="NUMBER",
-            help="Requests on the wire at one time; 512 unless given, 256 on gcs.",
+            help="Maximum number of concurrent requests. Default: 512, on gcs 256.",
         ),
     ] = None,
     faults: Annotated[
         str,
         typer.Option(
             metavar="NAME|FILE",
-            help="none, lossy, throttled, storm, late, or a JSON file of weather.",
+            help="none, lossy, throttled, storm, late, or a JSON file of faults.",
         ),
     ] = "none",
     seed: Annotated[
-        str, typer.Option(metavar="NUMBER", help="Of everything random: the same, the same run.")
+        str, typer.Option(metavar="NUMBER", help="Random seed. The same seed repeats the run.")
     ] = "0",
     store: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="adls; gcs, a flat bucket; or gcs-hns, one with folders."
+            metavar="NAME", help="adls, gcs (a flat bucket) or gcs-hns (a bucket with folders)."
         ),
     ] = "adls",
     exact: Annotated[
         str,
-        typer.Option(metavar="NUMBER", help="Jobs of more files are extrapolated from smaller."),
+        typer.Option(
+            metavar="NUMBER", help="Extrapolate jobs with more files than this from smaller ones."
+        ),
     ] = "1_000_000",
     option: Option = None,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Say what the commit of a job would take, by running it on a model of the store.
+    """Predict how long a commit takes by running it on a model of the store.
 
-    The commit is this package's own, its requests are counted; only time is not waited for.
+    Runs the real commit code, in simulated time, and counts its requests.
     """
     output = Output(json, quiet, debug)
     with handled(output):

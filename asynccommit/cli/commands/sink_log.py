@@ -27,19 +27,19 @@ from asynccommit.streaming.verify import Verified, verify
 
 app = typer.Typer(
     name="sink-log",
-    help="Show, verify or repair _spark_metadata, the log of a streaming file sink.",
+    help="Show, verify or repair the log of a streaming file sink.",
     no_args_is_help=True,
 )
 
 Interval = Annotated[
     int,
-    typer.Option(min=1, metavar="N", help="The compact interval of readers, if it is not 10."),
+    typer.Option(min=1, metavar="N", help="Compaction interval that readers use."),
 ]
 
 
 @app.callback()
 def _sink_log() -> None:
-    """Show, verify or repair _spark_metadata, the log of a streaming file sink."""
+    """Show, verify or repair the log of a streaming file sink."""
 
 
 @app.command("show")
@@ -51,7 +51,10 @@ def show(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Show the batches of a log, who wrote them, and what readers of the table see."""
+    """Show the batches of the log, their writers and what readers see.
+
+    The log is the directory _spark_metadata of the table.
+    """
     output = Output(json, quiet, debug)
     with handled(output):
         found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
@@ -71,9 +74,10 @@ def verify_log(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Say all that is wrong with a log, and what to do about each.
+    """Check the log, and report every problem with its remedy.
 
-    Changes nothing; ends with 3 if anything is, so that a check can fail.
+    Changes nothing. Exits with 3 if there are problems, so that a check can
+    fail.
     """
     output = Output(json, quiet, debug)
     with handled(output):
@@ -88,7 +92,7 @@ def repair_log(
     url: Url,
     moved_from: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where the table was when the log was written."),
+        typer.Option(metavar="URL", help="URL of the table when the log was written."),
     ] = None,
     interval: Interval = 10,
     yes: Yes = False,
@@ -97,10 +101,11 @@ def repair_log(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Repair what can be made of what is there; shows what it would do unless --yes is said.
+    """Repair the log as far as the existing files allow.
 
-    No query may write to the table meanwhile. Files that are replaced are kept under hidden names
-    beside the log. Ends with 3 if something is left that is wrong.
+    Shows what it would do unless --yes is given. Stop every query that writes
+    to the table first. Replaced files are kept beside the log under hidden
+    names. Exits with 3 if problems remain.
     """
     output = Output(json, quiet, debug)
     with handled(output):

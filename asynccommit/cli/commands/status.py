@@ -37,9 +37,9 @@ def status(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Show the jobs under a destination: how far each is, and what a resume or abort would do.
+    """Show the jobs under a destination and how to finish or abort each.
 
-    Changes nothing; ends with 0 whatever is there.
+    Changes nothing. Exits with 0 whatever the state of the jobs.
     """
     output = Output(json, quiet, debug)
     with handled(output):
@@ -53,7 +53,7 @@ def inspect(
         str,
         typer.Argument(
             metavar="PATH",
-            help="A file that a job left, a job's directory or a destination.",
+            help="Destination, job directory, or file that a job wrote.",
         ),
     ],
     storage_option: Storage = None,
@@ -61,9 +61,9 @@ def inspect(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Show what is there and what a commit would do; changes nothing.
+    """Show what is at a path and what a commit would do.
 
-    Ends with 3 if something speaks against a commit.
+    Changes nothing. Exits with 3 if a commit would be refused.
     """
     output = Output(json, quiet, debug)
     with handled(output):

@@ -29,7 +29,7 @@ from asynccommit.stores.urls import Address
 
 app = typer.Typer(
     name="uploads",
-    help="List or abort multipart uploads that were begun and not ended: their parts are paid for.",
+    help="List or abort multipart uploads that were never completed.",
     no_args_is_help=True,
 )
 
@@ -38,13 +38,17 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 Price = Annotated[
     float,
-    typer.Option(min=0, metavar="DOLLARS", help="Of a GB and month; the default is S3 Standard's."),
+    typer.Option(
+        min=0,
+        metavar="DOLLARS",
+        help="Price of a GB for a month. The default is that of S3 Standard.",
+    ),
 ]
 
 
 @app.callback()
 def _uploads() -> None:
-    """List or abort multipart uploads that were begun and not ended: their parts are paid for."""
+    """List or abort multipart uploads that were never completed."""
 
 
 @app.command("list")
@@ -56,9 +60,9 @@ def list_uploads(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Show the uploads below a place: age, job, parts, bytes, what they cost a month.
+    """List open multipart uploads: age, job, parts, size and monthly cost.
 
-    Changes nothing; ends with 3 if there are any, so that a check can fail.
+    Changes nothing. Exits with 3 if there are any, so that a check can fail.
     """
     output = Output(json, quiet, debug)
     with handled(output):
@@ -74,7 +78,9 @@ def abort(
     url: Url,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="As 90m, 12h or 7d; 1d unless a job is given."),
+        typer.Option(
+            metavar="AGE", help="Minimum age, such as 90m, 12h or 7d. 1d unless --job-id is given."
+        ),
     ] = None,
     job_id: Annotated[
         str | None, typer.Option("--job-id", help="Abort only the uploads of this job.")
@@ -86,10 +92,10 @@ def abort(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Abort uploads below a place that are older than a day, or those of one job.
+    """Abort open multipart uploads, by age or by job.
 
-    Shows what it would do unless --yes is said. What belongs to a job whose directory is there
-    is kept unless that job is given.
+    Shows what it would do unless --yes is given. Uploads of a job whose
+    directory still exists are kept unless --job-id names that job.
     """
     output = Output(json, quiet, debug)
     with handled(output):

@@ -10,14 +10,14 @@ from asynccommit.cli.emulate.s3_proxy import s3_proxy
 
 app = typer.Typer(
     name="emulate",
-    help="Serve an emulator of a store on this machine, in memory, until interrupted.",
+    help="Serve an emulator of a store on this machine until interrupted.",
     no_args_is_help=True,
 )
 
 
 @app.callback()
 def _stores() -> None:
-    """Serve an emulator of a store on this machine, in memory, until interrupted."""
+    """Serve an emulator of a store on this machine until interrupted."""
 
 
 app.command()(adls)

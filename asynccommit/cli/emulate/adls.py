@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Group
 
+from asynccommit.cli.arguments import Debug, Json, Quiet
 from asynccommit.cli.emulate import serving as common
 from asynccommit.cli.output import Output, handled
 from asynccommit.errors import OptionError
@@ -24,35 +25,33 @@ def adls(
     port: common.Port = PORT,
     address: common.Address = "127.0.0.1",
     account: Annotated[
-        str | None, typer.Option(help="Its name, devstoreaccount1 unless given.")
+        str | None, typer.Option(help="Account name. Default: devstoreaccount1.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="Its key, the well-known development key unless given.")
+        str | None, typer.Option(help="Account key. Default: the well-known development key.")
     ] = None,
     filesystem: Annotated[
         list[str] | None,
-        typer.Option("--filesystem", "-f", help="Make it at the start; may be repeated."),
+        typer.Option("--filesystem", "-f", help="Filesystem to create. Repeatable."),
     ] = None,
-    flat: Annotated[bool, typer.Option("--flat", help="No hierarchical namespace.")] = False,
+    flat: Annotated[
+        bool, typer.Option("--flat", help="Serve a flat account, without a hierarchical namespace.")
+    ] = False,
     latency: common.LatencyText = None,
-    limit: Annotated[
-        float | None, typer.Option(min=1, help="Requests a second; more are refused with 503.")
-    ] = None,
-    lost: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="Of renames, as 2%: done, and the answer lost."),
-    ] = None,
+    limit: Annotated[float | None, common.limit_option(503)] = None,
+    lost: Annotated[str | None, common.lost_option("renames")] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A JSON file: latency, limit, faults, accounts, pages.")
+        Path | None, common.config_option("latency, limit, faults, accounts and pages")
     ] = None,
     seed: common.Seed = 0,
-    json: common.Json = False,
-    quiet: common.Quiet = False,
-    debug: common.Debug = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
-    """Serve an emulator of ADLS Gen2: dfs and blob endpoint, accounts, leases, faults.
+    """Serve an emulator of ADLS Gen2.
 
-    What clients see over HTTP can be changed while it runs, at /_emulator on the same port.
+    Holds all data in memory. To change limits and faults while it runs, send
+    requests to /_emulator on the same port.
     """
     output = Output(json, quiet, debug)
     with handled(output):

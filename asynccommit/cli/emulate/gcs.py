@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Group
 
+from asynccommit.cli.arguments import Debug, Json, Quiet
 from asynccommit.cli.emulate import serving as common
 from asynccommit.cli.output import Output, handled
 
@@ -24,30 +25,26 @@ def gcs(
     address: common.Address = "127.0.0.1",
     bucket: Annotated[
         list[str] | None,
-        typer.Option("--bucket", "-b", help="Make it at the start; may be repeated."),
+        typer.Option("--bucket", "-b", help="Bucket to create. Repeatable."),
     ] = None,
     hns: Annotated[
-        bool, typer.Option("--hns", help="These buckets have a hierarchical namespace.")
+        bool, typer.Option("--hns", help="Create the buckets with a hierarchical namespace.")
     ] = False,
     latency: common.LatencyText = None,
-    limit: Annotated[
-        float | None, typer.Option(min=1, help="Requests a second; more are refused with 429.")
-    ] = None,
-    lost: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="Of moves, as 2%: done, and the answer lost."),
-    ] = None,
+    limit: Annotated[float | None, common.limit_option(429)] = None,
+    lost: Annotated[str | None, common.lost_option("moves")] = None,
     config: Annotated[
-        Path | None, typer.Option(help="A JSON file: latency, limit, faults, buckets, pages.")
+        Path | None, common.config_option("latency, limit, faults, buckets and pages")
     ] = None,
     seed: common.Seed = 0,
-    json: common.Json = False,
-    quiet: common.Quiet = False,
-    debug: common.Debug = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
-    """Serve an emulator of Google Cloud Storage: JSON API, uploads, folders, batches, faults.
+    """Serve an emulator of Google Cloud Storage.
 
-    What clients see over HTTP can be changed while it runs, at /_emulator on the same port.
+    Holds all data in memory. To change limits and faults while it runs, send
+    requests to /_emulator on the same port.
     """
     output = Output(json, quiet, debug)
     with handled(output):
@@ -74,7 +71,7 @@ def _settings(config: Path | None, buckets: list[str], hns: bool) -> GcsEmulator
 
     loaded = common.imported(load)
     settings: GcsEmulatorSettings = common.read_config(
-        config, loaded.read_gcs_settings, loaded.GcsSettings()
+        config, loaded.read_gcs_settings, loaded.GcsEmulatorSettings()
     )
     own = loaded.read_buckets({name: {"hns": hns} for name in buckets})
     return replace(settings, buckets={**settings.buckets, **own})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Group
 
+from asynccommit.cli.arguments import Debug, Json, Quiet
 from asynccommit.cli.emulate import serving as common
 from asynccommit.cli.output import Output, handled
 
@@ -20,32 +21,24 @@ PORT = 9444
 
 def s3_proxy(
     target: Annotated[
-        str, typer.Option("--target", "-t", metavar="URL", help="The server that is to answer.")
+        str,
+        typer.Option("--target", "-t", metavar="URL", help="URL of the S3 server that answers."),
     ],
     port: common.Port = PORT,
     address: common.Address = "127.0.0.1",
     latency: common.LatencyText = None,
-    limit: Annotated[
-        float | None, typer.Option(min=1, help="Requests a second; more are refused with 503.")
-    ] = None,
-    lost: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE", help="Of completed uploads, as 2%: done, and the answer lost."
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="A JSON file: latency, limit, faults.")
-    ] = None,
+    limit: Annotated[float | None, common.limit_option(503)] = None,
+    lost: Annotated[str | None, common.lost_option("completed uploads")] = None,
+    config: Annotated[Path | None, common.config_option("latency, limit and faults")] = None,
     seed: common.Seed = 0,
-    json: common.Json = False,
-    quiet: common.Quiet = False,
-    debug: common.Debug = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
-    """Serve a proxy with faults before an S3 server that has none (moto, ministack, MinIO).
+    """Serve a proxy that adds faults to an S3 server such as moto or MinIO.
 
-    Requests go on as they come; what strikes them can be changed while it runs, at /_emulator on
-    the same port.
+    Requests are forwarded unchanged. To change limits and faults while it
+    runs, send requests to /_emulator on the same port.
     """
     output = Output(json, quiet, debug)
     with handled(output):

@@ -28,16 +28,32 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 Port = Annotated[
-    int, typer.Option("--port", "-p", min=0, max=65535, help="The port; 0 for any that is free.")
+    int,
+    typer.Option("--port", "-p", min=0, max=65535, help="Port to listen on; 0 picks a free one."),
 ]
-Address = Annotated[str, typer.Option(help="The interface to listen on.")]
+Address = Annotated[str, typer.Option(help="Interface to listen on.")]
 LatencyText = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Of each answer: 20ms, or 10ms-30ms.")
+    str | None,
+    typer.Option(metavar="TIME", help="Latency of each answer, such as 20ms or 10ms-30ms."),
 ]
-Seed = Annotated[int, typer.Option(help="Of the randomness of faults and latency.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON value once it serves.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+Seed = Annotated[int, typer.Option(help="Random seed of faults and latency.")]
+
+
+def lost_option(what: str) -> Any:
+    """Return the option for the share of ``what`` whose answers are lost."""
+    shown = f"Share of {what} that succeed but whose answer is lost, such as 2%."
+    return typer.Option(metavar="SHARE", help=shown)
+
+
+def limit_option(status: int) -> Any:
+    """Return the option for the limit beyond which requests get this status."""
+    shown = f"Requests per second. Further requests are refused with {status}."
+    return typer.Option(min=1, help=shown)
+
+
+def config_option(keys: str) -> Any:
+    """Return the option for a file of settings."""
+    return typer.Option(help=f"JSON file with {keys}.")
 
 
 def imported(load: Callable[[], T]) -> T:

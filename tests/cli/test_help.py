@@ -1,0 +1,69 @@
+"""The help of every command: plain English that fits a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from asynccommit.cli import app
+from tests.support.command_tree import every_command
+
+EVERY = list(every_command())
+NAMES = [" ".join(words) or "asynccommit" for words, _ in EVERY]
+
+DENIED = (
+    *("by and by", "gladly", "is none", "says no", "that is to", "of whom", "what is no"),
+    *("Whose", "is wanted"),
+)
+VERB = re.compile(
+    r"(Abort|Check|Clean up|Commit|Compare|Delete|Finish|List|Predict|Repair|Serve|Show|Take over"
+    r"|Write)\b"
+)
+
+
+@pytest.mark.parametrize("words", [words for words, _ in EVERY], ids=NAMES)
+def test_help_fits_a_terminal(words: tuple[str, ...]) -> None:
+    """No line of a help is longer than 80 columns, no frame is broken, no riddle is left."""
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"})
+    lines = shown.output.splitlines()
+    text = re.sub(r"[\s│]+", " ", shown.output)
+
+    assert shown.exit_code == 0
+    assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if line.startswith("│") and not line.endswith("│")] == []
+    assert [phrase for phrase in DENIED if phrase in text] == []
+
+
+@pytest.mark.parametrize("words, command", EVERY, ids=NAMES)
+def test_summary_is_one_imperative_line(words: tuple[str, ...], command: Any) -> None:
+    """The first line of a help is an instruction of at most 72 characters; none wraps."""
+    summary, *rest = (command.help or "").splitlines()
+
+    assert VERB.match(summary), summary
+    assert summary.endswith(".")
+    assert len(summary) <= 72
+    assert [line for line in rest if len(line) > 78] == []
+
+
+@pytest.mark.parametrize("words, command", EVERY, ids=NAMES)
+def test_every_option_is_explained(words: tuple[str, ...], command: Any) -> None:
+    """Each option and argument has a help that is a sentence."""
+    for option in command.params:
+        if option.name != "help":
+            assert (option.help or "").endswith("."), option.name
+            assert option.help[0].isupper() or option.help.startswith(("none", "adls"))
+
+
+def test_an_option_says_the_same_everywhere() -> None:
+    """An option that means the same in several commands has one help."""
+    shared = {"url", "json", "quiet", "debug", "option", "storage_option", "committer", "outside"}
+    helps: dict[str, set[str]] = {name: set() for name in (*shared, "dry_run", "yes", "port")}
+    for _, command in EVERY:
+        for option in command.params:
+            if option.name in helps:
+                helps[option.name].add(option.help or "")
+
+    assert {name: texts for name, texts in helps.items() if len(texts) != 1} == {}
