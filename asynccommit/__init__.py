@@ -1,6 +1,14 @@
 """Commit the output of parallel jobs: exactly the files of the committed tasks, fast."""
 
-from asynccommit.api import Job, job_statuses, open_job, open_task, resume_job, rollback_job
+from asynccommit.api import (
+    Job,
+    job_statuses,
+    open_committer,
+    open_job,
+    open_task,
+    resume_job,
+    rollback_job,
+)
 from asynccommit.commit.context import Progress
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.task import Task
@@ -23,6 +31,7 @@ from asynccommit.errors import (
 from asynccommit.options.job import Mode, OnFailure, OnUnfinished, Options, OptionWarning
 from asynccommit.options.uploads import UploadOptions
 from asynccommit.results import AbortReport, JobReport, JobStatus, State
+from asynccommit.stores.opening import open_store
 from asynccommit.version import __version__
 
 __all__ = [
@@ -56,7 +65,9 @@ __all__ = [
     "ValidationError",
     "__version__",
     "job_statuses",
+    "open_committer",
     "open_job",
+    "open_store",
     "open_task",
     "resume_job",
     "rollback_job",

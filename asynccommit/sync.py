@@ -26,6 +26,20 @@ from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.runtime.at_exit import entered, leaving
 from asynccommit.runtime.loop_thread import submit
 
+__all__ = [
+    "BlockingFile",
+    "BlockingJob",
+    "BlockingTask",
+    "abort_job",
+    "commit_job",
+    "job",
+    "job_statuses",
+    "plan_job",
+    "resume_job",
+    "rollback_job",
+    "task",
+]
+
 T = TypeVar("T")
 
 

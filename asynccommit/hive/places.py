@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from asynccommit.commit.errors import COMMITTED
 from asynccommit.errors import CommitError, ExistsError, NotFoundError, StoreError
-from asynccommit.hive.dedup import Dedup
+from asynccommit.hive.deduplication import Dedup
 from asynccommit.hive.names import task_temporary_path, temporary_path
 from asynccommit.stores.base import Store
 from asynccommit.stores.tree import remove_tree

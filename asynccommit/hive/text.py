@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 
-from asynccommit.hive.dedup import Dedup
+from asynccommit.hive.deduplication import Dedup
 from asynccommit.inspect.terminal import count_of, show_bytes
 from asynccommit.inspect.text import ROWS, safe
 from asynccommit.stores.base import Info

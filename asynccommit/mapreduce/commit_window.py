@@ -16,6 +16,7 @@ from asynccommit.errors import OptionError, PreflightError
 from asynccommit.options.checked import Within, check_fields
 from asynccommit.options.job import LEASE as LEASE_BOUNDS
 from asynccommit.options.values import lease
+from asynccommit.runtime.host import this_host
 
 WINDOW = "yarn.app.mapreduce.am.job.committer.commit-window"
 CANCEL_TIMEOUT = "yarn.app.mapreduce.am.job.committer.cancel-timeout"
@@ -73,11 +74,11 @@ class Heartbeat:
     """When the resource manager answered last; told by whoever talks to it.
 
     Args:
-        clock: seconds since any moment.
+        clock: seconds since any moment; by default the clock that commits have here.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or this_host().clock
         self._last = -math.inf
         self._next = asyncio.Event()
 

@@ -8,6 +8,7 @@ process may commit; of several exactly one begins; and only what has failed is c
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from itertools import count
@@ -52,9 +53,9 @@ from asynccommit.mapreduce.markers import (
     sign_of_life,
 )
 from asynccommit.mapreduce.refusals import ABORT, refusal, refuse_abort
-from asynccommit.runtime.host import Host
+from asynccommit.runtime.host import Host, this_host
 from asynccommit.stores.base import Store
-from asynccommit.stores.urls import Address
+from asynccommit.stores.urls import Address, parse_url
 
 T = TypeVar("T")
 Check = Callable[[], None]
@@ -77,31 +78,33 @@ class CommitMarkers:
 
     Args:
         store: where the staging directory is.
-        directory: the job's staging directory; must be there.
+        directory: the job's staging directory, in this store; must be there.
         job_id: the job.
         epoch: the number of this attempt, from 1: of two owners the higher one stands.
-        host: where it runs.
         heartbeat: is told when the resource manager has answered.
+        host: clock, ids and names; the real ones by default.
         settings: how long it waits.
 
     Raises:
         OptionError: the number cannot be one.
+        UrlError: ``directory`` cannot be read.
     """
 
     def __init__(
         self,
         store: Store,
-        directory: Address,
+        directory: str | os.PathLike[str] | Address,
         job_id: str,
         *,
         epoch: int,
-        host: Host,
         heartbeat: Heartbeat,
+        host: Host | None = None,
         settings: MarkerSettings | None = None,
     ) -> None:
         if not 1 <= epoch <= MAX_EPOCH:
             raise OptionError(f"epoch is {epoch}: say the attempt's number, from 1 to {MAX_EPOCH}")
-        self.place = MarkerStore(store, directory.path, job_id)
+        host = host or this_host()
+        self.place = MarkerStore(store, _address(directory).path, job_id)
         self.owner = Owner(host.new_id(), host.name, host.user, host.process)
         self.epoch = epoch
         self._host = host
@@ -399,3 +402,7 @@ class CommitMarkers:
             raise CommitUnknownError(self.job_id, STAGE, (error,)) from error
         except (StoreError, ManifestError) as error:
             raise CommitError(self.job_id, STAGE, (error,)) from error
+
+
+def _address(directory: str | os.PathLike[str] | Address) -> Address:
+    return directory if isinstance(directory, Address) else parse_url(os.fspath(directory))

@@ -1,11 +1,19 @@
-"""What a job commit would take: the engine as it is, over the model of a store, in virtual time.
+"""Forecasts of a job commit: the engine as it is, over a model of a store, in virtual time."""
 
-Nothing is estimated but what is said to be: requests, refusals and waits are those of a commit that
-happened, only that its store is a model and its time is counted, not waited for.
-"""
+from __future__ import annotations
 
-from asynccommit.simulate.forecast import Forecast, simulate
-from asynccommit.simulate.setup import Setup
-from asynccommit.simulate.shown import shown
+from typing import TYPE_CHECKING
+
+from asynccommit.runtime.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from asynccommit.simulate.forecast import Forecast, simulate
+    from asynccommit.simulate.setup import Setup
+    from asynccommit.simulate.text import shown
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {"forecast": ["Forecast", "simulate"], "setup": ["Setup"], "text": ["shown"]},
+    )
 
 __all__ = ["Forecast", "Setup", "shown", "simulate"]

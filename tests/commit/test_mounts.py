@@ -20,7 +20,7 @@ from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
 from asynccommit.commit.layout_file_output import FileLayout
 from asynccommit.errors import AsyncCommitError, CommitError, PreflightError
-from asynccommit.hive.publish import publish
+from asynccommit.hive.publishing import publish
 from asynccommit.options.job import Mode, Options
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.urls import Address

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import orc
 from pyarrow import parquet as pq
 
-from asynccommit.hive.dedup import Dedup, Reading, dedup
+from asynccommit.hive.deduplication import Dedup, Reading, dedup
 from asynccommit.hive.names import (
     is_copy,
     is_temporary,
@@ -24,7 +24,7 @@ from asynccommit.hive.names import (
     task_temporary_path,
     temporary_path,
 )
-from asynccommit.hive.publish import publish
+from asynccommit.hive.publishing import publish
 from asynccommit.stores.local.store import LocalStore
 from tests.support.hadoop import Hadoop, HadoopError, read_tree, write_tree
 

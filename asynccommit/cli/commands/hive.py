@@ -9,7 +9,7 @@ import typer
 from asynccommit.api import StorageOptions
 from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, Yes, absolute, pairs
 from asynccommit.cli.output import Exit, Output, handled
-from asynccommit.hive.dedup import Dedup, Reading, dedup
+from asynccommit.hive.deduplication import Dedup, Reading, dedup
 from asynccommit.hive.empty_files import Format
 from asynccommit.hive.names import HiveRules
 from asynccommit.hive.text import hive_dedup

@@ -11,7 +11,7 @@ from asynccommit.simulate.forecast import Forecast
 from asynccommit.simulate.memory import Memory
 from asynccommit.simulate.run import Figures
 from asynccommit.simulate.setup import Setup
-from asynccommit.simulate.shown import shown, store_of
+from asynccommit.simulate.text import shown, store_of
 from asynccommit.testing.models.fault_rules import KINDS, Climate
 from asynccommit.testing.models.latency import Latency, RequestLimit, Tail
 

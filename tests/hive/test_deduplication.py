@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.errors import ManifestError, NotFoundError, OptionError
-from asynccommit.hive.dedup import Dedup, Reading, dedup
+from asynccommit.hive.deduplication import Dedup, Reading, dedup
 from asynccommit.hive.empty_files import Format
 from asynccommit.hive.names import HiveRules, parse_name
 from asynccommit.stores.base import Store

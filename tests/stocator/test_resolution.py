@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.errors import NotFoundError
-from asynccommit.stocator.resolve import Resolved, repair, resolve
+from asynccommit.stocator.resolution import Resolved, repair, resolve
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.local.store import LocalStore
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped

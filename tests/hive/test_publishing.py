@@ -21,7 +21,7 @@ from asynccommit.errors import (
     UnsupportedError,
 )
 from asynccommit.hive.names import HiveRules
-from asynccommit.hive.publish import discard, publish
+from asynccommit.hive.publishing import discard, publish
 from asynccommit.hive.scan import Reading
 from asynccommit.stores.base import Store
 from asynccommit.stores.policies.funnel import Call, Op, Wrapped

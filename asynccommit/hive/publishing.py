@@ -30,7 +30,7 @@ from asynccommit.errors import (
     UnsupportedError,
 )
 from asynccommit.hive.add_files import add, add_from
-from asynccommit.hive.dedup import Dedup, change
+from asynccommit.hive.deduplication import Dedup, change
 from asynccommit.hive.movability import refuse_unmovable
 from asynccommit.hive.places import PublishDirectories, cleaning_up, drop, move, restore
 from asynccommit.hive.places import Published as Published

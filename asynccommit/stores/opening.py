@@ -1,0 +1,58 @@
+"""Opening a store by its URL, for programs: retried, limited and closed as in a commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+from asynccommit.options.checked import HIDDEN, Url, checked
+from asynccommit.options.job import ATTEMPTS, RATE, rate_among
+from asynccommit.runtime.host import this_host
+from asynccommit.stores.policies.funnel import Wrapped
+from asynccommit.stores.registry import StoreSettings, close_store
+from asynccommit.stores.registry import open_store as open_registered
+from asynccommit.stores.urls import Address, parse_url
+
+
+@checked
+@asynccontextmanager
+async def open_store(
+    url: Url | Address,
+    *,
+    storage_options: Annotated[Mapping[str, Any] | None, HIDDEN] = None,
+    rate: Annotated[float | None, RATE] = None,
+    attempts: Annotated[int | None, ATTEMPTS] = None,
+) -> AsyncIterator[Wrapped]:
+    """Open the store of a URL; close it on leaving.
+
+    The paths that its methods take are absolute and decoded, without scheme and bucket. Requests
+    that the store refuses for now are sent again, as in a commit.
+
+    Args:
+        url: a path or URL in the store.
+        storage_options: credentials and the like for the store, under fsspec's names.
+        rate: requests a second at most; by default what the storage options say, or no limit.
+        attempts: how often a request is sent at most; 5 by default, over a network 12.
+
+    Raises:
+        OptionError: an argument or a storage option is wrong.
+        UnsupportedError: there is no store for the scheme.
+        UrlError: ``url`` cannot be read.
+    """
+    address = url if isinstance(url, Address) else parse_url(os.fspath(url))
+    given = storage_options or {}
+    store = open_registered(
+        address,
+        StoreSettings(
+            rng=this_host().rng,
+            rate=rate_among(given) if rate is None else rate,
+            attempts=attempts,
+            options=given,
+        ),
+    )
+    try:
+        yield store
+    finally:
+        await close_store(store)

@@ -1,0 +1,13 @@
+"""The public surface of the package: what programs may import, with the names in ``__all__``."""
+
+PUBLIC = (
+    "asynccommit",
+    "asynccommit.hive",
+    "asynccommit.mapreduce",
+    "asynccommit.simulate",
+    "asynccommit.spark",
+    "asynccommit.stocator",
+    "asynccommit.streaming",
+    "asynccommit.sync",
+    "asynccommit.testing",
+)
