@@ -1,7 +1,7 @@
-"""The flights once more, on an emulator of ADLS Gen2 that is slow, strict and loses answers.
+"""Run the demo on an emulated ADLS Gen2 account that is slow, strict and loses responses.
 
-Spark's tasks write ``abfs://`` through Hadoop's own client; the job is committed by this package
-through its own store, over HTTP, at the limit of the account and not over it.
+Spark's tasks write ``abfs://`` through Hadoop's own client. This package commits the job through
+its own store, over HTTP, at the request limit of the account and never above it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FILESYSTEM = "flights"
 TASKS = 4
-THREADS = 8  # more than there are tasks: reading back is nothing but waiting for answers
+THREADS = 8  # More threads than tasks: reading back only waits for responses.
 Say = Callable[[str], object]
 
 
@@ -36,18 +36,18 @@ def run_on_adls(
     weather: StoreBehaviour | None = None,
     say: Say = print,
 ) -> AdlsOutcome:
-    """Write the flights to an emulated account and see that all of them arrive.
+    """Write the flights to an emulated account and check that all arrive.
 
     Args:
-        keep: where logs go, a directory that is new or empty; ``demo-out`` by default.
-        months: write these months only; all by default.
-        weather: how the store behaves.
-        say: is told what is going on.
+        keep: directory for the logs, new or empty; ``demo-out`` by default.
+        months: months to write; all by default.
+        weather: behaviour of the emulated store.
+        say: called with progress messages.
 
     Raises:
-        UnsupportedError: something that the demo needs is not installed; says what to install.
-        OptionError: the directory holds something already.
-        AsyncCommitError: Spark or the emulator failed; says where the log is.
+        UnsupportedError: a required package is not installed; the message says what to install.
+        OptionError: the directory is not empty.
+        AsyncCommitError: Spark or the emulator failed; the message says where the log is.
     """
     source = flights.find_flights()
     jar = hadoop_azure.client_jar()
@@ -67,7 +67,7 @@ def run_on_adls(
 
 
 class Emulated(RunningEmulator):
-    """An account on an emulator."""
+    """An ADLS account on an emulator."""
 
     @property
     def root(self) -> str:
@@ -75,7 +75,7 @@ class Emulated(RunningEmulator):
         return f"abfs://{FILESYSTEM}@{self.facts['account']}.dfs.core.windows.net"
 
     def spark_conf(self) -> dict[str, str]:
-        """Return what a session needs to reach it."""
+        """Return the Spark configuration that reaches the account."""
         pairs = [part.partition("=") for part in self.facts["connection_string"].split(";")]
         key = next(value for name, _, value in pairs if name == "AccountKey")
         host = self.endpoint.partition("://")[2]
@@ -85,7 +85,10 @@ class Emulated(RunningEmulator):
 
 @contextmanager
 def emulator(weather: StoreBehaviour, log: Path) -> Iterator[Emulated]:
-    """Run an emulator in a process of its own. Raises ``AsyncCommitError`` if it does not start."""
+    """Run an emulator process.
+
+    Raises ``AsyncCommitError`` if it does not start.
+    """
     arguments = ["--latency", weather.latency, "--limit", str(weather.limit)]
     arguments += ["--lost", weather.lost, "--filesystem", FILESYSTEM]
     with serving("adls", arguments, log) as running:
@@ -93,7 +96,7 @@ def emulator(weather: StoreBehaviour, log: Path) -> Iterator[Emulated]:
 
 
 class _AdlsScenario:
-    """From Spark's tasks through Hadoop's client to the store, and our commit of it."""
+    """The scenario: tasks write through Hadoop's client, this package commits."""
 
     def __init__(self, session: SparkSession, account: Emulated, say: Say, log: Path) -> None:
         self._session = session
@@ -102,7 +105,7 @@ class _AdlsScenario:
         self._log = log
 
     def go(self, source: Path, weather: StoreBehaviour) -> AdlsOutcome:
-        """Write, commit, read back."""
+        """Write, commit and read back the table."""
         data = flights.read_flights(self._session, source).repartition(TASKS).cache()
         rows, content = flights.fingerprint(data)
         self._say(f"{rows:,} flights are to be written by {TASKS} tasks, through Hadoop's client")
@@ -141,7 +144,7 @@ class _AdlsScenario:
         return took, report
 
     def _names(self, url: str) -> list[str]:
-        """Return every file of the table, as Hadoop's client lists it."""
+        """Return all files of the table, as Hadoop's client lists them."""
         spark: Any = self._session
         path = spark._jvm.org.apache.hadoop.fs.Path(url)
         files = path.getFileSystem(spark._jsc.hadoopConfiguration()).listFiles(path, True)

@@ -1,4 +1,4 @@
-"""What the demo on ADLS has found, and how it is shown."""
+"""Findings of the ADLS demo and their display."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _OTHERS = 10
 
 @dataclass(frozen=True, slots=True)
 class AdlsOutcome(Findings):
-    """What the demo on ADLS has found.
+    """The findings of the ADLS demo.
 
     Attributes:
-        url: the table.
-        rows: how many there are to be written.
-        read: how many are read back.
-        same: whether they are the same rows.
-        files: data files that are there.
-        left: paths below ``_temporary`` that are left.
-        write: seconds of the whole write.
-        report: what our job commit says of itself.
-        requests: what the emulator was asked for, by operation.
-        struck: how often its weather struck, by kind.
-        weather: how it was set.
-        log: what Spark logged.
+        url: URL of the table.
+        rows: number of rows to write.
+        read: number of rows read back.
+        same: whether the rows read back equal the rows written.
+        files: number of data files found.
+        left: paths left below ``_temporary``.
+        write: duration of the whole write in seconds.
+        report: report of this package's job commit.
+        requests: number of requests to the emulator, by operation.
+        struck: number of injected faults, by kind.
+        weather: configured behaviour of the emulator.
+        log: log file of Spark.
     """
 
     url: str
@@ -51,7 +51,7 @@ class AdlsOutcome(Findings):
 
     @property
     def checks(self) -> Mapping[str, bool]:
-        """What had to be shown, and whether it was."""
+        """Return each check and whether it passed."""
         lost = self.struck.get("cut rename", 0)
         return {
             f"the table holds the {self.rows:,} rows of the source": self.same,
@@ -66,7 +66,7 @@ class AdlsOutcome(Findings):
 
 
 def adls_table(outcome: AdlsOutcome) -> RenderableType:
-    """Return the run as a table, with the checks and where things lie."""
+    """Return the run as a table, with the checks and the locations."""
     asked = ", ".join(f"{name} {n:,}" for name, n in sorted(outcome.requests.items()))
     struck = ", ".join(f"{name} {n:,}" for name, n in sorted(outcome.struck.items()))
     facts = {

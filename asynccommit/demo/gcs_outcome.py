@@ -1,4 +1,4 @@
-"""What the demo on Google Cloud Storage has found, and how it is shown."""
+"""Findings of the Google Cloud Storage demo and their display."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class GcsSide:
     """One table, as one committer wrote it.
 
     Attributes:
-        url: where it is.
-        files: data files that are there.
-        task_commit: seconds, all tasks added up, as Spark counts them; ``None`` if it did not.
-        job_commit: seconds, as Spark counts them; ``None`` if it did not.
-        write: seconds of the whole write, by the clock.
-        requests: what the emulator was asked for, by operation.
-        refused: requests that were too many.
-        lost: moves that were done and whose answer was lost.
-        left: objects below ``_temporary`` that are left.
-        rows: how many rows are read back.
-        content: a sum over the hashes of all rows, whatever their order.
+        url: URL of the table.
+        files: number of data files found.
+        task_commit: total seconds of all task commits, measured by Spark; ``None`` if not measured.
+        job_commit: seconds of the job commit, measured by Spark; ``None`` if not measured.
+        write: wall-clock seconds of the whole write.
+        requests: number of requests to the emulator, by operation.
+        refused: number of requests rejected by the rate limit.
+        lost: number of moves that were done and whose response was lost.
+        left: objects left below ``_temporary``.
+        rows: number of rows read back.
+        content: order-independent sum of the hashes of all rows.
     """
 
     url: str
@@ -56,21 +56,21 @@ class GcsSide:
 
 @dataclass(frozen=True, slots=True)
 class GcsOutcome(Findings):
-    """What the demo on Google Cloud Storage has found.
+    """The findings of the Google Cloud Storage demo.
 
     Attributes:
-        rows: how many there are to be written.
-        content: the sum over their hashes.
-        spark: the table that Spark committed, while no answer was lost.
-        ours: the table that this package committed, while answers were lost.
-        report: what our job commit says of itself.
-        trial: what becomes of a small job of Spark's committer when answers are lost: the error,
-            or ``None``.
+        rows: number of rows to write.
+        content: sum of the hashes of these rows.
+        spark: the table that Spark committed, while no response was lost.
+        ours: the table that this package committed, while responses were lost.
+        report: report of this package's job commit.
+        trial: result of a small job with Spark's committer while responses are lost: the error, or
+            ``None``.
         overwritten: one partition of our table.
         killed: the job whose driver was killed.
-        left: objects below ``_temporary`` of our tables that are left in the end.
-        weather: how the store behaved.
-        log: what Spark logged.
+        left: objects left below ``_temporary`` of our tables at the end.
+        weather: behaviour of the store.
+        log: log file of Spark.
     """
 
     rows: int
@@ -87,7 +87,7 @@ class GcsOutcome(Findings):
 
     @property
     def checks(self) -> Mapping[str, bool]:
-        """What had to be shown, and whether it was."""
+        """Return each check and whether it passed."""
         spark, ours, killed = self.spark, self.ours, self.killed
         settled = self.report.recovered.get("rename", 0)
         return {
@@ -95,7 +95,7 @@ class GcsOutcome(Findings):
             f"each of the {ours.files:,} files is there once": (
                 spark.files == ours.files == self.report.files
             ),
-            # Some of them may have been refused, and were sent again.
+            # Some of them may have been rejected, and were sent again.
             f"the answers to {ours.lost} moves were lost, and each was settled": (
                 0 <= ours.lost - settled <= ours.refused
             ),
@@ -110,7 +110,7 @@ class GcsOutcome(Findings):
 
 
 def gcs_table(outcome: GcsOutcome) -> RenderableType:
-    """Return the comparison as a table, with the checks and where things lie."""
+    """Return the comparison as a table, with the checks and the locations."""
     day, killed = outcome.overwritten, outcome.killed
     facts = {
         f"overwrite of {day.partition}": f"{show_seconds(day.seconds)}, {day.replaced} files",

@@ -1,7 +1,7 @@
-"""Hadoop's ABFS client, which PySpark does not bring: one jar, and what it wants to be told.
+"""Fetch and configure Hadoop's ABFS client, which PySpark does not include: one jar.
 
-All else that ``hadoop-azure`` names is among PySpark's jars, or is for https with OpenSSL and for
-latency histograms, which are off.
+All other dependencies of ``hadoop-azure`` are among PySpark's jars, or are needed only for https
+with OpenSSL and for latency histograms, which are disabled.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from asynccommit.demo.hadoop_jars import cached_jar, hadoop_version
 
 
 def client_jar() -> Path:
-    """Return the jar ``hadoop-azure`` of PySpark's Hadoop, fetched if it is not in the cache.
+    """Return the ``hadoop-azure`` jar, fetched if it is not in the cache.
 
-    Raises ``UnsupportedError`` that says what is missing.
+    Its version is that of PySpark's Hadoop. Raises ``UnsupportedError`` that says what is missing.
     """
     version = hadoop_version()
     return cached_jar(f"org.apache.hadoop:hadoop-azure:{version}", f"hadoop-azure-{version}.jar")
 
 
 def client_conf(account: str, key: str, endpoint: str) -> Mapping[str, str]:
-    """Return what Hadoop needs to reach an account at ``HOST:PORT`` by its key, without TLS."""
+    """Return Hadoop's options for an account at ``HOST:PORT`` without TLS.
+
+    The client authenticates with the account's key.
+    """
     return {
         "fs.azure.abfs.endpoint": endpoint,
         "fs.azure.always.use.https": "false",
@@ -30,7 +33,7 @@ def client_conf(account: str, key: str, endpoint: str) -> Mapping[str, str]:
         f"fs.azure.account.key.{account}.dfs.core.windows.net": key,
         "fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",
         "fs.azure.createRemoteFileSystemDuringInitialization": "true",
-        # Its defaults wait for seconds before they ask again.
+        # With its defaults the client waits for seconds before it retries.
         "fs.azure.io.retry.backoff.interval": "50",
         "fs.azure.io.retry.min.backoff.interval": "20",
         "fs.azure.io.retry.max.backoff.interval": "1000",

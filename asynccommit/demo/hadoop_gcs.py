@@ -1,7 +1,7 @@
-"""Google's Hadoop connector, which PySpark does not bring: one jar, and what it wants to be told.
+"""Fetch and configure Google's Hadoop connector, which PySpark does not include: one jar.
 
-The jar is the one that holds all it needs, under names of its own. Hadoop has a client of its own
-since 3.5, ``hadoop-gcp``: it goes to Google's endpoint only.
+The jar is the variant that contains all its dependencies, relocated. Since 3.5 Hadoop has its own
+client, ``hadoop-gcp``, which supports Google's endpoint only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHA256 = "dfb5832738686436e597026a8e4bab01aa22e75ebfb15d37d096981f6599d73c"
 
 
 def client_jar() -> Path:
-    """Return the jar ``gcs-connector``, fetched if it is not in the cache.
+    """Return the ``gcs-connector`` jar, fetched if it is not in the cache.
 
     Raises ``UnsupportedError`` that says what is missing.
     """
@@ -26,10 +26,10 @@ def client_jar() -> Path:
 
 
 def client_conf(endpoint: str, project: str = "emulated") -> Mapping[str, str]:
-    """Return what Hadoop needs to reach an emulator at ``http://HOST:PORT``, which asks for no key.
+    """Return Hadoop's options for an emulator at ``http://HOST:PORT``.
 
-    Folders of hierarchical buckets are left alone: the connector reaches these by gRPC only, which
-    no emulator speaks.
+    No key is needed. Folders of hierarchical buckets are not used: the connector manages them by
+    gRPC only, which no emulator supports.
     """
     return {
         "fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
@@ -37,6 +37,6 @@ def client_conf(endpoint: str, project: str = "emulated") -> Mapping[str, str]:
         "fs.gs.storage.root.url": endpoint,
         "fs.gs.auth.type": "UNAUTHENTICATED",
         "fs.gs.project.id": project,
-        "fs.gs.block.size": "67108864",  # Hadoop's own default is 64m, which the connector rejects
+        "fs.gs.block.size": "67108864",  # Hadoop's default is 64m, which the connector rejects.
         "fs.gs.hierarchical.namespace.folders.enable": "false",
     }

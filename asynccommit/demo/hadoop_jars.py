@@ -1,4 +1,4 @@
-"""Hadoop's clients of stores, which PySpark does not bring: jars fetched by Maven into a cache."""
+"""Fetch Hadoop's store clients, which PySpark does not include, by Maven into a cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _TIMEOUT = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """What Maven is to bring, with all that it needs but for ``without``, by group and artifact."""
+    """A Maven artifact to fetch with its dependencies, except those in ``without``.
+
+    Artifacts in ``without`` are named by group and artifact.
+    """
 
     group: str
     artifact: str
@@ -30,7 +33,7 @@ class Dependency:
     without: Sequence[tuple[str, str]] = ()
 
     def to_xml(self) -> str:
-        """Return it as a pom says it."""
+        """Return the dependency as an XML element of a pom."""
         names = f"<groupId>{self.group}</groupId><artifactId>{self.artifact}</artifactId>"
         leave = "".join(
             f"<exclusion><groupId>{group}</groupId><artifactId>{artifact}</artifactId></exclusion>"
@@ -46,12 +49,12 @@ def cached_jar(artifact: str, name: str, digest: str | None = None) -> Path:
     """Return a jar from the cache, fetched if it is not there.
 
     Args:
-        artifact: ``group:artifact:version``, or with ``:jar:classifier`` behind.
-        name: of the file that Maven makes of it.
-        digest: its SHA-256, where that is known; Maven compares what the repository says of it.
+        artifact: ``group:artifact:version``, optionally followed by ``:jar:classifier``.
+        name: file name that Maven gives the jar.
+        digest: SHA-256 of the jar if known; Maven itself checks the repository's checksum.
 
     Raises:
-        UnsupportedError: it cannot be had; says what is missing.
+        UnsupportedError: the jar is not available; the message says what is missing.
     """
     jar = _cache() / name
     if not jar.is_file():
@@ -62,15 +65,15 @@ def cached_jar(artifact: str, name: str, digest: str | None = None) -> Path:
 def cached_jars(
     name: str, wanted: Sequence[Dependency], *, without_groups: Sequence[str] = ()
 ) -> Sequence[Path]:
-    """Return the jars of ``wanted`` and of all they need, fetched if they are not in the cache.
+    """Return jars and their dependencies, fetched if not in the cache.
 
     Args:
-        name: of the directory in the cache.
-        wanted: what to bring.
-        without_groups: groups of which nothing is brought.
+        name: name of the directory in the cache.
+        wanted: artifacts to fetch.
+        without_groups: Maven groups to exclude.
 
     Raises:
-        UnsupportedError: they cannot be had; says what is missing.
+        UnsupportedError: the jars are not available; the message says what is missing.
     """
     folder = _cache() / name
     if not folder.is_dir():
@@ -79,8 +82,11 @@ def cached_jars(
 
 
 def hadoop_version() -> str:
-    """Return the version of Hadoop among PySpark's jars. Raises ``UnsupportedError``."""
-    # Found, not imported: that takes a second.
+    """Return the version of PySpark's Hadoop jars.
+
+    Raises ``UnsupportedError``.
+    """
+    # Located without import: importing it takes a second.
     spec = find_spec("pyspark")
     home = os.environ.get("SPARK_HOME") or (os.path.dirname(spec.origin or "") if spec else "")
     if not home:
@@ -98,7 +104,7 @@ def _cache() -> Path:
 
 
 def _fetch_all(folder: Path, wanted: Sequence[Dependency], without_groups: Sequence[str]) -> None:
-    """Have Maven copy what is wanted to ``folder``. Raises ``UnsupportedError``."""
+    """Copy artifacts to ``folder`` by Maven. Raises ``UnsupportedError``."""
     _need_maven(folder.name)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -109,7 +115,7 @@ def _fetch_all(folder: Path, wanted: Sequence[Dependency], without_groups: Seque
         said = _run_maven(goal, scratch, f"-DoutputDirectory={jars}", f"-DexcludeGroupIds={groups}")
         if not jars.is_dir():
             raise UnsupportedError(f"mvn did not fetch {folder.name}: {said}")
-        with suppress(OSError):  # another was quicker
+        with suppress(OSError):  # another process was faster
             os.rename(jars, folder)
     if not folder.is_dir():
         raise UnsupportedError(f"{folder} cannot be written")
@@ -130,10 +136,10 @@ def _need_maven(artifact: str) -> None:
 
 
 def _fetch(artifact: str, jar: Path, digest: str | None) -> None:
-    """Have Maven copy ``artifact`` to ``jar``. Raises ``UnsupportedError``."""
+    """Copy ``artifact`` to ``jar`` by Maven. Raises ``UnsupportedError``."""
     _need_maven(artifact)
     jar.parent.mkdir(parents=True, exist_ok=True)
-    # Copied beside its name and then renamed: others may look for it now.
+    # Copied to a temporary directory and then renamed: another process may look for the jar.
     with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
         goal, what = f"{_PLUGIN}:copy", f"-Dartifact={artifact}"
         said = _run_maven(goal, scratch, what, f"-DoutputDirectory={scratch}")
@@ -151,7 +157,7 @@ def _digest(file: Path) -> str:
 
 
 def _run_maven(goal: str, folder: str, *arguments: str) -> str:
-    """Have Maven do ``goal`` in ``folder``; return the error that it names, if any."""
+    """Run a Maven goal in ``folder``; return Maven's error message, if any."""
     try:
         done = subprocess.run(
             ["mvn", "-B", "-q", "-C", goal, *arguments],

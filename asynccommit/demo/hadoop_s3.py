@@ -1,7 +1,7 @@
-"""Hadoop's client of S3, which PySpark does not bring, and what it wants to be told.
+"""Fetch and configure Hadoop's S3 client, which PySpark does not include.
 
-The client asks for all of Amazon's SDK in one jar of 686 MB. What it uses of that is S3 and what
-S3 stands on, 17 MB in jars of their own.
+The client depends on all of Amazon's SDK in one jar of 686 MB. It uses only the S3 module and its
+dependencies: 17 MB in separate jars.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from asynccommit.errors import UnsupportedError
 SDKS: Mapping[str, str] = {"3.5.0": "2.35.4"}
 """Version of Hadoop -> version of the SDK that its client was built with."""
 
-# Maven's repository had none of Spark 4.2 and 4.3 when this was written; 4.3 takes this one.
+# Maven's repository had no version for Spark 4.2 or 4.3 when this was written; 4.3 accepts this
+# one.
 _CLOUD = "4.1.1"
 _CLOUD_SHA256 = "e5b41b43d481510afd0cdc372b593770ddee5a0a348d0744cef6c6cd77a27943"
 _CLOUD_CLASSES = "org.apache.spark.internal.io.cloud"
 
 _SDK = "software.amazon.awssdk"
 _PARTS = ("s3", "s3-transfer-manager", "sts")
-# What Spark has already, and must not have twice.
+# Spark already has these; a second version would conflict.
 _SPARKS = ("org.slf4j", "io.netty", "commons-codec", "commons-logging", "org.apache.httpcomponents")
 
 
 def client_jars() -> Sequence[Path]:
-    """Return the jars of ``hadoop-aws`` and of the SDK, fetched if they are not in the cache.
+    """Return the ``hadoop-aws`` and SDK jars, fetched if not in the cache.
 
     Raises ``UnsupportedError`` that says what is missing.
     """
@@ -41,7 +42,7 @@ def client_jars() -> Sequence[Path]:
 
 
 def client_conf(endpoint: str) -> Mapping[str, str]:
-    """Return what Hadoop needs to reach a server of tests at ``http://HOST:PORT``."""
+    """Return Hadoop's options for a test server at ``http://HOST:PORT``."""
     return {
         "fs.s3a.endpoint": endpoint,
         "fs.s3a.endpoint.region": "us-east-1",
@@ -52,7 +53,7 @@ def client_conf(endpoint: str) -> Mapping[str, str]:
 
 
 def committers_jar() -> Path:
-    """Return the jar by which Spark commits through S3A's committers, fetched if need be.
+    """Return the jar that connects Spark to S3A's committers.
 
     Raises ``UnsupportedError`` that says what is missing.
     """
@@ -62,7 +63,7 @@ def committers_jar() -> Path:
 
 
 def committers_conf() -> Mapping[str, str]:
-    """Return what a session must be told to commit as that jar does."""
+    """Return the Spark options that enable S3A's committers."""
     return {
         "spark.sql.sources.commitProtocolClass": f"{_CLOUD_CLASSES}.PathOutputCommitProtocol",
         "spark.sql.parquet.output.committer.class": (

@@ -1,7 +1,7 @@
-"""moto's server of S3 as a process of its own: ``python -m asynccommit.demo.moto``.
+"""Run moto's S3 server as a separate process: ``python -m asynccommit.demo.moto``.
 
-It answers one request at a time. Its own program has a thread for each connection and no lock
-around what they change, so that of two conditional writes at one moment both may succeed.
+The server handles one request at a time. Moto's own program uses a thread per connection and no
+lock around shared state, so two simultaneous conditional writes may both succeed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _NEEDS = {
 
 
 class Moto:
-    """A running server, asked without what stands before it.
+    """A running server, accessed directly and not through the proxy.
 
     Attributes:
-        url: where it is.
+        url: URL of the server.
     """
 
     def __init__(self, url: str) -> None:
@@ -49,24 +49,24 @@ class Moto:
         )
 
     def make_bucket(self, name: str) -> None:
-        """Make an empty bucket."""
+        """Create an empty bucket."""
         self._client.create_bucket(Bucket=name)
 
     def objects(self, bucket: str, prefix: str) -> Mapping[str, str]:
-        """Return key -> what changes when it is written again."""
+        """Return for each key a value that changes when the object is rewritten."""
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         found = (item for page in pages for item in page.get("Contents", ()))
         return {item["Key"]: f"{item['ETag']} {item['LastModified']}" for item in found}
 
     def uploads(self, bucket: str, prefix: str) -> list[str]:
-        """Return the keys of uploads that nobody has ended."""
+        """Return the keys of all open uploads."""
         pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket)
         found = [item["Key"] for page in pages for item in page.get("Uploads", ())]
         return [key for key in found if key.startswith(prefix)]
 
 
 def need_moto() -> None:
-    """Raise ``UnsupportedError`` that says what to install where there is no moto."""
+    """Raise ``UnsupportedError`` if moto is not installed."""
     missing = [what for what, names in _NEEDS.items() if not all(map(find_spec, names))]
     if missing:
         raise UnsupportedError(
@@ -76,8 +76,8 @@ def need_moto() -> None:
 
 @contextmanager
 def serving_moto(log: Path) -> Iterator[Moto]:
-    """Run a server with nothing in it. Raises ``AsyncCommitError`` if it does not start."""
-    # Whatever is in the environment is for Amazon's S3, and not for this.
+    """Run an empty server. Raises ``AsyncCommitError`` if it does not start."""
+    # AWS settings of the environment are meant for Amazon's S3, not for this server.
     environ = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     with log.open("wb") as file:
         process = subprocess.Popen(
@@ -100,12 +100,12 @@ def serving_moto(log: Path) -> Iterator[Moto]:
 
 
 def application() -> App:
-    """Return moto as an application that answers one request after the other."""
+    """Return moto as an application that handles one request at a time."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    WSGIRequestHandler.protocol_version = "HTTP/1.1"  # connections stay open, as S3's do
+    WSGIRequestHandler.protocol_version = "HTTP/1.1"  # Connections stay open, as S3's do.
     app, lock = DomainDispatcherApplication(create_backend_app), Lock()
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
@@ -116,7 +116,7 @@ def application() -> App:
 
 
 def main() -> None:
-    """Serve until the process is ended; the first line says where."""
+    """Serve until the process is ended; the first output line is the URL."""
     from werkzeug.serving import make_server
 
     server = make_server("127.0.0.1", 0, application(), threaded=True)

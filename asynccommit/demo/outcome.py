@@ -1,4 +1,4 @@
-"""What the demo has found, and how it is shown; and what the other demos have alike."""
+"""Findings of the local demo, their display, and code shared by all demos."""
 
 from __future__ import annotations
 
@@ -20,41 +20,44 @@ _NOTE = "Commit times are Spark's own metrics; that of the tasks is theirs added
 
 
 class WrittenTable(Protocol):
-    """One table, as one committer wrote it: what all demos tell of it."""
+    """One table, as one committer wrote it, with the attributes common to all demos."""
 
     @property
     def task_commit(self) -> float | None:
-        """Seconds, all tasks added up, as Spark counts them; ``None`` if it did not."""
+        """Total seconds of all task commits, measured by Spark.
+
+        ``None`` if not measured.
+        """
 
     @property
     def job_commit(self) -> float | None:
-        """Seconds, as Spark counts them; ``None`` if it did not."""
+        """Seconds of the job commit, measured by Spark; ``None`` if not measured."""
 
     @property
     def write(self) -> float:
-        """Seconds of the whole write, by the clock."""
+        """Wall-clock seconds of the whole write."""
 
     @property
     def rows(self) -> int:
-        """How many rows are read back."""
+        """Number of rows read back."""
 
     @property
     def content(self) -> str:
-        """A sum over the hashes of all rows, whatever their order."""
+        """Order-independent sum of the hashes of all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings(ABC):
-    """What a demo has found, and whether that is what it was to show."""
+    """The findings of a demo, with checks of the expected results."""
 
     @property
     @abstractmethod
     def checks(self) -> Mapping[str, bool]:
-        """What had to be shown, and whether it was."""
+        """Return each check and whether it passed."""
 
     @property
     def proven(self) -> bool:
-        """Whether all of it was shown."""
+        """Return whether all checks passed."""
         return all(self.checks.values())
 
     def to_json(self) -> dict[str, Any]:
@@ -64,12 +67,12 @@ class Findings(ABC):
 
 @dataclass(frozen=True, slots=True)
 class StoreBehaviour:
-    """How the emulated store behaves.
+    """The behaviour of an emulated store.
 
     Attributes:
-        latency: of each answer, as ``20ms``.
-        limit: requests a second that it takes; on Google Cloud Storage those that write.
-        lost: share of the renames that are done and whose answer is lost, as ``2%``.
+        latency: latency of each response, such as ``20ms``.
+        limit: accepted requests per second; on Google Cloud Storage only writes count.
+        lost: share of the renames that are done and whose response is lost, such as ``2%``.
     """
 
     latency: str = "20ms"
@@ -83,10 +86,10 @@ class Overwritten:
 
     Attributes:
         partition: its path below the table.
-        seconds: of the whole write.
-        replaced: how many files were replaced.
-        right: whether the table holds the rows that it should.
-        untouched: whether every object of other partitions is the very one it was.
+        seconds: duration of the whole write.
+        replaced: number of files replaced.
+        right: whether the table holds the expected rows.
+        untouched: whether every object of other partitions is unchanged.
     """
 
     partition: str
@@ -97,20 +100,20 @@ class Overwritten:
 
     @property
     def check(self) -> Mapping[str, bool]:
-        """What had to be shown of it, and whether it was."""
+        """Return each check of the partition and whether it passed."""
         done = self.right and self.untouched
         return {"one partition was overwritten, and no other was touched": done}
 
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """A driver that was killed while it committed, and what became of its job.
+    """The job of a driver that was killed during its commit.
 
     Attributes:
-        url: the table.
-        visible: how many files were in their places when it died.
-        seconds: of the commit that finished the job.
-        report: of that commit.
+        url: URL of the table.
+        visible: number of files at their final paths when the driver died.
+        seconds: duration of the commit that finished the job.
+        report: report of that commit.
         right: whether the table holds the rows of the source.
     """
 
@@ -122,7 +125,7 @@ class Killed:
 
     @property
     def finished(self) -> bool:
-        """Whether it died half-way, and all is as it should be now."""
+        """Return whether the driver died half-way and the table is now correct."""
         return self.right and self.report.resumed and 0 < self.visible < self.report.files
 
 
@@ -131,15 +134,15 @@ class Side:
     """One table, as one committer wrote it.
 
     Attributes:
-        path: where it is.
-        files: data files that are there.
-        partitions: directories that hold them.
-        task_commit: seconds, all tasks added up, as Spark counts them; ``None`` if it did not.
-        job_commit: seconds, as Spark counts them; ``None`` if it did not.
-        write: seconds of the whole write, by the clock.
-        left: whether a ``_temporary`` is left.
-        rows: how many rows are read back.
-        content: a sum over the hashes of all rows, whatever their order.
+        path: path of the table.
+        files: number of data files found.
+        partitions: number of directories that hold them.
+        task_commit: total seconds of all task commits, measured by Spark; ``None`` if not measured.
+        job_commit: seconds of the job commit, measured by Spark; ``None`` if not measured.
+        write: wall-clock seconds of the whole write.
+        left: whether a ``_temporary`` directory is left.
+        rows: number of rows read back.
+        content: order-independent sum of the hashes of all rows.
     """
 
     path: str
@@ -155,17 +158,17 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class DemoResult(Findings):
-    """What the demo has found.
+    """The findings of the local demo.
 
     Attributes:
-        rows: how many there are to be written.
-        content: the sum over their hashes.
+        rows: number of rows to write.
+        content: sum of the hashes of these rows.
         spark: the table that Spark committed.
         ours: the table that this package committed.
-        success: the ``_SUCCESS`` of our table.
-        report: our summary of the job.
-        stages: what our job commit spent its seconds on.
-        log: what Spark logged.
+        success: the ``_SUCCESS`` file of our table.
+        report: this package's summary of the job.
+        stages: seconds of this package's job commit, by stage.
+        log: log file of Spark.
     """
 
     rows: int
@@ -179,7 +182,7 @@ class DemoResult(Findings):
 
     @property
     def checks(self) -> Mapping[str, bool]:
-        """What had to be shown, and whether it was."""
+        """Return each check and whether it passed."""
         sides = (self.spark, self.ours)
         return {
             **both_hold(self.rows, self.content, *sides),
@@ -192,7 +195,7 @@ class DemoResult(Findings):
 
 
 def table(outcome: DemoResult) -> RenderableType:
-    """Return the comparison as a table, with the checks and where things lie."""
+    """Return the comparison as a table, with the checks and the locations."""
     places = {
         "Spark's table": outcome.spark.path,
         "our table": outcome.ours.path,
@@ -218,17 +221,17 @@ def _comparison(outcome: DemoResult) -> Table:
     return shown
 
 
-# --- what the demos have alike ---------------------------------------------------------------
+# --- shared by all demos ---------------------------------------------------------------------
 
 
 def both_hold(rows: int, content: str, *sides: WrittenTable) -> Mapping[str, bool]:
-    """Return the check that tables hold what was to be written, and whether they do."""
+    """Return whether both tables hold the expected rows, as a check."""
     hold = all((side.rows, side.content) == (rows, content) for side in sides)
     return {f"both tables hold the {rows:,} rows of the source": hold}
 
 
 def comparison(theirs: str, ratio: str) -> Table:
-    """Return a table without rows for what the committer ``theirs`` and ours took."""
+    """Return an empty comparison table of the committer ``theirs`` and ours."""
     shown = Table(box=None, padding=(0, 3, 0, 0), header_style="bold")
     for name in ("", theirs, "asynccommit", ratio):
         shown.add_column(name, justify="right" if name else "left")
@@ -236,7 +239,7 @@ def comparison(theirs: str, ratio: str) -> Table:
 
 
 def add_times(shown: Table, theirs: WrittenTable, ours: WrittenTable) -> None:
-    """Add what was measured in seconds to a comparison."""
+    """Add the rows of measured seconds to a comparison."""
     for name, long, short in (
         ("task commit", theirs.task_commit, ours.task_commit),
         ("job commit", theirs.job_commit, ours.job_commit),
@@ -248,7 +251,7 @@ def add_times(shown: Table, theirs: WrittenTable, ours: WrittenTable) -> None:
 def compared(
     outcome: Findings, shown: Table, report: JobReport, facts: Mapping[str, str]
 ) -> RenderableType:
-    """Return a comparison with our job's report, what else is known, and the checks."""
+    """Return a comparison with our job's report, further facts and the checks."""
     return Group(
         shown,
         Text(_NOTE, "dim"),
@@ -259,12 +262,12 @@ def compared(
 
 
 def show_time(seconds: float | None) -> str:
-    """Return a time for people, or that it is not known."""
+    """Return a time for display; an unknown time is shown as such."""
     return "not known" if seconds is None else show_seconds(seconds)
 
 
 def show_ratio(theirs: float | None, mine: float | None) -> str:
-    """Return how many times as much theirs is; nothing where that cannot be said."""
+    """Return the ratio of theirs to mine for display; empty if undefined."""
     if not theirs or not mine:
         return ""
     ratio = theirs / mine

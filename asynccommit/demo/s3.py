@@ -1,8 +1,8 @@
-"""The flights once more, on S3: moto behind a proxy that is slow and loses answers.
+"""Run the demo on S3: moto behind a proxy that is slow and loses responses.
 
-Spark's tasks upload by Hadoop's magic committer. Its uploads are completed first by Hadoop, as
-Spark comes with the classes for that; then by this package. What Spark does without these classes,
-by copies, is shown on a week.
+Spark's tasks upload through Hadoop's magic committer. The uploads are completed first by Hadoop,
+with the classes that Spark has for that, and then by this package. A third run on one week of
+flights shows what Spark does without these classes: it copies files.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ S3_MONTHS = (1,)
 """What is written unless other months are named: moto answers some hundred requests a second."""
 
 S3_WEATHER = StoreBehaviour(latency="5ms", limit=3500, lost="5%")
-THREADS = 8  # more than there are tasks: reading back is nothing but waiting for answers
+THREADS = 8  # More threads than tasks: reading back only waits for responses.
 _COMPLETE = "complete_upload"
-# So many completions at once are over before their driver can be killed: some are held up, and
-# come late, when the job has long been finished.
+# So many simultaneous completions would end before their driver could be killed. Some are delayed,
+# and arrive after the job has been finished.
 _HOLD = {"kind": "late", "op": _COMPLETE, "every": 3, "delay": 30, "reply": "never"}
 _LEFT = (f"/{TEMPORARY}/", "/__magic")
 Say = Callable[[str], object]
@@ -51,15 +51,16 @@ def run_on_s3(
     """Write the flights to moto with both committers and compare.
 
     Args:
-        keep: where logs go, a directory that is new or empty; ``demo-out`` by default.
-        months: write these months only.
-        weather: how the store behaves; answers are lost to our commits only.
-        say: is told what is going on.
+        keep: directory for the logs, new or empty; ``demo-out`` by default.
+        months: months to write.
+        weather: behaviour of the emulated store; responses are lost only during this package's
+            commits.
+        say: called with progress messages.
 
     Raises:
-        UnsupportedError: something that the demo needs is not installed; says what to install.
-        OptionError: the directory holds something already.
-        AsyncCommitError: Spark, moto or the proxy failed; says where the log is.
+        UnsupportedError: a required package is not installed; the message says what to install.
+        OptionError: the directory is not empty.
+        AsyncCommitError: Spark, moto or the proxy failed; the message says where the log is.
     """
     source = flights.find_flights()
     need_moto()
@@ -78,9 +79,9 @@ def run_on_s3(
 
 @contextmanager
 def emulated(weather: StoreBehaviour, directory: Path) -> Iterator[tuple[Moto, RunningEmulator]]:
-    """Run moto with the bucket, and the proxy. Raises ``AsyncCommitError`` if one does not start.
+    """Run moto with the bucket, and the proxy; neither keeps files.
 
-    Neither keeps a file.
+    Raises ``AsyncCommitError`` if one of them does not start.
     """
     with serving_moto(directory / "moto.log") as moto:
         moto.make_bucket(BUCKET)
@@ -105,7 +106,7 @@ def _url(table: str) -> str:
 
 
 class _S3Scenario:
-    """From Spark's tasks through S3A to the bucket, and the commits of it."""
+    """The scenario: tasks upload through S3A, both committers commit."""
 
     def __init__(
         self,
@@ -125,7 +126,7 @@ class _S3Scenario:
         self._log = Path(job.log)
 
     def go(self, month: int) -> S3Outcome:
-        """Do it all; the first day of ``month`` is overwritten."""
+        """Run all steps; the first day of ``month`` is overwritten."""
         data = flights.read_flights(self._session, Path(self._job.source))
         data = data.repartition(TASKS).cache()
         rows, content = flights.fingerprint(data)
@@ -161,7 +162,7 @@ class _S3Scenario:
 
     @contextmanager
     def _hadoops(self) -> Iterator[None]:
-        """Have S3A's committer commit for as long as the block."""
+        """Commit with S3A's committer inside the block."""
         conf = hadoop_s3.committers_conf()
         for key, value in conf.items():
             self._session.conf.set(key, value)
@@ -204,7 +205,10 @@ class _S3Scenario:
     def _timed(
         self, data: DataFrame, name: str, committer: AbstractContextManager[None]
     ) -> tuple[float, float | None, float | None]:
-        """Write a table; return seconds of the whole, of its task commits and its job commit."""
+        """Write a table and measure it.
+
+        Returns the seconds of the whole write, of the task commits and of the job commit.
+        """
         with committer:
             begin = time.perf_counter()
             data.write.partitionBy(*flights.PARTITIONS).parquet(_url(name))
@@ -212,7 +216,7 @@ class _S3Scenario:
             return took, *commit_times(self._session)
 
     def _copy(self, data: DataFrame) -> Copied:
-        """Write a week as PySpark comes, without classes for S3A's committers."""
+        """Write a week with plain PySpark, without classes for S3A's committers."""
         self._say("writing a week of them as PySpark comes, committed by copies")
         self._proxy.forget_stats()
         _, _, job_commit = self._timed(data, "copied", nullcontext())
@@ -225,7 +229,7 @@ class _S3Scenario:
         return overwrite_day(self._session, self._log, data, _url("ours"), month, files)
 
     def _kill(self, files: int, expected: tuple[int, str]) -> Killed:
-        """Have another driver write the same, kill it half-way, and finish its job here."""
+        """Kill another driver half-way through the same write and finish its job."""
         self._say("another driver writes the same, and is killed half-way")
         self._proxy.forget_stats()
         self._proxy.strike(_HOLD, _losing(self._weather.lost))
@@ -239,12 +243,12 @@ class _S3Scenario:
         return self._completed() >= enough <= len(self._files("killed"))
 
     def _completed(self) -> int:
-        """Return how many completions moto was sent."""
+        """Return how many completions moto received."""
         sent: int = self._proxy.stats()["forwarded"].get(_COMPLETE, 0)
         return sent
 
     def _try_hadoop(self, data: DataFrame) -> str | None:
-        """Return how Hadoop's committer fails when every other completion loses its answer."""
+        """Return Hadoop's error when every second completion loses its response."""
         self._say("a small job once more, committed by Hadoop, and every other answer is lost")
         self._proxy.strike(_losing("100%", every=2))
         with self._hadoops():
@@ -255,7 +259,7 @@ class _S3Scenario:
         return None
 
     def _files(self, table: str) -> dict[str, str]:
-        """Return the data files that a reader of a table sees, each with its etag and time."""
+        """Return the data files that a reader sees, each with its etag and time."""
         found = self._moto.objects(BUCKET, f"{table}/")
         return {
             name: one

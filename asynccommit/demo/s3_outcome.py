@@ -1,4 +1,4 @@
-"""What the demo on S3 has found, and how it is shown."""
+"""Findings of the S3 demo and their display."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class S3Side:
     """One table, as one committer wrote it.
 
     Attributes:
-        url: where it is.
-        files: data files that are there.
-        task_commit: seconds, all tasks added up, as Spark counts them; ``None`` if it did not.
-        job_commit: seconds, as Spark counts them; ``None`` if it did not.
-        write: seconds of the whole write, by the clock.
-        requests: what the proxy was asked for, by operation.
-        refused: requests that were too many.
-        lost: completions that were done and whose answer was lost.
-        rows: how many rows are read back.
-        content: a sum over the hashes of all rows, whatever their order.
+        url: URL of the table.
+        files: number of data files found.
+        task_commit: total seconds of all task commits, measured by Spark; ``None`` if not measured.
+        job_commit: seconds of the job commit, measured by Spark; ``None`` if not measured.
+        write: wall-clock seconds of the whole write.
+        requests: number of requests to the proxy, by operation.
+        refused: number of requests rejected by the rate limit.
+        lost: number of completions that were done and whose response was lost.
+        rows: number of rows read back.
+        content: order-independent sum of the hashes of all rows.
     """
 
     url: str
@@ -58,9 +58,9 @@ class Copied:
     """A few flights, as PySpark writes them without classes for S3A's committers.
 
     Attributes:
-        files: data files that are there.
-        copies: objects that were copied to get them there.
-        job_commit: seconds, as Spark counts them; ``None`` if it did not.
+        files: number of data files found.
+        copies: number of objects copied to make them.
+        job_commit: seconds of the job commit, measured by Spark; ``None`` if not measured.
     """
 
     files: int
@@ -70,23 +70,23 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class S3Outcome(Findings):
-    """What the demo on S3 has found.
+    """The findings of the S3 demo.
 
     Attributes:
-        rows: how many there are to be written.
-        content: the sum over their hashes.
-        hadoop: the table that Hadoop committed, while no answer was lost.
-        ours: the table that this package committed, while answers were lost.
-        copied: what Spark does where it cannot commit uploads.
-        report: what our job commit says of itself.
-        trial: what becomes of a small job of Hadoop's committer when answers are lost: the error,
-            or ``None``.
+        rows: number of rows to write.
+        content: sum of the hashes of these rows.
+        hadoop: the table that Hadoop committed, while no response was lost.
+        ours: the table that this package committed, while responses were lost.
+        copied: result of Spark's write where it cannot commit uploads.
+        report: report of this package's job commit.
+        trial: result of a small job with Hadoop's committer while responses are lost: the error, or
+            ``None``.
         overwritten: one partition of our table.
         killed: the job whose driver was killed.
-        left: objects of jobs below our tables that are left in the end.
-        uploads: uploads below our tables that nobody has ended.
-        weather: how the store behaved.
-        log: what Spark logged.
+        left: objects of jobs left below our tables at the end.
+        uploads: open uploads left below our tables.
+        weather: behaviour of the store.
+        log: log file of Spark.
     """
 
     rows: int
@@ -105,7 +105,7 @@ class S3Outcome(Findings):
 
     @property
     def checks(self) -> Mapping[str, bool]:
-        """What had to be shown, and whether it was."""
+        """Return each check and whether it passed."""
         hadoop, ours, killed = self.hadoop, self.ours, self.killed
         return {
             **both_hold(self.rows, self.content, hadoop, ours),
@@ -126,7 +126,7 @@ class S3Outcome(Findings):
 
 
 def s3_table(outcome: S3Outcome) -> RenderableType:
-    """Return the comparison as a table, with the checks and where things lie."""
+    """Return the comparison as a table, with the checks and the locations."""
     day, killed, copied = outcome.overwritten, outcome.killed, outcome.copied
     facts = {
         "as PySpark comes": f"{count_of(copied.files, 'file')} by {copied.copies} copies, "

@@ -1,4 +1,4 @@
-"""The Spark session of the demo: quiet, small, and asked for what it measured."""
+"""Start the demo's Spark session, small and quiet, and read its commit metrics."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
-    # A short run on a few cores: the quick compiler, so that neither write pays for warming up.
+    # A short run on a few cores: use the fast compiler only, so that neither write pays for warming
+    # up.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Thousands of small files are read by a few tasks, not by one task for a handful.
+    # Thousands of small files are read by a few tasks, not by one task for a handful of files.
     "spark.sql.files.openCostInBytes": "0",
 }
 
@@ -35,7 +36,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 def quiet_session(
     log: Path, scratch: Path, *, threads: int | None = None, conf: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Start Spark with all that its JVM prints in ``log``; stop it in the end."""
+    """Run Spark with all output of its JVM in ``log``."""
     from pyspark.sql import SparkSession
 
     threads = threads or min(TASKS, os.cpu_count() or 1)
@@ -54,9 +55,9 @@ def quiet_session(
 
 @contextmanager
 def printed_to(log: Path) -> Iterator[None]:
-    """Send what this process and those that it starts print to a file.
+    """Redirect the output of this process and its children to a file.
 
-    A JVM that starts meanwhile prints there until it ends.
+    A JVM that starts inside the block writes there until it ends.
     """
     with ExitStack() as undo:
         file = undo.enter_context(log.open("ab"))
@@ -71,9 +72,9 @@ def printed_to(log: Path) -> Iterator[None]:
 
 
 def commit_times(session: SparkSession) -> tuple[float | None, float | None]:
-    """Return how long task commits and job commit of the last write took, as Spark counted.
+    """Return the seconds of the last write's task commits and job commit.
 
-    They are the SQL metrics of the write, which Spark's web page shows too. Spark measures them
+    The values are SQL metrics of the write, which Spark's web page shows too. Spark measures them
     in the same way for every commit protocol.
     """
     spark: Any = session
@@ -92,6 +93,9 @@ def commit_times(session: SparkSession) -> tuple[float | None, float | None]:
 
 
 def duration(text: str | None) -> float | None:
-    """Return the seconds of a metric as Spark writes it: ``3.1 s``, or a total and its spread."""
+    """Parse the seconds of a Spark metric.
+
+    Spark writes ``3.1 s``, or a total and its spread.
+    """
     found = _DURATION.search(text or "")
     return float(found[1]) * _UNITS[found[2]] if found else None

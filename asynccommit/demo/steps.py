@@ -1,4 +1,4 @@
-"""What the demos on buckets do alike: overwrite one day, finish a killed driver's job."""
+"""Share the steps of the bucket demos: overwrite one day, finish a killed driver's job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ Files = Callable[[], Mapping[str, str]]
 def overwrite_day(
     session: SparkSession, log: Path, data: DataFrame, url: str, month: int, files: Files
 ) -> Overwritten:
-    """Keep one airport's flights of the first day of ``month`` only, and all other days."""
+    """Overwrite the first day of ``month`` with one airport's flights.
+
+    All other days are kept.
+    """
     partition = f"month={month}/day=1"
     before = files()
     day, kept = f"month = {month} and day = 1", "origin = 'JFK'"
@@ -48,7 +51,7 @@ def overwrite_day(
 def finish(
     session: SparkSession, log: Path, job: DriverJob, visible: int, expected: tuple[int, str]
 ) -> Killed:
-    """Resume the job of a driver that was killed with ``visible`` files in their places."""
+    """Resume the job of a killed driver, which left ``visible`` files moved."""
     from asynccommit.spark import resume
 
     begin = time.perf_counter()
@@ -60,7 +63,10 @@ def finish(
 
 
 def report_of(url: str) -> JobReport:
-    """Return the report of the last commit. Raises ``NotFoundError`` if that is not of ``url``."""
+    """Return the report of the last commit. Raises ``NotFoundError``.
+
+    The error means that the last commit was not one of ``url``.
+    """
     from asynccommit.spark import last_report
 
     report = last_report()
@@ -70,7 +76,7 @@ def report_of(url: str) -> JobReport:
 
 
 def last_words(error: Exception) -> str:
-    """Return what Java says to be the first cause of an exception, on one line."""
+    """Return the root cause that a Java exception reports, on one line."""
     causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
     words = causes[-1].removeprefix("Caused by: ") if causes else str(error).partition("\n")[0]
     return words[:120]
