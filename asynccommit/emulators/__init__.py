@@ -1,4 +1,4 @@
-"""The former place of ``asynccommit.testing.emulators``; it goes with the next version."""
+"""Former place of ``asynccommit.testing.emulators``; it goes with the next version."""
 
 from __future__ import annotations
 

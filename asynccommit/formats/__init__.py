@@ -1,1 +1,1 @@
-"""The files of the commit protocols as bytes: no module here reads or writes a store."""
+"""Files of the commit protocols as bytes: no module here reads or writes a store."""

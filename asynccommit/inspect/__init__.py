@@ -1,1 +1,1 @@
-"""What is said of jobs: progress while they run, reports when they end, what they left behind."""
+"""Inspection of jobs: progress while they run, reports, and what they left behind."""

@@ -1,1 +1,1 @@
-"""The process that runs a commit: its event loop thread, its host, bounded concurrency."""
+"""Event loop thread, host, bounded concurrency and lazy imports."""

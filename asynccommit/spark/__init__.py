@@ -1,11 +1,4 @@
-"""PySpark: an unchanged ``df.write`` whose job commit runs here, in the Python driver.
-
-from pyspark.sql import SparkSession
-from asynccommit.spark import configure
-
-spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()
-df.write.partitionBy("day").parquet("/data/flights")
-"""
+"""PySpark: an unchanged ``df.write`` whose job commit runs here, in the Python driver."""
 
 from __future__ import annotations
 
@@ -48,7 +41,10 @@ def configure(
     """Have this package commit what Spark writes, and return ``target``.
 
     A builder gets it before its session starts; ``getOrCreate`` does the rest. A running session
-    gets it at once, with what it adds valid for that session only.
+    gets it at once, with what it adds valid for that session only::
+
+        spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()
+        df.write.partitionBy("day").parquet("/data/flights")
 
     Args:
         target: ``SparkSession.builder``, or a classic session.

@@ -1,1 +1,1 @@
-"""The verbs of the command, one file for those that belong together."""
+"""Commands of the command line, one module for each group of them."""

@@ -1,4 +1,4 @@
-"""The verb ``emulate``: stores on loopback, for people, other programs and load tests."""
+"""Commands that serve an emulator of a store on this machine."""
 
 from __future__ import annotations
 

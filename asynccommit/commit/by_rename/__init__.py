@@ -1,1 +1,1 @@
-"""The steps of a commit: each is a function, and a decision in it is a pure one beside it."""
+"""Commits that publish files by renaming them: one module for each step."""

@@ -1,1 +1,1 @@
-"""The stages of a job commit that completes uploads."""
+"""Commits that publish files by completing multipart uploads."""

@@ -1,1 +1,1 @@
-"""What the Python Data Source is made of; the classes that Spark sees are in ``datasource.py``."""
+"""Python Data Source: options, rows, files, tasks, jobs and streams."""

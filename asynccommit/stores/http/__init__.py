@@ -1,1 +1,1 @@
-"""HTTP as the object stores need it: clients, tokens, options."""
+"""HTTP for the object stores: clients, tokens, options."""

@@ -1,1 +1,1 @@
-"""What is done around every request to a store: one policy a file, one funnel in ``base``."""
+"""Policies around every request to a store: retry, rate, lost replies, one funnel."""

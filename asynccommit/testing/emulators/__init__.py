@@ -1,1 +1,1 @@
-"""Servers on loopback that speak the stores' protocols, over ``asynccommit.testing.models``."""
+"""Servers on loopback that speak the protocols of the stores, over their models."""

@@ -1,1 +1,1 @@
-"""A model of what stores do, in memory, with the faults that real ones have."""
+"""Models of the stores in memory, their faults, and a clock that jumps."""

@@ -1,1 +1,1 @@
-"""What the tasks of the committers for multipart uploads do."""
+"""Task side of the commits by multipart uploads."""

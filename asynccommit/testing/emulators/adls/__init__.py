@@ -1,1 +1,1 @@
-"""The ADLS emulator."""
+"""Emulator of Azure Data Lake Storage Gen2 over HTTP."""

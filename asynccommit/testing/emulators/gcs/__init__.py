@@ -1,1 +1,1 @@
-"""The Google Cloud Storage emulator."""
+"""Emulator of Google Cloud Storage over HTTP."""

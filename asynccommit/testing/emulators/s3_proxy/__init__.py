@@ -1,1 +1,1 @@
-"""A proxy before an S3 server that adds faults and latency."""
+"""Proxy in front of an S3 server that adds faults and latency."""

@@ -1,1 +1,1 @@
-"""The model of an ADLS account."""
+"""Model of an Azure Data Lake Storage Gen2 account."""

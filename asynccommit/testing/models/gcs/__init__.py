@@ -1,1 +1,1 @@
-"""A model of Google Cloud Storage, in memory: buckets, objects, folders and what they refuse."""
+"""Model of Google Cloud Storage: buckets, objects, folders and refusals."""

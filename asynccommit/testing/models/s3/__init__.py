@@ -1,1 +1,1 @@
-"""A model of buckets as S3 has them, and stores upon it."""
+"""Model of S3 buckets, and stores over it."""
