@@ -1,7 +1,8 @@
-"""The commit window: no commit begins unless the resource manager has been heard from just now.
+"""Enforce the commit window: a commit requires a recent answer of the resource manager.
 
-An application master that is cut off may have been replaced without knowing it. Hadoop asks this
-after it has said that it commits, and waits for ever; here it is asked first, and for so long.
+An application master that is cut off may have been replaced without knowing it. Hadoop checks this
+after it has announced the commit, and waits without a limit. Here the check comes first, and the
+wait has a timeout.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ _DAY = Within(0, 86_400, "seconds")
 
 @dataclass(frozen=True, slots=True)
 class MarkerSettings:
-    """How a commit with markers waits; all in seconds.
+    """Timeouts of a commit with markers, all in seconds.
 
     Attributes:
-        window: how old the resource manager's last answer may be when a commit begins.
-        patience: how long to wait for a younger one. After so long YARN itself, as it is delivered,
-            has given the application master up.
-        cancel_timeout: how long an abort waits for a commit to stop.
-        lease: without a sign of life for so long, a commit is taken for one that nobody goes on
-            with; ``None`` for a minute, and five on a store over a network.
+        window: maximum age of the resource manager's last answer when a commit begins.
+        patience: maximum wait for a more recent answer. After that time YARN itself, with its
+            default settings, has given the application master up.
+        cancel_timeout: maximum time that an abort waits for a commit to stop.
+        lease: time without a sign of life after which a commit counts as abandoned; ``None`` for
+            one minute, or five on a store over a network.
     """
 
     window: Annotated[float, _DAY] = 10.0
@@ -83,30 +84,33 @@ class Heartbeat:
         self._next = asyncio.Event()
 
     def beat(self) -> None:
-        """Note that it has answered now. To be called on the event loop."""
+        """Record an answer received now. Must be called on the event loop."""
         self._last = self._clock()
         self._next.set()
         self._next = asyncio.Event()
 
     @property
     def age(self) -> float:
-        """Seconds since it answered; endless if it never did."""
+        """Seconds since the last answer; infinite if there was none."""
         return self._clock() - self._last
 
     async def next(self) -> None:
-        """Return when it answers the next time."""
+        """Wait for the next answer."""
         await self._next.wait()
 
 
 def is_open(age: float, window: float) -> bool:
-    """Whether a commit may begin: the last answer is no older than the window, in seconds."""
+    """Return whether a commit may begin.
+
+    It may if the last answer is no older than the window, in seconds.
+    """
     return age <= window
 
 
 async def wait_for_window(heartbeat: Heartbeat, settings: MarkerSettings, job_id: str) -> None:
-    """Return when a commit may begin.
+    """Wait until a commit may begin.
 
-    Raises ``PreflightError`` if the resource manager is not heard from.
+    Raises ``PreflightError`` if the resource manager does not answer in time.
     """
     try:
         async with asyncio.timeout(settings.patience):

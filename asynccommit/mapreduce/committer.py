@@ -1,8 +1,9 @@
-"""Commits a MapReduce job with its markers, in an order that survives what Hadoop's does not.
+"""Commit a MapReduce job with its markers, in an order that survives crashes.
 
-Hadoop's application master says that it commits, waits until it is connected, commits, and says how
-that ended; whatever goes wrong on the way is a failed commit. Here it is first seen that this
-process may commit; of several exactly one begins; and only what has failed is called so.
+Hadoop's order does not: its application master writes the start marker, waits until it is
+connected, commits, and writes the result; any error on the way counts as a failed commit. This
+module first checks that the process may commit, lets exactly one of several owners begin, and
+reports a failure only if the commit has failed.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ Check = Callable[[], None]
 Work = Callable[[Check], Coroutine[Any, Any, str]]
 
 _TRIES = 10
-_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each try to say that it is committed
-# After these nobody knows, or it is for another to say, whether the job is committed.
+_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0)  # Seconds before each attempt to write the success marker.
+# After these errors the outcome is unknown, or another owner must decide it.
 _UNDECIDED = (
     OwnedError,
     LeaseLostError,
@@ -121,12 +122,12 @@ class CommitMarkers:
 
     @property
     def job_id(self) -> str:
-        """The job."""
+        """The id of the job."""
         return self.place.job_id
 
     @property
     def lease(self) -> float:
-        """Seconds without a sign of life after which another may go on."""
+        """Seconds without a sign of life after which another owner may take over."""
         if self._settings.lease is not None:
             return self._settings.lease
         return ACCOUNT_LEASE if self.place.store.traits.account else LEASE
@@ -134,26 +135,29 @@ class CommitMarkers:
     async def commit(
         self, work: Work, *, repeatable: bool = False, force: bool = False
     ) -> Committed:
-        """Commit the job, unless another does or somebody has; say how it ended.
+        """Commit the job unless another owner does or did; write the result.
 
-        When the work is done and that could not be said, this may be called again, and says it.
+        If the work is done and the result could not be written, this may be called again to write
+        it.
 
         Args:
-            work: does it, and returns a digest of what it has committed. Before each step it is to
-                call what it is given, which raises ``LeaseLostError`` if another may commit now.
-            repeatable: the work may be done again, whatever became of an earlier try.
-            force: a person knows that whoever commits it is dead. Only of what may be repeated.
+            work: commits the job and returns a digest of the committed output. It must call its
+                argument before each step; that call raises ``LeaseLostError`` if another owner may
+                commit now.
+            repeatable: the work may be repeated, whatever happened to an earlier attempt.
+            force: the caller knows that the present owner is dead. Valid only for repeatable work.
 
         Raises:
-            PreflightError: the resource manager is not heard from, or the directory is not as it
-                has to be; nothing was written.
-            OwnedError: another is committing it; nothing was written.
-            LeaseLostError: another may commit it now; no end was written.
-            CommitUnknownError: it cannot be told whether the job is committed, or it is, and that
-                could not be said; ``COMMIT_FAIL`` was not written.
-            CommitError: it has failed.
-            UnsupportedError: the store cannot keep two from committing; nothing was written.
-            Exception: what the work raised; it has failed.
+            PreflightError: the resource manager does not answer, or the directory is not in the
+                expected state; nothing was written.
+            OwnedError: another owner is committing the job; nothing was written.
+            LeaseLostError: another owner may commit the job now; no end marker was written.
+            CommitUnknownError: it is unknown whether the job is committed, or it is committed and
+                the result could not be written; ``COMMIT_FAIL`` was not written.
+            CommitError: the commit has failed.
+            UnsupportedError: the store cannot prevent two owners from committing; nothing was
+                written.
+            Exception: an error of the work; the commit has failed.
         """
         if not self._idle.is_set():
             raise OwnedError(self.job_id, STAGE, (), "this process is committing it already")
@@ -169,15 +173,16 @@ class CommitMarkers:
             self._idle.set()
 
     async def abort(self, undo: Callable[[], Awaitable[T]]) -> T:
-        """Stop a commit that this process has under way, wait until it has stopped, then undo.
+        """Stop this process's running commit, wait for it to stop, then undo the job.
 
         Args:
-            undo: aborts the job; is called only if the job is not committed, and nobody is at it.
+            undo: aborts the job; called only if the job is not committed and no owner is committing
+                it.
 
         Raises:
             CommittedError: the job is committed; nothing was undone.
-            OwnedError: another is committing it; nothing was undone.
-            CommitUnknownError: nobody can tell whether it is committed; nothing was undone.
+            OwnedError: another owner is committing the job; nothing was undone.
+            CommitUnknownError: it is unknown whether the job is committed; nothing was undone.
             CommitError: the commit does not stop; nothing was undone.
         """
         self._aborted = True
@@ -203,7 +208,10 @@ class CommitMarkers:
     # --- beginning -----------------------------------------------------------------------------
 
     async def _begin(self, repeatable: bool, force: bool) -> tuple[float, Start | Committed]:
-        """Become the one owner of the commit; return since when, by this host's clock."""
+        """Become the only owner of the commit.
+
+        Return the start time by this host's clock.
+        """
         for _ in range(_TRIES):
             await self._interruptible(wait_for_window(self._heartbeat, self._settings, self.job_id))
             standing = await self.place.look()
@@ -238,19 +246,19 @@ class CommitMarkers:
         if force:
             return free
         if free is CommitVerdict.TAKE_OVER:
-            # Only now, because asking the store for its time leaves a file there for a moment.
+            # Asked last, because asking the store for its time creates a file there for a moment.
             return free if await self.place.is_expired(standing, self._host) else verdict
         return free if is_silent(standing, self._host) else verdict
 
     @property
     def _is_lost(self) -> bool:
-        """Whether this process has begun the work, and cannot tell what became of it."""
+        """Return whether this process began the work and its outcome is unknown."""
         return self._worked and self._digest is None
 
     async def _claim(
         self, verdict: CommitVerdict, standing: MarkerState, repeatable: bool
     ) -> Start | None:
-        """Write the start of this owner; ``None`` if another was quicker."""
+        """Write the start marker of this owner; ``None`` if another was faster."""
         if verdict is CommitVerdict.GO_ON:
             sign = sign_of_life(self.epoch, next(self._numbers))
             return standing.start if await self.place.write(sign, b"") else None
@@ -258,7 +266,8 @@ class CommitMarkers:
         if verdict is CommitVerdict.TAKE_OVER and standing.start is not None:
             name = later_start(self.epoch)
         elif verdict is CommitVerdict.TAKE_OVER:
-            # By force, and as Hadoop's own does it: the start is deleted, the job committed again.
+            # Forced, or committed by Hadoop's application master: delete its start marker and
+            # commit again.
             await self.place.take_back(STARTED, b"", self._host.new_id())
         start = Start(
             self.job_id,
@@ -272,17 +281,18 @@ class CommitMarkers:
         return start if mine else None
 
     async def _is_proven(self, start: Start, since: float, *, new: bool) -> bool:
-        """See, now that others can see the start, that it stands; else take it back.
+        """Check that the start marker stands now that others can see it.
 
-        So no more than a moment is left in which an application master that is cut off says that
-        it commits, and of two that began together one gives way.
+        Otherwise it is deleted. This leaves only a moment in which an application master that is
+        cut off announces a commit, and of two that began together one gives way.
         """
         standing = await self.place.look()
         mine = standing.start is not None and standing.start.owner.id == self.owner.id
         ended = standing.markers.success or standing.is_failed
         if mine and not ended and is_open(self._heartbeat.age, self._settings.window):
             return True
-        # One that another has built upon stays: without it that one would be nobody's successor.
+        # A start that another owner has built upon stays: without it that owner would have no
+        # predecessor.
         if mine and new and self._host.clock() - since < MARGIN * start.lease:
             for name in (later_start(start.epoch), STARTED):
                 await self.place.take_back(name, encode_start(start), self._host.new_id())
@@ -302,7 +312,10 @@ class CommitMarkers:
         return await self._succeed(tenure, self._digest)
 
     async def _interruptible(self, work: Coroutine[Any, Any, T], tenure: Tenure | None = None) -> T:
-        """Await what an abort, or the end of the lease, may cut short; it has ended then."""
+        """Await work that an abort, or the end of the lease, may cancel.
+
+        The work has ended when this returns.
+        """
         task: asyncio.Task[T] = asyncio.create_task(work)
         self._waiting = task
         if self._aborted:
@@ -325,9 +338,9 @@ class CommitMarkers:
         return task.result()
 
     async def _succeed(self, tenure: Tenure, digest: str) -> Committed:
-        """Say that the job is committed, however often that has to be tried; never that it is not.
+        """Write the success marker, with retries; never write a failure.
 
-        Raises ``CommitUnknownError`` if it could not be said.
+        Raises ``CommitUnknownError`` if the marker could not be written.
         """
         end = self._end(digest=digest)
         problem: Exception | None = None
@@ -350,9 +363,9 @@ class CommitMarkers:
         raise CommitUnknownError(self.job_id, STAGE, (problem,) if problem else (), text)
 
     async def _fail(self, tenure: Tenure, error: Exception) -> None:
-        """Say that the commit has failed, if that is so and it is for this owner to say.
+        """Write the failure marker if the commit has failed under this owner.
 
-        Raises ``LeaseLostError`` if it is for another.
+        Raises ``LeaseLostError`` if another owner has to decide.
         """
         if not self._failed:
             return
@@ -372,9 +385,9 @@ class CommitMarkers:
             error.add_note(f"{FAIL} was not written: {problem}")
 
     async def _tidy(self, tenure: Tenure, standing: MarkerState) -> None:
-        """Delete what says nothing any more: signs of life, and the end that an earlier owner saw.
+        """Delete obsolete files: signs of life, and an earlier owner's end marker.
 
-        The one who was replaced may have said that it failed just when it was.
+        The replaced owner may have written a failure just when it was replaced.
         """
         await self.place.remove(tenure.signs)
         if standing.fail is not None and standing.fail.epoch < self.epoch:
@@ -382,7 +395,7 @@ class CommitMarkers:
                 data = encode_end(standing.fail)
                 await self.place.take_back(FAIL, data, self._host.new_id())
 
-    # --- what these share ----------------------------------------------------------------------
+    # --- shared by these ---------------------------------------------------------------------
 
     def _end(self, *, digest: str = "", error: str = "") -> End:
         now = int(self._host.now() * 1000)
@@ -395,7 +408,7 @@ class CommitMarkers:
 
     @asynccontextmanager
     async def _store_errors(self) -> AsyncIterator[None]:
-        """Turn what a store says into errors of the commit."""
+        """Turn errors of the store into errors of the commit."""
         try:
             yield
         except OutcomeUnknownError as error:

@@ -1,8 +1,8 @@
-"""What a MapReduce job leaves in its staging directory beside its markers.
+"""Read the files that a MapReduce job leaves in its staging directory beside its markers.
 
-``<staging>/<user>/.staging/<job id>/`` holds ``job.xml`` (the job's whole configuration, by which
-it can be told where it writes and whether its commit may be repeated), and a history file for each
-attempt of the application master, ``<job id>_<attempt>.jhist``.
+``<staging>/<user>/.staging/<job id>/`` holds ``job.xml`` (the whole configuration of the job, which
+tells where it writes and whether its commit may be repeated), and a history file for each attempt
+of the application master, ``<job id>_<attempt>.jhist``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from asynccommit.errors import ManifestError
 JOB_XML = "job.xml"
 STAGING = ".staging"
 MAX_JOB_XML = 8 * 1024 * 1024
-"""The most that a reader should ask the store for: a real one has some 200 kB."""
+"""Maximum number of bytes to read; a real file has about 200 kB."""
 
 NAME = "mapreduce.job.name"
 OUTPUT = "mapreduce.output.fileoutputformat.outputdir"
@@ -52,13 +52,13 @@ _NEVER = {
 
 @dataclass(frozen=True, slots=True)
 class JobConf:
-    """What the configuration of a job says of its commit.
+    """The commit-related settings of a job's configuration.
 
     Attributes:
-        name: of the job; may be empty.
-        output: the destination as the job has it; may be empty.
-        committer: ``FileOutputCommitter v1``, or a class; empty if it cannot be told.
-        repeatable: whether the commit may be repeated; ``None`` if that cannot be told.
+        name: name of the job; may be empty.
+        output: destination as given by the job; may be empty.
+        committer: ``FileOutputCommitter v1``, or a class name; empty if unknown.
+        repeatable: whether the commit may be repeated; ``None`` if unknown.
     """
 
     name: str = ""
@@ -68,21 +68,21 @@ class JobConf:
 
 
 def is_job_id(name: str) -> bool:
-    """Whether this is the id of a job, as its directory is called."""
+    """Return whether the name of a directory is a job id."""
     return _JOB_ID.fullmatch(name) is not None
 
 
 def attempts_of(job_id: str, names: Iterable[str]) -> int:
-    """Return the last attempt whose history is among the files of a job, 0 if there is none."""
+    """Return the last attempt that has a history file; 0 if there is none."""
     found = filter(None, map(_HISTORY.fullmatch, names))
     return max((int(one[2]) for one in found if one[1] == job_id), default=0)
 
 
 def decode_job_xml(data: bytes, path: str) -> JobConf:
-    """Read what is wanted of a ``job.xml``.
+    """Read the commit-related settings of a ``job.xml``.
 
-    Raises ``ManifestError`` for anything else, and for one that declares a document type: by that
-    a few bytes can stand for gigabytes.
+    Raises ``ManifestError`` for invalid content, and for a file that declares a document type: with
+    one, a few bytes can expand to gigabytes.
     """
     reader = _ConfigurationReader(path)
     parser = ParserCreate()
@@ -99,7 +99,7 @@ def decode_job_xml(data: bytes, path: str) -> JobConf:
 
 
 class _ConfigurationReader:
-    """Collects the wanted values of a configuration, and nothing else of it."""
+    """A parser that collects the requested values of a configuration and nothing else."""
 
     def __init__(self, path: str) -> None:
         self.values: dict[str, str] = {}
@@ -138,7 +138,10 @@ def _is_wanted(name: str) -> bool:
 
 
 def job_conf(values: Mapping[str, str]) -> JobConf:
-    """Return what a configuration says of a job's commit; a value with a variable says nothing."""
+    """Return the commit settings in a configuration.
+
+    A value that contains a variable counts as unknown.
+    """
     known = {key: value for key, value in values.items() if "${" not in value}
     committer, repeatable = _committer(known)
     return JobConf(known.get(NAME, ""), known.get(OUTPUT, ""), committer, repeatable)

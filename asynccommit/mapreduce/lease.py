@@ -1,7 +1,7 @@
-"""The time for which an owner of a commit with markers may go on: while it says that it lives.
+"""Keep the lease of a marker commit: its owner may go on while it shows signs of life.
 
-It measures with a clock that counts suspension, from before it said so, and stops a margin before
-anybody else may take the commit over.
+The lease is measured with a clock that counts suspension, from before the sign of life was written,
+and ends a margin before any other owner may take the commit over.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from asynccommit.runtime.host import Host
 MARGIN = 0.75
 """The part of a lease that its owner uses."""
 
-_TICKS = 16  # looks at the clock in one lease
-_BEAT = 4  # ticks from one sign of life to the next
+_TICKS = 16  # clock checks in one lease
+_BEAT = 4  # ticks between two signs of life
 _SILENT = "it could not say in time that it lives"
 _TAKEN = "another application master has the commit now"
 
 
 class Tenure:
-    """Held while a commit goes on.
+    """A lease that is held while a commit goes on.
 
     Attributes:
-        signs: the names of the signs of life that are left.
+        signs: names of the remaining signs of life.
 
     Args:
-        place: where the markers are.
-        start: the owner's.
-        host: where the owner runs.
-        since: when it began to write its start, by the host's clock.
-        numbers: of its signs of life.
+        place: location of the markers.
+        start: start marker of the owner.
+        host: host of the owner.
+        since: when the owner began to write its start marker, by the host's clock.
+        numbers: numbers for its signs of life.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Tenure:
             await asyncio.wait([self._beating])
 
     def guard(self, task: asyncio.Task[Any]) -> None:
-        """Cancel this task when the commit may not go on."""
+        """Cancel this task when the lease is lost."""
         self._guarded = task
 
     def check(self) -> None:
@@ -78,7 +78,7 @@ class Tenure:
             raise self.lost()
 
     def lost(self, why: str = "") -> LeaseLostError:
-        """Return the error of an owner that may not go on."""
+        """Return the error for a lost lease."""
         text = (
             f"this process stopped, because {why or self._why}: it has written no end to "
             f"{self._place.path}. Its successor ends the commit"
@@ -86,12 +86,15 @@ class Tenure:
         return LeaseLostError(self._place.job_id, STAGE, (), text)
 
     def holds(self, standing: MarkerState) -> bool:
-        """Whether this owner is the present one."""
+        """Return whether this owner is the present one."""
         start = standing.start
         return start is not None and start.owner.id == self._start.owner.id
 
     async def require(self) -> MarkerState:
-        """Return what is there. Raises ``LeaseLostError`` unless this owner is the present one."""
+        """Return the state of the markers. Raises ``LeaseLostError``.
+
+        The error means that this owner is not the present one.
+        """
         self.check()
         standing = await self._place.look()
         if not self.holds(standing):
@@ -105,7 +108,7 @@ class Tenure:
         return bool(self._why)
 
     async def _beat(self) -> None:
-        """Say from time to time that this owner lives; end its work when it may no longer."""
+        """Write signs of life; cancel the work when the lease is lost."""
         saying: asyncio.Task[None] | None = None
         ticks = 0
         try:
@@ -124,10 +127,11 @@ class Tenure:
                 await asyncio.wait([saying])
 
     async def _say(self) -> None:
-        """Write a sign of life to a name of its own, and look whether the commit is taken."""
+        """Write a new sign of life, and check that the commit was not taken over."""
         now, name = self._host.clock(), sign_of_life(self._start.epoch, next(self._numbers))
         with suppress(StoreError, ManifestError):
-            # Never over another: what must be new does not bring a deleted directory back.
+            # Never overwrite: creating a file that must be new does not bring a deleted directory
+            # back.
             await self._place.store.put(self._place.at(name), b"", overwrite=False)
             if not self.holds(await self._place.look()):
                 self._why = _TAKEN

@@ -1,4 +1,4 @@
-"""The markers of one job on a store: read as a whole, written once, and taken back by identity."""
+"""Read the markers of one job, write each of them once, and delete only our own."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from asynccommit.stores.base import Info, Kind, Store
 from asynccommit.stores.tree import list_all, remove_file, remove_files
 
 _CLOCK_SKEW_SECONDS = 2.0
-"""Seconds by which times of a store may be rounded."""
+"""Maximum rounding error of the store's times in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """That a job is committed.
+    """The state of a job that is committed.
 
     Attributes:
-        job_id: the job.
-        digest: of what was committed; empty if Hadoop has committed it.
-        owner: who did; ``None`` if it was Hadoop.
-        already: it had been committed before, and nothing was done.
+        job_id: id of the job.
+        digest: digest of the committed output; empty if Hadoop committed it.
+        owner: owner that committed; ``None`` if it was Hadoop.
+        already: the job had been committed before, and nothing was done.
     """
 
     job_id: str
@@ -63,9 +63,9 @@ class MarkerStore:
     """The staging directory of a job.
 
     Attributes:
-        store: any.
-        path: of the directory; absolute and decoded.
-        job_id: the job.
+        store: any store.
+        path: path of the directory; absolute and decoded.
+        job_id: id of the job.
     """
 
     store: Store
@@ -73,13 +73,13 @@ class MarkerStore:
     job_id: str
 
     def at(self, name: str) -> str:
-        """Return the path of a file in it."""
+        """Return the path of a file in the directory."""
         return f"{self.path}/{name}"
 
     async def look(self) -> MarkerState:
-        """Return what is known of the commit.
+        """Return the state of the commit.
 
-        Raises ``ManifestError`` for a marker that is neither Hadoop's nor ours.
+        Raises ``ManifestError`` for a marker written neither by Hadoop nor by this package.
         """
         try:
             listed = await list_all(self.store, self.path)
@@ -88,7 +88,7 @@ class MarkerStore:
         return await self.read({info.path.rpartition("/")[2]: info for info in listed})
 
     async def read(self, found: Mapping[str, Info]) -> MarkerState:
-        """Return what is known of the commit, from the entries of the directory by name."""
+        """Return the state of the commit, given the directory entries by name."""
         markers = self.markers(found)
         start = await self._start(found)
         last = max(map(epoch_of_start, found), default=0)
@@ -102,7 +102,7 @@ class MarkerStore:
         )
 
     def markers(self, found: Mapping[str, Info]) -> Markers:
-        """Return which markers are among the entries of the directory."""
+        """Return the markers among the directory entries."""
         return Markers(
             staging=bool(found) or self.store.traits.directories,
             started=STARTED in found,
@@ -111,9 +111,9 @@ class MarkerStore:
         )
 
     async def _start(self, found: Mapping[str, Info]) -> Start | None:
-        """Return the start of the present owner, unless that is an application master of Hadoop's.
+        """Return the present owner's start; ``None`` if Hadoop's master wrote it.
 
-        One that Hadoop's has written stands for itself: claims beside it are older.
+        A start written by Hadoop takes precedence: claims beside it are older.
         """
         first = await self._decoded_start(STARTED) if STARTED in found else None
         if first is None:
@@ -146,12 +146,12 @@ class MarkerStore:
         try:
             return await self.store.get(self.at(name), MAX_MARKER_BYTES)
         except NotFoundError:
-            return None  # gone since it was listed
+            return None  # deleted since it was listed
 
     async def write(self, name: str, data: bytes) -> bool:
-        """Write a file unless there is one; return whether it is there as written.
+        """Write a file unless it exists; return whether it now has this content.
 
-        Raises what the store says, ``OutcomeUnknownError`` if nobody can tell.
+        Raises the store's errors, ``OutcomeUnknownError`` if the result is unknown.
         """
         try:
             await self.store.put(self.at(name), data, overwrite=False)
@@ -166,10 +166,10 @@ class MarkerStore:
         return True
 
     async def claim(self, name: str, data: bytes, aside: str) -> bool:
-        """Write a file that only one may write; see ``write`` and, for ``aside``, ``take_back``.
+        """Write a file that only one owner may write.
 
-        Raises ``UnsupportedError`` where the store cannot see to that, and ``RejectedError`` where
-        it says that it does and does not.
+        See ``write`` and, for ``aside``, ``take_back``. Raises ``UnsupportedError`` if the store
+        cannot ensure that, and ``RejectedError`` if it claims to and does not.
         """
         traits = self.store.traits
         if not traits.conditional_put:
@@ -187,15 +187,15 @@ class MarkerStore:
         return True
 
     async def take_back(self, name: str, data: bytes, aside: str) -> None:
-        """Delete a file if it holds this; another's stays.
+        """Delete a file if it has the given content; another owner's file stays.
 
         Args:
-            name: of the file.
-            data: what it must hold.
-            aside: a name that nobody else uses, for the moment in which it is seen whose it was.
+            name: name of the file.
+            data: expected content.
+            aside: unique name to which the file is moved while its content is checked.
         """
         path, place = self.at(name), self.at(f"{name}.{aside}")
-        with suppress(NotFoundError, PreconditionError):  # it is another's by now
+        with suppress(NotFoundError, PreconditionError):  # it is another owner's file by now
             etag = (await self.store.head(path)).etag
             if await self._get(name) != data:
                 return
@@ -209,15 +209,16 @@ class MarkerStore:
                 await self.store.rename(place, path)
 
     async def remove(self, names: Collection[str]) -> None:
-        """Delete files that mean nothing any more, as far as that can be done."""
+        """Delete obsolete files; errors are ignored."""
         for name in names:
             with suppress(StoreError):
                 await remove_file(self.store, self.at(name))
 
     async def is_expired(self, standing: MarkerState, host: Host) -> bool:
-        """Whether the owner's lease is over by the store's own time, which a new file tells.
+        """Return whether the owner's lease is over by the store's time.
 
-        An application master of Hadoop's has no lease, so that one is never over.
+        The time comes from a new file. Hadoop's application master has no lease, so its lease is
+        never over.
         """
         start = standing.start
         if start is None or not is_silent(standing, host):
@@ -226,20 +227,20 @@ class MarkerStore:
         try:
             await self.store.put(self.at(probe), b"", overwrite=False)
             now = (await self.store.head(self.at(probe))).modified
-            since = await self.look()  # it may have said so meanwhile
+            since = await self.look()  # the owner may have written a sign of life meanwhile
         finally:
             await self.remove([probe])
         return since.start == start and now - since.seen > start.lease + _CLOCK_SKEW_SECONDS
 
 
 def is_silent(standing: MarkerState, host: Host) -> bool:
-    """Whether the owner's lease is over, as far as this machine's clock can tell."""
+    """Return whether the owner's lease is over by this machine's clock."""
     start = standing.start
     return start is not None and host.now() - standing.seen > start.lease + _CLOCK_SKEW_SECONDS
 
 
 def _seen(found: Mapping[str, Info], start: Start | None) -> float:
-    """Return when the present owner gave its last sign of life."""
+    """Return the time of the present owner's last sign of life."""
     if start is None:
         return found[STARTED].modified if STARTED in found else 0.0
     times = [

@@ -1,14 +1,15 @@
-"""The markers by which a MapReduce application master says how far the commit of its job is.
+"""Encode, decode and judge the markers of a MapReduce application master's job commit.
 
 Three files in the job's staging directory: ``COMMIT_STARTED``, ``COMMIT_SUCCESS`` and
-``COMMIT_FAIL``. Hadoop's are empty, and only looked for. Ours hold JSON, so that whoever finds one
-knows whose it is; Hadoop's application master reads the same from them as from its own.
+``COMMIT_FAIL``. Hadoop's are empty; Hadoop checks only that they exist. Ours hold JSON, so that the
+owner of a marker is known; Hadoop's application master treats them like its own.
 
 A start has ``type``, ``jobId``, ``epoch``, ``owner``, ``lease`` (seconds), ``started``
-(milliseconds since the epoch of 1970) and ``repeatable``; whoever takes a commit over writes one
-more, ``COMMIT_STARTED.000002``, with the number of its own epoch. An end has ``type``, ``jobId``,
-``epoch``, ``owner``, ``ended``, ``digest`` (of what was committed) and ``error``. An owner's signs
-of life are ``COMMIT_ALIVE.000002.000001`` and so on. Readers ignore fields that they do not know.
+(milliseconds since the epoch of 1970) and ``repeatable``. An owner that takes a commit over writes
+another start, ``COMMIT_STARTED.000002``, with the number of its own epoch. An end has ``type``,
+``jobId``, ``epoch``, ``owner``, ``ended``, ``digest`` (of the committed output) and ``error``. The
+signs of life of an owner are ``COMMIT_ALIVE.000002.000001`` and so on. Readers ignore unknown
+fields.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ ALIVE = "COMMIT_ALIVE"
 START_TYPE = "asynccommit.MapReduceCommitStart/1"
 END_TYPE = "asynccommit.MapReduceCommitEnd/1"
 MAX_MARKER_BYTES = 1024 * 1024
-"""The most that a reader should ask the store for."""
+"""Maximum number of bytes to read."""
 
 _LATER = re.compile(rf"{STARTED}\.([0-9]{{6}})", re.ASCII)
 _SIGN = re.compile(rf"{ALIVE}\.([0-9]{{6}})\.[0-9]{{6}}", re.ASCII)
 _MAX_TEXT = 10_000
 
 
-# --- what Hadoop's application master does when it starts --------------------------------------
+# --- Hadoop's application master at its start --------------------------------------------------
 
 
 class Action(StrEnum):
-    """What an attempt of Hadoop's application master does with a job that it finds."""
+    """The reaction of a Hadoop application master attempt to an existing job."""
 
     RUN = "run"
     REPEAT = "repeat"
@@ -50,22 +51,25 @@ class Action(StrEnum):
 
     @property
     def runs(self) -> bool:
-        """Whether the job is run, and committed; else only its end is reported."""
+        """Return whether the job is run and committed.
+
+        Otherwise only its end is reported.
+        """
         return self in (Action.RUN, Action.REPEAT)
 
     @property
     def is_last(self) -> bool:
-        """Whether this attempt takes itself for the last: none comes after it."""
+        """Return whether this attempt considers itself the last one."""
         return self is not Action.RUN
 
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """What an application master looks for.
+    """The markers that an application master checks.
 
     Attributes:
-        staging: the user's ``.staging`` directory is there. Nobody asks for the job's own.
-        started: ``COMMIT_STARTED`` is there, and so on.
+        staging: the user's ``.staging`` directory exists. Hadoop does not check the job's own.
+        started: ``COMMIT_STARTED`` exists; the other fields likewise.
     """
 
     staging: bool = True
@@ -75,11 +79,11 @@ class Markers:
 
 
 def start_up(markers: Markers, *, repeatable: bool) -> Action:
-    """Return what Hadoop's application master does when it starts.
+    """Return the action of Hadoop's application master when it starts.
 
     Args:
-        markers: what is there.
-        repeatable: what the job's committer says of its commit (``isCommitJobRepeatable``).
+        markers: existing markers.
+        repeatable: value of the committer's ``isCommitJobRepeatable``.
     """
     if not markers.staging:
         return Action.ERROR
@@ -92,20 +96,20 @@ def start_up(markers: Markers, *, repeatable: bool) -> Action:
     return Action.REPEAT if repeatable else Action.ERROR
 
 
-# --- what ours say ----------------------------------------------------------------------------
+# --- content of our markers -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """That somebody commits a job, or has taken that over.
+    """The start of a commit, or of its takeover by another owner.
 
     Attributes:
-        job_id: the job.
-        epoch: which owner this is: the attempt of the application master, which only grows.
-        owner: who it is.
-        lease: seconds without a sign of life after which another may go on.
-        started_ms: when.
-        repeatable: the commit may be done again, whatever became of the first try.
+        job_id: id of the job.
+        epoch: number of the owner: the attempt of the application master, which only grows.
+        owner: the owner.
+        lease: seconds without a sign of life after which another owner may take over.
+        started_ms: time of the start in milliseconds.
+        repeatable: the commit may be repeated, whatever happened to the first attempt.
     """
 
     job_id: str
@@ -118,15 +122,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a commit has ended: well, if there is no error.
+    """The end of a commit; it succeeded if there is no error.
 
     Attributes:
-        job_id: the job.
-        epoch: the owner's.
-        owner: who it was.
-        ended_ms: when.
-        digest: of what was committed, as its committer gives it; may be empty.
-        error: what went wrong, for people.
+        job_id: id of the job.
+        epoch: epoch of the owner.
+        owner: the owner.
+        ended_ms: time of the end in milliseconds.
+        digest: digest of the committed output, as given by its committer; may be empty.
+        error: error message.
     """
 
     job_id: str
@@ -138,29 +142,32 @@ class End:
 
 
 def later_start(epoch: int) -> str:
-    """Return the name of the start of an owner that is not the first."""
+    """Return the name of the start marker of a later owner."""
     return f"{STARTED}.{epoch:06d}"
 
 
 def sign_of_life(epoch: int, number: int) -> str:
-    """Return the name of an owner's so many-th sign of life."""
+    """Return the name of an owner's sign of life with this number."""
     return f"{ALIVE}.{epoch:06d}.{number:06d}"
 
 
 def epoch_of_start(name: str) -> int:
-    """Return the epoch that the name of a later owner's start says, 0 for another name."""
+    """Parse the epoch in the name of a later start marker; 0 for other names."""
     found = _LATER.fullmatch(name)
     return int(found[1]) if found else 0
 
 
 def epoch_of_sign(name: str) -> int:
-    """Return the epoch that the name of a sign of life says, 0 for another name."""
+    """Parse the epoch in the name of a sign of life; 0 for other names."""
     found = _SIGN.fullmatch(name)
     return int(found[1]) if found else 0
 
 
 def encode_start(start: Start) -> bytes:
-    """Return the JSON of a start. Raises ``ManifestError`` if it could not be read."""
+    """Return the JSON of a start.
+
+    Raises ``ManifestError`` if it would be unreadable.
+    """
     value = {
         "type": START_TYPE,
         "jobId": start.job_id,
@@ -178,7 +185,7 @@ def encode_start(start: Start) -> bytes:
 def decode_start(data: bytes, path: str) -> Start | None:
     """Read a start; ``None`` for an empty one, as Hadoop writes it.
 
-    Raises ``ManifestError`` for anything else.
+    Raises ``ManifestError`` for invalid content.
     """
     if _is_empty(data):
         return None
@@ -195,7 +202,7 @@ def decode_start(data: bytes, path: str) -> Start | None:
 
 
 def encode_end(end: End) -> bytes:
-    """Return the JSON of an end; its error is cut, so that it can be written whatever it says."""
+    """Return the JSON of an end; a long error is truncated to the size limit."""
     value: dict[str, Any] = {
         "type": END_TYPE,
         "jobId": end.job_id,
@@ -213,7 +220,7 @@ def encode_end(end: End) -> bytes:
 def decode_end(data: bytes, path: str) -> End | None:
     """Read an end; ``None`` for an empty one, as Hadoop writes it.
 
-    Raises ``ManifestError`` for anything else.
+    Raises ``ManifestError`` for invalid content.
     """
     if _is_empty(data):
         return None
@@ -229,11 +236,11 @@ def decode_end(data: bytes, path: str) -> End | None:
     )
 
 
-# --- what ours do with what they find ----------------------------------------------------------
+# --- judging the markers -----------------------------------------------------------------------
 
 
 class CommitVerdict(StrEnum):
-    """Whether an owner may commit a job, and why not."""
+    """The verdict whether an owner may commit a job, with the reason."""
 
     BEGIN = "begin"
     GO_ON = "go on"
@@ -248,20 +255,20 @@ class CommitVerdict(StrEnum):
 
     @property
     def commits(self) -> bool:
-        """Whether it may."""
+        """Return whether the owner may commit."""
         return self in (CommitVerdict.BEGIN, CommitVerdict.GO_ON, CommitVerdict.TAKE_OVER)
 
 
 @dataclass(frozen=True, slots=True)
 class MarkerState:
-    """What is known of the commit of a job.
+    """The state of a job's commit, as its markers and signs of life show it.
 
     Attributes:
-        markers: which of the three are there; ``staging`` here is the job's own directory.
-        start: the start of the present owner; ``None`` if there is none, or it is Hadoop's.
-        success: what ``COMMIT_SUCCESS`` says; ``None`` if it is not there, or empty.
-        fail: the same of ``COMMIT_FAIL``.
-        epoch: the highest that any start names, 0 if none does.
+        markers: existing markers; ``staging`` means the job's own directory here.
+        start: start of the present owner; ``None`` if there is none, or if it is Hadoop's.
+        success: content of ``COMMIT_SUCCESS``; ``None`` if it does not exist or is empty.
+        fail: content of ``COMMIT_FAIL``, likewise.
+        epoch: highest epoch of any start, 0 if there is none.
         seen: the owner's last sign of life by the store's clock, seconds since the epoch.
     """
 
@@ -274,7 +281,10 @@ class MarkerState:
 
     @property
     def is_failed(self) -> bool:
-        """Whether the commit has failed: what an owner says who was replaced does not count."""
+        """Return whether the commit failed.
+
+        A replaced owner's failure does not count.
+        """
         return self.markers.fail and (self.fail is None or self.fail.epoch >= self.epoch)
 
 
@@ -284,11 +294,11 @@ def judge(
     """Return whether an owner may commit a job.
 
     Args:
-        standing: what is there.
-        owner_id: who asks.
-        epoch: the attempt of the application master that asks.
-        repeatable: its commit may be done again.
-        expired: the present owner's lease is over; never so of Hadoop's, which has none.
+        standing: state of the commit.
+        owner_id: owner that asks.
+        epoch: attempt of the application master that asks.
+        repeatable: its commit may be repeated.
+        expired: the lease of the present owner is over; always false for Hadoop's, which has none.
     """
     markers, start = standing.markers, standing.start
     if not markers.staging:
@@ -312,7 +322,7 @@ def judge(
 
 def _unstarted(standing: MarkerState, epoch: int) -> CommitVerdict:
     if standing.markers.success or standing.markers.fail:
-        return CommitVerdict.STRAY  # Hadoop would pass it over, and report it after the next crash
+        return CommitVerdict.STRAY  # Hadoop would ignore it, and report it after the next crash.
     return CommitVerdict.LATER if standing.epoch >= epoch else CommitVerdict.BEGIN
 
 

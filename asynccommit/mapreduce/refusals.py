@@ -1,4 +1,4 @@
-"""What an application master that may not commit is told: who commits, and since when."""
+"""Describe to a rejected application master who owns the commit, and since when."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ABORT = "job_stage_abort"
 def refusal(
     place: MarkerStore, verdict: CommitVerdict, standing: MarkerState, now: float
 ) -> CommitError:
-    """Return the error of a verdict by which nobody may commit.
+    """Return the error for a verdict that forbids the commit.
 
     Args:
-        place: where the markers are.
-        verdict: one that does not commit.
-        standing: what it was about.
+        place: location of the markers.
+        verdict: a verdict that does not allow the commit.
+        standing: state of the commit that was judged.
         now: seconds since the epoch.
     """
     job_id = place.job_id
@@ -43,14 +43,14 @@ def refusal(
 def refuse_abort(
     place: MarkerStore, standing: MarkerState, owner_id: str, *, done: bool, failed: bool
 ) -> None:
-    """Raise the error of an abort that may not undo anything, if it may not.
+    """Raise an error if an abort may not undo the job.
 
     Args:
-        place: where the markers are.
-        standing: what they say, now that this process has nothing under way.
-        owner_id: who asks.
+        place: location of the markers.
+        standing: state of the markers; this process has no commit under way.
+        owner_id: owner that asks.
         done: this process has committed the job, whatever the markers say.
-        failed: its commit has failed, though that could perhaps not be written.
+        failed: the commit of this process has failed, although the marker may be missing.
     """
     markers, mine = standing.markers, standing.start and standing.start.owner.id == owner_id
     if done or (markers.started and markers.success):
@@ -65,7 +65,7 @@ def refuse_abort(
 
 
 def who(start: Start | None) -> str:
-    """Return an owner as people know it."""
+    """Return the display name of an owner."""
     if start is None:
         return "an application master of Hadoop's"
     process = start.owner.process.partition(".")[0]

@@ -1,8 +1,9 @@
-"""Reads the staging directories that MapReduce jobs left, and changes nothing in them.
+"""Read the staging directories of MapReduce jobs without changing them.
 
-``<root>/<user>/.staging/<job id>/``, where the root is ``yarn.app.mapreduce.am.staging-dir``, as it
-is delivered ``/tmp/hadoop-yarn/staging``. A job that has ended deletes its directory: what is found
-belongs to one that runs, or whose application master died, or that was told to keep it.
+The path is ``<root>/<user>/.staging/<job id>/``, where the root is
+``yarn.app.mapreduce.am.staging-dir``, by default ``/tmp/hadoop-yarn/staging``. A job that has ended
+deletes its directory: an existing one belongs to a job that is running, whose application master
+died, or that was configured to keep it.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from asynccommit.stores.urls import Address
 
 
 class StagingState(StrEnum):
-    """How far the commit of a job is, as its markers tell.
+    """The phase of a job's commit, as its markers show it.
 
-    ``OPEN`` is that of Hadoop's application masters, which do not say whether they live.
+    ``OPEN`` means a commit by Hadoop's application master, which gives no signs of life.
     """
 
     RUNNING = "running"
@@ -53,14 +54,14 @@ class StagedJob:
 
     Attributes:
         place: the directory.
-        job_id: the job.
-        user: whose it is, as the directories say; may be empty.
-        state: how far it is.
-        standing: what its markers say; only which of them are there, if one cannot be read.
-        conf: what its ``job.xml`` says.
-        attempts: the last attempt of its application master that left a history, 0 if none did.
-        modified: when anything in the directory changed last, seconds since the epoch.
-        problems: what could not be read, for people.
+        job_id: id of the job.
+        user: user according to the path; may be empty.
+        state: phase of the commit.
+        standing: content of the markers; only their existence if one cannot be read.
+        conf: commit settings of its ``job.xml``.
+        attempts: last attempt of the application master that left a history, 0 if there is none.
+        modified: last change in the directory, seconds since the epoch.
+        problems: error messages about unreadable files.
     """
 
     place: Address
@@ -75,10 +76,10 @@ class StagedJob:
 
     @property
     def would(self) -> Sequence[Action]:
-        """What the next application master would do: two answers if that depends on the committer.
+        """The action of the next application master.
 
-        They are for a committer whose commit may be repeated, and for another. None if the
-        directory cannot be listed.
+        If it depends on the committer, there are two: for a committer whose commit may be repeated,
+        and for any other. Empty if the directory cannot be listed.
         """
         markers = self.standing.markers
         if not markers.staging:
@@ -91,12 +92,12 @@ class StagedJob:
 
 @dataclass(slots=True)
 class Staging:
-    """What is below a place.
+    """The jobs found below a location.
 
     Attributes:
-        place: that was looked at.
+        place: location that was read.
         jobs: by user and id.
-        warnings: what could not be looked at.
+        warnings: locations that could not be read.
     """
 
     place: Address
@@ -105,14 +106,15 @@ class Staging:
 
 
 async def read_staging(store: Store, place: Address, host: Host) -> Staging:
-    """Return the jobs of a staging root, a user's directory, a ``.staging`` in it, or one job.
+    """Return the jobs at or below a location.
 
     Args:
-        store: where it is.
-        place: what it is, its name and content tell.
-        host: who asks, and when.
+        store: store of the location.
+        place: a staging root, a user's directory, a ``.staging`` in it, or one job; name and
+            content decide which.
+        host: clock and id of the caller.
 
-    Raises ``NotFoundError`` if there is nothing.
+    Raises ``NotFoundError`` if nothing is there.
     """
     found = Staging(place)
     name = place.path.rpartition("/")[2]
@@ -133,7 +135,7 @@ async def read_staging(store: Store, place: Address, host: Host) -> Staging:
             jobs.extend(area.at(info.path) for info in entries if _is_job(info))
 
     async def read(job: Address) -> None:
-        with suppress(NotFoundError):  # it has ended since it was listed
+        with suppress(NotFoundError):  # the job has ended since it was listed
             found.jobs.append(await _job(store, job, host))
 
     areas = [place] if name == STAGING else await _areas(store, place, found)
@@ -189,7 +191,7 @@ async def _job(store: Store, place: Address, host: Host) -> StagedJob:
 async def _standing(
     place: MarkerStore, found: Mapping[str, Info], problems: list[str]
 ) -> tuple[MarkerState, bool]:
-    """Return what the markers say, and whether they could be read."""
+    """Return the state of the markers, and whether they could be read."""
     try:
         return await place.read(found), True
     except (ManifestError, StoreError) as error:

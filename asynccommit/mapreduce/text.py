@@ -1,4 +1,4 @@
-"""Staging directories of MapReduce jobs, as text for a terminal and as JSON: what can be done."""
+"""Show staging directories of MapReduce jobs and the next steps, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _DOES = {
 
 
 def staging_json(found: Staging, now: float) -> dict[str, Any]:
-    """Return what is there as plain JSON values; ``now`` is seconds since the epoch."""
+    """Return the jobs as plain JSON values.
+
+    ``now`` is seconds since the epoch.
+    """
     return {
         "place": str(found.place),
         "jobs": [_job_json(job, now) for job in found.jobs],
@@ -37,7 +40,7 @@ def staging_json(found: Staging, now: float) -> dict[str, Any]:
 
 
 def staging_text(found: Staging, now: float) -> RenderableType:
-    """Return what is there as tables; ``now`` is seconds since the epoch."""
+    """Return the jobs as tables; ``now`` is seconds since the epoch."""
     head = Text.assemble(("staging ", "bold"), safe(found.place))
     if not found.jobs:
         return Group(head, Text("  no job is there"))
@@ -48,7 +51,7 @@ def staging_text(found: Staging, now: float) -> RenderableType:
 
 
 def would_do(job: StagedJob) -> str:
-    """Return what the next attempt of Hadoop's application master does, as a sentence."""
+    """Describe what the next attempt of Hadoop's application master will do."""
     said = [_DOES[action] for action in job.would]
     if len(said) < 2:
         return said[0] if said else "cannot be told"
@@ -56,14 +59,14 @@ def would_do(job: StagedJob) -> str:
 
 
 class Step(NamedTuple):
-    """What a person can know or do, and the command for it, if there is one."""
+    """A hint or action for the user, with the command for it, if there is one."""
 
     says: str
     command: str = ""
 
 
 def next_steps(job: StagedJob) -> list[Step]:
-    """Return what a person can do about a job."""
+    """Return the possible next steps for a job."""
     return [*(Step(says) for says in _known(job)), *_to_do(job)]
 
 
@@ -106,7 +109,7 @@ def _to_do(job: StagedJob) -> Iterator[Step]:
 
 
 def _is_hadoops(output: str) -> bool:
-    """Whether only Hadoop's own tools reach this place."""
+    """Return whether only Hadoop's own tools can access this place."""
     scheme, colon, _ = output.partition("://")
     return not colon or scheme in ("hdfs", "viewfs", "webhdfs", "swebhdfs", "o3fs", "ofs")
 
@@ -150,7 +153,7 @@ def _details(job: StagedJob) -> Iterator[RenderableType]:
 
 
 def _line(text: str, style: str = "") -> Text:
-    """Return a line that no table wraps: it may be a command."""
+    """Return a line that tables do not wrap: it may be a command."""
     line = safe(f"    {text}", style)
     line.no_wrap, line.overflow = True, "ignore"
     return line

@@ -1,4 +1,4 @@
-"""The log of a streaming file sink for programs on asyncio: see ``SinkLog``."""
+"""Open the log of a streaming file sink from asyncio programs: see ``SinkLog``."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ async def open_sink_log(
     *,
     storage_options: Annotated[Mapping[str, Any] | None, HIDDEN] = None,
 ) -> AsyncIterator[SinkLog]:
-    """Open the log of a table, which need not be there yet.
+    """Open the log of a table; the log need not exist yet.
 
     Args:
-        table: its URL or absolute path, with the scheme that its readers use: entries have it.
-        settings: how the log is kept; ``None`` for as Spark does.
-        storage_options: of the store, under fsspec's names.
+        table: URL or absolute path of the table, with the scheme that its readers use: the entries
+            contain it.
+        settings: settings of the log; ``None`` for Spark's defaults.
+        storage_options: options of the store, under fsspec's names.
 
     Raises:
-        UrlError: the URL cannot be read.
-        OptionError: an option is wrong, or the table lies inside of a log.
+        UrlError: the URL cannot be parsed.
+        OptionError: an option is invalid, or the table is inside a log.
         UnsupportedError: there is no store for the scheme, or it cannot keep a log.
     """
     dest, host = parse_url(fspath(table)), this_host()

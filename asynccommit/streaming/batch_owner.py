@@ -1,4 +1,4 @@
-"""Whose a batch of a sink log is: of the query that writes it again, or of another."""
+"""Decide which query owns a batch of a sink log."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from asynccommit.streaming.read import Entries, LogSource
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """What is known of a batch that is in the log.
+    """The known owner of a batch in the log.
 
     Attributes:
-        query: who wrote it, ``None`` if it does not say.
-        same: nothing would be lost: it lists all that is to be added.
+        query: query that wrote the batch, ``None`` if the batch does not name it.
+        same: the batch lists all files to be added, so nothing would be lost.
     """
 
     query: str | None = None
@@ -26,16 +26,16 @@ class Whose:
 async def whose(
     source: LogSource, listing: LogListing, batch_id: int, files: Sequence[SinkFile]
 ) -> Whose:
-    """Return whose a batch is.
+    """Return the owner of a batch.
 
-    A query adds its batches one after the other. So where the file of this one has expired, the
-    newest batch that has an author tells.
+    A query adds its batches in order. So if the file of this batch has expired, the newest batch
+    with a known author decides.
 
     Args:
         source: the log.
-        listing: what is in it.
-        batch_id: at most its newest batch.
-        files: what is to be added under this number.
+        listing: files of the log.
+        batch_id: number of the batch, at most that of the newest one.
+        files: files to be added under this number.
     """
     if not files:
         return Whose(same=True)
@@ -53,7 +53,7 @@ async def whose(
 async def _look(
     source: LogSource, listing: LogListing, batch: int, files: Sequence[SinkFile]
 ) -> Whose | None:
-    """Return what the file of a batch says, ``None`` if there is none."""
+    """Return the owner in the file of a batch, ``None`` if there is no file."""
     info = listing.file(batch)
     if info is None:
         return None

@@ -1,8 +1,8 @@
-"""Which files of a sink log are read, compacted and expired: arithmetic of batch numbers.
+"""Compute which files of a sink log are read, compacted and expired, by batch number.
 
 The rules are those of ``CompactibleFileStreamLog`` of Spark 4.3: with an interval of 3 the batches
-2, 5, 8, ... are compact files, which hold all entries before them, and a reader takes the newest of
-these and what comes after it.
+2, 5, 8, ... are compact files, which hold all entries before them. A reader takes the newest
+compact file and all batches after it.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Iterable
 from math import isqrt
 
 COMPACT = ".compact"
-"""What the name of a compact file ends with."""
+"""Suffix of the name of a compact file."""
 MAX_BATCH = 2**31 - 2
-"""The last batch: Spark reckons with compact files in 32 bits."""
+"""The last batch: Spark computes compact files in 32 bits."""
 
 _NAME = re.compile(r"(0|[1-9][0-9]{0,18})(\.compact)?", re.ASCII).fullmatch
 _LIKE = re.compile(r"[+-]?\d+(\.compact)?").fullmatch
 
 
 def batch_of(name: str) -> tuple[int, bool] | None:
-    """Return the batch that a file of the log holds, and whether it is a compact file.
+    """Return the batch of a log file, and whether the file is compact.
 
-    ``None`` for what Spark passes over, and for what it would read as a number but never writes:
-    see ``is_strange``.
+    ``None`` for a name that Spark ignores, and for one that it would parse as a number but never
+    writes: see ``is_strange``.
     """
     found = _NAME(name)
     if found is None or int(found[1]) > MAX_BATCH:
@@ -33,22 +33,22 @@ def batch_of(name: str) -> tuple[int, bool] | None:
 
 
 def is_strange(name: str) -> bool:
-    """Whether Spark reads the name of a file as that of a batch, and never writes such a name."""
+    """Return whether Spark would read a name as a batch but never writes it."""
     return batch_of(name) is None and _LIKE(name) is not None
 
 
 def file_name(batch: int, interval: int) -> str:
-    """Return the only name under which a batch is read and written."""
+    """Return the only valid file name of a batch."""
     return f"{batch}{COMPACT}" if is_compaction(batch, interval) else str(batch)
 
 
 def is_compaction(batch: int, interval: int) -> bool:
-    """Whether a batch is a compact file."""
+    """Return whether a batch is a compact file."""
     return (batch + 1) % interval == 0
 
 
 def before_compaction(batch: int, interval: int) -> range:
-    """Return the batches whose files a compact file takes up, besides what is new in it."""
+    """Return the batches whose entries a compact file repeats."""
     return range(max(0, batch - interval), batch)
 
 
@@ -58,14 +58,14 @@ def to_read(newest: int, interval: int) -> range:
 
 
 def expired_below(batch: int, interval: int, keep: int) -> int | None:
-    """Return the compact file below which files may expire once ``batch`` is there.
+    """Return the compact file below which files may expire, given ``batch``.
 
     Args:
-        batch: the newest.
-        interval: between compact files.
-        keep: how many batches are kept at least.
+        batch: the newest batch.
+        interval: batches between compact files.
+        keep: minimum number of batches to keep.
 
-    Returns ``None`` where nothing may.
+    Returns ``None`` if no file may expire.
     """
     first = batch + 1 - keep
     return first - first % interval - 1 if interval <= first else None
@@ -75,11 +75,11 @@ def derive_interval(default: int, compacts: Iterable[int]) -> int:
     """Return the interval of a log.
 
     Args:
-        default: what is set.
-        compacts: the batches that have compact files.
+        default: configured interval.
+        compacts: batches that have compact files.
 
-    With two or more it is the distance of the newest two, whatever is set; with one, what divides
-    its place and is close to what is set.
+    With two or more compact files it is the distance of the newest two, whatever is configured.
+    With one, it is a divisor of its position, close to the configured value.
     """
     newest = sorted(compacts, reverse=True)[:2]
     if not newest:

@@ -1,8 +1,8 @@
-"""One file of a streaming sink log, as Spark's file sink writes it to ``_spark_metadata``.
+"""Encode and decode a file of a streaming sink log, as Spark writes it to ``_spark_metadata``.
 
-``v1``, then for each file that the batch added a line with one JSON object. Nothing ends the last
-line. Spark passes over keys that it does not know: the first entry of a batch may name the query
-that wrote it, and Spark's own compaction drops that again.
+The file starts with ``v1``; each following line is one JSON object for a file that the batch added.
+The last line has no line end. Spark ignores unknown keys: the first entry of a batch may name the
+query that wrote it, and Spark's own compaction removes that key.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from asynccommit.formats.fields import MAX_LONG, JsonFields, kind_of
 from asynccommit.stores.urls import Address, encode_path
 
 FOLDER = "_spark_metadata"
-"""The directory of the log, in that of the table."""
+"""Name of the log's directory in the table's directory."""
 HEADER = b"v1"
 NOTE = "asynccommit"
-"""The key of our own in the first entry of a batch."""
+"""This package's key in the first entry of a batch."""
 MAX_BYTES = 256 << 20
-"""Bytes of one file of a log at most, unless said otherwise: about a million entries."""
+"""Default maximum size of a log file in bytes: about a million entries."""
 QUERY = 200
-"""Characters of the name of a query at most."""
+"""Maximum number of characters in the name of a query."""
 
 _INT = 2**31 - 1
-_LINE = 1 << 20  # bytes of an entry at most
-_ENTRIES = 5_000_000  # entries of one file at most
+_LINE = 1 << 20  # maximum number of bytes of an entry
+_ENTRIES = 5_000_000  # maximum number of entries of one file
 
 
 @dataclass(frozen=True, slots=True)
 class SinkFile:
-    """A file of a table, as its sink log says.
+    """A file of a table, as its sink log describes it.
 
     Attributes:
         path: encoded absolute URI, as Spark writes it: see ``sink_uri``.
-        size: bytes.
+        size: size in bytes.
         modified: milliseconds since the epoch.
-        is_dir: always false in what Spark writes.
-        replication: of HDFS; 1 elsewhere.
-        block_size: bytes of a block, as the reader's filesystem would say.
+        is_dir: always false in logs that Spark writes.
+        replication: replication of HDFS; 1 elsewhere.
+        block_size: block size in bytes, as the reader's filesystem would report it.
         action: always ``add``.
     """
 
@@ -56,17 +56,19 @@ class SinkFile:
 
 
 class Wrote(NamedTuple):
-    """Who wrote a batch, as the file of that batch says."""
+    """The writer of a batch, as the file of the batch names it."""
 
     batch: int
     query: str
 
 
 def sink_uri(place: Address) -> str:
-    """Return the place of a file as Spark writes it to a log: with two slashes, always.
+    """Return the URI of a file as Spark writes it to a log.
+
+    It always has two slashes after the scheme.
 
     Raises:
-        UrlError: it cannot be encoded.
+        UrlError: the location cannot be encoded.
     """
     return f"{place.scheme}://{place.authority}{encode_path(place.path)}"
 
@@ -91,10 +93,10 @@ def encode_entry(file: SinkFile, wrote: Wrote | None = None) -> bytes:
 
 
 class LogFileWriter:
-    """Puts a file of the log together, entry by entry.
+    """A builder for a log file, entry by entry.
 
     Args:
-        wrote: who writes it: the next entry says it.
+        wrote: writer of the batch, recorded in the next entry.
     """
 
     def __init__(self, wrote: Wrote | None = None) -> None:
@@ -108,13 +110,13 @@ class LogFileWriter:
         self.wrote = None
 
     def add_all(self, files: Iterable[SinkFile]) -> LogFileWriter:
-        """Add entries; returns itself."""
+        """Add entries; return the builder."""
         for file in files:
             self.add(file)
         return self
 
     def data(self) -> bytes:
-        """Return the file."""
+        """Return the content of the file."""
         return bytes(self._data)
 
 
@@ -122,24 +124,24 @@ class LogFileWriter:
 
 
 def decode_batch(data: bytes, path: str) -> Iterator[tuple[SinkFile, Wrote | None]]:
-    """Yield the entries of a file of the log, in order.
+    """Yield the entries of a log file, in order.
 
     Args:
-        data: its content.
-        path: of the file, for messages.
+        data: content of the file.
+        path: path of the file, for messages.
 
     Raises:
-        SinkLogCorruptError: it is anything that Spark does not write, or that its reader takes for
-            something else than it says.
+        SinkLogCorruptError: the content is not as Spark writes it, or Spark's reader would
+            interpret it differently.
     """
     for number, line in lines_of(data, path):
         yield decode_entry(line, path, number)
 
 
 def lines_of(data: bytes, path: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file of the log after the first, each with its number, from 2.
+    """Yield the lines of a log file after the first, with numbers from 2.
 
-    Raises ``SinkLogCorruptError`` for another first line, and for one that is too long.
+    Raises ``SinkLogCorruptError`` for an invalid first line, and for a line that is too long.
     """
     start = _after_header(data, path)
     number = 1
@@ -167,7 +169,7 @@ def _after_header(data: bytes, path: str) -> int:
 
 
 def decode_entry(line: bytes, path: str, number: int) -> tuple[SinkFile, Wrote | None]:
-    """Return what one line says. Raises ``SinkLogCorruptError``."""
+    """Parse one line. Raises ``SinkLogCorruptError``."""
     if not line.strip():
         raise _corrupt(path, f"line {number} is blank")
     try:
@@ -184,9 +186,11 @@ def decode_entry(line: bytes, path: str, number: int) -> tuple[SinkFile, Wrote |
 
 
 def _quick(value: dict[str, Any]) -> SinkFile | None:
-    """Return an entry as Spark writes it, ``None`` for one that has to be looked at closely.
+    """Return an entry in Spark's exact form.
 
-    A log has as many as its table has files.
+    ``None`` if it needs full parsing.
+
+    A fast path: a log has as many entries as its table has files.
     """
     try:
         path, is_dir, action = value["path"], value["isDir"], value["action"]
@@ -223,7 +227,7 @@ def _file(fields: JsonFields) -> SinkFile:
 
 
 def _note(value: object) -> Wrote | None:
-    """Read what is said of the writer; whatever else others may have put there is nothing."""
+    """Parse the writer of an entry; ignore unknown values under this key."""
     if not isinstance(value, dict):
         return None
     batch, query = value.get("batch"), value.get("query")

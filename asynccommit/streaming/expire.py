@@ -1,4 +1,4 @@
-"""Deleting what no reader of a sink log wants any more, and what a failed batch has left."""
+"""Delete log files that no reader needs, and files of a failed batch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from asynccommit.streaming.settings import SinkLogSettings
 
 @dataclass(slots=True)
 class Discarded:
-    """What an abort has done with the files of a batch.
+    """The result of aborting a batch, by file.
 
     Attributes:
-        deleted: URIs of those that were deleted, or gone.
-        kept: URI -> why it was left.
+        deleted: URIs of files that were deleted or did not exist.
+        kept: URI -> why the file was kept.
     """
 
     deleted: list[str] = field(default_factory=list)
@@ -32,22 +32,23 @@ class Discarded:
 async def expire(
     store: Store, listing: LogListing, interval: int, settings: SinkLogSettings, now: float
 ) -> list[str]:
-    """Delete files of a log that are older than its oldest compact file that has to be kept.
+    """Delete log files older than the oldest compact file that must be kept.
 
     Args:
-        store: where the log is.
+        store: store of the log.
         listing: the log, with its newest batch.
-        interval: of the log.
-        settings: whether, after what time, and how many batches are kept.
+        interval: interval of the log.
+        settings: whether to delete, after what time, and how many batches to keep.
         now: seconds since the epoch.
 
-    Returns one warning for each that could not be deleted; the batch is committed all the same.
+    Returns one warning for each file that could not be deleted; the batch is committed all the
+    same.
     """
     newest = listing.newest
     if not settings.deletion or newest is None:
         return []
     below = expired_below(newest, interval, settings.keep)
-    if below is None or below not in listing.compacts:  # without it these are all there is
+    if below is None or below not in listing.compacts:  # the only copy
         return []
     latest = now - settings.cleanup_delay
     files = [*listing.singles.items(), *listing.compacts.items()]
@@ -67,7 +68,7 @@ async def expire(
 
 
 async def delete_one(store: Store, info: Info) -> None:
-    """Delete a file, only while it is as it was listed where the store can see to that."""
+    """Delete a file; only if it is unchanged, where the store can check that."""
     if not store.traits.bulk_delete:
         await store.delete(info.path)
         return
@@ -82,11 +83,11 @@ async def discard(
     """Delete files of a batch that no batch lists.
 
     Args:
-        store: where they are.
-        dest: the table: nothing outside of it is deleted, nor the log.
-        files: what the tasks of the batch wrote.
-        listed: decoded paths of what the log lists.
-        why: why none may be deleted, empty if they may.
+        store: store of the files.
+        dest: the table: nothing outside it is deleted, nor the log.
+        files: files that the tasks of the batch wrote.
+        listed: decoded paths of the files that the log lists.
+        why: reason why no file may be deleted; empty if they may be.
     """
     done = Discarded()
     under, log = Under(dest), f"{dest.child(FOLDER).path}/"

@@ -1,4 +1,4 @@
-"""What lies in the directory of a sink log, by name alone."""
+"""List the directory of a sink log, by file name alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LogListing:
         dest: the table.
         singles: batch -> its file.
         compacts: batch -> its compact file.
-        strange: what Spark would take for a batch, and never writes: names like ``007``, and
+        strange: entries that Spark would take for a batch but never writes: names like ``007``, and
             directories.
     """
 
@@ -45,7 +45,10 @@ class LogListing:
         return max((*self.singles, *self.compacts), default=None)
 
     def interval(self, default: int) -> int:
-        """Return the interval of the log. Raises ``SinkLogCorruptError`` if its names have none."""
+        """Return the interval of the log. Raises ``SinkLogCorruptError``.
+
+        The error means that the file names fit no interval.
+        """
         interval = derive_interval(default, self.compacts)
         newest = max(self.compacts, default=None)
         if newest is not None and not is_compaction(newest, interval):
@@ -59,21 +62,21 @@ class LogListing:
         return interval
 
     def put(self, name: str, size: int) -> None:
-        """Have a file of this name in the listing."""
+        """Add a file of this name to the listing."""
         batch, compact = batch_of(name) or (0, False)
         info = Info(self.dest.child(FOLDER, name).path, Kind.FILE, size)
         (self.compacts if compact else self.singles)[batch] = info
 
     def file(self, batch: int) -> Info | None:
-        """Return the file of a batch, the compact one if there are both."""
+        """Return the file of a batch; the compact one if both exist."""
         return self.compacts.get(batch) or self.singles.get(batch)
 
     def wanted(self, interval: int) -> list[Info]:
-        """Return the files that a reader takes, in order.
+        """Return the files that a reader needs, in order.
 
         Raises:
-            SinkLogCorruptError: some file has a name that Spark reads otherwise.
-            SinkLogGapError: one of them is not there.
+            SinkLogCorruptError: Spark would misread the name of a file.
+            SinkLogGapError: one of them is missing.
         """
         for info in self.strange:
             name = info.path.rpartition("/")[2]
@@ -83,7 +86,7 @@ class LogListing:
         return [] if newest is None else self.named(to_read(newest, interval), interval)
 
     def named(self, batches: Iterable[int], interval: int) -> list[Info]:
-        """Return the files of batches, each by the only name that it may have.
+        """Return the files of batches, each under its only valid name.
 
         Raises ``SinkLogGapError``.
         """
@@ -105,7 +108,7 @@ class LogListing:
 
 
 async def read_listing(store: Store, dest: Address) -> LogListing:
-    """List the log of a table; one that is not there has no files."""
+    """List the log of a table; a missing log has no files."""
     found = LogListing(dest)
     for info in await list_if_there(store, dest.child(FOLDER).path):
         name = info.path.rpartition("/")[2]
@@ -119,16 +122,16 @@ async def read_listing(store: Store, dest: Address) -> LogListing:
 
 
 def place(dest: Address, name: str) -> str:
-    """Return the URL of a file of the log, for messages."""
+    """Return the URL of a log file, for messages."""
     return str(dest.child(FOLDER, name))
 
 
 def see(dest: Address, verb: str = "verify") -> str:
-    """Return what to type to learn more, or to have it repaired."""
+    """Return the command that shows more, or repairs the log."""
     does = {"verify": "shows what is wrong", "repair": "says what can be repaired"}[verb]
     return f"asynccommit sink-log {verb} {quoted(str(dest))} {does}"
 
 
 def corrupt(dest: Address, name: str, problem: str) -> SinkLogCorruptError:
-    """Return an error about one file of the log."""
+    """Return an error about one log file."""
     return SinkLogCorruptError(place(dest, name), f"{problem}. {see(dest)}")

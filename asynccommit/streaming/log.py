@@ -1,13 +1,13 @@
-"""The log by which readers of a streaming file sink know its files: ``_spark_metadata``.
+"""Write and read the log of a streaming file sink: ``_spark_metadata``.
 
-A batch is one file of the log, which lists what the batch added; a file of the table that no batch
-lists is not seen. Every so many batches the file is a compact one, which holds all entries. So a
-batch is committed in the moment in which its file appears, and whoever makes that appear first has
-committed it: files of the log are made where there is none, and never replaced.
+A batch is one file of the log, which lists the files that the batch added; readers ignore a file of
+the table that no batch lists. At a fixed interval the file is a compact one, which holds all
+entries. So a batch is committed when its log file appears, by the writer whose file appears first:
+log files are created only if they do not exist, and never replaced.
 
-Its rules are those of ``CompactibleFileStreamLog`` and ``FileStreamSink`` of Spark 4.3, but one.
-Here a batch also says which query wrote it, since a number alone does not: Spark's own sink passes
-over every batch whose number is in the log, also those of a query with a new checkpoint.
+The rules are those of ``CompactibleFileStreamLog`` and ``FileStreamSink`` of Spark 4.3, with one
+difference. Here a batch also names the query that wrote it, since a number alone does not: Spark's
+own sink ignores every batch whose number is in the log, even that of a query with a new checkpoint.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 class Added(Enum):
-    """What became of a batch."""
+    """The result of adding a batch."""
 
     NEW = "new"
     ALREADY = "already"
@@ -60,14 +60,14 @@ class SinkLog:
     """The log of one table, written by one query at a time.
 
     Args:
-        store: where the table is.
+        store: store of the table.
         dest: the table.
-        settings: how the log is kept; ``None`` for as Spark does.
+        settings: settings of the log; ``None`` for Spark's defaults.
         host: clock and ids; ``None`` for the real ones.
 
     Raises:
-        OptionError: the table lies inside of a log, where readers look at no other.
-        UnsupportedError: the store cannot make a file only where there is none.
+        OptionError: the table is inside another log, where readers ignore this one.
+        UnsupportedError: the store cannot create a file only if it does not exist.
     """
 
     @checked
@@ -97,7 +97,7 @@ class SinkLog:
 
     @checked
     async def wants(self, batch_id: int) -> bool:
-        """Whether a batch is not in the log yet, and can follow what is.
+        """Return whether a batch is not in the log yet and can follow it.
 
         Raises ``SinkLogGapError`` and ``SinkLogCorruptError`` as ``add`` does.
         """
@@ -106,27 +106,27 @@ class SinkLog:
         return listing.newest is None or listing.newest < batch_id
 
     async def make_folder(self) -> None:
-        """Make the directory of the log, where the store has directories.
+        """Create the directory of the log, if the store has directories.
 
-        From then on readers see what is listed, and nothing before the first batch.
+        From then on readers see only listed files, so nothing before the first batch.
         """
         await self._publisher.make_folder()
 
     async def files(self) -> list[SinkFile]:
-        """Return what a reader sees, in the order of the log; nothing where there is no log.
+        """Return the files that a reader sees, in log order; empty without a log.
 
         Raises:
-            SinkLogCorruptError: some file of it is not as Spark writes it.
-            SinkLogGapError: some batch is not there.
+            SinkLogCorruptError: a log file is not as Spark writes it.
+            SinkLogGapError: a batch is missing.
         """
         return await read_all(self._source, self.settings.interval)
 
     @checked
     async def entry(self, name: str) -> SinkFile:
-        """Return what a batch has to say of a file that is there.
+        """Return the log entry for an existing file.
 
         Args:
-            name: its path below the table, as on disk: ``day=1/part-0.parquet``.
+            name: path below the table, as on disk: ``day=1/part-0.parquet``.
 
         Raises:
             NotFoundError: there is no such file.
@@ -140,22 +140,22 @@ class SinkLog:
     async def add(
         self, batch_id: int, files: Sequence[SinkFile], *, query: str | None = None
     ) -> Added:
-        """Commit a batch; committing it again is fine for the query that did.
+        """Commit a batch; the same query may commit it again.
 
         Args:
-            batch_id: its number: 0, or one more than the newest.
-            files: what it adds to the table.
-            query: names the query, the same whenever it is started again: Spark's query id.
+            batch_id: number of the batch: 0, or one more than the newest.
+            files: files that the batch adds to the table.
+            query: name of the query, the same at every restart: Spark's query id.
 
         Returns whether the batch is new, or was in the log already.
 
         Raises:
             OptionError: a file is not below the table, or is named twice.
-            SinkLogForeignError: the log has such a batch, which is not known to be this query's.
+            SinkLogForeignError: the log has such a batch, and it is not known to be this query's.
             SinkLogGapError: readers would miss a batch.
-            SinkLogRaceError: another writer was quicker just now.
-            SinkLogCorruptError: the log cannot be continued as it is.
-            OutcomeUnknownError: nobody can tell whether the batch is in the log: add it again, and
+            SinkLogRaceError: another writer was faster.
+            SinkLogCorruptError: the log cannot be continued in its present state.
+            OutcomeUnknownError: it is unknown whether the batch is in the log: add it again, and
                 delete nothing.
         """
         self._check(batch_id, files, query)
@@ -166,7 +166,7 @@ class SinkLog:
             self._doubtful.discard(batch_id)
             return Added.ALREADY
         if listing.newest is None and batch_id:
-            interval = batch_id + 1  # alone it is read only if it is a compact file
+            interval = batch_id + 1  # as the only log file it is read only if it is a compact file
         data = await self._content(listing, interval, batch_id, files, query)
         await self._publish(file_name(batch_id, interval), batch_id, data, listing)
         try:
@@ -180,16 +180,16 @@ class SinkLog:
     async def abort(
         self, batch_id: int, files: Sequence[SinkFile], *, sent: bool = False
     ) -> Discarded:
-        """Delete the files of a batch that failed, but none that the log lists or may come to list.
+        """Delete a failed batch's files, except those the log lists or may list.
 
         Args:
-            batch_id: its number.
-            files: what its tasks wrote.
-            sent: another process may have begun to add it: then a late write of that may still
-                come, unless the log has a batch of that number.
+            batch_id: number of the batch.
+            files: files that its tasks wrote.
+            sent: another process may have begun to add the batch: then its late write may still
+                arrive, unless the log has a batch of that number.
 
-        Returns what was deleted, and what was kept and why. Raises what ``files`` raises: where the
-        log cannot be read nothing is deleted.
+        Returns the files that were deleted, and those that were kept with the reason. Raises the
+        errors of ``files``: if the log cannot be read nothing is deleted.
         """
         newest = (await self._look()).newest
         under = Under(self.dest)
@@ -199,7 +199,7 @@ class SinkLog:
             why = "nobody can tell whether the batch comes to the log yet: add it again"
         return await discard(self._store, self.dest, list(files), listed, why)
 
-    # --- before --------------------------------------------------------------------------------
+    # --- checks --------------------------------------------------------------------------------
 
     async def _look(self) -> LogListing:
         return await read_listing(self._store, self.dest)
@@ -223,13 +223,13 @@ class SinkLog:
             seen.add(path)
 
     def _interval(self, listing: LogListing, batch_id: int) -> int:
-        """Return the interval of the log, which must be whole and must not end before the batch.
+        """Return the interval; the log must be complete and reach the batch.
 
         Raises ``SinkLogCorruptError`` and ``SinkLogGapError``.
         """
         interval = listing.interval(self.settings.interval)
         if (max(listing.compacts, default=-1) + 1) % (self._kept or interval) == 0:
-            interval = self._kept or interval  # as Spark, which reckons it once for each writer
+            interval = self._kept or interval  # as in Spark, which computes it once for each writer
         self._kept = interval
         listing.wanted(interval)
         newest = -1 if listing.newest is None else listing.newest
@@ -252,7 +252,10 @@ class SinkLog:
     async def _require_own(
         self, listing: LogListing, batch_id: int, files: Sequence[SinkFile], query: str | None
     ) -> None:
-        """See that a batch that is there already is this one. Raises ``SinkLogForeignError``."""
+        """Check that an existing batch is this one.
+
+        Raises ``SinkLogForeignError``.
+        """
         found = await whose(self._source, listing, batch_id, files)
         if found.same or (query is not None and found.query == query):
             return
@@ -299,7 +302,7 @@ class SinkLog:
         return writer.data()
 
     def _oldest(self) -> int:
-        """Return when a file must have been written to stay, in milliseconds since the epoch."""
+        """Return the oldest allowed time of a file, in milliseconds since 1970."""
         if self.settings.retention is None:
             return 0
         return int(self._host.now() * 1000) - int(self.settings.retention * 1000)
@@ -319,7 +322,7 @@ class SinkLog:
         self._doubtful.discard(batch_id)
 
     async def _after(self, interval: int, batch_id: int) -> None:
-        """See that the batch counts, then delete what is too old."""
+        """Check that the batch counts, then delete expired log files."""
         listing = await self._look()
         if not is_compaction(batch_id, interval) and batch_id in listing.compacts:
             raise SinkLogRaceError(

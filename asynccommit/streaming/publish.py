@@ -1,4 +1,4 @@
-"""Making a file of a sink log where there is none: the moment in which a batch is committed."""
+"""Create a sink log file only if it does not exist: this commits a batch."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from asynccommit.streaming.listing import place, see
 
 
 class Publisher:
-    """Makes files of a log, each of which is seen wholly or not at all.
+    """A publisher of log files, each of which becomes visible completely or not at all.
 
     Args:
-        store: where the log is.
+        store: store of the log.
         dest: the table.
-        host: for names that nobody else has.
+        host: source of unique names.
 
     Raises:
-        UnsupportedError: the store cannot make a file only where there is none.
+        UnsupportedError: the store cannot create a file only if it does not exist.
     """
 
     def __init__(self, store: Store, dest: Address, host: Host) -> None:
@@ -44,7 +44,7 @@ class Publisher:
         self._aside = _writes_aside(store.traits)
 
     async def make_folder(self) -> None:
-        """Make the directory of the log, where the store has directories."""
+        """Create the directory of the log, if the store has directories."""
         store = self._store
         if not store.traits.directories:
             return
@@ -53,11 +53,11 @@ class Publisher:
             await store.sync(self._dest.path)
 
     async def publish(self, name: str, data: bytes) -> None:
-        """Make the file ``name`` of the log.
+        """Create the log file ``name``.
 
         Raises:
-            SinkLogRaceError: there is one, of another.
-            OutcomeUnknownError: nobody can tell.
+            SinkLogRaceError: the file exists and is another writer's.
+            OutcomeUnknownError: the result is unknown.
         """
         path = f"{self._folder}/{name}"
         await self._prove()
@@ -67,7 +67,7 @@ class Publisher:
             there = await self._look(path, len(data), error)
             if there is None:
                 raise
-            # Two batches without files are the same text, and neither has anything to lose.
+            # Two batches without files have the same content, and neither has anything to lose.
             if there != data or (data == HEADER and isinstance(error, ExistsError)):
                 raise self._race(name) from error
         if not self._store.traits.durable:
@@ -84,22 +84,22 @@ class Publisher:
             if not self._store.traits.durable:
                 await self._store.sync(temp)
             await self._store.rename(temp, path)
-            if self._store.traits.checksums:  # of a batch that somebody has deleted
+            if self._store.traits.checksums:  # Checksum files of a batch that somebody has deleted.
                 with suppress(StoreError):
                     await self._store.delete(checksum_of(path))
-        except BaseException:  # without its source a rename cannot come late
+        except BaseException:  # Without its source a rename cannot take effect late.
             with suppress(StoreError):
                 await remove_file(self._store, temp)
             raise
 
     async def _look(self, path: str, size: int, error: StoreError) -> bytes | None:
-        """Return what is at ``path``; ``None`` where that says nothing."""
+        """Return the content of ``path``; ``None`` if it proves nothing."""
         try:
             return await self._store.get(path, size)
         except NotFoundError:
             return None
         except RejectedError:
-            return b""  # it holds more than this would write: it is another's
+            return b""  # it is larger than this write: another writer's file
         except StoreError as failed:
             if isinstance(error, ExistsError):
                 return b""
@@ -107,7 +107,7 @@ class Publisher:
             return None
 
     async def _prove(self) -> None:
-        """See once that the server keeps the condition that nothing may be there."""
+        """Check once that the server enforces create-only writes."""
         if self._proven:
             return
         probe = f"{self._folder}/.probe.{self._host.new_id()}.tmp"
@@ -128,7 +128,10 @@ class Publisher:
 
 
 def _writes_aside(traits: Traits) -> bool:
-    """Whether a file is made by a rename: where a put could be lost in a power cut, or replaces."""
+    """Return whether a file is made by a rename.
+
+    That is the case if a put could be lost in a power failure, or replaces a file.
+    """
     if traits.rename_no_replace and not (traits.durable and traits.conditional_put):
         return True
     if traits.conditional_put:

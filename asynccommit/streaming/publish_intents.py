@@ -1,9 +1,10 @@
-"""What runs of a batch are about to publish: read again when it is known which of them counts.
+"""Record the files that a run of a batch is about to publish, and clean up lost runs.
 
-The files of a batch are moved to their places before the log lists them. If its process dies in
-between they are in no batch, and the next run of that batch has other ones. So each run says first,
-in a hidden file in the directory of the log, what it will publish. That directory, too, has to be
-there before any file is: readers of a table without one take all that they see.
+The files of a batch are moved to their places before the log lists them. If the process dies in
+between they are in no batch, and the next run of that batch has other files. So each run first
+records, in a hidden file in the directory of the log, what it will publish. The directory of the
+log must also exist before any file does: readers of a table without one take all files that they
+see.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _NAME = re.compile(r"\.(0|[1-9][0-9]{0,9})\.[\w.-]{1,200}\.files", re.ASCII).ful
 
 
 class Announced:
-    """Announcements beside the log of one table.
+    """The publish intents beside the log of one table.
 
     Args:
-        store: where the table is.
+        store: store of the table.
         dest: the table.
-        sink: its log.
+        sink: log of the table.
     """
 
     def __init__(self, store: Store, dest: Address, sink: SinkLog) -> None:
@@ -39,14 +40,14 @@ class Announced:
         self._said = set[str]()
 
     async def say(self, batch: int, run: str, files: Sequence[SinkFile]) -> None:
-        """Say what a run of a batch is about to publish, and make the directory of the log.
+        """Record what a run of a batch will publish; create the log directory.
 
         Args:
-            batch: its number.
-            run: unlike any other run: letters, digits, ``.``, ``_`` and ``-``.
-            files: what it will publish.
+            batch: number of the batch.
+            run: unique id of the run: letters, digits, ``.``, ``_`` and ``-``.
+            files: files that it will publish.
 
-        Raises ``StoreError`` if it could not be said: then publish nothing.
+        Raises ``StoreError`` if the intent could not be written: then publish nothing.
         """
         await self._sink.make_folder()
         path = self._dest.child(FOLDER, f".{batch}.{run}.files").path
@@ -57,14 +58,15 @@ class Announced:
             await self._store.sync(self._dest.child(FOLDER).path)
 
     async def settle(self, batch: int, lost: Sequence[SinkFile] | None = None) -> None:
-        """Delete what was announced for batches up to ``batch`` and is in none of them.
+        """Delete recorded files of batches up to ``batch`` that no batch lists.
 
-        The log has that batch, so no other run of one up to it can be listed any more. What goes
-        wrong is a warning: the batch is committed all the same.
+        The log has that batch, so no other run of a batch up to it can be listed any more. Errors
+        become warnings: the batch is committed all the same.
 
         Args:
-            batch: at most the newest of the log.
-            lost: what this run published for nothing, since the log has another of the batch.
+            batch: at most the newest batch of the log.
+            lost: files that this run published in vain, because the log has another run of the
+                batch.
         """
         try:
             if lost:

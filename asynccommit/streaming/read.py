@@ -1,4 +1,4 @@
-"""Reading a sink log: the entries that a reader sees, checked as strictly as they are relied on."""
+"""Read the entries of a sink log that a reader sees, with strict checks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """A log, to be read.
+    """A log to read from.
 
     Attributes:
-        store: where it is.
+        store: store of the log.
         dest: the table.
-        max_bytes: of one file of the log.
-        instead: name -> content that a file of the log will have.
+        max_bytes: maximum size of one log file.
+        instead: name -> content that replaces a log file's content.
     """
 
     store: Store
@@ -32,7 +32,10 @@ class LogSource:
     instead: dict[str, bytes] = field(default_factory=dict)
 
     async def get(self, info: Info) -> bytes:
-        """Return a file of the log. Raises ``SinkLogCorruptError`` for one that is too large."""
+        """Return a log file's content.
+
+        Raises ``SinkLogCorruptError`` if it is too large.
+        """
         name = info.path.rpartition("/")[2]
         if name in self.instead:
             return self.instead[name]
@@ -51,9 +54,10 @@ class LogSource:
 
 
 class Entries:
-    """Decodes files of one log, and refuses what readers would take for something else.
+    """A decoder for the files of one log that rejects entries readers would misread.
 
-    Each path is remembered, 100 bytes or so, since one that is listed twice is read twice.
+    All paths are kept in memory, about 100 bytes each, since a file that is listed twice is read
+    twice.
 
     Args:
         dest: the table.
@@ -66,7 +70,7 @@ class Entries:
         self._seen: set[str] = set()
 
     def of(self, name: str, data: bytes) -> Iterable[tuple[SinkFile, Wrote | None]]:
-        """Yield the entries of one file of the log. Raises ``SinkLogCorruptError``."""
+        """Yield the entries of one log file. Raises ``SinkLogCorruptError``."""
         try:
             for file, wrote in decode_batch(data, place(self._dest, name)):
                 self.check(name, file)
@@ -77,7 +81,7 @@ class Entries:
             raise corrupt(self._dest, name, error.reason) from None
 
     def check(self, name: str, file: SinkFile) -> None:
-        """Refuse a file outside of the table, and one that was there before."""
+        """Reject a file outside of the table, and one that is listed twice."""
         try:
             path = self._under.path(file.path)
         except UrlError as error:
@@ -93,13 +97,13 @@ class Entries:
 
 
 async def read_all(source: LogSource, interval: int) -> list[SinkFile]:
-    """Return what a reader sees, in the order of the log.
+    """Return the files that a reader sees, in log order.
 
-    A reader that listed before a compaction may find files expired: then it looks again.
+    If files expired between listing and reading, because of a compaction, the log is listed again.
 
     Args:
         source: the log.
-        interval: what is set, where the log does not say otherwise.
+        interval: configured interval, used if the log has no own one.
     """
     for _ in range(_TRIES):
         listing = await read_listing(source.store, source.dest)
@@ -119,7 +123,10 @@ async def read_all(source: LogSource, interval: int) -> list[SinkFile]:
 
 
 async def fetch(source: LogSource, wanted: Sequence[Info]) -> list[bytes]:
-    """Return the content of files, all at once. Raises ``NotFoundError``."""
+    """Return the contents of files, read concurrently.
+
+    Raises ``NotFoundError``.
+    """
     contents = [b""] * len(wanted)
 
     async def get(number: int) -> None:
@@ -132,7 +139,7 @@ async def fetch(source: LogSource, wanted: Sequence[Info]) -> list[bytes]:
 async def each_entry(
     source: LogSource, wanted: Sequence[Info], entries: Entries
 ) -> AsyncIterator[SinkFile]:
-    """Yield the entries of files, of which one is in memory at a time."""
+    """Yield the entries of files, with one file in memory at a time."""
     for info in wanted:
         data = await source.get(info)
         for file, _ in entries.of(info.path.rpartition("/")[2], data):

@@ -1,4 +1,4 @@
-"""Repairing a sink log: what can be made of what is there, and nothing else."""
+"""Repair a sink log from its existing files."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from asynccommit.streaming.read import LogSource
 from asynccommit.streaming.settings import SinkLogSettings
 from asynccommit.streaming.verify import Finding, examine, inside, table_files
 
-_MISSING = 1000  # batches of which one is not worth to be looked for
+_MISSING = 1000  # Do not search for more missing batches than this.
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file of the log that is made, or made anew.
+    """A log file that is created or rewritten.
 
     Attributes:
-        name: of the file.
-        what: is done, for people.
-        old: what is there now, ``None`` for nothing.
-        new: what will be there.
+        name: name of the file.
+        what: description of the change.
+        old: present content, ``None`` if the file does not exist.
+        new: new content.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Change:
 
 @dataclass(slots=True)
 class Repaired:
-    """What repairing a log does, or did.
+    """The result of repairing a log, or of a dry run.
 
     Attributes:
         dry_run: nothing was changed.
-        changes: what can be repaired.
-        left: what is wrong all the same.
-        kept: under what names the old files are kept, in the directory of the log.
+        changes: possible repairs.
+        left: remaining problems.
+        kept: names of the backups of old files, in the directory of the log.
     """
 
     dry_run: bool
@@ -73,18 +73,18 @@ async def repair(
     moved_from: Address | None = None,
     dry_run: bool = True,
 ) -> Repaired:
-    """Repair the log of a table to which nobody writes meanwhile.
+    """Repair the log of a table that nobody writes to.
 
     Args:
-        store: where it is.
+        store: store of the log.
         dest: the table.
-        settings: the interval that readers have, and how large a file may be.
-        host: for names that nobody else has.
-        moved_from: where the table was when the log was written.
-        dry_run: only say what would be done.
+        settings: the readers' interval, and the maximum size of a file.
+        host: source of unique names.
+        moved_from: location of the table when the log was written.
+        dry_run: only report what would be done.
 
     Raises:
-        OptionError: a file that was listed there is not here, or is another.
+        OptionError: a listed file does not exist at the new location, or differs.
         SinkLogRaceError: a file has changed since it was read.
     """
     listing = await read_listing(store, dest)
@@ -103,7 +103,7 @@ async def repair(
 
 
 class _Move:
-    """Says where a file is now that the log lists where the table was."""
+    """The mapping of listed files to the table's new location."""
 
     def __init__(self, dest: Address, source: Address | None, files: Mapping[str, int]) -> None:
         self._dest = dest
@@ -111,7 +111,10 @@ class _Move:
         self._files = files
 
     def __call__(self, file: SinkFile) -> SinkFile:
-        """Return the entry as it has to be. Raises ``OptionError`` if that file is not there."""
+        """Return the entry for the new location. Raises ``OptionError``.
+
+        The error means that the file does not exist there.
+        """
         if self._source is None or inside(self._dest, file.path) is not None:
             return file
         try:
@@ -129,7 +132,7 @@ class _Move:
 
 
 class _Planner:
-    """Finds out what can be repaired."""
+    """A planner that finds the possible repairs."""
 
     def __init__(self, source: LogSource, listing: LogListing, move: _Move) -> None:
         self._source = source
@@ -138,7 +141,7 @@ class _Planner:
         self._seen: dict[str, SinkFile] = {}
 
     async def plan(self, settings: SinkLogSettings) -> list[Change]:
-        """Return what can be changed for the better, in the order of the log."""
+        """Return the possible changes, in log order."""
         try:
             interval = self._listing.interval(settings.interval)
         except SinkLogError:
@@ -167,9 +170,9 @@ class _Planner:
         return Change(name, ("made of the batches before it", *what), old, new)
 
     def _cleaned(self, data: bytes, name: str) -> tuple[bytes, tuple[str, ...]]:
-        """Return the file without what is in it for nothing, and what was done to it.
+        """Return the file without redundant content, and what was removed.
 
-        Raises ``SinkLogError`` if it cannot be read.
+        Raises ``SinkLogError`` if the file cannot be read.
         """
         path = place(self._source.dest, name)
         lines, seen, done = [HEADER], dict[str, SinkFile](), set[str]()
@@ -191,7 +194,7 @@ class _Planner:
         return b"\n".join(lines), tuple(sorted(done))
 
     async def _rebuilt(self, batch: int) -> bytes:
-        """Return a compact file made of those before it; nothing if that cannot be done."""
+        """Return a compact file built from the previous ones; empty if impossible."""
         below = max((one for one in self._listing.compacts if one < batch), default=-1)
         if batch - below > len(self._listing.singles):
             return b""

@@ -1,4 +1,4 @@
-"""How a streaming sink log is kept, under the names that Spark has for it."""
+"""Read the settings of a streaming sink log, under Spark's names."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _AGE = Within(0, 100 * 365 * 86_400, "seconds")
 
 @dataclass(frozen=True, slots=True)
 class SinkLogSettings:
-    """How a log is kept; the defaults are Spark's.
+    """The settings of a log; the defaults are Spark's.
 
     Attributes:
-        interval: batches from one compact file to the next, where the log does not say otherwise.
-            Readers reckon with their own setting, 10, until there is a compact file.
-        deletion: files that no reader wants any more are deleted after each batch.
-        cleanup_delay: seconds that such a file is kept, for readers that have just listed it.
-        keep: how many batches are kept at least.
-        retention: seconds after which a file of the table leaves the log, at the next compaction;
-            ``None`` for never.
-        adopt: batches that do not say who wrote them, as Spark's own sink writes them, are taken
-            for this query's.
-        begin_anywhere: a log without batches may begin with any of them.
-        max_bytes: of one file of the log.
+        interval: batches from one compact file to the next, if the log itself does not determine
+            it. Until there is a compact file, readers use their own setting, 10.
+        deletion: delete obsolete log files after each batch.
+        cleanup_delay: seconds to keep an obsolete file, for readers that have just listed it.
+        keep: minimum number of batches to keep.
+        retention: seconds after which a file of the table is removed from the log, at the next
+            compaction; ``None`` for never.
+        adopt: treat batches that do not name their writer, as Spark's own sink writes them, as this
+            query's.
+        begin_anywhere: a log without batches may begin with any batch number.
+        max_bytes: maximum size of one log file.
     """
 
     interval: Annotated[int, Within(1, 1_000_000, "batches")] = 10
@@ -60,13 +60,13 @@ class SinkLogSettings:
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, str]) -> SinkLogSettings:
-        """Read settings under Spark's names; other keys are passed over.
+        """Read settings under Spark's names; other keys are ignored.
 
         Args:
-            conf: Spark's configuration with the options of the stream over it.
+            conf: Spark's configuration, overridden by the options of the stream.
 
         Raises:
-            OptionError: a value cannot be read.
+            OptionError: a value is invalid.
         """
         given: dict[str, Any] = {
             name: within_bounds(cls, name, key, read(key, _text(key, conf[key])))
@@ -77,14 +77,20 @@ class SinkLogSettings:
 
 
 def _text(key: str, value: object) -> str:
-    """Return a value as text. Raises ``OptionError`` for what is neither text nor number."""
+    """Return a value as text.
+
+    Raises ``OptionError`` unless it is text or a number.
+    """
     if isinstance(value, str | bool | int | float):
         return value if isinstance(value, str) else str(value).lower()
     raise OptionError(f"{key} is {show(value)}: expected text")
 
 
 def _seconds(key: str, text: str) -> float:
-    """Read a time as Spark does: 90s, 10m, 12h, 7d; a bare number is milliseconds."""
+    """Parse a time as Spark does: 90s, 10m, 12h, 7d.
+
+    Milliseconds without unit.
+    """
     found = _TIME(text.strip().lower())
     factor = _UNITS.get(found[2]) if found else None
     if found is None or factor is None:

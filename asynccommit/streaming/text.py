@@ -1,4 +1,4 @@
-"""Streaming sink logs, what is wrong with them and what a repair does, for people and programs."""
+"""Show streaming sink logs, their problems and their repair, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AGAIN = Text("nothing was changed: say --yes to do it, while no query writes to
 
 
 def sink_text(found: Verified) -> RenderableType:
-    """Return a log: its batches, and what readers of the table see."""
+    """Return a log as text: its batches, and the files that readers see."""
     parts: list[RenderableType] = [Text.assemble(("table ", "bold"), safe(found.dest))]
     if found.newest is None:
         return Group(*parts, Text("  there is no log: readers see all files"))
@@ -35,7 +35,7 @@ def sink_text(found: Verified) -> RenderableType:
 
 
 def findings_text(found: Verified) -> RenderableType:
-    """Return what is wrong with a log, and what to do about it."""
+    """Return the problems of a log as text, with the remedies."""
     if not found.findings:
         return safe(f"nothing is wrong with the log of {found.dest}", "bold")
     count = len(found.findings) + found.more
@@ -44,7 +44,7 @@ def findings_text(found: Verified) -> RenderableType:
 
 
 def repair_text(dest: Address, done: Repaired) -> RenderableType:
-    """Return what a repair did, or would do, and what it leaves."""
+    """Return the result of a repair as text, with the remaining problems."""
     parts: list[RenderableType] = []
     if done.changes:
         verb = "would repair" if done.dry_run else "repaired"
@@ -63,7 +63,7 @@ def repair_text(dest: Address, done: Repaired) -> RenderableType:
 
 
 def sink_json(found: Verified) -> dict[str, Any]:
-    """Return a log for programs."""
+    """Return a log as JSON values."""
     return {
         "destination": str(found.dest),
         "newest": found.newest,
@@ -83,7 +83,7 @@ def sink_json(found: Verified) -> dict[str, Any]:
 
 
 def findings_json(found: Verified) -> dict[str, Any]:
-    """Return what is wrong with a log for programs."""
+    """Return the problems of a log as JSON values."""
     return {
         "destination": str(found.dest),
         "newest": found.newest,
@@ -95,7 +95,7 @@ def findings_json(found: Verified) -> dict[str, Any]:
 
 
 def repair_json(dest: Address, done: Repaired) -> dict[str, Any]:
-    """Return what a repair did, or would do, for programs."""
+    """Return the result of a repair as JSON values."""
     return {
         "destination": str(dest),
         "would_repair" if done.dry_run else "repaired": [_change(one) for one in done.changes],

@@ -1,4 +1,4 @@
-"""What is wrong with a sink log, all of it, and what to do about each."""
+"""Find all problems of a sink log, each with its remedy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from asynccommit.streaming.listing import LogListing, place, read_listing
 from asynccommit.streaming.read import LogSource
 from asynccommit.streaming.settings import SinkLogSettings
 
-_FINDINGS = 1000  # that are kept
+_FINDINGS = 1000  # maximum number of findings that are kept
 
 
 class Wrong(Enum):
-    """What can be wrong with a log; the value is what to do."""
+    """The kinds of problems of a log; the value is the remedy."""
 
     NAME = "move that file away: Spark takes it for a batch"
     INTERVAL = "find out which of both files was not written by Spark, and move it away"
@@ -48,12 +48,12 @@ class Wrong(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong.
+    """One problem of a log.
 
     Attributes:
-        file: the name of the file of the log.
-        wrong: what.
-        problem: what exactly.
+        file: name of the log file.
+        wrong: kind of the problem.
+        problem: description of the problem.
     """
 
     file: str
@@ -63,14 +63,14 @@ class Finding:
 
 @dataclass(slots=True)
 class Batch:
-    """One file of a log.
+    """One log file.
 
     Attributes:
-        name: of the file.
-        size: bytes.
-        entries: how many files of the table it lists.
-        query: who wrote it, ``None`` if it does not say.
-        read: whether readers take it.
+        name: name of the file.
+        size: size in bytes.
+        entries: number of table files that it lists.
+        query: writer of the batch, ``None`` if the batch does not name it.
+        read: whether readers use it.
     """
 
     name: str
@@ -82,17 +82,17 @@ class Batch:
 
 @dataclass(slots=True)
 class Verified:
-    """What is known of a log.
+    """The result of checking a log.
 
     Attributes:
         dest: the table.
-        newest: the newest batch, ``None`` if there is none.
-        interval: between compact files.
-        batches: what readers take, in order, then the rest.
-        files: decoded path -> entry, of what readers see.
-        findings: what is wrong.
-        more: how many findings there are besides.
-        unlisted: how many files of the table no batch lists; ``None`` where nobody looked.
+        newest: newest batch, ``None`` if there is none.
+        interval: batches between compact files.
+        batches: the files that readers use, in order, then the rest.
+        files: decoded path -> entry, for the files that readers see.
+        findings: problems.
+        more: number of further problems.
+        unlisted: number of table files that no batch lists; ``None`` if not checked.
     """
 
     dest: Address
@@ -105,7 +105,7 @@ class Verified:
     unlisted: int | None = None
 
     def found(self, file: str, wrong: Wrong, problem: str) -> None:
-        """Note down what is wrong."""
+        """Record a problem."""
         if len(self.findings) < _FINDINGS:
             self.findings.append(Finding(file, wrong, problem))
         else:
@@ -115,13 +115,13 @@ class Verified:
 async def verify(
     store: Store, dest: Address, settings: SinkLogSettings, *, data: bool = True
 ) -> Verified:
-    """Look at the whole log of a table; nothing is changed.
+    """Check the whole log of a table without changing it.
 
     Args:
-        store: where it is.
+        store: store of the log.
         dest: the table.
-        settings: the interval that readers have, and how large a file may be.
-        data: list the table too, and see that what is listed is there.
+        settings: the readers' interval, and the maximum size of a file.
+        data: list the table too, and check that the listed files exist.
     """
     listing = await read_listing(store, dest)
     found = await examine(LogSource(store, dest, settings.max_bytes), listing, settings)
@@ -131,7 +131,7 @@ async def verify(
 
 
 async def examine(source: LogSource, listing: LogListing, settings: SinkLogSettings) -> Verified:
-    """Look at the files of a log, and not at those of the table."""
+    """Check the files of a log, but not those of the table."""
     found = Verified(source.dest)
     wanted = _wanted(listing, settings, found)
     for info in wanted:
@@ -144,7 +144,7 @@ async def examine(source: LogSource, listing: LogListing, settings: SinkLogSetti
 
 
 def _wanted(listing: LogListing, settings: SinkLogSettings, found: Verified) -> list[Info]:
-    """Return what readers take and is there; note down what is not."""
+    """Return the existing files that readers use; record the missing ones."""
     for info in listing.strange:
         found.found(_name(info), Wrong.NAME, "Spark reads its name as that of a batch")
     found.newest = listing.newest
@@ -169,7 +169,7 @@ def _wanted(listing: LogListing, settings: SinkLogSettings, found: Verified) -> 
             problem = f"{problem}: {batch} was written with another interval"
         found.found(file_name(batch, found.interval), wrong, problem)
         if found.more:
-            break  # names of hostile numbers
+            break  # Names may contain absurdly large numbers.
     return present
 
 
@@ -211,7 +211,7 @@ def _check_line(line: bytes, number: int, batch: Batch, found: Verified) -> None
 
 
 def inside(dest: Address, uri: str) -> str | None:
-    """Return the decoded path of a file that is in the table and not of the log, else ``None``."""
+    """Return the decoded path of a table file outside the log, else ``None``."""
     try:
         path = Under(dest).path(uri)
     except UrlError:
@@ -232,7 +232,7 @@ async def _check_data(store: Store, found: Verified) -> None:
 
 
 async def table_files(store: Store, dest: Address) -> Mapping[str, int]:
-    """Return the files of a table: decoded path -> bytes, without what is hidden."""
+    """Return the visible files of a table: decoded path -> bytes."""
     sizes: dict[str, int] = {}
     if store.traits.bulk_delete:
         async for page in tree_pages(store, dest.path):
