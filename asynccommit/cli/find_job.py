@@ -1,4 +1,4 @@
-"""Which job a verb is about."""
+"""Find the job that a command is about."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OUTSIDE = "asynccommit.resume.outside"
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class RequestedJob:
     """The job that the command line names.
 
     Attributes:
@@ -39,7 +39,7 @@ class Meant:
         attempt: the job attempt, if it is named.
         flags: what else stands after the verb.
         options: say where staging keeps pending sets.
-        committer: its name, if it is given: jobs of FileOutputCommitter are meant by theirs only.
+        committer: its name, if it is given: jobs of FileOutputCommitter are found by theirs only.
     """
 
     verb: str
@@ -52,42 +52,42 @@ class Meant:
 
     @property
     def classic(self) -> bool:
-        """Whether a job of FileOutputCommitter is meant."""
+        """Whether a job of FileOutputCommitter is requested."""
         return self.committer is not None and is_classic(self.committer)
 
 
 def find(
-    meant: Meant,
+    requested: RequestedJob,
     output: Output,
     storage: StorageOptions,
     wanted: Callable[[FoundJob], bool] = lambda job: True,
 ) -> FoundJob:
-    """Return the job that is meant; one that was named need not be there any more.
+    """Return the requested job. A job given by its id may have gone.
 
     Args:
-        meant: names it.
+        requested: identifies it.
         output: is told what was found.
         storage: options of the store.
-        wanted: of several jobs, which one the verb is for.
+        wanted: of several jobs, whether the command is for this one.
 
     Raises:
-        NothingThereError: no job is there, and none was named.
-        SeveralJobsError: more than one is there that the verb is for.
+        NothingThereError: no job is there, and no id was given.
+        SeveralJobsError: the command is for more than one.
     """
-    dest, job_id, attempt = meant.dest, meant.job_id, meant.attempt
-    found = submit(find_jobs_at(dest, storage, meant.options, job_id))
+    dest, job_id, attempt = requested.dest, requested.job_id, requested.attempt
+    found = submit(find_jobs_at(dest, storage, requested.options, job_id))
     try:
-        if not meant.classic:
+        if not requested.classic:
             found = list(_narrowed(found, job_id, wanted))
-        job = choose(found, dest, job_id, attempt, classic=meant.classic)
+        job = choose(found, dest, job_id, attempt, classic=requested.classic)
     except SeveralJobsError as error:
-        raise SeveralJobsError(error.jobs, f"{error}: {_example(meant, error.jobs)}") from None
+        raise SeveralJobsError(error.jobs, f"{error}: {_example(requested, error.jobs)}") from None
     except NothingThereError:
         if job_id is None:
             raise
-        if not meant.classic and any(_is_classic(job, job_id) for job in found):
+        if not requested.classic and any(_is_classic(job, job_id) for job in found):
             raise NothingThereError(_classic(job_id, dest)) from None
-        return FoundJob((FileLayout if meant.classic else Layout)(dest, job_id, attempt or 0))
+        return FoundJob((FileLayout if requested.classic else Layout)(dest, job_id, attempt or 0))
     state = "its commit has begun" if job.begun else f"{count_of(job.manifests, 'task')} committed"
     output.note(f"found job {job.name}: {state}")
     return job
@@ -104,9 +104,9 @@ def _classic(job_id: str, dest: Address) -> str:
     )
 
 
-def _example(meant: Meant, jobs: Sequence[FoundJob]) -> str:
+def _example(requested: RequestedJob, jobs: Sequence[FoundJob]) -> str:
     """Return the command that names the last of several; of attempts it has a number to say."""
-    return job_command(meant.verb, jobs[-1].layout, *meant.flags)
+    return job_command(requested.verb, jobs[-1].layout, *requested.flags)
 
 
 @contextmanager

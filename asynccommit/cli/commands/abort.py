@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from asynccommit.api import StorageOptions
 from asynccommit.cli.arguments import (
     Attempt,
     CommitterName,
@@ -19,21 +18,9 @@ from asynccommit.cli.arguments import (
     Quiet,
     Storage,
     Url,
-    destination,
-    pairs,
-    read_options,
 )
-from asynccommit.cli.find_job import Meant, explained, find
-from asynccommit.cli.output import Exit, Output, handled
-from asynccommit.cli.signals import stoppable
-from asynccommit.commit.context import OnProgress
-from asynccommit.inspect.discovery import FoundJob, open_layout
-from asynccommit.inspect.dry_run import what_goes
-from asynccommit.inspect.progress import console_progress
-from asynccommit.inspect.text import abort_report, what_would_go
-from asynccommit.options.job import Options
-from asynccommit.results import AbortReport
-from asynccommit.runtime.loop_thread import submit
+from asynccommit.cli.job_call import read_call
+from asynccommit.cli.output import Output, handled
 
 
 def abort(
@@ -67,73 +54,19 @@ def abort(
     """
     output = Output(json, quiet, debug)
     with handled(output):
-        options = read_options(option, output, outside=outside)
-        dest, storage = destination(url), pairs("-s", storage_option)
-        words = ("--rollback",) * rollback
-        meant = Meant("abort", dest, job_id, attempt, words, options, committer)
-        job = find(meant, output, storage, lambda job: job.begun or not rollback)
+        # A message that follows a forced rollback names the command that forces it.
+        words = ["takeover" if rollback and force and not dry_run else "abort"]
+        words += ["--rollback"] * rollback
+        given = (option, storage_option)
+        call = read_call(words, url, given, output, outside=outside, committer=committer)
+        job = call.find(job_id, attempt, lambda job: job.begun or not rollback)
         if dry_run:
-            tell_what_goes(job, storage, output, rollback=rollback, force=force)
-            return
-        if rollback:  # of what seems not to have begun, too: it may be committed and half deleted
-            roll_back(job, options, storage, output, force=force)
-            return
-        with stoppable(job.layout, storage):
-            report = submit(_abort(job, options, storage, force=force))
-        for warning in report.warnings:
-            output.warn(warning)
-        _say(report, output)
-
-
-def tell_what_goes(
-    job: FoundJob, storage: StorageOptions, output: Output, *, rollback: bool, force: bool
-) -> None:
-    """Say what would be done; ends as the verb would, if that is refused."""
-    going = submit(what_goes(job, storage, rollback=rollback, force=force))
-    output.result(going.to_json(), what_would_go(going, job.name))
-    if going.refused:
-        raise typer.Exit(int(Exit.REFUSED))
-
-
-def roll_back(
-    job: FoundJob,
-    options: Options,
-    storage: StorageOptions,
-    output: Output,
-    *,
-    force: bool = False,
-) -> None:
-    """Undo a job's commit and say what was done."""
-    shown = console_progress(quiet=output.quiet)
-    with stoppable(job.layout, storage), shown as on_progress:
-        report = submit(_roll_back(job, options, storage, on_progress, force=force))
-    for warning in report.warnings:
-        output.warn(warning)
-    _say(report, output)
-
-
-def _say(report: AbortReport, output: Output) -> None:
-    output.result(report.to_json(), abort_report(report))
-    if report.kept:
-        raise typer.Exit(int(Exit.REFUSED))
-
-
-async def _roll_back(
-    job: FoundJob,
-    options: Options,
-    storage: StorageOptions,
-    on_progress: OnProgress,
-    *,
-    force: bool,
-) -> AbortReport:
-    async with open_layout(job.layout, options, storage) as committer:
-        words = ("takeover", "--rollback") if force else ("abort", "--rollback")
-        with explained(job, *words):
-            return await committer.rollback_job(force=force, on_progress=on_progress)
-
-
-async def _abort(
-    job: FoundJob, options: Options, storage: StorageOptions, *, force: bool
-) -> AbortReport:
-    async with open_layout(job.layout, options, storage) as committer:
-        return await committer.abort_job("asynccommit abort", careful=not force)
+            call.preview_abort(job, rollback=rollback, force=force)
+        elif rollback:  # also a job that seems not to have begun: it may be committed, half deleted
+            call.roll_back(job, force=force)
+        else:
+            report = call.run(
+                job,
+                lambda committer, _: committer.abort_job("asynccommit abort", careful=not force),
+            )
+            call.show_abort(report)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import typer
 
-from asynccommit.api import StorageOptions
 from asynccommit.cli.arguments import (
     Attempt,
     CommitterName,
@@ -21,34 +19,19 @@ from asynccommit.cli.arguments import (
     Quiet,
     Storage,
     Url,
-    destination,
-    pairs,
-    read_options,
 )
-from asynccommit.cli.find_job import Meant, explained, find
+from asynccommit.cli.job_call import read_call
 from asynccommit.cli.output import Output, handled
-from asynccommit.cli.signals import stoppable
 from asynccommit.commit.by_rename.file_output_v2 import CommitterWarning
 from asynccommit.commit.context import OnProgress
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import OptionError, PreflightError
-from asynccommit.inspect.discovery import FoundJob, open_layout
-from asynccommit.inspect.progress import console_progress
+from asynccommit.inspect.discovery import FoundJob
 from asynccommit.inspect.terminal import count_of
 from asynccommit.inspect.text import job_report
-from asynccommit.options.job import Mode, OnUnfinished
+from asynccommit.options.job import Mode, OnUnfinished, Options
 from asynccommit.results import JobReport
-from asynccommit.runtime.loop_thread import submit
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What is to be done: how, whether at all, and whether setup is asked before."""
-
-    mode: Mode
-    dry_run: bool
-    checked: bool
 
 
 def commit(
@@ -82,18 +65,29 @@ def commit(
     with handled(output):
         if tasks is None and not trust_manifests and not dry_run:
             raise OptionError("say --tasks N, the number of tasks that ran, or --trust-manifests")
-        options, dest = read_options(option, output), destination(url)
-        storage = pairs("-s", storage_option)
-        meant = Meant("commit", dest, job_id, attempt, options=options, committer=committer)
-        job = find(meant, output, storage)
+        call = read_call(["commit"], url, (option, storage_option), output, committer=committer)
+        job = call.find(job_id, attempt)
         _check(job, tasks)
-        opened = open_layout(job.layout, options, storage, committer)
-        checked = not dry_run or options.on_unfinished is OnUnfinished.REFUSE
-        report = _run(job, opened, _Wanted(mode, dry_run, checked), storage, quiet=quiet)
-        for warning in report.warnings:
-            output.warn(warning)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CommitterWarning)  # the report says it
+            report = call.run(job, _step(mode, call.options, dry_run=dry_run))
         value = {"dry_run": dry_run, **report.to_json()}
         output.result(value, job_report(report, dry_run=dry_run))
+
+
+def _step(
+    mode: Mode, options: Options, *, dry_run: bool
+) -> Callable[[Committer, OnProgress], Awaitable[JobReport]]:
+    """Return what is run on the committer: the commit, or the plan of it."""
+
+    async def run(committer: Committer, on_progress: OnProgress) -> JobReport:
+        if not dry_run or options.on_unfinished is OnUnfinished.REFUSE:
+            await committer.check_job(mode=mode)
+        if dry_run:
+            return await committer.plan_job(mode=mode)
+        return await committer.commit_job(mode=mode, on_progress=on_progress)
+
+    return run
 
 
 def _check(job: FoundJob, tasks: int | None) -> None:
@@ -113,35 +107,3 @@ def _check(job: FoundJob, tasks: int | None) -> None:
     if problem:
         text = f"{problem}. Nothing under {job.layout.dest} was changed{remedy}"
         raise PreflightError(job.layout.job_id, "job_stage_load_manifests", (), text)
-
-
-def _run(
-    job: FoundJob,
-    opened: AbstractAsyncContextManager[Committer],
-    wanted: _Wanted,
-    storage: StorageOptions,
-    *,
-    quiet: bool,
-) -> JobReport:
-    with (
-        warnings.catch_warnings(),
-        stoppable(job.layout, storage),
-        console_progress(quiet=quiet) as on_progress,
-    ):
-        warnings.simplefilter("ignore", CommitterWarning)  # the report says it
-        return submit(_commit(job, opened, wanted, on_progress))
-
-
-async def _commit(
-    job: FoundJob,
-    opened: AbstractAsyncContextManager[Committer],
-    wanted: _Wanted,
-    on_progress: OnProgress,
-) -> JobReport:
-    async with opened as committer:
-        with explained(job, "commit"):
-            if wanted.checked:
-                await committer.check_job(mode=wanted.mode)
-            if wanted.dry_run:
-                return await committer.plan_job(mode=wanted.mode)
-            return await committer.commit_job(mode=wanted.mode, on_progress=on_progress)

@@ -1,13 +1,11 @@
-"""``asynccommit resume`` and ``asynccommit takeover``: a commit that was cut short goes on."""
+"""``asynccommit resume`` and ``asynccommit takeover``: finish an interrupted commit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from asynccommit.api import StorageOptions
 from asynccommit.cli.arguments import (
     Attempt,
     Debug,
@@ -19,23 +17,14 @@ from asynccommit.cli.arguments import (
     Quiet,
     Storage,
     Url,
-    destination,
-    pairs,
-    read_options,
 )
-from asynccommit.cli.commands.abort import roll_back, tell_what_goes
-from asynccommit.cli.find_job import Meant, explained, find
-from asynccommit.cli.output import Exit, Output, handled
-from asynccommit.cli.signals import stoppable
-from asynccommit.commit.context import OnProgress
+from asynccommit.cli.job_call import JobCall, read_call
+from asynccommit.cli.output import Output, handled
 from asynccommit.commit.hints import job_command
 from asynccommit.errors import PreflightError
-from asynccommit.inspect.discovery import FoundJob, open_layout
+from asynccommit.inspect.discovery import FoundJob
 from asynccommit.inspect.dry_run import what_is_left
-from asynccommit.inspect.progress import console_progress
-from asynccommit.inspect.text import job_report, what_would_go
-from asynccommit.options.job import Options
-from asynccommit.results import JobReport
+from asynccommit.inspect.text import job_report
 from asynccommit.runtime.loop_thread import submit
 
 
@@ -64,11 +53,12 @@ def resume(
     """
     output = Output(json, quiet, debug)
     with handled(output):
-        options = read_options(option, output, outside=outside)
-        dest, storage = destination(url), pairs("-s", storage_option)
-        meant = Meant("resume", dest, job_id, attempt, ("--adopt",) * adopt, options)
-        job = find(meant, output, storage, lambda job: adopt is not job.begun)
-        go_on(job, Call(options, storage, output, adopt=adopt))
+        words = ["resume"] + ["--adopt"] * adopt
+        call = read_call(words, url, (option, storage_option), output, outside=outside)
+        job = call.find(job_id, attempt, lambda job: adopt is not job.begun)
+        if not adopt:
+            _refuse_not_begun(job)
+        _finish(call, job, adopt=adopt)
 
 
 def takeover(
@@ -93,54 +83,33 @@ def takeover(
     """
     output = Output(json, quiet, debug)
     with handled(output):
-        options = read_options(option, output, outside=outside)
-        dest, storage = destination(url), pairs("-s", storage_option)
-        meant = Meant("takeover", dest, job_id, attempt, ("--rollback",) * rollback, options)
-        job = find(meant, output, storage, lambda job: job.begun)
+        words = ["takeover"] + ["--rollback"] * rollback
+        call = read_call(words, url, (option, storage_option), output, outside=outside)
+        job = call.find(job_id, attempt, lambda job: job.begun)
         if dry_run and rollback:
-            tell_what_goes(job, storage, output, rollback=True, force=True)
-        elif dry_run:
-            tell_resume(job, storage, output)
+            call.preview_abort(job, rollback=True, force=True)
+            return
+        _refuse_not_begun(job)
+        if dry_run:
+            call.preview(job, submit(what_is_left(job, call.storage)))
         elif rollback:
-            refuse_not_begun(job)
-            roll_back(job, options, storage, output, force=True)
+            call.roll_back(job, force=True)
         else:
-            go_on(job, Call(options, storage, output, force=True))
+            _finish(call, job, force=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """How a commit is resumed."""
-
-    options: Options
-    storage: StorageOptions
-    output: Output
-    adopt: bool = False
-    force: bool = False
-
-
-def go_on(job: FoundJob, call: Call) -> None:
-    """Resume a job's commit and say what was done."""
-    if not call.adopt:
-        refuse_not_begun(job)
-    shown = console_progress(quiet=call.output.quiet)
-    with stoppable(job.layout, call.storage), shown as on_progress:
-        report = submit(_resume(job, call, on_progress))
-    for warning in report.warnings:
-        call.output.warn(warning)
+def _finish(call: JobCall, job: FoundJob, *, force: bool = False, adopt: bool = False) -> None:
+    """Finish a commit, and show the result."""
+    report = call.run(
+        job,
+        lambda committer, on_progress: committer.resume_job(
+            force=force, adopt=adopt, on_progress=on_progress
+        ),
+    )
     call.output.result(report.to_json(), job_report(report))
 
 
-def tell_resume(job: FoundJob, storage: StorageOptions, output: Output) -> None:
-    """Say what going on with the commit would do."""
-    refuse_not_begun(job)
-    going = submit(what_is_left(job, storage))
-    output.result(going.to_json(), what_would_go(going, job.name))
-    if going.refused:
-        raise typer.Exit(int(Exit.REFUSED))
-
-
-def refuse_not_begun(job: FoundJob) -> None:
+def _refuse_not_begun(job: FoundJob) -> None:
     """Raise ``PreflightError`` for a job whose commit has not begun."""
     if not job.present or job.begun or job.ended:
         return
@@ -150,11 +119,3 @@ def refuse_not_begun(job: FoundJob) -> None:
         f"{job_command('commit', job.layout, '--tasks', str(job.manifests))}"
     )
     raise PreflightError(job.layout.job_id, "job_stage_load_manifests", (), text)
-
-
-async def _resume(job: FoundJob, call: Call, on_progress: OnProgress) -> JobReport:
-    async with open_layout(job.layout, call.options, call.storage) as committer:
-        with explained(job, "takeover" if call.force else "resume"):
-            return await committer.resume_job(
-                force=call.force, adopt=call.adopt, on_progress=on_progress
-            )
