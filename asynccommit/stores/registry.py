@@ -1,8 +1,8 @@
 """Opening a store by its address: one table of stores and one order of wrappers.
 
-Adding a store is one file and one line in ``STORES``. A store is made of an address and the
-options of its settings, ``Class(address, options)``, and implements ``Store``; nobody asks for its
-class afterwards.
+Adding a store is a folder and one line in ``STORES``: see "How to add a store" in docs/stores.md.
+A store is made of an address and the options of its settings, ``Class(address, options)``, and
+implements ``Store``; nobody asks for its class afterwards.
 """
 
 from __future__ import annotations
