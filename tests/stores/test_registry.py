@@ -65,7 +65,15 @@ async def test_google_urls_open_the_google_store(scheme: str) -> None:
     store = open_store(parse_url(f"{scheme}://bucket/x"), StoreSettings(RNG, options=options))
     assert isinstance(store.store, GcsStore)
     kinds = [type(policy).__name__ for policy in store.policies]
-    assert kinds == ["Stats", "Recover", "Retry", "Names", "Adaptive", "Limit", "Stats"]
+    assert kinds == [
+        "Stats",
+        "Recover",
+        "Retry",
+        "PerObjectRate",
+        "Adaptive",
+        "InFlightLimit",
+        "Stats",
+    ]
     assert "gs://bucket" in repr(store.policies[4])
     assert (store.traits.name_interval, store.traits.ramp) == (1.0, (5000.0, 1000.0, 1200.0))
     await store.aclose()
