@@ -1,11 +1,12 @@
-"""Jobs and tasks as an asyncio program sees them.
+"""The asyncio interface to jobs and tasks.
 
     async with open_job("/data/flights") as job:
         async with job.task(0) as task:
             write_parquet(task.path("day=1/part-0.parquet"))
 
-Leaving commits, an exception aborts. Tasks may run in other processes or on other machines: they
-use ``open_task`` with the job's id, and what it yields is handed to ``Job.accept``.
+Leaving a block commits; an exception aborts. Tasks may run in other processes or on other machines:
+they use ``open_task`` with the job's id, and the ``commit`` of the task they get is handed to
+``Job.accept``.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ StorageOptions = Annotated[Mapping[str, Any] | None, HIDDEN]
 
 
 class Job:
-    """One job under way. Made by ``open_job``."""
+    """A running job. Made by ``open_job``."""
 
     def __init__(self, committer: Committer) -> None:
         self.report: JobReport | None = None
@@ -58,9 +59,9 @@ class Job:
         return self.committer.layout.job_id
 
     def end(self) -> None:
-        """Take no more tasks, and let those that still run take no more files.
+        """Accept no more tasks, and no more files from tasks that still run.
 
-        Raises ``OptionError`` if one still runs of which no attempt has committed.
+        Raises ``OptionError`` if a task still runs that has no committed attempt.
         """
         self._running.end(self.job_id)
         self._running.check_ended(self._commits)
@@ -72,9 +73,9 @@ class Job:
 
     @checked
     def accept(self, commit: TaskCommit) -> None:
-        """Take the commit message of a task that ran elsewhere; the last one of a task counts.
+        """Accept the commit message of a task that ran elsewhere.
 
-        Raises ``OptionError`` if the job has ended.
+        The last message of a task counts. Raises ``OptionError`` if the job has ended.
         """
         self._running.check_job()
         self._commits[commit.task_id] = commit
@@ -82,7 +83,7 @@ class Job:
     @checked
     @asynccontextmanager
     async def task(self, task: int, attempt: int = 0) -> AsyncIterator[Task]:
-        """Run a task attempt here: committed on leaving, aborted on an exception.
+        """Run a task attempt here: commit it on leaving, abort it on an exception.
 
         Args:
             task: the number of the task in the job.
@@ -94,7 +95,7 @@ class Job:
         with self._running.noted() as note:
             async with run_task(self.committer, task, attempt) as running:
                 note(running)
-                self._running.check_job()  # it may have ended while the task was set up
+                self._running.check_job()  # the job may have ended during the task's setup
                 yield running
             if running.commit is not None:
                 self.accept(running.commit)
@@ -118,25 +119,25 @@ async def open_job(
     """Set up a job; commit it on leaving, abort it on an exception.
 
     Args:
-        url: the destination: a path, ``file:`` or another scheme that has a store.
-        job_id: unique under the destination; by default what the options say, or a fresh one.
+        url: the destination: a path, ``file:`` or another supported scheme.
+        job_id: unique under the destination; defaults to the id in the options, or a fresh one.
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
-        storage_options: credentials and the like for the store, under fsspec's names.
-        mode: what becomes of what the destination holds: ``append``, ``fail``, ``replace_table``
-            or ``replace_partitions``, see ``Mode``; by default what the options of the staging
-            committers say, or ``append``.
+        storage_options: credentials and other options of the store, under fsspec's names.
+        mode: how to treat existing data of the destination: ``append``, ``fail``, ``replace_table``
+            or ``replace_partitions``, see ``Mode``; defaults to the mode in the options of the
+            staging committers, or ``append``.
         committer: ``manifest``, ``magic``, ``directory`` or ``partitioned``, ``file_v1`` or
-            ``file_v2``; by default what the options say, or what suits the store.
-        pending: URL of where the staging committers keep what is pending, as under
+            ``file_v2``; defaults to the committer in the options, or the one that suits the store.
+        pending: URL under which the staging committers keep pending sets, as in
             ``fs.s3a.committer.staging.tmp.path``.
         on_progress: called a few times a second while the job is committed.
         host: clock, ids and names; the real ones by default.
 
     Raises:
         CommitError: the job could not be set up, committed or aborted; see its subclasses.
-        OptionError: an argument cannot be read; nothing was done.
-        UnfinishedError: commits of other jobs there were cut short; nothing was done.
+        OptionError: an argument is invalid; nothing was done.
+        UnfinishedError: commits of other jobs there were interrupted; nothing was done.
     """
     host, chosen = host or this_host(), _options(options)
     meant = mode_of(chosen, committer) if mode is None else Mode.of(mode)
@@ -184,10 +185,11 @@ async def open_task(
     pending: Url | None = None,
     host: Host | None = None,
 ) -> AsyncIterator[Task]:
-    """Run a task of a job that was set up elsewhere, with the same options and committer.
+    """Run a task of a job that was set up elsewhere.
 
-    On leaving the task is committed and its ``commit`` is to be handed to ``Job.accept``, as JSON
-    if need be; an exception aborts it. Raises ``CommitError``.
+    The options and the committer must be those of the job. On leaving, the task is committed; hand
+    its ``commit`` to ``Job.accept``, as JSON if need be. An exception aborts the task. Raises
+    ``CommitError``.
     """
     opened = open_committer(
         url,
@@ -215,22 +217,23 @@ async def resume_job(
     storage_options: StorageOptions = None,
     on_progress: OnProgress | None = None,
 ) -> JobReport:
-    """Finish a job commit that was cut short, as it was decided when it began.
+    """Finish an interrupted job commit, as it was decided when it began.
 
     Args:
         url: the destination.
-        job_id: the job; the only one there whose commit is unfinished by default.
+        job_id: the job; defaults to the only one there whose commit is unfinished.
         attempt: the job attempt number, if there are several.
-        force: though its owner may live; that one can change nothing from then on.
-        adopt: a commit of Hadoop's own committer, which has no record.
+        force: take the commit even from an owner that may be alive; that owner can change nothing
+            from then on.
+        adopt: also finish a commit of Hadoop's own committer, which has no record.
         options: ``Options``, or configuration keys under Hadoop's names.
-        storage_options: credentials and the like for the store, under fsspec's names.
+        storage_options: credentials and other options of the store, under fsspec's names.
         on_progress: called a few times a second, on the event loop.
 
     Raises:
-        OwnedError: its owner may live; nothing was done.
-        NotFoundError: no commit there is unfinished.
-        OptionError: several are, and none was named.
+        OwnedError: its owner may be alive; nothing was done.
+        NotFoundError: there is no unfinished commit.
+        OptionError: there are several unfinished commits, and none was named.
         CommitError: see its subclasses for what is left.
     """
     chosen = await _chosen(url, job_id, attempt, storage_options, adopt=adopt)
@@ -252,7 +255,7 @@ async def rollback_job(
     storage_options: StorageOptions = None,
     on_progress: OnProgress | None = None,
 ) -> AbortReport:
-    """Undo a job commit that was cut short: what it moved is taken back, the rest is restored.
+    """Undo an interrupted job commit: remove its files and restore the rest.
 
     Takes and raises what ``resume_job`` does, and ``CommittedError`` for a job that is committed.
     """
@@ -266,7 +269,10 @@ async def rollback_job(
 
 @checked
 async def job_statuses(url: Url, *, storage_options: StorageOptions = None) -> list[JobStatus]:
-    """Return how far each job under a destination is. Raises ``CommitError``, ``StoreError``."""
+    """Return how far each job under a destination is.
+
+    Raises ``CommitError``, ``StoreError``.
+    """
     async with open_committer(url, "any", storage_options=storage_options) as committer:
         return await committer.job_statuses()
 
@@ -279,7 +285,7 @@ async def _chosen(
     *,
     adopt: bool = False,
 ) -> tuple[str, int]:
-    """Return job id and attempt: those given, or else those of the one unfinished commit there."""
+    """Return the given job id and attempt, or those of the unfinished commit."""
     if job_id is not None and attempt is not None:
         return job_id, attempt
     found = await job_statuses(url, storage_options=storage_options)
@@ -298,7 +304,7 @@ async def _chosen(
 
 
 async def _seek(committer: Committer) -> None:
-    """Let a job of uploads be found that is of another committer than the store's usual one."""
+    """Find a job of uploads whose committer is not the store's default."""
     if isinstance(committer, UploadCommitter):
         await committer.seek()
 
@@ -316,22 +322,22 @@ async def open_committer(
     pending: Url | None = None,
     host: Host | None = None,
 ) -> AsyncIterator[Committer]:
-    """Open the committer of a job, whoever set it up; closes the store on leaving.
+    """Open the committer of an existing job; close the store on leaving.
 
     Args:
         url: the destination.
         job_id: the job.
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
-        storage_options: credentials and the like for the store, under fsspec's names.
-        committer: its name, see ``open_job``.
-        pending: where what is pending is, see ``open_job``.
+        storage_options: credentials and other options of the store, under fsspec's names.
+        committer: the name of the committer, see ``open_job``.
+        pending: where pending sets are kept, see ``open_job``.
         host: clock, ids and names; the real ones by default.
 
     Raises:
-        OptionError: there is no committer of this name.
-        UnsupportedError: the scheme has no store, or the store cannot do what is needed.
-        UrlError: ``url`` cannot be read.
+        OptionError: there is no committer with this name.
+        UnsupportedError: the scheme has no store, or the store lacks a required capability.
+        UrlError: ``url`` is invalid.
     """
     chosen, here = _options(options), host or this_host()
     address = parse_url(os.fspath(url))
@@ -363,7 +369,10 @@ def _options(given: OptionsLike) -> Options:
 
 
 def _job_id(given: str | None, options: Options, host: Host) -> tuple[str, Options]:
-    """Return the id of a job, and options that say where it is from. Raises ``OptionError``."""
+    """Return the id of a job, and options with the source of that id.
+
+    Raises ``OptionError``.
+    """
     uploads = options.uploads
     if given is not None:
         return given, options

@@ -1,4 +1,4 @@
-"""A file of a task as blocking programs write it: what takes file objects takes it."""
+"""A blocking file object through which programs write a file of a task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class BlockingFile(io.RawIOBase):
-    """A file that is written by and by; leaving its block closes it, an exception aborts it."""
+    """A file written in increments; leaving its block closes it, an exception aborts it."""
 
     def __init__(self, inner: Writer, name: str) -> None:
         super().__init__()
@@ -23,27 +23,33 @@ class BlockingFile(io.RawIOBase):
         self._length = 0
 
     def writable(self) -> bool:
-        """Return that it can be written to."""
+        """Return true: the file can be written to."""
         return True
 
     def tell(self) -> int:
-        """Return how many bytes were written."""
+        """Return the number of bytes written."""
         return self._length
 
     def write(self, data: ReadableBuffer) -> int:
-        """Take all of ``data``. Raises ``StoreError``, and then the file is to be aborted."""
+        """Write all of ``data``.
+
+        Raises ``StoreError``; the caller must then abort the file.
+        """
         taken = submit(self._inner.write(memoryview(data).cast("B")))
         self._length += taken
         return taken
 
     def close(self) -> None:
-        """Finish the file; it stays invisible until the job is committed. Raises ``StoreError``."""
+        """Finish the file; it stays invisible until the job is committed.
+
+        Raises ``StoreError``.
+        """
         if not self.closed:
             super().close()
             submit(self._inner.aclose())
 
     def abort(self) -> None:
-        """Forget the file. Raises ``StoreError``."""
+        """Discard the file. Raises ``StoreError``."""
         if not self.closed:
             super().close()
             submit(self._inner.abort())
@@ -58,4 +64,4 @@ class BlockingFile(io.RawIOBase):
             error.add_note(f"and what was written could not be aborted: {failure}")
 
     def __del__(self) -> None:
-        """Do nothing: who forgets a file has not said that it is whole."""
+        """Do nothing: an unclosed file is discarded, not committed."""

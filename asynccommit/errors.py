@@ -35,28 +35,28 @@ from collections.abc import Sequence
 
 
 class AsyncCommitError(Exception):
-    """The root of every error that this package raises on purpose."""
+    """The base class of every error that this package raises on purpose."""
 
 
 class OptionError(AsyncCommitError, ValueError):
-    """An option or argument is wrong; nothing was done."""
+    """Raised when an option or argument is wrong; nothing was done."""
 
 
 class UrlError(AsyncCommitError, ValueError):
-    """A URL or a percent-encoded path cannot be read."""
+    """Raised when a URL or a percent-encoded path is invalid."""
 
 
 class UnsupportedError(AsyncCommitError):
-    """The store, the scheme or the environment lacks what is asked of it."""
+    """Raised when the store, the scheme or the environment lacks a required capability."""
 
 
 class StoreError(AsyncCommitError):
-    """One request to a store did not succeed.
+    """Raised when one request to a store did not succeed.
 
     Args:
         op: the name of the store method (``rename``, ``list``, ...).
-        path: the path it was about, as the store names it.
-        detail: what the store said, free of secrets.
+        path: the path of the request, as the store names it.
+        detail: the store's message, free of secrets.
     """
 
     def __init__(self, op: str, path: str, detail: str = "") -> None:
@@ -70,7 +70,7 @@ class StoreError(AsyncCommitError):
 
 
 class ThrottledError(StoreError):
-    """Refused for the rate of requests, nothing done.
+    """Raised when the store refused a request for its rate; nothing was done.
 
     ``retry_after`` is the wait in seconds that the store asked for, or ``None``.
     """
@@ -83,13 +83,16 @@ class ThrottledError(StoreError):
 
 
 class UnavailableError(StoreError):
-    """Refused for now, nothing done; the same request may succeed later."""
+    """Raised when the store refused a request for now; the same request may succeed later.
+
+    Nothing was done.
+    """
 
 
 class OutcomeUnknownError(StoreError):
-    """Sent and not answered: the change may or may not have happened.
+    """Raised when a request was sent but not answered: the change may have happened.
 
-    ``busy`` is true if the store said that it was for too many requests.
+    ``busy`` is true if the store reported too many requests.
     """
 
     def __init__(self, op: str, path: str, detail: str = "", *, busy: bool = False) -> None:
@@ -98,31 +101,31 @@ class OutcomeUnknownError(StoreError):
 
 
 class NotFoundError(StoreError):
-    """There is nothing at the path."""
+    """Raised when there is nothing at the path."""
 
 
 class ExistsError(StoreError):
-    """Something is at the path already, or a directory is not empty."""
+    """Raised when something is at the path already, or a directory is not empty."""
 
 
 class PreconditionError(StoreError):
-    """What is at the path is not what the request expected (kind, etag, identity)."""
+    """Raised when the path does not hold what the request expected (kind, etag, identity)."""
 
 
 class DeniedError(StoreError):
-    """The caller is not permitted to do this."""
+    """Raised when the caller is not permitted to do this."""
 
 
 class RejectedError(StoreError):
-    """The store can never do this as asked: disk full, name too long, another filesystem."""
+    """Raised when the store can never do this: disk full, name too long, another filesystem."""
 
 
 class ManifestError(AsyncCommitError):
-    """A file of the commit protocol cannot be trusted.
+    """Raised when a file of the commit protocol cannot be trusted.
 
     Args:
         path: the URL or path of the file.
-        reason: what is wrong with it, and what to do where that is known.
+        reason: what is wrong with it, and the remedy if there is one.
     """
 
     def __init__(self, path: str, reason: str) -> None:
@@ -135,33 +138,33 @@ class ManifestError(AsyncCommitError):
 
 
 class SinkLogError(ManifestError):
-    """A streaming sink log cannot be used as it is; ``reason`` ends with what to do."""
+    """Raised when a streaming sink log cannot be used; ``reason`` ends with the remedy."""
 
 
 class SinkLogCorruptError(SinkLogError):
-    """A file of the log is not what Spark writes."""
+    """Raised when a file of the log is not in the format that Spark writes."""
 
 
 class SinkLogGapError(SinkLogError):
-    """A batch that readers want is not there, or would be missing."""
+    """Raised when a batch that readers need is missing, or would be missing."""
 
 
 class SinkLogForeignError(SinkLogError):
-    """A batch of that number is in the log, and is not known to be of this query."""
+    """Raised when the log has a batch of that number that is not known to be of this query."""
 
 
 class SinkLogRaceError(SinkLogError):
-    """Another writer added the batch at the same moment; this one was not added."""
+    """Raised when another writer added the batch at the same moment; this one was not added."""
 
 
 class CommitError(AsyncCommitError):
-    """A job commit, task commit or abort did not succeed.
+    """Raised when a job commit, task commit or abort did not succeed.
 
     Args:
         job_id: the job.
         stage: the stage that failed, by its Hadoop statistic name (``job_stage_rename_files``).
         failures: the errors found, first cause first; bounded by the stage that collects them.
-        summary: one sentence that names the thing and the remedy.
+        summary: one sentence that names the job or path and the remedy.
     """
 
     def __init__(
@@ -179,36 +182,41 @@ class CommitError(AsyncCommitError):
 
 
 class PreflightError(CommitError):
-    """The commit was refused before anything under the destination changed."""
+    """Raised when the commit was refused before anything under the destination changed."""
 
 
 class ValidationError(CommitError):
-    """Files were moved, but the destination does not hold what was committed."""
+    """Raised when files were moved but the destination does not hold what was committed."""
 
 
 class CommitUnknownError(CommitError):
-    """The outcome of a change is unknown; everything was left as it is."""
+    """Raised when the outcome of a change is unknown; everything was left as it is."""
 
 
 class OwnedError(CommitError):
-    """A process that lives, as far as can be told, runs or commits the job; nothing was done."""
+    """Raised when a process that seems to be alive runs or commits the job.
+
+    Nothing was done.
+    """
 
 
 class LeaseLostError(CommitError):
-    """This process could not say in time that it lives, or another has taken the commit over.
+    """Raised when this process could not renew its lease in time, or lost it to another.
 
-    It stopped; who continues the commit finds all that is needed.
+    The commit stopped. A process that continues the commit finds everything it needs.
     """
 
 
 class UnfinishedError(CommitError):
-    """Commits of other jobs under the destination were cut short; nothing was done.
+    """Raised when commits of other jobs under the destination were interrupted.
+
+    Nothing was done.
 
     Args:
         job_id: the job that was to be set up.
-        stage: the stage that looked.
+        stage: the stage that found the other jobs.
         jobs: the ids of the other jobs.
-        summary: names them, and the commands that finish or undo them.
+        summary: names the other jobs, and the commands that finish or undo them.
     """
 
     def __init__(self, job_id: str, stage: str, jobs: Sequence[str], summary: str) -> None:
@@ -217,4 +225,4 @@ class UnfinishedError(CommitError):
 
 
 class CommittedError(CommitError):
-    """The job, or the one that its key names, is committed; nothing was done."""
+    """Raised when the job, or the job with its key, is committed; nothing was done."""

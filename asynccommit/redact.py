@@ -1,12 +1,13 @@
-"""Keeping credentials out of texts: what a service says may repeat what it was sent.
+"""Remove credentials from texts, since a service's message may repeat what it was sent.
 
-A secret is looked for in the text as it reads once every escape in it is undone, however often it
-was escaped: percent-escapes of either case, those of JSON and XML, ``+`` or white space for either,
-and both alphabets of base64. Six characters of it in a row are enough, as others may have cut it;
-so are six of its base64, which headers hold. What is found is replaced where it stands. Parameters,
-headers and elements that hold credentials are known by their names, too, whoever they are of.
+A secret is searched in the text with every escape undone, however often it was escaped:
+percent-escapes of either case, escapes of JSON and XML, ``+`` or white space for either, and both
+alphabets of base64. Six consecutive characters of a secret are a match, because the text may have
+been cut; so are six characters of its base64, which headers hold. A match is replaced where it
+stands. Parameters, headers and elements that hold credentials are also recognised by their names,
+for every service.
 
-Redact first and cut then: of a secret that is cut, up to five characters may be left.
+Redact a text before cutting it: up to five characters of a secret that was cut may remain.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from itertools import chain
 
 HIDDEN = "***"
 
-_MOST = 100_000  # characters that are looked at
-_LEVELS = 6  # how often a text may have been escaped
-_LEAST = 4  # characters of the beginning of a secret at the end of a text
+_MOST = 100_000  # characters that are searched
+_LEVELS = 6  # maximum number of times that a text was escaped
+_LEAST = 4  # characters of a secret's beginning at the end of a text
 _PART = 6  # characters of a secret anywhere
 _ESCAPE = re.compile(
     r"%[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\[/\\\"'nrt]"
@@ -30,7 +31,7 @@ _ESCAPE = re.compile(
 _PARTIAL = re.compile(r"(?:%[0-9a-fA-F]?|\\(?:[ux][0-9a-fA-F]{0,3})?|&#?[a-zA-Z0-9]{0,7})\Z")
 _NAMED_ENTITY = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _BACKSLASH = {"n": "\n", "r": "\r", "t": "\t"}
-# White space and + stand for each other in queries, and so do two alphabets of base64.
+# White space and + are equivalent in queries, and so are the two alphabets of base64.
 _ALIKE = {**dict.fromkeys((*range(33), 0x7F, 0x85, 0xA0), "+"), ord("-"): "+", ord("_"): "/"}
 _NAMES = (
     "sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token|x-goog-signature"
@@ -40,7 +41,7 @@ _NAMES = (
     "|aws_session_token|session_token|sas_token|private_key|password"
     "|secretaccesskey|sessiontoken|signatureprovided"
 )
-# What comes right after a slash is the column of a partition, no parameter.
+# A name right after a slash is a partition column, not a parameter.
 _NAMED = re.compile(
     rf"(?<![a-z0-9/])(?:{_NAMES})[\"']?\s*[=:]\s*[\"']?([^\s&\"'<>,;]+)"
     r"|[?&;](?:token|sas|secret|pwd|key)=([^\s&\"'<>,;]+)",
@@ -60,10 +61,10 @@ _HEADER = re.compile(
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return ``text`` without the values of parameters that hold credentials, and ``secrets``.
+    """Return ``text`` without ``secrets`` and the values of secret parameters.
 
-    The beginning of a secret at the very end of the text counts, too: whoever sent it may have cut
-    it. Of a text of more than a hundred thousand characters the rest is dropped.
+    The beginning of a secret at the very end of the text is removed too, because the sender may
+    have cut the text. A text of more than a hundred thousand characters is cut there.
     """
     if len(text) > _MOST:
         text = text[:_MOST]
@@ -79,7 +80,10 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def short(text: str, room: int) -> str:
-    """Return a text that is redacted in ``room`` characters; of a longer one both ends."""
+    """Return both ends of a redacted text if it is longer than ``room``.
+
+    A shorter text is returned unchanged.
+    """
     if len(text) <= room:
         return text
     end = room // 4
@@ -99,7 +103,7 @@ def _without(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def _named(plain: str) -> Iterable[tuple[int, int]]:
-    """Yield where the values of parameters, elements and headers are that hold credentials."""
+    """Yield the spans of values of secret parameters, elements and headers."""
     for pattern in (_NAMED, _ELEMENT, _HEADER):
         for found in pattern.finditer(plain):
             if found.lastindex is not None:
@@ -107,7 +111,7 @@ def _named(plain: str) -> Iterable[tuple[int, int]]:
 
 
 def _shared(alike: str, secret: str) -> Iterable[tuple[int, int]]:
-    """Yield where the text has a part of a secret, or all of a secret that is shorter than one."""
+    """Yield spans where the text has a part of a secret, or a whole short one."""
     size, parts = _parts(secret)
     start = end = 0
     for at in range(len(alike) - size + 1):
@@ -126,7 +130,10 @@ def _parts(secret: str) -> tuple[int, frozenset[str]]:
 
 
 def _cut(alike: str, secrets: Iterable[str]) -> Iterable[tuple[int, int]]:
-    """Yield where the text ends in the beginning of a secret, a part of an escape aside."""
+    """Yield the span of a secret's beginning at the text's end.
+
+    A part of an escape may follow it.
+    """
     partial = _PARTIAL.search(alike)
     for end in {len(alike), partial.start() if partial else len(alike)}:
         for secret in secrets:
@@ -143,9 +150,9 @@ def _cut(alike: str, secrets: Iterable[str]) -> Iterable[tuple[int, int]]:
 
 @lru_cache(maxsize=64)
 def _canonical(secret: str) -> tuple[str, ...]:
-    """Return a secret with its escapes undone, what is alike made equal, and its base64.
+    """Return a secret with its escapes undone and normalised, and its base64.
 
-    There are more if it is not ASCII: a percent-escape stands for a byte.
+    There are more forms of a secret that is not ASCII: a percent-escape stands for a byte.
     """
     *_, (last, _) = _readings(secret)
     plain = (last.strip() or secret).translate(_ALIKE)
@@ -155,9 +162,9 @@ def _canonical(secret: str) -> tuple[str, ...]:
 
 
 def _base64(secret: str) -> Iterable[str]:
-    """Yield what of the base64 of any text does not change that has a secret in it.
+    """Yield the parts of base64 that every text with this secret contains.
 
-    That depends on where in the text it is: three bytes are four characters.
+    The parts depend on the position of the secret in the text: three bytes become four characters.
     """
     octets = secret.encode("utf-8", "replace")
     for before in range(3):
@@ -169,9 +176,9 @@ def _base64(secret: str) -> Iterable[str]:
 
 
 def _readings(text: str) -> Iterable[tuple[str, list[int] | range]]:
-    """Yield the text, and what it reads with its escapes undone, once more each time.
+    """Yield the text, then the text with its escapes undone one more level each.
 
-    With each comes where in the text its characters begin, and the end.
+    Each comes with the positions of its characters in the original text, and the end.
     """
     places: list[int] | range = range(len(text) + 1)
     yield text, places

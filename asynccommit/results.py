@@ -1,4 +1,4 @@
-"""What commits and aborts give back."""
+"""Results of commits and aborts."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What a job commit did, or would do.
+    """The result of a job commit, or of its dry run.
 
     Attributes:
         job_id: the job.
         dest: the destination, as a user writes it.
-        files: how many files are visible now that were not before.
-        bytes: their sizes, added up.
+        files: number of files that the commit made visible.
+        bytes: total size of those files.
         tasks: committed task id -> task attempt id.
-        directories: how many directories were made, parents not counted.
-        replaced: how many files or directories were moved aside and deleted.
-        replacing: the first hundred of what a mode replaces, decoded paths.
-        replaced_files: how many files that is.
-        seconds: how long the commit took.
+        directories: number of directories that were made, parents not counted.
+        replaced: number of files or directories that were moved aside and deleted.
+        replacing: decoded paths of what the mode replaces, at most a hundred.
+        replaced_files: number of files that the mode replaces.
+        seconds: duration of the commit.
         stages: stage -> seconds, by their Hadoop statistic names.
-        requests: store method -> how often it was asked for.
-        refused: requests that the store refused because there were too many.
-        recovered: store method -> requests whose answer was lost and that were found done.
+        requests: store method -> number of calls.
+        refused: number of requests that the store refused because there were too many.
+        recovered: store method -> number of requests whose reply was lost although they were done.
         waited: reason -> seconds that requests waited before they were sent, added up.
-        filenames: the first hundred of the files, decoded paths.
-        warnings: what the caller should know though the commit succeeded.
+        filenames: decoded paths of the files, at most a hundred.
+        warnings: problems that did not fail the commit.
         ignored: URLs of manifests that no task commit message names.
-        success: URL of ``_SUCCESS``, ``None`` if it was not wanted.
+        success: URL of ``_SUCCESS``, ``None`` if it was disabled.
         report: URL of the summary, ``None`` without a report directory.
-        already: the job had been committed before; nothing was done.
-        resumed: a commit that was cut short was finished.
-        rolled_back: what was to be resumed was a rollback, and that was finished.
-        left: paths that it could not make what they were before; a warning says why.
-        epoch: how many have owned this commit, one after the other.
+        already: whether the job had been committed before; nothing was done.
+        resumed: whether an interrupted commit was finished.
+        rolled_back: whether the commit to resume was a rollback, which was finished.
+        left: paths that could not be restored to their previous state; a warning says why.
+        epoch: number of owners that this commit has had, one after the other.
     """
 
     job_id: str
@@ -73,19 +73,19 @@ class JobReport:
 
 @dataclass(frozen=True, slots=True)
 class AbortReport:
-    """What an abort did.
+    """The result of an abort.
 
     Attributes:
         job_id: the job.
-        outcome: what became of the job's directory, as ``Outcome`` says it.
-        kept: why the job's directory was left alone, ``""`` if it was not.
+        outcome: what happened to the job's directory, as an ``Outcome``.
+        kept: why the job's directory was kept, ``""`` if it was not.
         report: URL of the summary, ``None`` without a report directory.
-        rolled_back: a commit that had begun was undone.
-        files: how many files were taken back.
-        restored: how many files or directories were put back in their place.
-        uploads: how many uploads were aborted that no commit was to complete.
-        warnings: what the caller should know.
-        left: paths that a rollback could not make what they were before, the first thousand; a
+        rolled_back: whether a commit that had begun was undone.
+        files: number of files that were removed from the destination.
+        restored: number of files or directories that were put back in their place.
+        uploads: number of uploads that were aborted and that no commit would have completed.
+        warnings: problems that the caller should know of.
+        left: paths that a rollback could not restore to their previous state, at most a thousand; a
             warning says why.
     """
 
@@ -106,14 +106,17 @@ class AbortReport:
 
 
 class State(StrEnum):
-    """How far a job is.
+    """The state of a job.
 
-    Of a job whose commit has not begun: ``RUNNING``: its driver lives. ``DEAD``: its driver has
-    ended or died, or has given no sign of life for longer than its lease. ``UNKNOWN``: nothing
-    tells whether it lives. Of all others: ``COMMITTING``: it is under way, or at least its owner
-    may live. ``STOPPED``: its owner has ended or died. ``EXPIRED``: its owner has given no sign of
-    life for longer than its lease. ``ROLLING_BACK``: it is decided that it is undone.
-    ``COMMITTED``: it is decided, and only the clean-up is left. ``ENDED``: what is left is rubbish.
+    A job whose commit has not begun is ``RUNNING`` if its driver lives; ``DEAD`` if its driver has
+    ended or died, or has given no sign of life for longer than its lease; ``UNKNOWN`` if nothing
+    shows whether its driver lives.
+
+    A job whose commit has begun is ``COMMITTING`` while the commit runs, or its owner may live;
+    ``STOPPED`` if its owner has ended or died; ``EXPIRED`` if its owner has given no sign of life
+    for longer than its lease; ``ROLLING_BACK`` once it is decided that the commit is undone;
+    ``COMMITTED`` once the commit is decided and only the clean-up is left; ``ENDED`` if only files
+    to delete are left.
     """
 
     RUNNING = "running"
@@ -133,25 +136,25 @@ NOT_BEGUN = (State.RUNNING, State.DEAD, State.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """What is known of a job attempt under a destination.
+    """The known facts about a job attempt under a destination.
 
     Attributes:
         job_id: the job.
         attempt: the job attempt.
-        state: how far it is.
+        state: the state of the job.
         started_ms: when its commit began, milliseconds since the epoch; 0 if it has not.
-        files: how many files it commits.
-        bytes: their sizes, added up.
-        done: how many of them are at their destinations; ``None`` if they were not counted.
-        tasks: how many tasks have committed.
-        epoch: how many have owned the commit.
-        owner: who does now, or who runs the job: ``user@host, process``.
+        files: number of files that it commits.
+        bytes: total size of those files.
+        done: number of those files at their destinations; ``None`` if they were not counted.
+        tasks: number of tasks that have committed.
+        epoch: number of owners that the commit has had.
+        owner: the process that owns the commit now, or runs the job: ``user@host, process``.
         seen_ms: the owner's last sign of life, milliseconds since the epoch.
-        lease: seconds after which another may continue.
-        error: why the owner stopped, ``""`` if it did not say.
-        why: what a state says that comes of signs of life: dead, unknown, running.
+        lease: seconds without a sign of life after which another process may continue.
+        error: why the owner stopped, ``""`` if it did not report it.
+        why: the reason for a state that depends on signs of life: dead, unknown, running.
         key: the user's name for the job.
-        alive: whether the owner lives; ``None`` if that cannot be told.
+        alive: whether the owner lives; ``None`` if that is unknown.
     """
 
     job_id: str
@@ -173,19 +176,22 @@ class JobStatus:
 
     @property
     def begun(self) -> bool:
-        """Whether its commit has begun."""
+        """Return whether the commit has begun."""
         return self.state not in NOT_BEGUN
 
     @property
     def unfinished(self) -> bool:
-        """Whether somebody has to finish or undo it, because nobody does."""
+        """Return whether somebody must finish or undo it because no owner does."""
         return self.state in (State.STOPPED, State.EXPIRED) or (
             self.state in (State.ROLLING_BACK, State.COMMITTED) and self.alive is False
         )
 
     @property
     def unreadable(self) -> bool:
-        """Whether its commit has begun, and its record cannot be read: ``error`` says why."""
+        """Return whether the commit has begun but its record is unreadable.
+
+        ``error`` holds the reason.
+        """
         return self.state is State.STOPPED and self.epoch == 0
 
     def to_json(self) -> dict[str, Any]:

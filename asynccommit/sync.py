@@ -1,8 +1,8 @@
-"""The same for programs without an event loop of their own: every call blocks until it is done.
+"""The blocking interface: every call returns once its work is done.
 
 Works in a notebook, where a loop is running already: the work is done on the engine's thread. A
-``BlockingJob`` belongs to the process that made it: after a fork it refuses, and it cannot be
-pickled; hand the job's id to other processes instead.
+``BlockingJob`` belongs to the process that made it: it cannot be pickled, and after a fork it
+refuses to work. Hand the job's id to other processes instead.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class BlockingTask:
-    """One task attempt whose methods block: a place to write to. See ``api.Task``."""
+    """A task attempt with blocking methods: a place to write to. See ``api.Task``."""
 
     def __init__(self, inner: Task) -> None:
         self._inner = inner
@@ -64,16 +64,19 @@ class BlockingTask:
 
     @property
     def directory(self) -> str:
-        """Where the task attempt writes: a local path, or a URL. See ``Task``."""
+        """The directory of the task attempt: a local path, or a URL. See ``Task``."""
         return self._inner.directory
 
     @property
     def commit(self) -> TaskCommit | None:
-        """The commit message, once the ``with`` block has been left."""
+        """The commit message, available after the ``with`` block."""
         return self._inner.commit
 
     def path(self, name: str) -> str:
-        """Return the local path to write ``name`` to, its directory made. See ``Task.path``."""
+        """Make the directory of ``name`` and return its local path.
+
+        See ``Task.path``.
+        """
         return self._inner.path(name)
 
     def put(self, name: str, data: bytes) -> None:
@@ -81,15 +84,16 @@ class BlockingTask:
         submit(self._inner.put(name, data))
 
     def open(self, name: str) -> BlockingFile:
-        """Begin to write a file by and by: ``with task.open(name) as file``. See ``Task.open``.
+        """Open a file for incremental writing: ``with task.open(name) as file``.
 
-        What writes to file objects takes it, as ``pyarrow.parquet.write_table`` does.
+        The file can be passed to functions that write to file objects, such as
+        ``pyarrow.parquet.write_table``. See ``Task.open``.
         """
         return BlockingFile(submit(self._inner.open(name)), name)
 
 
 class BlockingJob:
-    """A job whose methods block. Made by ``job``."""
+    """A job with blocking methods. Made by ``job``."""
 
     def __init__(self, inner: Job) -> None:
         self._inner = inner
@@ -110,17 +114,17 @@ class BlockingJob:
 
     @property
     def report(self) -> JobReport | None:
-        """What the commit did, once the ``with`` block has been left."""
+        """The report of the commit, available after the ``with`` block."""
         return self._inner.report
 
     def accept(self, commit: TaskCommit) -> None:
-        """Take the commit message of a task that ran elsewhere."""
+        """Accept the commit message of a task that ran elsewhere."""
         self._check()
         self._inner.accept(commit)
 
     @contextmanager
     def task(self, task: int, attempt: int = 0) -> Iterator[BlockingTask]:
-        """Run a task attempt here: committed on leaving, aborted on an exception."""
+        """Run a task attempt here: commit it on leaving, abort it on an exception."""
         self._check()
         with _blocking(self._inner.task(task, attempt)) as running:
             yield BlockingTask(running)
@@ -145,7 +149,10 @@ def job(
     pending: Url | None = None,
     on_progress: OnProgress | None = None,
 ) -> Iterator[BlockingJob]:
-    """Set up a job; commit it on leaving, abort it on an exception. See ``open_job``."""
+    """Set up a job; commit it on leaving, abort it on an exception.
+
+    See ``open_job``.
+    """
     opened = open_job(
         url,
         job_id=job_id,
@@ -202,7 +209,7 @@ def commit_job(
     overwrite: Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> JobReport:
-    """Commit a job that was set up elsewhere, as by Spark or Hadoop; resume it if that has begun.
+    """Commit a job that was set up elsewhere, or resume its commit.
 
     Args:
         url: the destination.
@@ -210,10 +217,10 @@ def commit_job(
         tasks: the commit messages of its tasks; without them every manifest is trusted.
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
-        storage_options: credentials and the like for the store, under fsspec's names.
-        committer: its name, see ``open_job``.
-        mode: what becomes of what the destination holds, see ``Mode``.
-        overwrite: decoded paths of directories whose content is replaced as well.
+        storage_options: credentials and other options of the store, under fsspec's names.
+        committer: the name of the committer, see ``open_job``.
+        mode: how to treat existing data of the destination, see ``Mode``.
+        overwrite: decoded paths of directories whose content is also replaced.
         on_progress: called a few times a second, on the engine's thread.
 
     Raises:
@@ -239,7 +246,10 @@ def plan_job(
     committer: str | None = None,
     mode: Mode | str = Mode.APPEND,
 ) -> JobReport:
-    """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
+    """Return what ``commit_job`` would do.
+
+    Raises what ``commit_job`` would raise before it changes anything.
+    """
     chosen = Mode.of(mode)
     place = url, job_id, attempt, options, storage_options, committer
     return _ask(lambda opened: opened.plan_job(mode=chosen), *place)
@@ -257,21 +267,21 @@ def abort_job(
     reason: str = "",
     force: bool = False,
 ) -> AbortReport:
-    """Delete what a job left, unless its commit has begun.
+    """Delete the files of a job, unless its commit has begun.
 
     Args:
         url: the destination.
         job_id: the job.
         attempt: the job attempt number.
         options: ``Options``, or configuration keys under Hadoop's names.
-        storage_options: credentials and the like for the store, under fsspec's names.
-        committer: its name, see ``open_job``.
+        storage_options: credentials and other options of the store, under fsspec's names.
+        committer: the name of the committer, see ``open_job``.
         reason: for the report.
-        force: though the job may be alive; its program fails then, at its next step at the latest.
+        force: abort even a job that may be alive; its program fails at its next step at the latest.
 
     Raises:
-        OwnedError: another process runs the job, or may; nothing was done.
-        CommitError: it cannot be deleted.
+        OwnedError: another process runs the job, or may run it; nothing was done.
+        CommitError: the files cannot be deleted.
     """
     place = url, job_id, attempt, options, storage_options, committer
     return _ask(lambda opened: opened.abort_job(reason, careful=not force), *place)
@@ -286,7 +296,7 @@ def _ask(
     storage_options: StorageOptions,
     committer: str | None,
 ) -> T:
-    """Open the committer of a job, return what it answers, close it."""
+    """Open the committer of a job, return the result of ``ask`` and close it."""
 
     async def answer() -> T:
         async with open_committer(
@@ -313,7 +323,7 @@ def resume_job(
     storage_options: StorageOptions = None,
     on_progress: OnProgress | None = None,
 ) -> JobReport:
-    """Finish a job commit that was cut short. See ``api.resume_job``."""
+    """Finish an interrupted job commit. See ``api.resume_job``."""
     return submit(
         api.resume_job(
             url,
@@ -338,7 +348,7 @@ def rollback_job(
     storage_options: StorageOptions = None,
     on_progress: OnProgress | None = None,
 ) -> AbortReport:
-    """Undo a job commit that was cut short. See ``api.rollback_job``."""
+    """Undo an interrupted job commit. See ``api.rollback_job``."""
     return submit(
         api.rollback_job(
             url,
@@ -365,7 +375,7 @@ def _blocking(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
     try:
         yield value
     except BaseException as error:
-        if os.getpid() == owner and leaving(number):  # a forked child leaves its parent's alone
+        if os.getpid() == owner and leaving(number):  # not in a forked child
             submit(_leave(manager, error))
         raise
     if os.getpid() != owner:

@@ -1,4 +1,4 @@
-"""What a resume or an abort would do to a job, and the command."""
+"""Say what a resume or an abort would do to a job, and with which command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from asynccommit.results import JobStatus, State
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a verb would do to a job, and the command; no command if there is nothing to do."""
+    """The effect of a verb on a job, and its command; no command if there is nothing to do."""
 
     does: str
     command: str = ""
@@ -23,10 +23,10 @@ def on_resume(status: JobStatus, layout: Layout, moved: int = 0, files: int = 0)
     """Return what a resume would do.
 
     Args:
-        status: of the job.
-        layout: its paths.
-        moved: files of a job without a record that are not where its tasks left them.
-        files: all of them, then.
+        status: the status of the job.
+        layout: the paths of the job.
+        moved: number of files of a job without a record that are not where its tasks left them.
+        files: number of all files of that job.
     """
     if isinstance(layout, UploadLayout):
         return _on_resume_uploads(status, layout, moved, files)
@@ -97,7 +97,10 @@ def _rest(status: JobStatus) -> str:
 
 
 def _on_resume_uploads(status: JobStatus, layout: Layout, ended: int, files: int) -> Advice:
-    """Return what a resume would do to uploads: it is nobody's alone, and refused to nobody."""
+    """Return what a resume would do to uploads.
+
+    A commit of uploads has no owner, so a resume of it is never refused.
+    """
     resume = job_command("resume", layout)
     if not status.begun and ended:
         does = f"adopts it: {ended:,} of {count_of(files, 'upload')} have ended"

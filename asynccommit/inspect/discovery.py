@@ -1,4 +1,4 @@
-"""Which jobs are under a destination, and how far each came, before anybody touches them."""
+"""Find the jobs under a destination and how far each came, without changing anything."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _ENDED = re.compile(rf"[0-9]{{2,4}}\.({'|'.join(ENDED)})", re.ASCII)
 
 
 class NothingThereError(AsyncCommitError):
-    """There is no job, and nothing else to look at."""
+    """Raised when there is no job and nothing else to inspect."""
 
 
 class SeveralJobsError(AsyncCommitError):
-    """There is more than one job, or job attempt, and none was named.
+    """Raised when there is more than one job or job attempt and none was named.
 
     Args:
-        jobs: what is there.
+        jobs: the jobs that were found.
         summary: one sentence with the remedy.
     """
 
@@ -60,15 +60,15 @@ class FoundJob:
     """One attempt of a job that is under a destination.
 
     Attributes:
-        layout: its paths.
-        present: whether its directory is there.
-        manifests: how many tasks have committed: manifests, or pending sets.
+        layout: the paths of the attempt.
+        present: whether the directory of the attempt exists.
+        manifests: number of tasks that have committed: manifests, or pending sets.
         begun: whether a job commit has begun.
-        ended: whether a commit or rollback of it has ended, and its clean-up died half-way.
-        closed: an abort of it has begun, and died half-way or is under way.
-        modified: when its directory changed last, seconds since the epoch; 0.0 if unknown.
-        staged: whether tasks staged files for places outside of the destination.
-        classic: it is a job of FileOutputCommitter, which has no manifests.
+        ended: whether a commit or rollback has ended and its clean-up was interrupted.
+        closed: whether an abort has begun; it was interrupted or is still running.
+        modified: when the directory last changed, in seconds since the epoch; 0.0 if unknown.
+        staged: whether tasks staged files for places outside the destination.
+        classic: whether it is a job of FileOutputCommitter, which has no manifests.
     """
 
     layout: Layout
@@ -89,12 +89,12 @@ class FoundJob:
 
     @property
     def committer(self) -> str:
-        """The name of the committer that it is of."""
+        """The name of the job's committer."""
         return committer_of(self.layout)
 
 
 def committer_of(layout: Layout) -> str:
-    """Return the name of the committer that has jobs where this one is."""
+    """Return the name of the committer whose jobs have such a layout."""
     if isinstance(layout, FileLayout):
         return "file_v1"
     return layout.committer if isinstance(layout, UploadLayout) else "manifest"
@@ -102,7 +102,7 @@ def committer_of(layout: Layout) -> str:
 
 @asynccontextmanager
 async def open_place(place: Address, storage: StorageOptions = None) -> AsyncIterator[Wrapped]:
-    """Open the store of a place to look around. Raises ``UnsupportedError``."""
+    """Open the store of a place for reading. Raises ``UnsupportedError``."""
     store = open_store(place, StoreSettings(rng=this_host().rng, options=storage or {}))
     try:
         yield store
@@ -114,7 +114,10 @@ async def open_place(place: Address, storage: StorageOptions = None) -> AsyncIte
 async def open_stores(
     layout: Layout, storage: StorageOptions = None
 ) -> AsyncIterator[tuple[Wrapped, Wrapped]]:
-    """Open the store of a job's destination, and that of its own files. See ``open_place``."""
+    """Open the stores of a job's destination and of its own files.
+
+    See ``open_place``.
+    """
     async with open_place(layout.dest, storage) as store:
         if not isinstance(layout, UploadLayout) or layout.pending.same_store(layout.dest):
             yield store, store
@@ -130,9 +133,9 @@ async def open_layout(
     storage: StorageOptions = None,
     committer: str | None = None,
 ) -> AsyncIterator[Committer]:
-    """Open the committer of a job that was found, in the layout that it was found in.
+    """Open the committer of a job that was found, in the layout where it was found.
 
-    ``committer`` is its name, where a layout is of several.
+    ``committer`` names the committer if the layout fits several.
     """
     if committer is None and isinstance(layout, UploadLayout | FileLayout):
         committer = committer_of(layout)
@@ -156,9 +159,9 @@ async def open_layout(
 
 
 async def find_jobs(store: Store, dest: Address) -> list[FoundJob]:
-    """Return the job attempts under a destination, in order of their names.
+    """Return the job attempts under a destination, in the order of their names.
 
-    Directories that are no job's are passed over, and so are jobs of the staging committers whose
+    Directories that belong to no job are skipped, and so are jobs of the staging committers whose
     pending sets are not below the destination. Raises ``StoreError``.
     """
     found: list[FoundJob] = []
@@ -173,7 +176,7 @@ async def find_jobs(store: Store, dest: Address) -> list[FoundJob]:
 
 
 async def _with_names(store: Store, dest: Address, found: list[FoundJob]) -> list[FoundJob]:
-    """Return jobs of FileOutputCommitter by the names that their tasks say, if these do."""
+    """Name jobs of FileOutputCommitter after their tasks, if the tasks tell."""
     named = await shared_directories.find_jobs(store, dest)
     if not named:
         return found
@@ -194,13 +197,13 @@ async def _with_names(store: Store, dest: Address, found: list[FoundJob]) -> lis
 async def find_jobs_at(
     dest: Address, storage: StorageOptions, options: Options, job_id: str | None
 ) -> list[FoundJob]:
-    """Return the job attempts under a destination, and those elsewhere that options lead to.
+    """Return the job attempts under a destination and in places from options.
 
     Args:
         dest: the destination.
         storage: options of the store.
-        options: say where staging keeps pending sets.
-        job_id: the job that is meant, if one is: others may be of other destinations there.
+        options: say where the staging committers keep pending sets.
+        job_id: the requested job, if any; jobs of other destinations may be in the same place.
 
     Raises ``StoreError``.
     """
@@ -217,9 +220,9 @@ async def find_jobs_at(
 
 
 async def find_rubbish(store: Store, dest: Address) -> dict[str, Layout]:
-    """Return the directories of job attempts that have ended and were not wholly deleted.
+    """Return directories of job attempts that have ended but were not fully deleted.
 
-    Each with the job attempt that it was. Raises ``StoreError``.
+    Each directory comes with its job attempt. Raises ``StoreError``.
     """
     found: dict[str, Layout] = {}
     for info in await children(store, Layout(dest, "any").temporary):
@@ -241,10 +244,12 @@ def choose(
     *,
     classic: bool = False,
 ) -> FoundJob:
-    """Return the one job attempt that is meant; ``classic`` for one of FileOutputCommitter.
+    """Return the one requested job attempt.
+
+    ``classic`` selects a job of FileOutputCommitter.
 
     Raises:
-        NothingThereError: there is none such.
+        NothingThereError: there is no such job attempt.
         SeveralJobsError: there are several.
     """
     kind = [job for job in found if job.classic is classic and _is_whole(job)]
@@ -261,7 +266,7 @@ def choose(
 
 
 async def children(store: Store, path: str) -> list[Info]:
-    """Return what is in a directory; nothing if it is not there, or no directory."""
+    """Return the entries of a directory; empty if it is missing or no directory."""
     try:
         return await list_all(store, path)
     except (NotFoundError, PreconditionError):
@@ -269,9 +274,10 @@ async def children(store: Store, path: str) -> list[Info]:
 
 
 def layout_of(place: Address) -> Layout | None:
-    """Return the job attempt that a path lies in, ``None`` if it names no job and attempt.
+    """Return the job attempt that a path lies in, or ``None``.
 
-    The job is what its directory is called; see ``as_found``.
+    The result is ``None`` if the path names no job and attempt. The job is named after its
+    directory; see ``as_found``.
     """
     parts = place.path.split("/")
     if TEMPORARY not in parts:
@@ -285,12 +291,12 @@ def layout_of(place: Address) -> Layout | None:
 
 
 async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJob | None:
-    """Return what is known of a job attempt, ``None`` if its directory is no job's.
+    """Return the facts about a job attempt, or ``None`` if no job owns its directory.
 
     Args:
-        store: where its own files are.
-        layout: its paths.
-        modified: what the store says of its directory.
+        store: the store of the job's own files.
+        layout: the paths of the attempt.
+        modified: the modification time that the store gives for its directory.
     """
     if isinstance(layout, UploadLayout):
         seen = await see(store, layout)
@@ -324,7 +330,7 @@ def _found(seen: UploadAttemptFacts) -> FoundJob:
 
 
 async def _has_begun(store: Store, layout: Layout) -> bool:
-    """Whether there is a commit record; one without content was never written."""
+    """Return whether there is a commit record; an empty record was never written."""
     try:
         return not is_blank(await store.get(layout.record, MAX_RECORD_BYTES))
     except NotFoundError:
@@ -347,7 +353,10 @@ async def _attempts(store: Store, dest: Address, name: str) -> list[FoundJob]:
 
 
 def _is_whole(job: FoundJob) -> bool:
-    """Whether it is known which job it is: of FileOutputCommitter only its tasks say so."""
+    """Return whether the job is identified.
+
+    A job of FileOutputCommitter is identified only by its tasks.
+    """
     return not job.classic or isinstance(job.layout, FileLayout)
 
 

@@ -1,4 +1,4 @@
-"""What an abort, a rollback or a takeover would do to a job, before anybody asks for it."""
+"""Report what an abort, a rollback or a takeover would do to a job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from asynccommit.stores.tree import list_if_there, walk
 
 @dataclass(frozen=True, slots=True)
 class AffectedDirectory:
-    """A directory of a job, or a file directly in its own: its files, and their bytes."""
+    """A directory of a job, or a file directly in the job's own: its files and their bytes."""
 
     path: str
     files: int
@@ -30,13 +30,13 @@ class AffectedDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """What a verb would do.
+    """The effect that a verb would have.
 
     Attributes:
         view: how far the job is; ``None`` if nothing is left of it.
         does: what would be done.
-        refused: nothing would: without more words the verb is refused.
-        places: what is in the job's own directories, all of which would go in the end.
+        refused: whether the verb, as given, would be refused.
+        places: the content of the job's own directories, all of which would be deleted in the end.
     """
 
     view: JobView | None
@@ -58,7 +58,10 @@ class Going:
 async def what_goes(
     job: FoundJob, storage: StorageOptions, *, rollback: bool, force: bool
 ) -> Going:
-    """Return what an abort would do, or with ``rollback`` a rollback. Raises ``StoreError``."""
+    """Return what an abort, or with ``rollback`` a rollback, would do.
+
+    Raises ``StoreError``.
+    """
     if not job.present:
         return Going(None, "nothing: it is not there")
     async with open_stores(job.layout, storage) as (store, pending):
@@ -76,7 +79,10 @@ async def what_goes(
 
 
 async def what_is_left(job: FoundJob, storage: StorageOptions) -> Going:
-    """Return what finishing a commit would do, whoever owns it. Raises ``StoreError``."""
+    """Return what finishing a commit would do, whoever owns it.
+
+    Raises ``StoreError``.
+    """
     async with open_stores(job.layout, storage) as (store, pending):
         seen = await view(store, job, pending)
     status = seen.status

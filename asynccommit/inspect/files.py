@@ -1,4 +1,4 @@
-"""One file that a job left: read by what it says that it is, and told in facts."""
+"""Read one file that a job left, by the type that it declares, and return facts about it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from asynccommit.formats.success import decode_success
 from asynccommit.stores.urls import Address, decode_uri
 
 SHOWN = 100
-"""How many renames are named."""
+"""The number of renames that are listed."""
 
 _CHUNK_NAME = re.compile(rf"{PLAN}(.+)-([0-9]+)\.json", re.ASCII)
 
@@ -27,7 +27,7 @@ Reader = Callable[[bytes, Address], "Inspection"]
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """One file to commit: decoded paths or, of what cannot be decoded, the texts that are there."""
+    """One file to commit: decoded paths or, where decoding fails, the original texts."""
 
     source: str
     dest: str
@@ -36,7 +36,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class UploadCompletion:
-    """One upload to complete: the URL of its file, its id, and the file's bytes."""
+    """One upload to complete: the URL of its file, its id and the size of the file."""
 
     dest: str
     upload_id: str
@@ -45,17 +45,17 @@ class UploadCompletion:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What is at a path.
+    """The result of inspecting a path.
 
     Attributes:
         kind: ``manifest``, ``success``, ``commit record`` and the like, ``job`` or ``destination``.
-        path: as a user writes it.
-        facts: what is to be said of it; JSON values.
-        tasks: of a job, one row a manifest.
+        path: the path as a user writes it.
+        facts: names and JSON values to show.
+        tasks: for a job, one row per manifest.
         renames: the first of the files that a commit would move.
-        uploads: the first of those that a commit would complete.
-        problems: why a commit would be refused.
-        parts: of a destination, its jobs and its marker.
+        uploads: the first of the uploads that a commit would complete.
+        problems: reasons why a commit would be refused.
+        parts: for a destination, its jobs and its marker.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class Inspection:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing speaks against a commit, here or in the parts."""
+        """Return whether there is no problem, neither here nor in the parts."""
         return not self.problems and all(part.sound for part in self.parts)
 
     def to_json(self) -> dict[str, Any]:
@@ -78,9 +78,10 @@ class Inspection:
 
 
 def reader_of(place: Address, data: bytes) -> Reader | None:
-    """Return how to read a file, by what it says that it is, then by its name.
+    """Return the reader for a file, by its declared type or else by its name.
 
-    ``None`` for a task manifest, and for what cannot be told from one.
+    The result is ``None`` for a task manifest, and for a file that cannot be told from a task
+    manifest.
     """
     value = _json_of(data)
     if isinstance(value, dict):
@@ -94,7 +95,7 @@ def reader_of(place: Address, data: bytes) -> Reader | None:
 
 
 def read_success(data: bytes, place: Address) -> Inspection:
-    """Tell of a ``_SUCCESS`` or a summary. Raises ``ManifestError``."""
+    """Return the facts of a ``_SUCCESS`` or a summary. Raises ``ManifestError``."""
     if not data:
         said = "a classic committer: its marker is empty and says no more"
         return Inspection("success", str(place), {"committer": said})
@@ -194,7 +195,7 @@ def _chunk(data: bytes, place: Address) -> Inspection:
 
 
 def _part(data: bytes, place: Address) -> tuple[str, int]:
-    """Return which part of which plan a file must be: as its path says, or else as it says."""
+    """Return the plan and the part number of a file: from its path or content."""
     if named := _CHUNK_NAME.fullmatch(place.path.rpartition("/")[2]):
         return named[1], int(named[2])
     value = _json_of(data)
@@ -203,7 +204,7 @@ def _part(data: bytes, place: Address) -> tuple[str, int]:
 
 
 def _json_of(data: bytes) -> Any:
-    """Return what JSON there is, ``None`` if there is none; lone surrogates are let through."""
+    """Parse JSON, lone surrogates included; return ``None`` if it is invalid."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -229,21 +230,21 @@ _NAMES: dict[str, Reader] = {
     SUCCESS: read_success,
     "summary-": read_success,
 }
-"""How a damaged file is read, so that the error says what it should be: by how its name begins."""
+"""The readers that report what a damaged file should be, by the prefix of its name."""
 
 
 def moment(milliseconds: int) -> str:
-    """Return a time as a reader wants it, in UTC."""
+    """Return a time in UTC, formatted for a reader."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
 
 
 def rename_of(entry: FileEntry) -> Rename:
-    """Return a file of a manifest, decoded where it can be."""
+    """Return a file of a manifest, decoded where possible."""
     return Rename(decoded(entry.source), decoded(entry.dest), entry.size)
 
 
 def decoded(uri: str) -> str:
-    """Return the place that a URI names, or the text itself."""
+    """Return the decoded path of a URI, or the text itself if it cannot be decoded."""
     try:
         return str(decode_uri(uri))
     except AsyncCommitError:

@@ -1,4 +1,4 @@
-"""A look at what jobs left: one of their files, a job attempt, a destination. Changes nothing."""
+"""Inspect what jobs left: a file, a job attempt or a destination. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from asynccommit.stores.urls import Address
 
 
 async def inspect(place: Address, storage: StorageOptions = None) -> Inspection:
-    """Return what is at ``place``.
+    """Return an inspection of ``place``.
 
     Args:
         place: a file or a directory.
-        storage: credentials and the like for its store.
+        storage: credentials and other options of its store.
 
     Raises:
         NothingThereError: there is nothing, or nothing that a job left.
-        ManifestError: a file is none of a job, or damaged.
-        StoreError: it cannot be read.
+        ManifestError: a file belongs to no job, or is damaged.
+        StoreError: the place cannot be read.
     """
     async with open_place(place, storage) as store:
         try:
@@ -101,7 +101,7 @@ async def _marker(store: Store, place: Address) -> Inspection:
 
 
 def _is_in(job: FoundJob, directory: str) -> bool:
-    """Whether a directory is a job's, or one that it is in or that is in it."""
+    """Return whether a directory is, contains or lies in a job's directory."""
     own = job.layout.attempt_dir if isinstance(job.layout, UploadLayout) else job.layout.job_dir
     return f"{own}/".startswith(f"{directory}/") or f"{directory}/".startswith(f"{own}/")
 
@@ -176,7 +176,7 @@ async def _head(store: Store, path: str) -> tuple[Kind, int] | None:
 
 
 async def _job(store: Store, job: FoundJob) -> Inspection:
-    """Return a job attempt: its manifests, and what the preflight says to them all."""
+    """Inspect a job attempt: its manifests and the preflight's verdict on them."""
     if isinstance(job.layout, UploadLayout):
         return await inspect_uploads(cast(MultipartStore, store), job)
     layout = job.layout
@@ -211,7 +211,7 @@ def _facts_of(job: FoundJob, look: _ManifestInspector) -> dict[str, Any]:
 
 
 class _ManifestInspector:
-    """Reads the manifests of a job one by one and keeps what is to be shown."""
+    """A reader of a job's manifests that keeps what will be shown."""
 
     def __init__(self, store: Store, layout: Layout) -> None:
         self.tasks: list[dict[str, Any]] = []
@@ -221,7 +221,7 @@ class _ManifestInspector:
         self._layout = layout
 
     async def read(self, path: str) -> None:
-        """Read one manifest; what is wrong with it is a problem, not an error."""
+        """Read one manifest; record what is wrong with it as a problem."""
         url = self._layout.url(path)
         try:
             manifest = decode_manifest(await self._store.get(path, MAX_MANIFEST_BYTES), url)
@@ -242,7 +242,7 @@ class _ManifestInspector:
 
 
 async def _refusal(store: Store, layout: Layout, facts: dict[str, Any]) -> list[str]:
-    """Return what the preflight of a commit says against it; note what it would do."""
+    """Return the preflight's objection to a commit; note what it would do."""
     try:
         plan = await ManifestCommitter(store, layout, Options(), this_host()).plan_job()
     except CommitError as error:

@@ -1,4 +1,7 @@
-"""Uploads that are neither completed nor aborted: whose they are, what they hold and cost."""
+"""Find open uploads: their jobs, their sizes and their costs.
+
+An open upload is neither completed nor aborted.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,21 @@ DAY = 86_400.0
 GIBIBYTE = 1 << 30
 
 STANDARD_PRICE = 0.023
-"""Dollars for a GB (of 2^30 bytes) and month: S3 Standard, us-east-1, the first 50 TB.
+"""Dollars per GB (2^30 bytes) and month: S3 Standard, us-east-1, the first 50 TB.
 
 Source: https://aws.amazon.com/s3/pricing/
 """
 
 
 class OpenUpload(NamedTuple):
-    """One upload.
+    """One open upload.
 
     Attributes:
-        upload: where its file is to appear, and its id.
+        upload: its id, and the path where its file will appear.
         jobs: ids of the jobs that name it.
-        maybe: ids of the jobs that it may be of: begun since, in their destination.
-        parts: how many were sent.
-        size: their bytes.
+        maybe: ids of jobs that may own it: in their destination, and begun after them.
+        parts: number of parts that were sent.
+        size: bytes of those parts.
     """
 
     upload: Upload
@@ -42,7 +45,7 @@ class OpenUpload(NamedTuple):
 
     @property
     def job(self) -> str:
-        """The job as it is shown; a question mark where it is one that may be."""
+        """The job as it is shown, with a question mark if the job is uncertain."""
         return ", ".join(self.jobs) or ", ".join(f"{job}?" for job in self.maybe) or "-"
 
 
@@ -52,10 +55,10 @@ class OpenUploads:
 
     Attributes:
         dest: the place.
-        now: when they were looked for, seconds since the epoch.
-        uploads: all of them.
-        jobs: those whose directories are there.
-        warnings: what could not be looked at.
+        now: when the store was listed, in seconds since the epoch.
+        uploads: all open uploads.
+        jobs: the jobs whose directories exist.
+        warnings: places that could not be read.
     """
 
     dest: Address
@@ -70,7 +73,7 @@ class OpenUploads:
         return max(0.0, self.now - began) if began else None
 
     def to_json(self, price: float = STANDARD_PRICE) -> dict[str, Any]:
-        """Return plain JSON values; ``price`` is dollars a GB-month."""
+        """Return plain JSON values; ``price`` is in dollars per GB and month."""
         size = sum(found.size for found in self.uploads)
         return {
             "destination": str(self.dest),
@@ -97,29 +100,29 @@ class OpenUploads:
 
 
 class Kept(NamedTuple):
-    """An upload that is old enough and yet stays, and why."""
+    """An upload that is old enough to abort but is kept, with the reason."""
 
     found: OpenUpload
     reason: str
 
 
 class Choice(NamedTuple):
-    """Which uploads are to be aborted, and which are not although they might."""
+    """The uploads to abort, and the candidates that are kept."""
 
     uploads: Sequence[OpenUpload]
     kept: Sequence[Kept]
 
 
 def month(size: int, price: float) -> float:
-    """Return what so many bytes cost a month, in dollars."""
+    """Return the monthly price of this many bytes, in dollars."""
     return size / GIBIBYTE * price
 
 
 async def find_uploads(store: MultipartStore, dest: Address, now: float) -> OpenUploads:
-    """Return the uploads of files below a place; changes nothing.
+    """Return the open uploads of files below a place; change nothing.
 
     Args:
-        store: where they are.
+        store: the store to list.
         dest: the place; the root is the whole bucket.
         now: seconds since the epoch.
 
@@ -138,7 +141,7 @@ async def find_uploads(store: MultipartStore, dest: Address, now: float) -> Open
         try:
             parts, size = await _parts(store, upload)
         except NotFoundError:
-            return  # it has ended
+            return  # the upload has ended
         found.append(_with_jobs(upload, jobs)._replace(parts=parts, size=size))
 
     await for_each(opened, look, workers=store.traits.workers)
@@ -184,19 +187,19 @@ def _with_jobs(upload: Upload, jobs: Sequence[UploadJob]) -> OpenUpload:
 
 
 def _since(job: UploadJob, upload: Upload) -> bool:
-    """Whether a task of the job may have begun the upload, as far as the times tell."""
+    """Return whether a task of the job may have begun the upload, by the times."""
     return not job.since or not upload.initiated or upload.initiated >= job.since - 1.0
 
 
 def choose(found: OpenUploads, older_than: float | None, job_id: str | None) -> Choice:
-    """Return which uploads an abort is for.
+    """Return the uploads that an abort applies to.
 
-    What a job names whose directory is there stays, and so does what may be of one, unless that
-    job is given; of a job that is given, only what it alone names.
+    Without ``job_id``, an upload is kept if an existing job's directory names it or may own it.
+    With ``job_id``, only uploads that this job alone names are aborted.
 
     Args:
-        found: what there is.
-        older_than: seconds; ``None`` for a day, and for any age if a job is given.
+        found: the open uploads.
+        older_than: seconds; ``None`` means a day, or any age if a job is given.
         job_id: the job.
     """
     if older_than is None:
@@ -218,7 +221,7 @@ def choose(found: OpenUploads, older_than: float | None, job_id: str | None) -> 
 
 
 def _reason(found: OpenUploads, one: OpenUpload, job_id: str | None) -> str:
-    """Return why an upload stays; nothing if it does not."""
+    """Return why an upload is kept, or nothing if it is not."""
     others = [job for job in (one.jobs or one.maybe) if job != job_id]
     if not others:
         return ""

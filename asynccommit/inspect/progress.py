@@ -1,4 +1,4 @@
-"""How far a commit is: a bar on a terminal, a line every few seconds elsewhere.
+"""Show the progress of a commit: a bar on a terminal, or a line every few seconds elsewhere.
 
 with console_progress() as on_progress:
     commit_job(url, job_id, on_progress=on_progress)
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 OUTERMOST = "committer_commit_job"
-"""The stage in which all the others of a job commit are."""
+"""The stage that contains all other stages of a job commit."""
 
 EVERY = 5.0
-"""Seconds between the lines where there is no terminal."""
+"""Seconds between lines if there is no terminal."""
 
 STAGES = {
     OUTERMOST: "commit",
@@ -43,11 +43,11 @@ STAGES = {
     "job_stage_cleanup": "clean up",
     "job_stage_abort": "abort",
 }
-"""Hadoop's name of a stage -> what a reader is told."""
+"""Hadoop's name of a stage -> the name that is shown."""
 
 
 def stage_name(stage: str) -> str:
-    """Return what a reader is told of a stage."""
+    """Return the name under which a stage is shown."""
     return STAGES.get(stage) or plain(stage).removeprefix("job_stage_").replace("_", " ")
 
 
@@ -55,14 +55,14 @@ def stage_name(stage: str) -> str:
 def console_progress(
     stream: TextIO | None = None, *, every: float = EVERY, quiet: bool = False
 ) -> Iterator[OnProgress]:
-    """Show progress while the block runs; yields what to hand over as ``on_progress``.
+    """Show progress while the block runs; yield the ``on_progress`` callback.
 
-    May be called from any thread, and for several jobs at once. A job that fails is shown until
-    the block ends, so give each commit a block of its own.
+    The callback may be called from any thread, and for several jobs at once. A job that fails is
+    shown until the block ends, so give each commit a block of its own.
 
     Args:
         stream: where to show it; standard error by default.
-        every: seconds between two lines, where ``stream`` is no terminal.
+        every: seconds between two lines if ``stream`` is no terminal.
         quiet: show nothing.
     """
     stream = sys.stderr if stream is None else stream
@@ -83,12 +83,12 @@ def log_progress(
     every: float = EVERY,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[OnProgress]:
-    """Say a line about every job under way each ``every`` seconds, also when nothing moves.
+    """Report every running job each ``every`` seconds, even without progress.
 
     Args:
-        say: takes the line, on a thread of its own: a logger's method, for one.
+        say: takes the line, on a thread of its own; for example a logger's method.
         every: seconds between two lines.
-        clock: seconds from anywhere.
+        clock: a monotonic clock in seconds.
     """
     lines = Lines(clock)
     ended = threading.Event()
@@ -109,7 +109,7 @@ def log_progress(
 
 @dataclass(slots=True)
 class _Seen:
-    """The last that was heard of a job, and when its stage began, by the job's seconds."""
+    """The last progress of a job, and when its stage began, in the job's seconds."""
 
     progress: Progress
     heard: float
@@ -117,10 +117,10 @@ class _Seen:
 
 
 class Lines:
-    """Takes progress and makes lines of it, when asked.
+    """A collector of progress that returns it as lines on request.
 
     Args:
-        clock: seconds from anywhere.
+        clock: a monotonic clock in seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -129,13 +129,13 @@ class Lines:
         self._jobs: dict[str, _Seen] = {}
 
     def __call__(self, progress: Progress) -> None:
-        """Note how far a job is."""
+        """Record the progress of a job."""
         with self._lock:
             seen = self._jobs.get(progress.job_id)
             same = seen is not None and seen.progress.stage == progress.stage
             began = seen.began if seen is not None and same else progress.seconds
             if seen is not None and not same and progress.stage == OUTERMOST:
-                del self._jobs[progress.job_id]  # back where it began: the commit has ended
+                del self._jobs[progress.job_id]  # back at the outermost stage: the commit has ended
             else:
                 self._jobs[progress.job_id] = _Seen(progress, self._clock(), began)
 
@@ -147,12 +147,12 @@ class Lines:
 
 
 def describe(progress: Progress, began: float, silent: float = 0.0) -> str:
-    """Return one line: job, stage, how much is done, how fast, how long it will take.
+    """Return one line: job, stage, amount done, rate and remaining time.
 
     Args:
-        progress: the last that was heard.
+        progress: the last progress of the job.
         began: when its stage began, in seconds of the job.
-        silent: for how many seconds nothing has been heard.
+        silent: seconds since that progress was reported.
     """
     parts = [f"{stage_name(progress.stage)} {_amount(progress)}".rstrip()]
     taken = progress.seconds - began
@@ -180,7 +180,7 @@ def _writer(stream: TextIO) -> Callable[[str], object]:
             stream.write(f"asynccommit: {line}\n")
             stream.flush()
         except (OSError, ValueError):
-            pass  # nobody reads any more: no reason to stop a commit
+            pass  # the reader is gone, which is no reason to stop a commit
 
     return write
 
@@ -203,19 +203,19 @@ def _bars(stream: TextIO) -> Iterator[OnProgress]:
     try:
         yield _Bar(bars)
     finally:
-        with suppress(Exception):  # a terminal that is gone is no failure of what was shown
+        with suppress(Exception):  # a closed terminal does not fail the commit
             bars.stop()
 
 
 class _Bar:
-    """One bar a job, which begins anew with every stage."""
+    """One bar per job, which restarts with every stage."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
         self._jobs: dict[str, tuple[TaskID, str, float]] = {}
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far a job is."""
+        """Show the progress of a job."""
         known = self._jobs.get(progress.job_id)
         if known is not None and known[1] != progress.stage == OUTERMOST:
             self._bars.remove_task(self._jobs.pop(progress.job_id)[0])

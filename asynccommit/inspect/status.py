@@ -1,4 +1,4 @@
-"""The jobs under a destination: how far each is, and what could be done about it."""
+"""Report the jobs under a destination: how far each is, and what can be done about it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from asynccommit.stores.tree import walk
 from asynccommit.stores.urls import Address
 
 _AT_ONCE = 8
-"""Jobs looked at at the same time."""
+"""Number of jobs that are read at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class JobView:
     """One job attempt as ``status`` shows it.
 
     Attributes:
-        status: what is known of it; ``None`` if its record cannot be read.
-        layout: its paths.
+        status: the status of the job; ``None`` if its record cannot be read.
+        layout: the paths of the job.
         age: seconds since its commit began or, if it has not, since its directory changed.
         silent: seconds since the owner's last sign of life.
-        problem: why it cannot be told how far it is, ``""`` if it can.
+        problem: why the status cannot be determined; ``""`` if it can.
         resume: what a resume would do.
         abort: what an abort would do.
     """
@@ -67,7 +67,7 @@ class JobView:
 
     @property
     def committer(self) -> str:
-        """The name of the committer that it is of."""
+        """The name of the job's committer."""
         return committer_of(self.layout)
 
     @property
@@ -96,8 +96,9 @@ class Situation:
 
     Attributes:
         dest: the destination.
-        jobs: the job attempts that are or should be dealt with.
-        rubbish: directories of jobs that have ended, half deleted: decoded path -> what deletes it.
+        jobs: the job attempts that need or may need attention.
+        rubbish: half-deleted directories of jobs that have ended: decoded path -> the command that
+            deletes it.
         classic: ids of jobs of Hadoop's classic committer.
     """
 
@@ -123,16 +124,16 @@ async def look_under(
     job_id: str | None = None,
     attempt: int | None = None,
 ) -> Situation:
-    """Return what is under a destination; changes nothing.
+    """Return the situation under a destination; change nothing.
 
     Args:
         dest: the destination.
         storage: options of the store.
-        options: say where staging keeps pending sets.
-        job_id: the only job to look at; all by default.
-        attempt: the only attempt to look at; all by default.
+        options: say where the staging committers keep pending sets.
+        job_id: the only job to read; all by default.
+        attempt: the only attempt to read; all by default.
 
-    Raises ``NothingThereError`` if there is no such directory, and ``StoreError``.
+    Raises ``NothingThereError`` if the directory does not exist, and ``StoreError``.
     """
     async with open_place(dest, storage) as store:
         await _need_place(store, dest, options)
@@ -164,7 +165,7 @@ async def _need_place(store: Store, dest: Address, options: Options | None) -> N
         await store.head(dest.path)
     except NotFoundError:
         elsewhere = options is not None and options.uploads.staging_path is not None
-        if not elsewhere:  # else nothing need be there before the commit
+        if not elsewhere:  # staging elsewhere: the destination may be missing before the commit
             raise NothingThereError(f"there is nothing at {dest}") from None
 
 
@@ -173,12 +174,12 @@ def _is_meant(layout: Layout, job_id: str | None, attempt: int | None) -> bool:
 
 
 async def view(store: Store, job: FoundJob, pending: Store | None = None) -> JobView:
-    """Return how far a job is; what cannot be read is a problem, not an error.
+    """Return how far a job is; report what cannot be read as a problem.
 
     Args:
-        store: where its destination is.
+        store: the store of its destination.
         job: the job.
-        pending: where its own files are, if that is another store.
+        pending: the store of its own files, if that is another one.
     """
     layout = job.layout
     try:
@@ -204,12 +205,12 @@ async def view(store: Store, job: FoundJob, pending: Store | None = None) -> Job
 
 
 async def how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:
-    """Return what has become of a commit that has begun, with the command that goes on.
+    """Describe a commit that has begun, with the command that continues it.
 
     Args:
-        store: where its destination is.
+        store: the store of its destination.
         job: the job.
-        facts: take what else is known.
+        facts: receives all other facts.
     """
     text = "a commit of this job has begun"
     found = await view(store, job)
@@ -217,7 +218,7 @@ async def how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:
     if status is None:
         return f"{text}, and how far it is cannot be told: {found.problem}"
     facts.update(state=str(status.state), owner=status.owner)
-    if not isinstance(job.layout, UploadLayout):  # nobody owns a commit of uploads
+    if not isinstance(job.layout, UploadLayout):  # a commit of uploads has no owner
         facts["epoch"] = status.epoch
     facts.update(committed_tasks=status.tasks, files=status.files, bytes=status.bytes)
     if status.done is not None:
@@ -229,7 +230,7 @@ async def how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:
 
 
 async def _look(store: Store, job: FoundJob) -> tuple[JobStatus | None, tuple[int, int]]:
-    """Return how far a job with manifests is, how many of its files were moved, and of how many."""
+    """Return the status of a job with manifests, and its moved / total files."""
     layout = job.layout
     status = await ManifestCommitter(store, layout, Options(), this_host()).job_status()
     if status is not None or job.begun:
@@ -239,9 +240,10 @@ async def _look(store: Store, job: FoundJob) -> tuple[JobStatus | None, tuple[in
 
 
 async def _moved(store: Store, job: FoundJob) -> tuple[int, int]:
-    """Return how many files of manifests are not where tasks left them, and how many there are.
+    """Return how many files of manifests were moved away, and how many there are.
 
-    A commit of ours writes its record first. So without one, somebody else's has begun: Hadoop's.
+    A commit by this package writes its record first. If files were moved and there is no record,
+    Hadoop's committer has begun the commit.
     """
     infos = await children(store, job.layout.manifests_dir)
     paths = [info.path for info in infos if info.path.endswith(SUFFIX)]
@@ -258,5 +260,5 @@ async def _moved(store: Store, job: FoundJob) -> tuple[int, int]:
         async for info in walk(store, job.layout.tasks_dir):
             sources.discard(info.path)
     except NotFoundError:
-        pass  # all tasks' directories are gone, and so are their files
+        pass  # all task directories are gone, and so are their files
     return len(sources), files

@@ -1,4 +1,4 @@
-"""Text from elsewhere, made fit for a terminal, and numbers made fit for a reader."""
+"""Make text from elsewhere safe for a terminal, and numbers readable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from asynccommit.redact import redact
 
-# Control characters, what turns the direction of writing, and what cannot be encoded.
+# Control characters, marks that change the writing direction, and what cannot be encoded.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -14,15 +14,15 @@ _UNSAFE = re.compile(
 
 
 def plain(text: str) -> str:
-    """Return ``text`` so that it says on a terminal what it holds, and does nothing else.
+    r"""Return ``text`` such that a terminal shows it and executes nothing.
 
-    Control characters come out as Python writes them (``\\x1b``), credentials as ``***``.
+    Control characters are escaped as Python does (``\x1b``), credentials as ``***``.
     """
     return _UNSAFE.sub(_escape, redact(text))
 
 
 def show_bytes(number: int) -> str:
-    """Return a size as a reader wants it: ``948 B``, ``1.2 MB``."""
+    """Return a size for a reader: ``948 B``, ``1.2 MB``."""
     if number < 1000:
         return f"{number} B"
     units = ("kB", "MB", "GB", "TB", "PB")
@@ -33,7 +33,7 @@ def show_bytes(number: int) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """Return a duration as a reader wants it: ``48 ms``, ``3.21 s``, ``2 min 05 s``."""
+    """Return a duration for a reader: ``48 ms``, ``3.21 s``, ``2 min 05 s``."""
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 59.5:
@@ -44,7 +44,7 @@ def show_seconds(seconds: float) -> str:
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """Return ``1 file``, ``1,460 files``."""
+    """Return a count with its noun: ``1 file``, ``1,460 files``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 

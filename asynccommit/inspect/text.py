@@ -1,4 +1,4 @@
-"""Reports as text for a terminal: compact tables, and nothing in them that a name could abuse."""
+"""Format reports for a terminal: compact tables in which names cannot inject markup."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from asynccommit.inspect.status import JobView, Situation
 from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_seconds
 from asynccommit.results import AbortReport, JobReport, JobStatus
 
-_WORTH = 0.1  # seconds of waiting that are worth a word
+_WORTH = 0.1  # seconds of waiting that are worth reporting
 ROWS = 20
-"""How many rows of a long table are shown."""
+"""Number of rows of a long table that are shown."""
 
 
 def safe(text: object, style: str = "") -> Text:
-    """Return text from elsewhere as a cell: no markup, no control characters."""
+    """Return foreign text as a cell without markup or control characters."""
     return Text(plain(str(text)), style=style, overflow="fold")
 
 
 def to_text(renderable: RenderableType, width: int = 100) -> str:
-    """Return what a table looks like, without colours: for logs and files."""
+    """Return a table as text without colours, for logs and files."""
     console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
     with console.capture() as captured:
         console.print(renderable)
@@ -37,7 +37,7 @@ def to_text(renderable: RenderableType, width: int = 100) -> str:
 
 
 def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:
-    """Return what a commit or resume did or, after a dry run, would do."""
+    """Return the report of a commit or resume, or of its dry run."""
     if report.already:
         return safe(f"job {report.job_id} had been committed before: nothing was done")
     if report.rolled_back:
@@ -78,7 +78,7 @@ def _job_facts(report: JobReport, dry_run: bool) -> Table:
 
 
 def _trouble(report: JobReport) -> str:
-    """Return what a store did other than to answer at once."""
+    """Return the errors, retries and waits of a store's requests."""
     parts = [f"{count_of(sum(report.recovered.values()), 'lost answer')} settled"] * bool(
         report.recovered
     )
@@ -91,13 +91,13 @@ def _trouble(report: JobReport) -> str:
 
 
 def stage_times(stages: Mapping[str, float]) -> str:
-    """Return what a commit spent its time on, stage by stage."""
+    """Return the time that a commit spent in each stage."""
     inner = [(name, took) for name, took in stages.items() if name != OUTERMOST]
     return ", ".join(f"{stage_name(name)} {show_seconds(took)}" for name, took in inner)
 
 
 def check_list(checks: Mapping[str, bool]) -> RenderableType:
-    """Return what had to be shown, a line each, and whether it was."""
+    """Return the checks, one per line, and whether each passed."""
     return Group(
         *(
             Text(f"{'yes' if held else 'NO '}  {what}", "green" if held else "bold red")
@@ -107,7 +107,7 @@ def check_list(checks: Mapping[str, bool]) -> RenderableType:
 
 
 def abort_report(report: AbortReport) -> RenderableType:
-    """Return what an abort or rollback did."""
+    """Return the report of an abort or rollback."""
     what = report.kept or report.outcome
     if report.rolled_back:
         what = f"rolled back: {count_of(report.files, 'file')} taken back"
@@ -124,7 +124,7 @@ def _not_as_before(left: Sequence[str]) -> str:
 
 
 def what_would_go(going: Going, name: str) -> RenderableType:
-    """Return what a verb would do to a job of this name."""
+    """Return what a verb would do to the job with this name."""
     status = None if going.view is None else going.view.status
     state = "" if status is None else f" ({status.state})"
     why = "" if status is None or not status.why else f": {status.why}"
@@ -140,7 +140,7 @@ def what_would_go(going: Going, name: str) -> RenderableType:
 
 
 def situation(found: Situation) -> RenderableType:
-    """Return the jobs under a destination, and what could be done about each."""
+    """Return the jobs under a destination and what can be done about each."""
     parts: list[RenderableType] = [Text.assemble(("destination ", "bold"), safe(found.dest))]
     if found.jobs:
         parts += [Padding(_overview(found.jobs), (0, 0, 0, 2))]
@@ -194,7 +194,10 @@ def _done(status: JobStatus) -> str:
 
 
 def _next_steps(job: JobView) -> Iterator[RenderableType]:
-    """Yield why a job stopped and what can be done; commands stay in one line, to be copied."""
+    """Yield why a job stopped and what can be done.
+
+    Each command stays on one line, so that it can be copied.
+    """
     yield Text()
     yield Padding(safe(f"job {job.name}", "bold"), (0, 0, 0, 2))
     why = job.problem or (job.status.error if job.status is not None else "")
@@ -214,7 +217,7 @@ def _typed(command: str, indent: int) -> Text:
 
 
 def inspection(found: Inspection) -> RenderableType:
-    """Return what is at a path, with what speaks against a commit."""
+    """Return the inspection of a path, with the objections to a commit."""
     return Group(*_inspection(found))
 
 
@@ -238,7 +241,7 @@ def _inspection(found: Inspection) -> Iterator[RenderableType]:
 
 
 def facts_table(facts: Mapping[str, Any]) -> Table:
-    """Return names and values, one below the other."""
+    """Return names and values as a table with one row each."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")

@@ -1,7 +1,7 @@
-"""Jobs of the committers that complete uploads: where they are, and what a listing says of each.
+"""Find the jobs of committers that complete uploads, and the facts that listings show of them.
 
 Magic jobs are below the destination, and so are staging jobs unless their pending sets were put
-elsewhere; who looks for those has to say where, and which job.
+elsewhere. To find the latter, a caller has to give that place and the job id.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from asynccommit.stores.urls import Address
 
 @dataclass(frozen=True, slots=True)
 class UploadAttemptFacts:
-    """What the directory of a job attempt says.
+    """The facts that the directory of a job attempt shows.
 
     Attributes:
-        layout: its paths.
-        sets: how many of its tasks have committed.
+        layout: the paths of the attempt.
+        sets: number of its tasks that have committed.
         begun: whether its commit has begun.
-        ended: a commit or rollback of it has ended, or an abort begun, but for the clean-up.
-        closed: it was an abort.
-        modified: when one of its files changed last, seconds since the epoch; 0.0 if unknown.
+        ended: whether a commit or rollback has ended, or an abort has begun, without its clean-up.
+        closed: whether it was an abort.
+        modified: when one of its files last changed, in seconds since the epoch; 0.0 if unknown.
     """
 
     layout: UploadLayout
@@ -54,24 +54,27 @@ class UploadAttemptFacts:
 
 
 async def find_uploads_jobs(store: Store, dest: Address) -> list[UploadAttemptFacts]:
-    """Return the job attempts of uploads below a destination. Raises ``StoreError``."""
+    """Return the job attempts of uploads below a destination.
+
+    Raises ``StoreError``.
+    """
     return await _see_all(store, await jobs_below(store, dest))
 
 
 async def find_staged(
     store: Store, dest: Address, place: Address, job_id: str
 ) -> list[UploadAttemptFacts]:
-    """Return the attempts of one staging job, whosever it is. Raises ``StoreError``.
+    """Return the attempts of one staging job of any user. Raises ``StoreError``.
 
     Args:
-        store: where the pending sets are.
+        store: the store of the pending sets.
         dest: the destination.
-        place: what options call the path of staging: users' directories are in it.
+        place: the staging path from the options, which contains the users' directories.
         job_id: the job.
     """
     try:
         jobs = await _of_users(store, dest, place, job_id)
-    except OptionError:  # no name of ours
+    except OptionError:  # a foreign name
         return []
     return await _see_all(store, jobs)
 
@@ -86,11 +89,13 @@ async def _of_users(
 
 
 async def see(store: Store, layout: UploadLayout) -> UploadAttemptFacts | None:
-    """Return what is known of a job attempt; ``None`` if it has no directory, or a mere prefix.
+    """Return the facts about a job attempt; ``None`` if there is no such attempt.
+
+    The result is also ``None`` if its directory is a mere prefix.
 
     Args:
-        store: where its pending sets are.
-        layout: its paths.
+        store: the store of its pending sets.
+        layout: the paths of the attempt.
 
     Raises ``StoreError``.
     """
@@ -116,7 +121,7 @@ async def see(store: Store, layout: UploadLayout) -> UploadAttemptFacts | None:
 
 
 def magic_layout_of(place: Address) -> MagicLayout | None:
-    """Return the magic job attempt that a path lies in, ``None`` if it names none."""
+    """Return the magic job attempt that a path lies in; ``None`` if there is none."""
     names = place.path.split("/")
     for at, name in enumerate(names[:-2]):
         job_id, number = name.removeprefix(MAGIC), names[at + 2]
@@ -127,9 +132,10 @@ def magic_layout_of(place: Address) -> MagicLayout | None:
 
 
 def upload_place_of(place: Address) -> Address | None:
-    """Return the destination of the jobs in whose directories a path is, or that are in it.
+    """Return the destination of the upload jobs that a path belongs to.
 
-    ``None`` for a path that is no part of any such directory.
+    The path may lie in a job's directory or above one. The result is ``None`` for a path that is no
+    part of such a directory.
     """
     names = place.path.split("/")
     for at, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""What a job of uploads has, and what a commit of it would do. Changes nothing."""
+"""Inspect a job of uploads, and what a commit of it would do. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SETS_AT_ONCE = 4  # each may have many megabytes
 
 
 async def inspect_uploads(store: MultipartStore, job: FoundJob) -> Inspection:
-    """Return a job attempt whose own files are with its data.
+    """Inspect a job attempt whose own files are in the store of its data.
 
-    One request for each pending set, one for each thousand open uploads, and what the preflight
-    of a commit takes. Raises ``StoreError``.
+    This takes one request for each pending set, one for each thousand open uploads, and the
+    requests of a commit's preflight. Raises ``StoreError``.
     """
     layout = job.layout
     assert isinstance(layout, UploadLayout)
@@ -66,7 +66,7 @@ def _facts_of(job: FoundJob, look: _SetInspector) -> dict[str, Any]:
 
 
 class _SetInspector:
-    """Reads the pending sets of a job one by one and keeps what is to be shown."""
+    """A reader of a job's pending sets that keeps what will be shown."""
 
     def __init__(self, store: MultipartStore, layout: UploadLayout, wanted: Fingerprints) -> None:
         self.tasks: list[dict[str, Any]] = []
@@ -77,7 +77,7 @@ class _SetInspector:
         self._wanted = wanted
 
     async def read(self, path: str) -> None:
-        """Read one pending set; what is wrong with it is a problem, not an error."""
+        """Read one pending set; record what is wrong with it as a problem."""
         layout, url = self._layout, self._layout.pending_url(path)
         try:
             found = decode_pending_set(await self._store.get(path, MAX_PENDING_SET_BYTES), url)
@@ -105,7 +105,7 @@ class _SetInspector:
 async def _note_open(
     store: MultipartStore, layout: UploadLayout, wanted: Fingerprints, facts: dict[str, Any]
 ) -> None:
-    """Note how many uploads of the job are open, and how many that no task has committed."""
+    """Count the open uploads of the job, and those that no task has committed."""
     try:
         there = await fingerprints_of_open(run_of(store, layout, None))
     except DeniedError:
@@ -120,7 +120,7 @@ async def _note_open(
 
 
 async def _refusal(store: MultipartStore, layout: UploadLayout) -> list[str]:
-    """Return what the preflight of a commit says against it."""
+    """Return the preflight's objection to a commit."""
     try:
         await UploadCommitter(store, layout, Options(), this_host()).plan_job()
     except CommitError as error:

@@ -1,8 +1,9 @@
-"""Whose uploads are whose: what the magic directories of jobs say of uploads that are open.
+"""Find the owners of open uploads, by the magic directories of jobs.
 
 A job of Hadoop's magic committer, or of this package's, has a directory in its destination, as
 ``__magic_job-<uuid>``; before Hadoop 3.4 all jobs shared ``__magic``. Pending sets, pending files
-of single uploads and intents in it name uploads. Of staging jobs nothing is in the destination.
+of single uploads and intents in this directory name uploads. Staging jobs leave nothing in the
+destination.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ _SETS_AT_ONCE = 4  # each may have many megabytes
 
 @dataclass(slots=True)
 class UploadJob:
-    """One job whose directory is there.
+    """One job whose directory exists.
 
     Attributes:
         job_id: its UUID.
-        dest: path of its destination.
-        sets: how many of its tasks have committed.
+        dest: the path of its destination.
+        sets: number of its tasks that have committed.
         begun: whether its commit has begun.
-        since: when the first of its files was written, seconds since the epoch; 0.0 if unknown.
-        uploads: those that its files name, and that are open.
+        since: when the first of its files was written, in seconds since the epoch; 0.0 if unknown.
+        uploads: the open uploads that its files name.
         unread: its files that cannot be read, and why.
     """
 
@@ -59,22 +60,22 @@ class UploadJob:
     unread: list[str] = field(default_factory=list)
 
     def holds(self, path: str) -> bool:
-        """Whether a path is in its destination."""
+        """Return whether a path is in its destination."""
         return path.startswith(f"{self.dest.rstrip('/')}/")
 
 
 async def find_upload_jobs(
     store: MultipartStore, place: Address, opened: Collection[Named]
 ) -> tuple[list[UploadJob], list[str]]:
-    """Return the jobs in whose destinations uploads are open, and where nobody may look.
+    """Return jobs with open uploads in their destinations, and denied places.
 
     Args:
-        store: where they are.
+        store: the store to list.
         place: the store's address.
-        opened: the uploads that are open.
+        opened: the open uploads.
 
     Raises:
-        StoreError: but for places that may not be listed.
+        StoreError: a request failed, unless a place may not be listed.
     """
     folders: list[str] = []
     denied: list[str] = []
@@ -96,7 +97,7 @@ async def find_upload_jobs(
 
 
 def _ancestors(opened: Iterable[Named]) -> list[str]:
-    """Return every directory that may be the destination of a job with one of the uploads."""
+    """Return all directories that may be the destination of a job's uploads."""
     found: set[str] = set()
     for path, _ in opened:
         parent = path.rpartition("/")[0]
@@ -148,20 +149,20 @@ def _job_id(folder: str, names: Sequence[str]) -> str:
 async def _read(
     store: MultipartStore, place: Address, job: UploadJob, path: str, opened: Collection[Named]
 ) -> None:
-    """Take in what one file of a job says; what cannot be read is noted."""
+    """Read one file of a job and record it; record what cannot be read."""
     try:
         found = await _named_by(store, place, path)
     except NotFoundError:
-        return  # the job goes on, or has ended
+        return  # the job is running, or has ended
     except (ManifestError, RejectedError) as error:
         job.unread.append(str(error))
         return
-    # A file that names what is elsewhere is no authority.
+    # A file that names uploads elsewhere is not trusted.
     job.uploads |= {named for named in found if named in opened and job.holds(named[0])}
 
 
 async def _named_by(store: MultipartStore, place: Address, path: str) -> set[Named]:
-    """Return the uploads that a file names; none if it is not one of those that do."""
+    """Return the uploads that a file names; empty for other kinds of files."""
     url = place.at(path).encode()
     if path.endswith(pending_set.SUFFIX):
         data = await store.get(path, MAX_PENDING_SET_BYTES)

@@ -1,4 +1,4 @@
-"""How far a job of uploads is, before anybody touches it."""
+"""Report how far a job of uploads is, without changing it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from asynccommit.stores.multipart import MultipartStore
 async def look_at_uploads(
     store: MultipartStore, job: FoundJob, pending: Store | None = None
 ) -> tuple[JobStatus | None, tuple[int, int]]:
-    """Return how far a job is, how many of its uploads have ended before a commit, and of how many.
+    """Return the job's status and its ended / total uploads before a commit.
 
     Args:
-        store: where its destination is.
+        store: the store of its destination.
         job: the job.
-        pending: where its own files are, if that is another store.
+        pending: the store of its own files, if that is another one.
 
-    Raises ``AsyncCommitError`` if it cannot be told.
+    Raises ``AsyncCommitError`` if the status cannot be determined.
     """
     layout = job.layout
     assert isinstance(layout, UploadLayout)
@@ -51,7 +51,7 @@ async def look_at_uploads(
 
 
 def run_of(store: MultipartStore, layout: UploadLayout, pending: Store | None) -> UploadContext:
-    """Return what steps of a commit need that only look."""
+    """Return a context for steps of a commit that only read."""
     return UploadContext(
         store=store,
         layout=layout,

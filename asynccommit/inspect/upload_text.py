@@ -1,4 +1,4 @@
-"""Uploads that are open, and what an abort did to them, as text for a terminal."""
+"""Format open uploads, and the result of aborting them, as text for a terminal."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _NOTE = (
 
 
 def upload_list(found: OpenUploads, price: float) -> RenderableType:
-    """Return the uploads as a table, with what they cost a month.
+    """Return the uploads as a table, with their monthly price.
 
     Args:
-        found: what there is.
-        price: dollars a GB-month.
+        found: the open uploads.
+        price: dollars per GB and month.
     """
     head = Text.assemble(("destination ", "bold"), safe(found.dest))
     if not found.uploads:
@@ -40,9 +40,9 @@ def upload_plan(found: OpenUploads, choice: Choice, price: float) -> RenderableT
     """Return what an abort would do.
 
     Args:
-        found: what there is.
-        choice: what of it would be aborted.
-        price: dollars a GB-month.
+        found: the open uploads.
+        choice: the uploads to abort and to keep.
+        price: dollars per GB and month.
     """
     parts: list[RenderableType] = [safe(f"would abort {_sum(choice.uploads)}", "bold")]
     if choice.uploads:
@@ -51,7 +51,7 @@ def upload_plan(found: OpenUploads, choice: Choice, price: float) -> RenderableT
 
 
 def upload_abort(choice: Choice, done: Aborted) -> RenderableType:
-    """Return what an abort did; whatever failed is named."""
+    """Return the report of an abort; it names every failure."""
     gone = {upload[:2] for upload in done.aborted}
     said = f"aborted {_sum([one for one in choice.uploads if one.upload[:2] in gone])}"
     parts: list[RenderableType] = [safe(said, "bold")]
@@ -68,7 +68,7 @@ _AGAIN = Text("nothing was changed: say --yes to abort them")
 
 
 def _kept(choice: Choice) -> list[RenderableType]:
-    """Return what stays, a line for each reason, which may end with a command."""
+    """Return the kept uploads, one line per reason; a line may end in a command."""
     counts: dict[str, int] = {}
     for kept in choice.kept:
         counts[kept.reason] = counts.get(kept.reason, 0) + 1
