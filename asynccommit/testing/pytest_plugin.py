@@ -1,9 +1,9 @@
-"""Fixtures for pytest: an emulator of a store for each test that asks for one.
+"""Provide pytest fixtures that run a store emulator for each test that uses one.
 
-``adls_emulator`` and ``gcs_emulator`` serve on the loop of an async test (with pytest-asyncio or
-anyio's plugin); ``adls_emulator_thread`` and ``gcs_emulator_thread`` on a thread of their own, for
-tests that block, start processes or a JVM. ``s3_proxy`` and ``s3_proxy_thread`` put a proxy with
-faults before a server that a test has.
+``adls_emulator`` and ``gcs_emulator`` serve on the event loop of an async test (with pytest-asyncio
+or anyio's plugin); ``adls_emulator_thread`` and ``gcs_emulator_thread`` on a thread of their own,
+for tests that block, start processes or a JVM. ``s3_proxy`` and ``s3_proxy_thread`` put a proxy
+with fault injection in front of a server that a test provides.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ except ImportError:  # anyio's plugin takes ordinary fixtures
     async_fixture = pytest.fixture  # type: ignore[assignment]
 
 MakeProxy: TypeAlias = "Callable[..., Awaitable[S3Proxy]]"
-"""Takes the URL of a server, and what ``S3Proxy`` takes."""
+"""Takes the URL of a server, and the other arguments of ``S3Proxy``."""
 
 MakeProxyThread: TypeAlias = "Callable[..., S3ProxyThread]"
 
-# The imports wait: every pytest session where the package is installed loads this module.
+# Imported late: every pytest session in an environment with this package loads this module.
 
 
 @async_fixture
 async def adls_emulator(request: pytest.FixtureRequest) -> AsyncIterator[AdlsEmulator]:
-    """An ``AdlsEmulator`` on the loop of this test, on a free port, with nothing in it."""
+    """Run an empty ``AdlsEmulator`` on the test's event loop, on a free port."""
     from asynccommit.testing.emulators.adls.emulator import AdlsEmulator
 
     _need_async(request)
@@ -45,7 +45,7 @@ async def adls_emulator(request: pytest.FixtureRequest) -> AsyncIterator[AdlsEmu
 
 @pytest.fixture
 def adls_emulator_thread() -> Iterator[EmulatorThread]:
-    """The same on a thread of its own."""
+    """Run an empty ADLS emulator on a thread of its own."""
     from asynccommit.testing.emulators.adls.emulator import running_emulator
 
     with running_emulator() as emulator:
@@ -54,7 +54,10 @@ def adls_emulator_thread() -> Iterator[EmulatorThread]:
 
 @async_fixture
 async def gcs_emulator(request: pytest.FixtureRequest) -> AsyncIterator[GcsEmulator]:
-    """A ``GcsEmulator`` on the loop of this test, on a free port, without a bucket."""
+    """Run a ``GcsEmulator`` without buckets on the test's event loop.
+
+    It listens on a free port.
+    """
     from asynccommit.testing.emulators.gcs.emulator import GcsEmulator
 
     _need_async(request)
@@ -64,7 +67,7 @@ async def gcs_emulator(request: pytest.FixtureRequest) -> AsyncIterator[GcsEmula
 
 @pytest.fixture
 def gcs_emulator_thread() -> Iterator[GcsEmulatorThread]:
-    """The same on a thread of its own."""
+    """Run a ``GcsEmulator`` without buckets on a thread of its own."""
     from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
 
     with running_gcs_emulator() as emulator:
@@ -73,9 +76,10 @@ def gcs_emulator_thread() -> Iterator[GcsEmulatorThread]:
 
 @async_fixture
 async def s3_proxy(request: pytest.FixtureRequest) -> AsyncIterator[MakeProxy]:
-    """Makes an ``S3Proxy`` before a server: ``proxy = await s3_proxy("http://127.0.0.1:5000")``.
+    """Return a function that starts an ``S3Proxy`` in front of a server.
 
-    What else ``S3Proxy`` takes may follow. It serves on the loop of this test until its end.
+    ``proxy = await s3_proxy("http://127.0.0.1:5000")``; other arguments of ``S3Proxy`` may follow.
+    The proxy serves on the event loop of this test until the test ends.
     """
     from asynccommit.testing.emulators.s3_proxy.emulator import S3Proxy
 
@@ -90,7 +94,10 @@ async def s3_proxy(request: pytest.FixtureRequest) -> AsyncIterator[MakeProxy]:
 
 @pytest.fixture
 def s3_proxy_thread() -> Iterator[MakeProxyThread]:
-    """The same on a thread of its own: ``proxy = s3_proxy_thread("http://127.0.0.1:5000")``."""
+    """Return a function that starts an ``S3Proxy`` on a thread of its own.
+
+    ``proxy = s3_proxy_thread("http://127.0.0.1:5000")``
+    """
     from asynccommit.testing.emulators.s3_proxy.emulator import running_s3_proxy
 
     with ExitStack() as stack:

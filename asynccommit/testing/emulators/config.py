@@ -1,4 +1,4 @@
-"""What an emulator is to be, from a file and from the command line."""
+"""Read the settings of an emulator from a file and from the command line."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _KEYS = _WEATHER | {"accounts", "flat", "filesystems", "pages"}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an emulator is to be.
+    """The settings of an ADLS emulator.
 
     Attributes:
         accounts: account name -> key.
         flat: without a hierarchical namespace.
-        filesystems: made at the start, in every account.
-        climate: latency, limit and faults.
-        pages: how the accounts page and split what they do.
+        filesystems: names of filesystems to create at the start, in every account.
+        climate: latency, request limit and faults.
+        pages: limits that split listings and long operations into several requests.
     """
 
     accounts: Mapping[str, str] = field(
@@ -49,7 +49,7 @@ class Settings:
 
 
 def read_settings(text: str | bytes, name: str = "the configuration") -> Settings:
-    """Read a JSON object. Raises ``OptionError`` naming what is wrong in it."""
+    """Read a JSON object. Raises ``OptionError`` naming the invalid field."""
     return read_file(text, name, _KEYS, _settings)
 
 
@@ -59,9 +59,9 @@ def read_file(
     keys: Collection[str],
     read: Callable[[Mapping[str, Any]], T],
 ) -> T:
-    """Return what ``read`` makes of a JSON object that has no other keys than ``keys``.
+    """Parse a JSON object with ``read``, after checking its keys.
 
-    Raises ``OptionError`` with the name of the file.
+    No other keys than ``keys`` are valid. Raises ``OptionError`` with the name of the file.
     """
     try:
         given = json.loads(text)
@@ -79,12 +79,12 @@ def read_file(
 
 
 def read_weather(text: str | bytes, name: str, dialect: Dialect) -> Climate:
-    """Read a JSON object of weather alone. Raises ``OptionError`` naming what is wrong in it."""
+    """Read a JSON object of latency, limit and faults. Raises ``OptionError``."""
     return read_file(text, name, _WEATHER, lambda given: read_climate(given, dialect))
 
 
 def read_climate(given: Mapping[str, Any], dialect: Dialect = ADLS) -> Climate:
-    """Return the weather among the settings. Raises ``OptionError``."""
+    """Return the climate among the settings. Raises ``OptionError``."""
     weather = {key: given[key] for key in given.keys() & _WEATHER}
     return Climate.from_json(weather, dialect)
 
@@ -110,7 +110,7 @@ def _accounts(given: object) -> Mapping[str, str]:
 
 
 def read_pages(given: object, old: AdlsLimits) -> AdlsLimits:
-    """Return ``old`` with what is given instead. Raises ``OptionError``."""
+    """Return ``old`` updated with the given values. Raises ``OptionError``."""
     fields = SettingsFields(given, "pages")
     pages = AdlsLimits(
         page=fields.count("page", old.page, 1),
@@ -123,7 +123,7 @@ def read_pages(given: object, old: AdlsLimits) -> AdlsLimits:
 
 
 def read_truth(key: str, value: object) -> bool:
-    """Return a setting that is true or false. Raises ``OptionError``."""
+    """Return a boolean setting. Raises ``OptionError``."""
     if not isinstance(value, bool):
         raise OptionError(f"{key} must be true or false")
     return value
@@ -137,7 +137,7 @@ def _texts(given: Mapping[str, Any], key: str) -> list[str]:
 
 
 def check_account(account: object, key: object) -> None:
-    """Raise ``OptionError`` unless these can be an account and its key."""
+    """Raise ``OptionError`` unless the account name and key are valid."""
     if not isinstance(account, str) or not _ACCOUNT(account):
         raise OptionError(f"{account!r} is no account name: 3 to 24 lower-case letters and digits")
     try:
@@ -149,7 +149,7 @@ def check_account(account: object, key: object) -> None:
 
 
 def read_share(text: str) -> float:
-    """Read ``2%`` or ``0.02``. Raises ``OptionError`` for what is no share."""
+    """Parse a share: ``2%`` or ``0.02``. Raises ``OptionError`` if invalid."""
     number = text.strip().removesuffix("%")
     try:
         share = float(number) / (100 if text.strip().endswith("%") else 1)

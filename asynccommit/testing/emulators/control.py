@@ -38,11 +38,11 @@ Verb = Callable[[Any], Any]
 
 
 class Control:
-    """Reads and sets what an emulator does beyond answering.
+    """The control endpoint of an emulator: it reads and sets faults, weather and statistics.
 
     Args:
-        emulator: the one that is changed.
-        more: (method, name) -> what only this kind has; see ``store_verbs``.
+        emulator: emulator to control.
+        more: (method, name) -> handler of verbs that only this kind has; see ``store_verbs``.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Control:
         }
 
     def answer(self, request: ServerRequest) -> bytes:
-        """Return the whole answer; what cannot be read is refused with the reason."""
+        """Return the whole response; reject an invalid request with the reason."""
         name = request.target.partition(b"?")[0][len(PREFIX) :].strip(b"/").decode("latin-1")
         verb = self._verbs.get((request.method, name))
-        if "origin" in request.headers:  # a page in a browser, which has no business here
+        if "origin" in request.headers:  # a browser page: it must not control the emulator
             return _json(403, {"error": "requests of web pages are refused"})
         if verb is None:
             known = sorted(" ".join(_) for _ in self._verbs)
@@ -119,7 +119,7 @@ class Control:
 
 
 def store_verbs(emulator: Emulator) -> dict[tuple[str, str], Verb]:
-    """Return (method, name) -> what every emulator of a store has."""
+    """Return the verbs of every store emulator, by (method, name)."""
 
     def tokens(_: Any) -> Any:
         keys = emulator.keys

@@ -1,4 +1,4 @@
-"""What all servers here have: a port, weather, statistics, and a thread of their own if wanted."""
+"""Provide the base of all test servers: port, weather, statistics, and an optional thread."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ R = TypeVar("R", bound="Running[Any]")
 
 
 class AcceptedKeys(Protocol):
-    """The credentials that an emulator accepts, as far as they can be changed while it runs.
+    """The credentials that an emulator accepts and that can change while it runs.
 
     Attributes:
-        tokens: the bearer tokens that are valid; ``None`` if any is.
-        expired: the bearer tokens that were valid once.
+        tokens: valid bearer tokens; ``None`` if any token is valid.
+        expired: bearer tokens that have expired.
     """
 
     tokens: set[str] | None
@@ -37,17 +37,17 @@ class AcceptedKeys(Protocol):
 
 
 class Serving(ABC):
-    """Something on a port, in weather; an async context manager.
+    """A server on a port, with injected weather; an async context manager.
 
     Args:
-        dialect: of the service.
-        host: where time and ids come from.
-        port: where to listen; 0 is any free port.
-        address: the interface.
-        climate: latency, faults and the limit on requests to begin with.
-        limits: what a request may hold.
+        dialect: fault dialect of the service.
+        host: source of time and ids.
+        port: port to listen on; 0 for any free port.
+        address: network interface.
+        climate: initial latency, faults and request limit.
+        limits: maximum size of a request.
         tls: serve https.
-        seed: of the faults' randomness.
+        seed: random seed of the faults.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Serving(ABC):
         await self._server.start(self.address, self.wanted_port, self._tls)
 
     async def stop(self) -> None:
-        """Close the port and all connections; what is stored stays until the object goes."""
+        """Close the port and all connections; stored data stays in the object."""
         await self._server.stop()
 
     @abstractmethod
@@ -96,27 +96,27 @@ class Serving(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget all that is stored and all statistics; the weather is as at the start."""
+        """Delete all stored data and statistics; restore the initial weather."""
 
     def fresh_weather(self) -> FaultInjector:
-        """Return weather as it is at the start."""
+        """Return the initial weather."""
         rng = random.Random(self._seed)
         return FaultInjector(rng, time.monotonic, self._climate, self._dialect)
 
     def clear_stats(self) -> None:
-        """Count from nothing; what is stored and the weather stay."""
+        """Reset the statistics; stored data and the weather stay."""
         self._answers.clear()
         self.weather.requests.clear()
         self.weather.struck.clear()
 
     def send(self, connection: Connection, answer: bytes) -> None:
-        """Send a whole answer and count it by its status."""
+        """Send a whole response and count it by its status."""
         self._answers[answer[9:12]] += 1
         connection.send(answer)
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The port that the server listens on."""
         return self._server.port
 
     @property
@@ -131,9 +131,9 @@ class Serving(ABC):
         return f"{self.scheme}://{host}:{self.port}"
 
     def stats(self) -> dict[str, Any]:
-        """Return what was asked and answered since the start or the last reset.
+        """Return request and response counts since the start or the last reset.
 
-        ``cpu_seconds`` are those of the whole process since it began.
+        ``cpu_seconds`` counts the whole process since it began.
         """
         statuses = {key.decode(): count for key, count in sorted(self._answers.items())}
         return {
@@ -150,15 +150,15 @@ class Emulator(Serving):
     @property
     @abstractmethod
     def keys(self) -> AcceptedKeys:
-        """The credentials that are accepted."""
+        """The accepted credentials."""
 
     @abstractmethod
     def pages(self) -> Mapping[str, Any]:
-        """Return how the service pages and splits what it does."""
+        """Return the limits that split listings and long operations."""
 
     @abstractmethod
     def set_pages(self, given: object) -> None:
-        """Change how the service pages. Raises ``OptionError`` for what is no such setting."""
+        """Change these limits. Raises ``OptionError`` for an invalid setting."""
 
 
 class Running(Generic[E]):
@@ -172,7 +172,7 @@ class Running(Generic[E]):
         self.endpoint = emulator.endpoint
 
     def do(self, work: Callable[[E], T]) -> T:
-        """Return what ``work`` returns, done on the emulator's thread between two requests."""
+        """Return ``work()``, run on the emulator's thread between two requests."""
 
         async def on_thread() -> T:
             return work(self._emulator)
@@ -180,7 +180,7 @@ class Running(Generic[E]):
         return asyncio.run_coroutine_threadsafe(on_thread(), self._loop).result(timeout=30)
 
     def stop(self) -> None:
-        """Tell the emulator to end."""
+        """Stop the emulator."""
         self._loop.call_soon_threadsafe(self._stop.set)
 
 
@@ -188,9 +188,9 @@ class Running(Generic[E]):
 def on_thread(
     make: Callable[[], E], shown: Callable[[E, asyncio.Event], R], name: str
 ) -> Iterator[R]:
-    """Run the emulator that ``make`` makes on a thread, for as long as the block.
+    """Run the emulator that ``make`` creates on a thread, inside the block.
 
-    Raises what its ``start`` raises.
+    Raises the errors of its ``start``.
     """
     ready: Future[R] = Future()
     serving = threading.Thread(

@@ -1,8 +1,8 @@
-"""HTTP/1.1 for the emulators: keep-alive, pipelining, chunked bodies, limits; no framework.
+"""Serve HTTP/1.1 for the emulators: keep-alive, pipelining, chunked bodies, limits; no framework.
 
-An emulator is an ``App``: it is called with each whole ``ServerRequest`` and answers, at once or
-later, through the ``Connection`` with bytes that it has written itself. What is not HTTP is
-answered 400 and the connection closed; an error of the emulator's own is answered 500 and logged.
+An emulator is an ``App``: it is called with each whole ``ServerRequest`` and responds, at once or
+later, through the ``Connection`` with bytes that it has built itself. Invalid HTTP is answered with
+400 and the connection is closed; an internal error of the emulator is answered with 500 and logged.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import httptools
 
 _log = logging.getLogger(__name__)
 
-_QUEUED = 32  # requests that one connection may have waiting before it is no longer read
-_LINGER = 1.0  # seconds between the refusal of a connection and its end
-_TURNS = 20  # of the loop until connections that were cut have ended
-_BEGINNING = 5  # of it until one that was accepted begins
+_QUEUED = 32  # maximum number of queued requests of a connection before reading pauses
+_LINGER = 1.0  # seconds between the rejection of a connection and its end
+_TURNS = 20  # loop iterations until cut connections have ended
+_BEGINNING = 5  # loop iterations until an accepted connection begins
 _NO_LINGER = struct.pack("ii", 1, 0)
-_NAMES: dict[bytes, str] = {}  # header names as they were sent -> lower case
+_NAMES: dict[bytes, str] = {}  # header names as sent -> lower case
 _REASONS = {400: "Bad Request", 413: "Request Entity Too Large", 431: "Headers Too Large"}
 
 
 class ServerRequest:
-    """One request: the method and target as sent, header names in lower case, the whole body.
+    """A request: method and target as sent, lower-case header names, the whole body.
 
     ``raw`` holds the headers as they were sent, in their order.
     """
@@ -48,16 +48,19 @@ class ServerRequest:
 
 
 class App(Protocol):
-    """What an emulator is to the server."""
+    """The interface between an emulator and the server."""
 
     def __call__(self, request: ServerRequest, connection: Connection, /) -> None:
-        """Answer with ``send``, ``cut``, ``reset`` or ``hang_up``, exactly once, now or later."""
+        """Respond with ``send``, ``cut``, ``reset`` or ``hang_up``, exactly once.
+
+        This may happen at once or later.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What a request may hold.
+    """The maximum size of a request.
 
     Attributes:
         head: bytes of request line and headers.
@@ -69,7 +72,7 @@ class RequestLimits:
 
 
 class Connection(asyncio.Protocol):
-    """One client: requests are answered in their order, one at a time."""
+    """A client connection; requests are answered in order, one at a time."""
 
     def __init__(self, app: App, limits: RequestLimits, open_ones: set[Connection]) -> None:
         self._app = app
@@ -77,31 +80,31 @@ class Connection(asyncio.Protocol):
         self._open = open_ones
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpRequestParser(self)
-        self._request = ServerRequest()  # the one that arrives
-        self._current = self._request  # the one that is answered
+        self._request = ServerRequest()  # the request being received
+        self._current = self._request  # the request being answered
         self._body: list[bytes] = []
         self._size = 0  # bytes received of this request
         self._in_head = True
-        self._refused = 0  # the status that ends this connection
+        self._refused = 0  # status of the error that ends this connection
         self._said = False
         self._busy = False
-        self._blocked = False  # the client does not take what was written
+        self._blocked = False  # the client does not read what was written
         self._draining = False
         self._queue: deque[ServerRequest] = deque()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Initialize the connection."""
         self._transport = cast("asyncio.Transport", transport)
         self._open.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget what was not answered; what has begun still takes effect."""
+        """Drop unanswered requests; requests that have begun still take effect."""
         self._transport = None
         self._queue.clear()
         self._open.discard(self)
 
     def data_received(self, data: bytes) -> None:
-        """Parse; whole requests are answered from within."""
+        """Parse the data; complete requests are answered from within."""
         if self._refused:
             return
         self._size += len(data)
@@ -119,7 +122,7 @@ class Connection(asyncio.Protocol):
                 self._parser.feed_data(data)
                 return
             except httptools.HttpParserUpgrade as upgrade:
-                # No upgrade is offered: such a request is answered as any other.
+                # No upgrade is offered: such a request is answered like any other.
                 self._parser = httptools.HttpRequestParser(self)
                 data = data[upgrade.args[0] :]
             except httptools.HttpParserError:
@@ -132,20 +135,20 @@ class Connection(asyncio.Protocol):
         self._in_head = True
 
     def on_url(self, url: bytes) -> None:
-        """Take a part of the target."""
+        """Add a part of the target."""
         self._request.target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take one header; of a repeated one all the values, as one line."""
+        """Add a header; join the values of a repeated one in one line."""
         key = _NAMES.get(name) or _header_name(name)
         headers = self._request.headers
-        if self._in_head:  # and not what follows a body
+        if self._in_head:  # trailers after a body are ignored
             self._request.raw.append((name, value))
         text = value.decode("latin-1").strip()
         headers[key] = f"{headers[key]},{text}" if key in headers else text
 
     def on_headers_complete(self) -> None:
-        """Ask for the body if the client waits to be asked, and not if it is too large."""
+        """Send 100 Continue if it is expected and the body is not too large."""
         self._in_head = False
         request = self._request
         request.method = self._parser.get_method().decode("latin-1")
@@ -157,11 +160,11 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
+        """Add a part of the body."""
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """Answer, or remember to."""
+        """Answer the request, or queue it."""
         if self._refused:
             return
         request = self._request
@@ -189,11 +192,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether the client has gone."""
+        """Return whether the client has disconnected."""
         return self._transport is None or self._transport.is_closing()
 
     def send(self, answer: bytes) -> None:
-        """Send the whole answer to the request that was started last."""
+        """Send the whole response to the request that was started last."""
         self._busy = False
         transport = self._transport
         if transport is None:
@@ -205,33 +208,36 @@ class Connection(asyncio.Protocol):
             self._next()
 
     def begin(self, part: bytes) -> None:
-        """Send the beginning of the answer; ``send`` sends the rest, or ``hang_up`` none."""
+        """Send the beginning of the response.
+
+        ``send`` sends the rest; ``hang_up`` ends it without.
+        """
         if self._transport is not None:
             self._transport.write(part)
 
     def hang_up(self) -> None:
-        """Close the connection when what was written is sent."""
+        """Close the connection after the pending output is sent."""
         self._busy = False
         self._queue.clear()
         if self._transport is not None:
             self._transport.close()
 
     def reset(self) -> None:
-        """Close the connection so that the client is told of a reset."""
+        """Close the connection with a TCP reset."""
         sock = None if self._transport is None else self._transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self.cut()
 
     def cut(self) -> None:
-        """Close the connection without an answer, and without what was not sent yet."""
+        """Close the connection without a response; drop unsent output."""
         self._busy = False
         self._queue.clear()
         if self._transport is not None:
             self._transport.abort()
 
     def _next(self) -> None:
-        """Answer what waits, without recursion."""
+        """Answer queued requests, without recursion."""
         if self._draining:
             return
         self._draining = True
@@ -244,7 +250,10 @@ class Connection(asyncio.Protocol):
             self._refuse()
 
     def _refuse(self) -> None:
-        """Say no, and give the client a moment to read it before what it still sends is reset."""
+        """Send the error, and give the client time to read it before the reset.
+
+        The reset would come at once if the connection closed while the client still sends.
+        """
         transport = self._transport
         if transport is None or transport.is_closing() or self._said:
             return
@@ -255,22 +264,22 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(_LINGER, transport.close)
 
     def pause_writing(self) -> None:
-        """Answer no more until the client has taken what there is."""
+        """Stop answering until the client has read the pending output."""
         self._blocked = True
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Resume answering."""
         self._blocked = False
         self._next()
 
 
 def _has_body(headers: dict[str, str]) -> bool:
-    """Return whether a body follows: some clients cannot read a 100 where none does."""
+    """Return whether a body follows: some clients fail on a 100 without one."""
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 def bare_answer(status: int, reason: str) -> bytes:
-    """Return an answer without body, after which the connection is closed."""
+    """Return a response without body that closes the connection."""
     line = f"HTTP/1.1 {status} {reason}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     return line.encode("latin-1")
 
@@ -283,7 +292,7 @@ def _header_name(name: bytes) -> str:
 
 
 class Server:
-    """An app that listens. ``start`` raises ``OSError`` if the port is taken."""
+    """An app that listens on a port. ``start`` raises ``OSError`` if the port is taken."""
 
     def __init__(self, app: App, limits: RequestLimits | None = None) -> None:
         self._app = app
@@ -294,11 +303,11 @@ class Server:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of connected clients."""
         return len(self._open)
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
-        """Listen; port 0 is any free one, and ``port`` says which."""
+        """Listen; 0 means any free port, which ``port`` then tells."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: Connection(self._app, self._limits, self._open),
@@ -314,7 +323,8 @@ class Server:
         """Close the port and every connection."""
         if self._server is None:
             return
-        # What is accepted and has not begun would never be closed: let it begin, and no more.
+        # An accepted connection that has not begun would never be closed: let it begin, but no
+        # more.
         loop = asyncio.get_running_loop()
         for sock in self._server.sockets:
             loop.remove_reader(sock.fileno())
@@ -327,7 +337,7 @@ class Server:
             async with asyncio.timeout(5):
                 await self._server.wait_closed()
         self._server = None
-        # Connections end in the loop's next turns.
+        # Connections end in the next loop iterations.
         for _ in range(_TURNS):
             if self._open:
                 await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Requests that do not pass undisturbed: they happen in the time of their decision, on the loop."""
+"""Carry out requests under injected faults, on the event loop."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ A = TypeVar("A")
 
 
 class Storm(Generic[A]):
-    """One request, which is performed when, and if, its decision says so."""
+    """A request that is performed when, and if, its fault decision says so."""
 
     def __init__(self, decision: FaultDecision, perform: Callable[[], A]) -> None:
         self._decision = decision
         self._perform = perform
 
     def meet(self, end: Callable[[A | None], None]) -> None:
-        """Let it happen; ``end`` is given the true answer, if there is one in time.
+        """Perform the request; pass the true response to ``end``, if there is one.
 
-        No client need stay for it.
+        The client may have disconnected.
         """
         later(self._decision.before, partial(self._act, end))
 
@@ -36,7 +36,7 @@ class Storm(Generic[A]):
 
 
 def later(seconds: float, act: Callable[[], object]) -> None:
-    """Do something after so many seconds; at once if there are none."""
+    """Call ``act`` after a delay; at once if the delay is 0."""
     if seconds > 0:
         asyncio.get_running_loop().call_later(seconds, act)
     else:

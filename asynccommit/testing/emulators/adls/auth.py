@@ -1,4 +1,4 @@
-"""Who may ask: SharedKey and shared access signatures are verified, bearer tokens looked up."""
+"""Authenticate requests: verify SharedKey and shared access signatures, look up bearer tokens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REFER = (
 )
 _MISMATCH = "This request is not authorized to perform this operation using this permission."
 
-# What a shared access signature must permit, one of these letters, for an operation.
+# Permission letters of a shared access signature, one of which an operation requires.
 _PERMISSIONS = {
     "read": "r",
     "head": "rle",
@@ -52,7 +52,7 @@ _PERMISSIONS = {
 
 
 class DetailedRefusal(Refusal):
-    """A refusal that says more, in the field that the service has for it."""
+    """A refusal with further detail, in the field that the service has for it."""
 
     def __init__(self, status: int, code: str, message: str, detail: str) -> None:
         headers = {"WWW-Authenticate": _CHALLENGE} if status == 401 else {}
@@ -62,12 +62,12 @@ class DetailedRefusal(Refusal):
 
 @dataclass(slots=True)
 class Keyring:
-    """The credentials that are accepted.
+    """The accepted credentials.
 
     Attributes:
-        keys: account name -> its key, as text in base64.
-        tokens: the bearer tokens that are valid; ``None`` if any is.
-        expired: the bearer tokens that were valid once.
+        keys: account name -> its key, as base64 text.
+        tokens: valid bearer tokens; ``None`` if any token is valid.
+        expired: bearer tokens that have expired.
     """
 
     keys: Mapping[str, str] = field(
@@ -116,7 +116,10 @@ class Keyring:
 
 
 def string_to_sign(call: AdlsCall) -> str:
-    """Return what a SharedKey signature covers: of the request as it came, path undecoded."""
+    """Return the string that a SharedKey signature covers.
+
+    It consists of the request as received, with the path undecoded.
+    """
     headers = call.headers
     get = headers.get
     length = get("content-length", "")
@@ -149,7 +152,7 @@ def sign(key: str, text: str) -> str:
 
 def _signed(key: str, text: str, signature: str) -> bool:
     digest = hmac.digest(_bytes_of(key), text.encode(), "sha256")
-    # Not of constant time: the key is published, and timing tells nothing that is secret.
+    # Not in constant time: the key is published, so timing reveals no secret.
     return binascii.b2a_base64(digest, newline=False) == signature.encode("latin-1")
 
 
@@ -171,7 +174,7 @@ def _check_sas(call: AdlsCall, op: str, key: str, now: float) -> None:
     start, end = _instant(query.get("st", "")), _instant(query.get("se", ""))
     if end is None or not (start or 0.0) <= now <= end:
         raise DetailedRefusal(403, "AuthenticationFailed", _FAILED, _frame(start, end, now))
-    # One that is signed with a user's delegation key cannot be verified here.
+    # A signature made with a user's delegation key cannot be verified here.
     if "skoid" not in query and not any(
         _signed(key, text, query["sig"]) for text in sas_strings(call)
     ):
@@ -205,7 +208,7 @@ def _instant(text: str) -> float | None:
 
 
 def sas_strings(call: AdlsCall) -> list[str]:
-    """Return what a shared access signature of this request may cover, newest form first."""
+    """Return the strings that a SAS may cover, newest format first."""
     query = call.query
     get = query.get
     scope = [get("ses", "")]

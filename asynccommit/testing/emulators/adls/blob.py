@@ -1,7 +1,7 @@
-"""The blob endpoint over the same files: what SDKs and adlfs ask of it, no more.
+"""Serve the blob endpoint over the same files, as far as SDKs and adlfs use it.
 
-In a hierarchical namespace a directory is a blob without content whose metadata say
-``hdi_isfolder``. Snapshots, versions, tags, tiers and page blobs are refused.
+In a hierarchical namespace a directory is a blob without content whose metadata contain
+``hdi_isfolder``. Snapshots, versions, tags, tiers and page blobs are rejected.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ENCRYPTED = "x-ms-request-server-encrypted: true\r\n"
 
 
 class Blob:
-    """Answers what is asked of the blob endpoint; every method is one operation."""
+    """The operations of the blob endpoint; each method is one operation."""
 
     def __init__(
         self, accounts: Mapping[str, AdlsAccount], wire: AdlsWire, new_id: Callable[[], str]
@@ -94,7 +94,7 @@ class Blob:
         self._copies.clear()
 
     def route(self, call: AdlsCall) -> AdlsRoute:
-        """Return what the request asks for. Raises ``Refusal`` if it is nothing there is."""
+        """Return the route of a request. Raises ``Refusal`` if there is none."""
         component = call.query.get("comp", "")
         table = self._paths if call.path else self._containers
         route = (table if call.filesystem else self._service).get((call.method, component))
@@ -103,7 +103,7 @@ class Blob:
         return route
 
     def account(self, call: AdlsCall) -> bytes:
-        """Tell what kind of account it is."""
+        """Return the kind of the account."""
         namespace = "true" if self._accounts[call.account].hns else "false"
         lines = "x-ms-sku-name: Standard_LRS\r\nx-ms-account-kind: StorageV2\r\n"
         return self._wire.answer(call, 200, f"{lines}x-ms-is-hns-enabled: {namespace}\r\n")
@@ -117,13 +117,13 @@ class Blob:
         return self._wire.answer(call, 200, _XML, containers_xml(call, found, token))
 
     def create_container(self, call: AdlsCall) -> bytes:
-        """Make a container."""
+        """Create a container."""
         given = dict(sent.properties(call.headers) or {})
         made = self._accounts[call.account].create_filesystem(call.filesystem, given)
         return self._wire.answer(call, 201, filesystem_identity(made))
 
     def head_container(self, call: AdlsCall) -> bytes:
-        """Tell about a container."""
+        """Return the properties of a container."""
         account = self._accounts[call.account]
         found = account.head_filesystem(call.filesystem)
         return self._wire.answer(call, 200, _container_lines(account, found))
@@ -135,18 +135,18 @@ class Blob:
         return self._wire.answer(call, 200, filesystem_identity(found))
 
     def delete_container(self, call: AdlsCall) -> bytes:
-        """Delete a container with all it holds."""
+        """Delete a container with its content."""
         wanted = sent.conditions(call.headers)
         self._accounts[call.account].delete_filesystem(call.filesystem, wanted)
         return self._wire.answer(call, 202)
 
     def list(self, call: AdlsCall) -> bytes:
-        """Return a page of blobs, with a delimiter as a directory."""
+        """Return a page of blobs; with a delimiter, those of one directory."""
         body = blobs_xml(self._accounts[call.account], call)
         return self._wire.answer(call, 200, _XML, body)
 
     def put(self, call: AdlsCall) -> bytes:
-        """Write a whole blob, or begin one to append to, or copy one."""
+        """Write a whole blob, create one to append to, or copy one."""
         if "x-ms-copy-source" in call.headers:
             return self._copy(call)
         kind = call.headers.get("x-ms-blob-type", "")
@@ -171,7 +171,7 @@ class Blob:
         return node
 
     def _copy(self, call: AdlsCall) -> bytes:
-        """Copy at once, within the emulator."""
+        """Copy synchronously, within the emulator."""
         label, first, rest = sent.copy_source(call.headers)
         if label not in self._accounts:
             label, (first, _, rest) = first, rest.partition("/")
@@ -193,13 +193,13 @@ class Blob:
         return self._wire.answer(call, 202, identity(node) + lines)
 
     def put_block(self, call: AdlsCall) -> bytes:
-        """Keep a block for a later list."""
+        """Stage a block for a later block list."""
         self._accounts[call.account].head_filesystem(call.filesystem)
         self._blocks.stage(call, call.query.get("blockid", ""), call.request.body)
         return self._wire.answer(call, 201, _ENCRYPTED)
 
     def put_blocks(self, call: AdlsCall) -> bytes:
-        """Write the blob that a list of blocks makes."""
+        """Write a blob from a block list."""
         names = read_block_list(call.request.body)
         parts = self._blocks.take(call, names, self._committed(call))
         attributes = _attributes(call)
@@ -209,7 +209,10 @@ class Blob:
         return self._wire.answer(call, 201, identity(node) + _ENCRYPTED)
 
     def _committed(self, call: AdlsCall) -> bytes | None:
-        """Return the content if there is any, for the blocks that stay."""
+        """Return the present content, for the blocks that stay.
+
+        ``None`` if absent.
+        """
         account = self._accounts[call.account]
         try:
             return account.read(call.filesystem, call.path)[1]
@@ -223,7 +226,7 @@ class Blob:
         return self._wire.answer(call, 200, identity(node) + _XML, body)
 
     def append_block(self, call: AdlsCall) -> bytes:
-        """Add to the end of a blob, if that is where the client believes it to be."""
+        """Append a block if the blob has the expected length."""
         account, where = self._accounts[call.account], (call.filesystem, call.path)
         wanted = sent.conditions(call.headers)
         end = account.head(*where, wanted._replace(if_none_match=None)).size
@@ -236,7 +239,7 @@ class Blob:
         return self._wire.answer(call, 201, identity(account.head(*where)) + lines)
 
     def head(self, call: AdlsCall) -> bytes:
-        """Tell what a blob is, and how it was copied until it is written again."""
+        """Return a blob's properties, with its copy source until it is rewritten."""
         account = self._accounts[call.account]
         node = account.head(call.filesystem, call.path, sent.conditions(call.headers))
         etag, copied = self._copies.get((call.account, call.filesystem, call.path), ("", ""))
@@ -280,7 +283,7 @@ class Blob:
 
 
 def _attributes(call: AdlsCall) -> Attributes | None:
-    """Return what the new blob is to have; of a marker of a directory not its mark."""
+    """Return the attributes of the new blob, without the directory marker."""
     given = sent.attributes(call.headers)
     if given is None or not given.properties:
         return given

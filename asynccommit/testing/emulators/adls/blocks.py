@@ -1,4 +1,4 @@
-"""Blocks of blobs: staged one by one, made a blob by a list of them."""
+"""Stage blocks one by one and commit them as a blob by a block list."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ _MOST = 50_000  # blocks of one blob
 
 
 class _Committed(NamedTuple):
-    """The blocks that a blob is made of, while its etag is this one."""
+    """The committed blocks of a blob, valid while its etag is unchanged."""
 
     etag: str
     sizes: tuple[tuple[str, int], ...] = ()
 
 
 class Blocks:
-    """What was staged, and what the blobs that were made so consist of."""
+    """The staged blocks, and the committed blocks of the blobs made of them."""
 
     def __init__(self) -> None:
         self._staged: dict[tuple[str, str, str], dict[str, bytes]] = {}
         self._committed: dict[tuple[str, str, str], _Committed] = {}
 
     def stage(self, call: AdlsCall, name: str, data: bytes) -> None:
-        """Keep a block. Its name is base64, of one length for all blocks of a blob."""
+        """Stage a block.
+
+        Its name is base64, of the same length for all blocks of a blob.
+        """
         try:
             usable = 0 < len(base64.b64decode(name, validate=True)) <= 64
         except binascii.Error:
@@ -52,7 +55,7 @@ class Blocks:
     def take(
         self, call: AdlsCall, names: Iterable[tuple[str, str]], content: bytes | None
     ) -> list[Part]:
-        """Return the blocks of a list, each from where the list says that it is."""
+        """Return the blocks of a list, each from the place that the list names."""
         staged = self._staged.get(_key(call), {})
         old = self._old(call, content)
         parts = []
@@ -76,21 +79,21 @@ class Blocks:
         return found
 
     def commit(self, call: AdlsCall, etag: str, parts: Sequence[Part]) -> None:
-        """Remember what the blob is made of; what was staged and not used is gone."""
+        """Record the blocks of a blob and discard unused staged blocks."""
         sizes = tuple((name, len(data)) for name, data in parts)
         self._committed[_key(call)] = _Committed(etag, sizes)
 
     def known(
         self, call: AdlsCall, etag: str
     ) -> tuple[Sequence[tuple[str, int]], Sequence[tuple[str, int]]]:
-        """Return names and sizes of the blocks that are committed, and of those that are not."""
+        """Return names and sizes of the committed and of the uncommitted blocks."""
         committed = self._committed.get(_key(call))
         sizes = committed.sizes if committed is not None and committed.etag == etag else ()
         staged = self._staged.get(_key(call), {})
         return sizes, [(name, len(data)) for name, data in staged.items()]
 
     def forget(self, call: AdlsCall) -> None:
-        """Drop the blocks of a blob that was overwritten."""
+        """Forget the blocks of a blob that was overwritten."""
         self._staged.pop(_key(call), None)
         self._committed.pop(_key(call), None)
 
@@ -100,8 +103,8 @@ def _key(call: AdlsCall) -> tuple[str, str, str]:
 
 
 def read_block_list(body: bytes) -> list[tuple[str, str]]:
-    """Return the kinds and names of a list of blocks. Raises ``Refusal`` if it is none."""
-    # Entities are how a small document becomes a huge one; a list of blocks has none.
+    """Parse a block list into kinds and names. Raises ``Refusal`` if invalid."""
+    # Entities can expand a small document to a huge one; a block list has none.
     if b"<!" in body or len(body) > 64 * _MOST * 2:
         raise Refusal(400, "InvalidXmlDocument", _NO_LIST)
     try:
@@ -114,7 +117,7 @@ def read_block_list(body: bytes) -> list[tuple[str, str]]:
 
 
 def block_list(committed: Iterable[tuple[str, int]], staged: Iterable[tuple[str, int]]) -> bytes:
-    """Return the document that tells both."""
+    """Return the XML document of committed and staged blocks."""
     return (
         '<?xml version="1.0" encoding="utf-8"?><BlockList>'
         f"<CommittedBlocks>{_blocks(committed)}</CommittedBlocks>"

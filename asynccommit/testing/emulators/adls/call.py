@@ -1,8 +1,8 @@
-"""One request to an ADLS Gen2 account, understood: whose, what about, by which of the two APIs.
+"""Parse a request to an ADLS Gen2 account: account, path, operation and API.
 
-The service has two endpoints over the same files: ``dfs`` (JSON) and ``blob`` (XML). Real ones
-differ by host name. On one port they are told apart by what only one of them knows; where nothing
-tells, by the client's User-Agent, and else it is ``dfs``.
+The service has two endpoints over the same files: ``dfs`` (JSON) and ``blob`` (XML). The real ones
+differ by host name. On one port they are distinguished by features that only one of them has; if
+there is none, by the client's User-Agent; otherwise it is ``dfs``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LAKE_AGENTS = ("storage-dfs", "datalake")
 
 
 class AdlsTarget(NamedTuple):
-    """What a URL names: ``path`` is decoded, without a slash at either end."""
+    """The target of a URL: ``path`` is decoded, without a slash at either end."""
 
     account: str
     filesystem: str
@@ -35,7 +35,7 @@ class AdlsTarget(NamedTuple):
 
 
 class AdlsCall:
-    """A request with its target, the verb that is meant, and its operation's name."""
+    """A request with its target, its effective verb, and the name of its operation."""
 
     __slots__ = (
         "account",
@@ -62,16 +62,16 @@ class AdlsCall:
 
     @property
     def place(self) -> str:
-        """Filesystem and path, as faults know them: of a listing the directory."""
+        """Filesystem and path for fault rules; for a listing, its directory."""
         query = self.query
         path = self.path or query.get("directory", "") or query.get("prefix", "")
         return f"{self.filesystem}/{path}" if path else self.filesystem
 
 
 def read_target(request: ServerRequest, accounts: Container[str]) -> AdlsTarget:
-    """Read the URL: ``/account/filesystem/path``, or the account from the Host header.
+    """Parse ``/account/filesystem/path``; the account may be in the Host header.
 
-    Raises ``Refusal`` for a URL that is none, or names no account of this emulator.
+    Raises ``Refusal`` for an invalid URL, or an account that this emulator does not have.
     """
     raw, _, query = request.target.decode("latin-1").partition("?")
     raw = raw.partition("#")[0]
@@ -102,7 +102,7 @@ def _split(rest: str) -> tuple[str, str]:
 
 
 def decode(text: str) -> str:
-    """Undo percent-encoding. Raises ``Refusal`` for bytes that are no UTF-8, or a NUL."""
+    """Undo percent-encoding. Raises ``Refusal`` for invalid UTF-8, or a NUL."""
     if "%" not in text and text.isascii():
         return text
     try:
@@ -116,7 +116,10 @@ def decode(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def parse_query(text: str) -> Query:
-    """Return the parameters: keys in lower case, values decoded, those of one key joined."""
+    """Return the parameters: lower-case keys, decoded values.
+
+    Values of the same key are joined.
+    """
     found: dict[str, list[str]] = {}
     for pair in text.split("&"):
         key, _, value = pair.partition("=")
@@ -140,7 +143,7 @@ def _is_blob(call: AdlsCall) -> bool:
 
 
 def flag(query: Query, key: str, default: bool = False) -> bool:
-    """Return a parameter that is true or false. Raises ``Refusal`` if it is neither."""
+    """Return a boolean parameter. Raises ``Refusal`` if it is invalid."""
     value = query.get(key, "").lower()
     if not value:
         return default
@@ -150,7 +153,7 @@ def flag(query: Query, key: str, default: bool = False) -> bool:
 
 
 def number(query: Query, key: str, default: int | None = None) -> int | None:
-    """Return a parameter that is a number from 0. Raises ``Refusal`` if it is not."""
+    """Return a non-negative integer parameter. Raises ``Refusal`` if invalid."""
     value = query.get(key, "")
     if not value:
         return default
@@ -160,6 +163,6 @@ def number(query: Query, key: str, default: int | None = None) -> int | None:
 
 
 def bad_parameter(key: str, value: str = "") -> Refusal:
-    """Return the refusal of a query parameter's value."""
+    """Return the refusal of an invalid query parameter."""
     text = "The value for one of the query parameters specified in the request URI is invalid."
     return Refusal(400, "InvalidQueryParameterValue", f"{text} ({key}={value[:100]})")

@@ -1,4 +1,4 @@
-"""The dfs endpoint of an ADLS Gen2 account: sixteen operations over the model of an account."""
+"""Serve the dfs endpoint of an ADLS Gen2 account: sixteen operations over the model."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _JSON = "Content-Type: application/json;charset=utf-8\r\n"
 
 
 class AdlsRoute(NamedTuple):
-    """The name of an operation, as faults and statistics know it, and what answers it."""
+    """An operation's name, as faults and statistics use it, and its handler."""
 
     op: str
     handler: Handler
 
 
 class Dfs:
-    """Answers what is asked of the dfs endpoint; every method is one operation."""
+    """The operations of the dfs endpoint; each method is one operation."""
 
     def __init__(self, accounts: Mapping[str, AdlsAccount], wire: AdlsWire) -> None:
         self._accounts = accounts
@@ -71,7 +71,7 @@ class Dfs:
         self._accounts_route = AdlsRoute("list_filesystems", self.list_filesystems)
 
     def route(self, call: AdlsCall) -> AdlsRoute:
-        """Return what the request asks for. Raises ``Refusal`` if it is nothing there is."""
+        """Return the route of a request. Raises ``Refusal`` if there is none."""
         query, method = call.query, call.method
         if method == "PUT":
             if "x-ms-rename-source" in call.headers:
@@ -98,21 +98,21 @@ class Dfs:
         return self._paths[method]
 
     def create_filesystem(self, call: AdlsCall) -> bytes:
-        """Make a filesystem."""
+        """Create a filesystem."""
         account = self._accounts[call.account]
         given = dict(sent.properties(call.headers) or {})
         made = account.create_filesystem(call.filesystem, given)
         return self._wire.answer(call, 201, _filesystem_lines(account, made))
 
     def head_filesystem(self, call: AdlsCall) -> bytes:
-        """Tell about a filesystem."""
+        """Return the properties of a filesystem."""
         account = self._accounts[call.account]
         found = account.head_filesystem(call.filesystem)
         own = f"x-ms-properties: {sent.encoded(found.properties)}\r\n"
         return self._wire.answer(call, 200, _filesystem_lines(account, found) + own)
 
     def delete_filesystem(self, call: AdlsCall) -> bytes:
-        """Delete a filesystem with all it holds."""
+        """Delete a filesystem with its content."""
         account = self._accounts[call.account]
         account.delete_filesystem(call.filesystem, sent.conditions(call.headers))
         return self._wire.answer(call, 202)
@@ -135,7 +135,7 @@ class Dfs:
         return self._wire.answer(call, 200, lines, filesystems_json(found))
 
     def list(self, call: AdlsCall) -> bytes:
-        """Return a page of the paths in a directory, or below it."""
+        """Return a page of the paths in a directory, recursively if requested."""
         query = call.query
         if "recursive" not in query:
             raise refusal("MissingRequiredQueryParameter")
@@ -149,7 +149,7 @@ class Dfs:
         return self._wire.answer(call, 200, _JSON + _continuation(token), paths_json(entries))
 
     def create(self, call: AdlsCall) -> bytes:
-        """Make a file or a directory, and its missing parents."""
+        """Create a file or a directory, and its missing parents."""
         headers = call.headers
         node = self._accounts[call.account].create(
             call.filesystem,
@@ -163,10 +163,10 @@ class Dfs:
         return self._wire.answer(call, 201, identity(node) + own)
 
     def rename(self, call: AdlsCall) -> bytes:
-        """Move a file or directory here; its ETag and time stay the source's.
+        """Move a file or directory to this path; it keeps its ETag and time.
 
-        Recordings disagree whether the answer tells them: those of the .NET and Python SDKs have
-        neither, those of the C++ SDK have both, and that SDK crashes without.
+        Recordings disagree whether the response contains them: those of the .NET and Python SDKs
+        contain neither, those of the C++ SDK contain both, and that SDK crashes without them.
         """
         headers = call.headers
         mode = call.query.get("mode", "posix")
@@ -185,7 +185,7 @@ class Dfs:
         return self._wire.answer(call, 201, told)
 
     def append(self, call: AdlsCall) -> bytes:
-        """Add to what is not committed yet; with ``flush=true`` commit it as well."""
+        """Append uncommitted data; with ``flush=true`` commit it as well."""
         headers, flush = call.headers, flag(call.query, "flush")
         account = self._accounts[call.account]
         lease = lease_before(account, call)
@@ -204,7 +204,7 @@ class Dfs:
         return self._wire.answer(call, 202, own + lease_after(account, call, lease.lease))
 
     def flush(self, call: AdlsCall) -> bytes:
-        """Commit what was appended up to a position."""
+        """Commit the appended data up to a position."""
         account = self._accounts[call.account]
         lease = lease_before(account, call)
         node = account.flush(
@@ -219,14 +219,14 @@ class Dfs:
         return self._wire.answer(call, 200, own + lease_after(account, call, lease.lease))
 
     def head(self, call: AdlsCall) -> bytes:
-        """Tell what is at a path, with the user's properties unless only the status is asked."""
+        """Return a path's properties; for a status query, without the user's."""
         account = self._accounts[call.account]
         node = account.head(call.filesystem, call.path, sent.conditions(call.headers))
         lines = status_lines(account, node, call.headers, brief="action" in call.query)
         return self._wire.answer(call, 200, lines, length=node.size)
 
     def access(self, call: AdlsCall) -> bytes:
-        """Tell the access control list; what a flat account refuses."""
+        """Return the access control list; rejected by a flat account."""
         account = self._accounts[call.account]
         wanted = sent.conditions(call.headers)
         node = account.access_control(call.filesystem, call.path, wanted)
@@ -239,7 +239,7 @@ class Dfs:
         return answer_read(self._accounts[call.account], self._wire, call)
 
     def delete(self, call: AdlsCall) -> bytes:
-        """Delete a file or directory, maybe in parts."""
+        """Delete a file or directory, possibly in several requests."""
         token = self._accounts[call.account].delete(
             call.filesystem,
             call.path,
@@ -254,7 +254,7 @@ class Dfs:
         return answer_lease(self._accounts[call.account], self._wire, call)
 
     def set_properties(self, call: AdlsCall) -> bytes:
-        """Replace the user's properties and the content headers that are given."""
+        """Replace the user's properties and the given content headers."""
         headers = call.headers
         node = self._accounts[call.account].set_properties(
             call.filesystem,
@@ -271,7 +271,7 @@ class Dfs:
         return self._wire.answer(call, 200, identity(node))
 
     def set_access_recursive(self, call: AdlsCall) -> bytes:
-        """Set the same for a directory and all that is below it, at once."""
+        """Set access for a directory and everything below it, at once."""
         account = self._accounts[call.account]
         below, token = account.list(call.filesystem, call.path, recursive=True)
         while token:

@@ -31,19 +31,19 @@ from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, FaultDe
 
 
 class AdlsEmulator(Emulator):
-    """One or more accounts on one port; an async context manager.
+    """An ADLS emulator with one or more accounts on one port; an async context manager.
 
     Args:
-        port: where to listen; 0 is any free port.
-        address: the interface, loopback unless there is a reason.
-        accounts: account name -> key; the first is what ``url`` and its like are about.
+        port: port to listen on; 0 for any free port.
+        address: network interface, loopback by default.
+        accounts: account name -> key; ``url`` and similar properties refer to the first.
         hns: whether the accounts have a hierarchical namespace.
-        climate: latency, faults and the limit on requests to begin with.
-        pages: how the accounts page and split what they do.
-        limits: what a request may hold.
+        climate: initial latency, faults and request limit.
+        pages: limits that split listings and long operations into several requests.
+        limits: maximum size of a request.
         tls: serve https.
-        seed: of the faults' randomness.
-        host: where time and ids come from.
+        seed: random seed of the faults.
+        host: source of time and ids.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class AdlsEmulator(Emulator):
         self.reset()
 
     def reset(self) -> None:
-        """Forget all that is stored and all statistics; the weather is as at the start."""
+        """Delete all stored data and statistics; restore the initial weather."""
         for name in self.keyring.keys:
             self.accounts[name] = store.AdlsAccount(
                 name,
@@ -96,15 +96,15 @@ class AdlsEmulator(Emulator):
 
     @property
     def keys(self) -> Keyring:
-        """The credentials that are accepted."""
+        """The accepted credentials."""
         return self.keyring
 
     def pages(self) -> Mapping[str, Any]:
-        """Return how the accounts page and split what they do."""
+        """Return the limits that split listings and long operations."""
         return self.model.limits._asdict()
 
     def set_pages(self, given: object) -> None:
-        """Change how all accounts page. Raises ``OptionError`` for what is no such setting."""
+        """Change these limits in all accounts. Raises ``OptionError`` if invalid."""
         limits = read_pages(given, self.model.limits)
         for account in self.accounts.values():
             account.limits = limits
@@ -126,12 +126,12 @@ class AdlsEmulator(Emulator):
 
     @property
     def model(self) -> store.AdlsAccount:
-        """The (first) account itself: what is stored, without HTTP."""
+        """The model of the (first) account: the stored data, without HTTP."""
         return self.accounts[self.account]
 
     @property
     def connection_string(self) -> str:
-        """What SDKs and adlfs take: both endpoints, account and key."""
+        """The connection string: both endpoints, account and key."""
         scheme = self.endpoint.partition(":")[0]
         return (
             f"DefaultEndpointsProtocol={scheme};AccountName={self.account};"
@@ -176,7 +176,7 @@ class AdlsEmulator(Emulator):
 
 
 class EmulatorThread(Running[AdlsEmulator]):
-    """An emulator on a thread of its own; made by ``running_emulator``."""
+    """An emulator on a thread of its own, created by ``running_emulator``."""
 
     def __init__(self, emulator: AdlsEmulator, stop: asyncio.Event) -> None:
         super().__init__(emulator, stop)
@@ -188,9 +188,9 @@ class EmulatorThread(Running[AdlsEmulator]):
 
 @contextmanager
 def running_emulator(**arguments: Any) -> Iterator[EmulatorThread]:
-    """Run an ``AdlsEmulator`` with these arguments on a thread, for as long as the block.
+    """Run an ``AdlsEmulator`` on a thread, inside the block.
 
-    Raises what its ``start`` raises.
+    Raises the errors of its ``start``.
     """
     with on_thread(partial(AdlsEmulator, **arguments), EmulatorThread, "adls-emulator") as running:
         yield running

@@ -1,4 +1,4 @@
-"""What the request headers of ADLS Gen2 say: conditions, properties, ranges, content headers."""
+"""Parse the request headers of ADLS Gen2: conditions, properties, ranges, content headers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Headers = Mapping[str, str]
 _CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
 _TRANSACTIONS = "2024-11-04"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
-_NAME = re.compile(r"[A-Za-z0-9_.!#$%&'*+^`|~-]+").fullmatch  # what a header's name may hold
+_NAME = re.compile(r"[A-Za-z0-9_.!#$%&'*+^`|~-]+").fullmatch  # valid characters of a header name
 _CONTENT = ("type", "encoding", "language", "disposition", "md5")
 
 
 def conditions(headers: Headers) -> Conditions:
-    """Return what must hold for the path itself; an empty header is none."""
+    """Return the conditions on the path itself; an empty header is ignored."""
     get = headers.get
     match, none_match = get("if-match"), get("if-none-match")
     since, until = get("if-modified-since"), get("if-unmodified-since")
@@ -35,7 +35,7 @@ def conditions(headers: Headers) -> Conditions:
 
 
 def source_conditions(headers: Headers) -> Conditions:
-    """Return what must hold for the source of a rename or copy."""
+    """Return the conditions on the source of a rename or copy."""
     found = [headers.get(f"x-ms-source-{name}") for name in _CONDITIONS]
     lease = headers.get("x-ms-source-lease-id")
     if lease is None and not any(found):
@@ -55,7 +55,7 @@ def _moment(text: str | None) -> float | None:
 
 
 def attributes(headers: Headers) -> Attributes | None:
-    """Return what a create brings for the new path, or ``None``."""
+    """Return the attributes of a new path, or ``None``."""
     get = headers.get
     found = Attributes(
         properties=properties(headers),
@@ -70,9 +70,9 @@ def attributes(headers: Headers) -> Attributes | None:
 
 
 def properties(headers: Headers) -> Mapping[str, str] | None:
-    """Return the user's properties of either endpoint's headers, or ``None`` if none are given.
+    """Return the user's properties in either endpoint's headers, or ``None``.
 
-    Values are bytes, kept as Latin-1 text, so that what was sent comes back.
+    Values are bytes, kept as Latin-1 text, so that they are returned as they were sent.
     """
     if "x-ms-properties" in headers:
         return _decoded(headers["x-ms-properties"])
@@ -96,7 +96,7 @@ def _decoded(text: str) -> Mapping[str, str]:
 
 
 def encoded(values: Mapping[str, str]) -> str:
-    """Return properties as the header ``x-ms-properties`` has them."""
+    """Encode properties for the header ``x-ms-properties``."""
     return ",".join(
         f"{name}={base64.b64encode(value.encode('latin-1', 'replace')).decode('ascii')}"
         for name, value in values.items()
@@ -104,7 +104,7 @@ def encoded(values: Mapping[str, str]) -> str:
 
 
 def content_headers(headers: Headers) -> Mapping[str, str] | None:
-    """Return the content headers that the path is to be served with, or ``None``."""
+    """Return the content headers to set on the path, or ``None``."""
     found = {}
     for part in (*(f"content-{_}" for _ in _CONTENT), "cache-control"):
         value = headers.get(f"x-ms-{part}") or headers.get(f"x-ms-blob-{part}")
@@ -114,7 +114,7 @@ def content_headers(headers: Headers) -> Mapping[str, str] | None:
 
 
 def content_md5(headers: Headers) -> bytes | None:
-    """Return the digest that the body must have, or ``None``."""
+    """Return the expected digest of the body, or ``None``."""
     try:
         return base64.b64decode(headers.get("content-md5", ""), validate=True) or None
     except binascii.Error:
@@ -122,12 +122,12 @@ def content_md5(headers: Headers) -> bytes | None:
 
 
 def knows_transactions(headers: Headers) -> bool:
-    """Return whether the version that is asked for has client transaction ids."""
+    """Return whether the requested version supports client transaction ids."""
     return headers.get("x-ms-version", "") >= _TRANSACTIONS
 
 
 def transaction_id(headers: Headers) -> str | None:
-    """Return what a create or rename is marked with; older versions do not mark."""
+    """Return the transaction id of a create or rename; old versions have none."""
     text = headers.get("x-ms-client-transaction-id")
     if not text or not knows_transactions(headers):
         return None
@@ -137,7 +137,7 @@ def transaction_id(headers: Headers) -> str | None:
 
 
 def byte_range(headers: Headers) -> tuple[int, int | None] | None:
-    """Return start and end, the end not included, of the range that is asked for."""
+    """Return start and exclusive end of the requested range."""
     text = headers.get("x-ms-range") or headers.get("range", "")
     unit, _, span = text.partition("=")
     if not text or unit.strip() != "bytes" or "," in span:
@@ -151,7 +151,10 @@ def byte_range(headers: Headers) -> tuple[int, int | None] | None:
 
 
 def rename_source(headers: Headers) -> tuple[str, str]:
-    """Return filesystem and path of ``x-ms-rename-source``, whose slashes may be encoded too."""
+    """Return filesystem and path of ``x-ms-rename-source``.
+
+    Its slashes may be encoded too.
+    """
     raw = headers["x-ms-rename-source"].partition("?")[0]
     filesystem, _, path = decode(raw).strip("/").partition("/")
     if not filesystem or not path:

@@ -1,4 +1,4 @@
-"""The blob endpoint's listings, in XML."""
+"""Serve the listings of the blob endpoint, in XML."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _results(call: AdlsCall, attributes: str, content: str, token: str | None) -
 
 
 def blobs_xml(account: AdlsAccount, call: AdlsCall) -> bytes:
-    """Return a page of the blobs whose names begin with the prefix."""
+    """Return a page of the blobs with the given prefix."""
     query = call.query
     delimiter = query.get("delimiter", "")
     if delimiter not in ("", "/"):
@@ -72,7 +72,7 @@ def blobs_xml(account: AdlsAccount, call: AdlsCall) -> bytes:
 def _page(
     account: AdlsAccount, call: AdlsCall, directory: str, *, recursive: bool
 ) -> tuple[list[tuple[str, Node]], str | None]:
-    """Return a page of a directory; one that is missing, or a file, has nothing below it."""
+    """Return a page of a directory; empty if it is missing or a file."""
     try:
         return account.list(
             call.filesystem,
@@ -123,6 +123,6 @@ def _metadata(values: Mapping[str, str]) -> str:
     shown = "".join(
         f"<{name}>{xml_text(value)}</{name}>"
         for name, value in values.items()
-        if _XML_NAME(name)  # the dfs endpoint takes others too, and they stay its own
+        if _XML_NAME(name)  # The dfs endpoint accepts other names too; they are not listed here.
     )
     return f"<Metadata>{shown}</Metadata>" if shown else ""

@@ -1,4 +1,4 @@
-"""What both endpoints of an ADLS Gen2 account do alike: reads, leases, what a path's head says."""
+"""Share the path operations of both ADLS Gen2 endpoints: reads, leases, properties."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _SHOWN = ("content-encoding", "content-language", "content-disposition", "conten
 def status_lines(
     account: AdlsAccount, node: Node, headers: sent.Headers, *, brief: bool = False
 ) -> str:
-    """Return the headers that tell what ``node`` is; ``brief`` leaves the user's out."""
+    """Return the headers that describe ``node``.
+
+    ``brief`` omits the user's properties.
+    """
     kind = "directory" if node.is_dir else "file"
     lines = (
         f"{identity(node)}{_content_lines(node)}Accept-Ranges: bytes\r\n"
@@ -60,7 +63,7 @@ def _lease_lines(account: AdlsAccount, node: Node) -> str:
 
 
 def blob_lines(node: Node) -> str:
-    """Return the headers that only the blob endpoint knows."""
+    """Return the headers that only the blob endpoint has."""
     lines = "x-ms-blob-type: BlockBlob\r\nx-ms-access-tier: Hot\r\n"
     for name, value in node.properties.items():
         lines += f"x-ms-meta-{name}: {one_line(value)}\r\n"
@@ -68,7 +71,7 @@ def blob_lines(node: Node) -> str:
 
 
 def answer_read(account: AdlsAccount, wire: AdlsWire, call: AdlsCall) -> bytes:
-    """Return a file's bytes, or the range that is asked for."""
+    """Return a file's bytes, or the requested range."""
     wanted = sent.conditions(call.headers)
     span = sent.byte_range(call.headers)
     if span is None:
@@ -87,7 +90,7 @@ def answer_read(account: AdlsAccount, wire: AdlsWire, call: AdlsCall) -> bytes:
 
 
 def answer_lease(account: AdlsAccount, wire: AdlsWire, call: AdlsCall) -> bytes:
-    """Do what the lease headers say with the lease of a path."""
+    """Perform the lease action in the headers on a path."""
     action = call.headers.get("x-ms-lease-action", "").lower()
     if action not in _STATUS:
         raise refusal("MissingRequiredHeader" if not action else "InvalidHeaderValue")
@@ -123,7 +126,10 @@ def _whole(text: str) -> int | None:
 
 
 def lease_before(account: AdlsAccount, call: AdlsCall) -> Conditions:
-    """Do what an append or flush asks of the lease first; return the conditions of the rest."""
+    """Perform the lease action that must precede an append or flush.
+
+    Returns the conditions that remain to be checked.
+    """
     wanted = sent.conditions(call.headers)
     action = call.headers.get("x-ms-lease-action", "").lower()
     if action not in ("acquire", "acquire-release"):
@@ -133,7 +139,10 @@ def lease_before(account: AdlsAccount, call: AdlsCall) -> Conditions:
 
 
 def lease_after(account: AdlsAccount, call: AdlsCall, lease: str | None) -> str:
-    """Do what an append or flush asks of the lease at the end; return the headers about it."""
+    """Perform the lease action that must follow an append or flush.
+
+    Returns the response headers for it.
+    """
     action = call.headers.get("x-ms-lease-action", "").lower()
     if not action or not lease:
         return ""

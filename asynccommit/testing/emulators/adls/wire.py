@@ -1,4 +1,4 @@
-"""The answers of an ADLS Gen2 account as bytes: heads, errors, listings, dates."""
+"""Build the responses of an ADLS Gen2 account: heads, errors, listings, dates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BODILESS = (204, 304)
 
 
 class AdlsWire:
-    """Writes answers; ``now`` is for their dates, ``run`` makes their request ids unique.
+    """A response builder; ``now`` is the clock, ``run`` makes request ids unique.
 
     ``run`` is the first 24 characters of a UUID and its hyphens.
     """
@@ -36,9 +36,9 @@ class AdlsWire:
     def answer(
         self, call: AdlsCall, status: int, lines: str = "", body: bytes = b"", length: int = 0
     ) -> bytes:
-        """Return a whole answer; ``lines`` are its own headers, each with its line end.
+        """Return a whole response; ``lines`` are its own headers with line ends.
 
-        ``length`` is what a HEAD request is told of the body that it does not get.
+        ``length`` is the Content-Length of a response to HEAD, whose body is not sent.
         """
         head = self.head(call.request, status)
         size = length if call.request.method == "HEAD" else len(body)
@@ -46,7 +46,7 @@ class AdlsWire:
         return text.encode("latin-1", "replace") + body
 
     def head(self, request: ServerRequest, status: int) -> str:
-        """Return the status line and the headers that every answer has."""
+        """Return the status line and the common headers."""
         self._count += 1
         headers = request.headers
         own = "" if request.keep_alive else "Connection: close\r\n"
@@ -61,7 +61,7 @@ class AdlsWire:
 
     @property
     def last_id(self) -> str:
-        """The request id of the answer that was made last."""
+        """The request id of the last response."""
         return f"{self._run}{self._count:012x}"
 
     def _today(self) -> str:
@@ -71,7 +71,7 @@ class AdlsWire:
         return self._date
 
     def refusal(self, request: ServerRequest, refusal: Refusal, *, blob: bool = False) -> bytes:
-        """Return an error as the endpoint that was asked writes it."""
+        """Return an error in the format of the requested endpoint."""
         code = BLOB_CODES.get(refusal.code, refusal.code) if blob else refusal.code
         lines = self.head(request, refusal.status)
         lines += "".join(f"{name}: {value}\r\n" for name, value in refusal.headers.items())
@@ -105,7 +105,7 @@ def _xml_error(code: str, message: str, detail: str) -> tuple[str, bytes]:
     return "application/xml", body.encode()
 
 
-# The same refusals under the names that the blob endpoint has for them.
+# The blob endpoint's names of the same errors.
 BLOB_CODES = {
     "PathNotFound": "BlobNotFound",
     "PathAlreadyExists": "BlobAlreadyExists",
@@ -119,12 +119,12 @@ BLOB_CODES = {
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` for a header; a control character becomes a question mark."""
+    """Return ``text`` for a header; control characters become question marks."""
     return text if text.isprintable() else "".join(_ if _ >= " " else "?" for _ in text)
 
 
 def xml_text(text: str) -> str:
-    """Return ``text`` for an XML document; what XML cannot hold becomes a question mark."""
+    """Return ``text`` for XML; invalid characters become question marks."""
     return escape("".join(_ if _ >= " " or _ in "\t\n\r" else "?" for _ in text))
 
 
@@ -134,7 +134,7 @@ def _http_second(second: int) -> str:
 
 
 def http_date(moment: float) -> str:
-    """Return a moment as HTTP writes it, in whole seconds."""
+    """Format a time for HTTP, in whole seconds."""
     return _http_second(int(moment))
 
 
@@ -144,7 +144,10 @@ def identity(node: Node) -> str:
 
 
 def paths_json(entries: Iterable[tuple[str, Node]]) -> bytes:
-    """Return a listing: every value a string, the etag bare, ``isDirectory`` for those only."""
+    """Return a listing as JSON.
+
+    Every value is a string, the etag is unquoted, and only directories have ``isDirectory``.
+    """
     return json.dumps({"paths": [_path_json(*_) for _ in entries]}, ensure_ascii=False).encode()
 
 

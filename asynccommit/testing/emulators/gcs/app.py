@@ -1,8 +1,8 @@
-"""The JSON API of Google Cloud Storage over the model of the service: pure, without I/O.
+"""Serve the JSON API of Google Cloud Storage over the model of the service, without I/O.
 
-``GcsApp.answer`` takes one request and returns its answer. It is divided so that faults can come
-between: ``read`` tells what a request is about, ``perform`` lets it happen. A batch holds requests
-that are read and performed each on its own.
+``GcsApp.answer`` takes one request and returns its response. It has two steps, between which faults
+can be injected: ``read`` parses a request, ``perform`` executes it. The requests of a batch are
+read and performed one by one.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Check = Callable[[GcsCall], None]
 
 
 class GcsApp:
-    """Answers requests to the JSON API.
+    """The JSON API as a function from requests to responses.
 
     Header names are in lower case; targets are as on the wire, percent-encoded.
 
     Args:
-        service: what is stored.
-        scheme: of the URLs in answers.
-        check: raises ``GcsRefusal`` unless the caller of a request is known.
+        service: model of the service.
+        scheme: scheme of the URLs in responses.
+        check: raises ``GcsRefusal`` unless the caller of a request is authenticated.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class GcsApp:
     def answer(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes = b""
     ) -> GcsResponse:
-        """Return the answer to one request, which takes effect now."""
+        """Execute one request now and return its response."""
         try:
             call = self.read(method, target, headers, body)
         except GcsRefusal as refusal:
@@ -64,14 +64,17 @@ class GcsApp:
     def classify(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes = b""
     ) -> tuple[str, str]:
-        """Return a request's operation and place, as faults know them. Raises ``GcsRefusal``."""
+        """Return a request's operation and place for fault rules.
+
+        Raises ``GcsRefusal``.
+        """
         call = self.read(method, target, headers, body)
         return call.route.op, call.place
 
     def read(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes = b""
     ) -> GcsCall:
-        """Return what a request is about. Raises ``GcsRefusal`` if it is about nothing."""
+        """Parse a request. Raises ``GcsRefusal`` if there is no such operation."""
         path, _, text = target.partition("?")
         query = parse_query(text) if text else {}
         verb = headers.get("x-http-method-override", method)
@@ -105,7 +108,7 @@ class GcsApp:
         raise refuse("notFound")
 
     def perform(self, call: GcsCall) -> GcsResponse:
-        """Let a request happen, and return its answer."""
+        """Execute a request and return its response."""
         route = call.route
         try:
             if self._check is not None and route is not self._batch:

@@ -1,7 +1,7 @@
-"""Many requests in one: ``multipart/mixed`` taken apart, and answers put together the same way.
+"""Parse batch requests (``multipart/mixed``) and build their responses the same way.
 
-Each part is a request of its own, with an outcome of its own; the whole is answered 200 whatever
-became of them. Parts come in the order in which they were asked.
+Each part is a request with its own outcome; the whole is always answered with 200. Parts of the
+response are in the order of the requests.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision
 from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
 
 MOST = 100
-"""Requests that one batch may hold."""
+"""Maximum number of requests in a batch."""
 
 LARGEST = 10_000_000
-"""Bytes that one batch may have."""
+"""Maximum size of a batch in bytes."""
 
 Read = Callable[[str, str, Mapping[str, str], bytes], GcsCall]
 
@@ -34,9 +34,9 @@ _UNFIT = ("insert", "upload", "read", "batch")
 
 
 class Inner:
-    """One request of a batch: ``call``, or what is answered because there is none.
+    """A request of a batch: ``call``, or the response to an invalid one.
 
-    ``decision`` is what becomes of it, and ``later`` lets it happen when that is late.
+    ``decision`` is its fault decision, and ``later`` schedules a late effect.
     """
 
     __slots__ = ("answer", "call", "content_id", "decision", "later")
@@ -50,9 +50,9 @@ class Inner:
 
 
 def read_batch(call: GcsCall, read: Read) -> None:
-    """Fill ``call.parts`` with ``Inner``; ``read`` makes a call of each request.
+    """Fill ``call.parts`` with ``Inner``; ``read`` parses each request.
 
-    Raises ``GcsRefusal`` for a batch that is none, too long or too large.
+    Raises ``GcsRefusal`` for an invalid batch, too many parts or too many bytes.
     """
     if len(call.body) > LARGEST:
         raise refuse("uploadTooLarge", "The batch request is too large.")
@@ -87,7 +87,7 @@ def _call(part: MultipartPart, outer: Mapping[str, str], read: Read) -> GcsCall:
 
 
 def _head_end(rest: bytes) -> tuple[int, bytes]:
-    """Return where the headers of a request end, and its body."""
+    """Return the end of a request's headers, and its body."""
     if rest[:1] == b"\n" or rest[:2] == b"\r\n":
         return 0, rest[2 if rest[:1] == b"\r" else 1 :].rstrip(b"\r\n")
     found = _EMPTY_LINE.search(rest)
@@ -97,7 +97,7 @@ def _head_end(rest: bytes) -> tuple[int, bytes]:
 
 
 def _path(target: str) -> str:
-    """Return the path of a URL that may be a whole one."""
+    """Return the path of a URL, which may be absolute."""
     if target.startswith("/"):
         return target
     decode(target)
@@ -107,7 +107,7 @@ def _path(target: str) -> str:
 def write_batch(
     inners: Sequence[Inner], answers: Sequence[GcsResponse], boundary: str
 ) -> GcsResponse:
-    """Return the answers to all parts as one."""
+    """Return the responses to all parts as one."""
     chunks: list[bytes] = []
     for inner, answer in zip(inners, answers, strict=True):
         head = f"--{boundary}\r\nContent-Type: application/http\r\n"
@@ -123,6 +123,6 @@ def write_batch(
 
 
 def _response_id(content_id: str) -> str:
-    """Return the id of an answer: that of the request, marked as an answer's."""
+    """Return the id of a response: that of the request with a prefix."""
     inner = content_id.removeprefix("<")
     return f"<response-{inner}" if inner != content_id else f"response-{inner}"

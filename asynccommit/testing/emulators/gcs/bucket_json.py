@@ -1,4 +1,4 @@
-"""Buckets, folders and operations as the JSON API shows them, and as clients describe them."""
+"""Convert buckets, folders and operations to and from the resources of the JSON API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from asynccommit.testing.emulators.gcs.wire import rfc3339
 from asynccommit.testing.models.gcs.model import BucketOptions, Folder, GcsBucket, Operation
 
 _RPC_CODES = {400: 3, 401: 16, 403: 7, 404: 5, 409: 6, 412: 9, 429: 8, 499: 1, 503: 14}
-_ERRORS = 13  # the code of an error that is none of these
+_ERRORS = 13  # the code of all other errors
 
 
 # --- buckets ---------------------------------------------------------------------------------
@@ -63,12 +63,12 @@ def _add_bucket_rest(shown: Json, bucket: GcsBucket) -> Json:
 
 
 def bucket_etag(bucket: GcsBucket) -> str:
-    """Return a bucket's etag, which its metageneration tells."""
+    """Return a bucket's etag, which is made of its metageneration."""
     return b64(b"\x08" + bytes([bucket.metageneration & 0x7F]))
 
 
 def show_layout(bucket: GcsBucket) -> Json:
-    """Return how a bucket is laid out: whether it has a hierarchical namespace."""
+    """Return the layout of a bucket: whether it has a hierarchical namespace."""
     options = bucket.options
     shown: Json = {
         "kind": "storage#storageLayout",
@@ -91,7 +91,10 @@ _SECONDS = {
 
 
 def read_options(given: Mapping[str, Any]) -> Json:
-    """Return the fields of ``BucketOptions`` that a resource sets. Raises ``GcsRefusal``."""
+    """Return the ``BucketOptions`` fields in a resource.
+
+    Raises ``GcsRefusal``.
+    """
     found: Json = {}
     for (member, inner), field in (*_SWITCHES.items(), *_SECONDS.items()):
         if member in given:
@@ -109,7 +112,7 @@ def read_options(given: Mapping[str, Any]) -> Json:
 
 
 def make_options(given: Mapping[str, Any]) -> BucketOptions:
-    """Return the options that a resource describes, those of a new bucket for the rest."""
+    """Return the options in a resource, with the defaults of a new bucket."""
     return BucketOptions(**read_options(given))
 
 

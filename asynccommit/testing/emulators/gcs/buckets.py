@@ -1,4 +1,4 @@
-"""Requests about buckets: to list, make, look at, change and delete them, and who may do what."""
+"""Serve requests about buckets: list, create, read, change, delete, and permissions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from asynccommit.testing.models.gcs.model import GcsBucket, GcsService, refuse
 
 
 class BucketRoutes:
-    """Answers what is asked about buckets; every method is one operation."""
+    """The operations on buckets; each method is one operation."""
 
     def __init__(self, service: GcsService, scheme: str) -> None:
         self._service = service
@@ -42,7 +42,7 @@ class BucketRoutes:
         return chosen(call, shown)
 
     def insert(self, call: GcsCall) -> GcsResponse:
-        """Make a bucket."""
+        """Create a bucket."""
         given = call.json()
         name = given.get("name")
         if not isinstance(name, str) or not name:
@@ -54,7 +54,7 @@ class BucketRoutes:
         return self._shown(call, self._service.get_bucket(call.bucket, call.conditions()))
 
     def layout(self, call: GcsCall) -> GcsResponse:
-        """Tell whether a bucket has a hierarchical namespace."""
+        """Return whether a bucket has a hierarchical namespace."""
         return chosen(call, show_layout(self._service.storage_layout(call.bucket)))
 
     def patch(self, call: GcsCall) -> GcsResponse:
@@ -64,12 +64,12 @@ class BucketRoutes:
         return self._shown(call, changed)
 
     def delete(self, call: GcsCall) -> GcsResponse:
-        """Delete a bucket that is empty."""
+        """Delete an empty bucket."""
         self._service.delete_bucket(call.bucket, call.conditions())
         return NO_CONTENT
 
     def policy(self, call: GcsCall) -> GcsResponse:
-        """Return an IAM policy without bindings; one that is set is not kept."""
+        """Return an IAM policy without bindings; policies are not stored."""
         bucket = self._service.get_bucket(call.bucket)
         given = call.json()
         shown = {
@@ -82,7 +82,7 @@ class BucketRoutes:
         return json_answer(shown)
 
     def permissions(self, call: GcsCall) -> GcsResponse:
-        """Return which of the permissions that are asked about the caller has."""
+        """Return the caller's permissions among those requested."""
         self._service.get_bucket(call.bucket)
         denied, bucket = self._service.denied, call.bucket
         asked = call.query.get("permissions", "").split(",")
@@ -90,12 +90,12 @@ class BucketRoutes:
         return json_answer({"kind": "storage#testIamPermissionsResponse", "permissions": held})
 
     def managed_folders(self, call: GcsCall) -> GcsResponse:
-        """Return the managed folders, of which there are none."""
+        """Return an empty list: there are no managed folders."""
         self._service.get_bucket(call.bucket)
         return json_answer({"kind": "storage#managedFolders"})
 
 
 def chosen(call: GcsCall, shown: Json) -> GcsResponse:
-    """Return what the parameter ``fields`` wants of a resource."""
+    """Return the parts of a resource that the parameter ``fields`` selects."""
     fields = call.query.get("fields")
     return json_answer(shown if fields is None else select(shown, read_mask(fields)))

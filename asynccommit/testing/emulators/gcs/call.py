@@ -1,7 +1,7 @@
-"""One request to the JSON API, taken apart: which operation, about what, with which parameters.
+"""Parse a request to the JSON API: operation, names and parameters.
 
-A URL has names as single segments: a slash within a name is percent-encoded, and one that is not
-makes another URL. So segments are parted first and decoded then.
+In a URL each name is a single segment: a slash within a name is percent-encoded. So the path is
+split into segments before it is decoded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from asynccommit.testing.models.gcs.refusals import GcsRefusal
 
 Query: TypeAlias = dict[str, str]
 
-# Parameter -> its place among the preconditions.
+# Parameter -> its field in ``Preconditions``.
 _CONDITIONS = {
     "ifGenerationMatch": 0,
     "ifGenerationNotMatch": 1,
@@ -30,20 +30,20 @@ _SOURCE_CONDITIONS = {f"ifSource{name[2:]}": at for name, at in _CONDITIONS.item
 _READS = ("get", "read", "list", "layout")
 _LARGEST = 1 << 63
 _MOST_JSON = 10_000_000  # bytes
-_SHORT = 19  # digits of the numbers that are none of the largest
+_SHORT = 19  # Numbers with fewer digits are always below the limit.
 
 
 class GcsRoute(NamedTuple):
     """One operation of the service.
 
     Attributes:
-        op: its name, as faults and statistics know it.
-        method: its name at Google, as ``storage.objects.move``.
-        handler: what answers it.
-        prepare: reads what the URL does not tell, before anything else happens.
-        asks: which of ``GcsCall.names`` the service is asked about first: the bucket that has to
-            take the request, and the objects that change.
-        media: a refusal is told in plain text.
+        op: name of the operation in faults and statistics.
+        method: Google's name, such as ``storage.objects.move``.
+        handler: function that executes the request.
+        prepare: parses the body, before anything else happens.
+        asks: indices of the ``GcsCall.names`` checked by the quotas first: the bucket that receives
+            the request, and the objects that change.
+        media: errors are returned as plain text.
     """
 
     op: str
@@ -55,10 +55,10 @@ class GcsRoute(NamedTuple):
 
 
 class GcsCall:
-    """A request, understood.
+    """A parsed request.
 
-    ``names`` are those in the URL, decoded: bucket, object or folder, and where it goes;
-    ``parts`` and ``read`` are what ``GcsRoute.prepare`` made of the body.
+    ``names`` are the decoded names in the URL: bucket, object or folder, and destination; ``parts``
+    and ``read`` are the results of ``GcsRoute.prepare``.
     """
 
     __slots__ = (
@@ -96,37 +96,37 @@ class GcsCall:
 
     @property
     def place(self) -> str:
-        """Bucket and name, as faults know them: of a listing the prefix."""
+        """Bucket and name for fault rules; for a listing, its prefix."""
         name = self.name or (self.query.get("prefix", "") if self.query else "")
         return f"{self.bucket}/{name}" if name else self.bucket
 
     @property
     def writes(self) -> bool:
-        """Whether it may change what is stored."""
+        """Return whether the request may change stored data."""
         return self.route.op not in _READS and self.method not in ("GET", "HEAD")
 
     @property
     def user_project(self) -> str:
-        """The project that pays for the request, if it names one."""
+        """The project billed for the request; empty if not named."""
         query = self.query.get("userProject", "") if self.query else ""
         return query or self.headers.get("x-goog-user-project", "")
 
     def origin(self, scheme: str = "http") -> str:
-        """Return where this service is, as the client sees it."""
+        """Return the URL of this service, as the client sees it."""
         return f"{scheme}://{self.headers.get('host', 'storage.googleapis.com')}"
 
     def conditions(self) -> Preconditions:
-        """Return the conditions on what the request is about."""
+        """Return the preconditions on the object of the request."""
         return _conditions(self.query, _CONDITIONS)
 
     def source_conditions(self) -> Preconditions:
-        """Return the conditions on what is copied or moved."""
+        """Return the preconditions on the source of a copy or move."""
         return _conditions(self.query, _SOURCE_CONDITIONS)
 
     def json(self) -> dict[str, Any]:
-        """Return the body as an object; none is an empty one. Raises ``GcsRefusal``.
+        """Return the body as an object; an empty body counts as an empty object.
 
-        It may be compressed, as Google's Java clients send it.
+        It may be compressed, as Google's Java clients send it. Raises ``GcsRefusal``.
         """
         if not self.body:
             return {}
@@ -135,7 +135,7 @@ class GcsCall:
 
 
 def _unpacked(body: bytes) -> bytes:
-    """Return what was compressed by gzip; nothing if that cannot be read, or is too long."""
+    """Return gunzipped bytes; empty if they are invalid or too long."""
     stream = zlib.decompressobj(wbits=31)
     try:
         data = stream.decompress(body, _MOST_JSON)
@@ -145,7 +145,7 @@ def _unpacked(body: bytes) -> bytes:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """Return JSON that must be an object. Raises ``GcsRefusal`` if it is not."""
+    """Parse a JSON object. Raises ``GcsRefusal`` if it is not one."""
     try:
         value = orjson.loads(body)
     except ValueError:
@@ -165,7 +165,10 @@ def _conditions(query: Query, places: Mapping[str, int]) -> Preconditions:
 
 
 def parse_query(text: str) -> Query:
-    """Return the parameters, decoded; of those with one name the last, of permissions all."""
+    """Return the decoded parameters.
+
+    If a name is repeated the last value counts; of ``permissions`` all do.
+    """
     found: Query = {}
     for pair in text.split("&"):
         key, _, value = pair.partition("=")
@@ -179,7 +182,7 @@ def parse_query(text: str) -> Query:
 
 
 def decode(segment: str) -> str:
-    """Undo the percent-encoding of a name. Raises ``GcsRefusal`` for what is no UTF-8."""
+    """Decode a percent-encoded name. Raises ``GcsRefusal`` if not UTF-8."""
     if segment.isascii():
         text = segment.replace("%2F", "/").replace("%3D", "=")
         if "%" not in text:
@@ -191,7 +194,7 @@ def decode(segment: str) -> str:
 
 
 def number(query: Mapping[str, str], key: str, default: int | None = None) -> int | None:
-    """Return a parameter that is a 64-bit number. Raises ``GcsRefusal`` if it is none."""
+    """Return a 64-bit integer parameter. Raises ``GcsRefusal`` if invalid."""
     value = query.get(key, "")
     if not value:
         return default
@@ -207,7 +210,7 @@ def number(query: Mapping[str, str], key: str, default: int | None = None) -> in
 
 
 def flag(query: Mapping[str, str], key: str) -> bool:
-    """Return a parameter that is true or false. Raises ``GcsRefusal`` if it is neither."""
+    """Return a boolean parameter. Raises ``GcsRefusal`` if invalid."""
     value = query.get(key, "").lower()
     if value not in ("", "true", "false"):
         raise bad_parameter(key, f"Expected true or false, got '{value[:100]}'.")

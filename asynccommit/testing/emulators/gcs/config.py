@@ -1,4 +1,4 @@
-"""What an emulator of Google Cloud Storage is to be, from a file and from its own endpoint."""
+"""Read the settings of a Google Cloud Storage emulator, from a file and its control endpoint."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PRESETS = {"none": NO_QUOTAS, "flat": FLAT, "hierarchical": HIERARCHICAL}
 
 @dataclass(frozen=True, slots=True)
 class GcsEmulatorSettings:
-    """What an emulator is to be.
+    """The settings of a GCS emulator.
 
     Attributes:
-        buckets: name -> options of those that are there at the start.
-        climate: latency, limit and faults.
-        pages: how the service pages and splits what it does.
+        buckets: name -> options of the initial buckets.
+        climate: latency, request limit and faults.
+        pages: limits that split listings and long operations into several requests.
     """
 
     buckets: Mapping[str, BucketOptions] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class GcsEmulatorSettings:
 
 
 def read_gcs_settings(text: str | bytes, name: str = "the configuration") -> GcsEmulatorSettings:
-    """Read a JSON object. Raises ``OptionError`` naming what is wrong in it."""
+    """Read a JSON object. Raises ``OptionError`` naming the invalid field."""
     return read_file(text, name, _KEYS, _settings)
 
 
@@ -54,7 +54,10 @@ def _settings(given: Mapping[str, Any]) -> GcsEmulatorSettings:
 
 
 def read_buckets(given: object) -> dict[str, BucketOptions]:
-    """Return name -> options, of a list of names or an object. Raises ``OptionError``."""
+    """Return name -> options, given a list of names or an object.
+
+    Raises ``OptionError``.
+    """
     if isinstance(given, list) and all(isinstance(name, str) for name in given):
         given = {name: {} for name in given}
     if not isinstance(given, Mapping):
@@ -63,7 +66,7 @@ def read_buckets(given: object) -> dict[str, BucketOptions]:
 
 
 def read_bucket(name: str, given: object, old: BucketOptions | None = None) -> BucketOptions:
-    """Return ``old`` with what is given instead. Raises ``OptionError``."""
+    """Return ``old`` updated with the given values. Raises ``OptionError``."""
     found = SettingsFields(given, f"buckets.{name}")
     old = old or BucketOptions()
     changes: dict[str, Any] = {}
@@ -98,13 +101,13 @@ def _quotas(name: str, given: object) -> Quotas:
 
 
 def show_bucket_options(options: BucketOptions) -> dict[str, Any]:
-    """Return what ``read_bucket`` reads."""
+    """Return options in the form that ``read_bucket`` reads."""
     shown = {item.name: getattr(options, item.name) for item in fields(options)}
     return {**shown, "quotas": options.quotas._asdict()}
 
 
 def read_pages(given: object, old: GcsLimits) -> GcsLimits:
-    """Return ``old`` with what is given instead. Raises ``OptionError``."""
+    """Return ``old`` updated with the given values. Raises ``OptionError``."""
     found = SettingsFields(given, "pages")
     pages = GcsLimits(
         page=found.count("page", old.page, 1),

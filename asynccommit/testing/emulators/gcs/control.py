@@ -22,7 +22,10 @@ from asynccommit.testing.models.gcs.model import BucketOptions, GcsBucket, GcsRe
 
 
 def verbs_of(service: Callable[[], GcsService]) -> dict[tuple[str, str], Verb]:
-    """Return (method, name) -> what is done; ``service`` returns the one of now."""
+    """Return (method, name) -> handler.
+
+    ``service`` returns the present service.
+    """
 
     def buckets(_: Any) -> Any:
         shown = _all(service())
@@ -58,7 +61,7 @@ def verbs_of(service: Callable[[], GcsService]) -> dict[tuple[str, str], Verb]:
 
 
 def put_bucket(service: GcsService, name: str, options: BucketOptions) -> None:
-    """Make a bucket, or change it. Raises ``OptionError`` if that cannot be."""
+    """Create or change a bucket. Raises ``OptionError`` if invalid."""
     with _as_owner(service):
         try:
             known = _all(service).get(name)
@@ -87,7 +90,7 @@ def _all(service: GcsService) -> dict[str, GcsBucket]:
 
 @contextmanager
 def _as_owner(service: GcsService) -> Iterator[None]:
-    """Permit what callers may be denied."""
+    """Grant all permissions inside the block."""
     denied, service.denied = service.denied, set()
     try:
         yield

@@ -37,21 +37,21 @@ _SCRIPTS = b"/retry_test"
 
 
 class GcsEmulator(Emulator):
-    """The buckets of one project on one port; an async context manager.
+    """An emulator of one project's buckets on one port; an async context manager.
 
     Args:
-        port: where to listen; 0 is any free port.
-        address: the interface, loopback unless there is a reason.
-        buckets: the names of those that are there at the start, or name -> options.
-        climate: latency, faults and the limit on requests to begin with.
-        pages: how the service pages and splits what it does.
-        limits: what a request may hold.
+        port: port to listen on; 0 for any free port.
+        address: network interface, loopback by default.
+        buckets: names of the initial buckets, or name -> options.
+        climate: initial latency, faults and request limit.
+        pages: limits that split listings and long operations into several requests.
+        limits: maximum size of a request.
         tls: serve https.
-        seed: of the faults' randomness.
-        host: where time and ids come from.
+        seed: random seed of the faults.
+        host: source of time and ids.
 
     Raises:
-        OptionError: a bucket cannot have such a name or such options.
+        OptionError: the name or the options of a bucket are invalid.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class GcsEmulator(Emulator):
         return service, GcsApp(service, scheme=self.scheme, check=self.keyring.check)
 
     def reset(self) -> None:
-        """Forget all that is stored and all statistics; weather and buckets are as at the start."""
+        """Delete all data and statistics; restore initial weather and buckets."""
         self.service, self.app = self._make()
         self.retry_tests.clear()
         self._answers.clear()
@@ -103,25 +103,25 @@ class GcsEmulator(Emulator):
 
     @property
     def keys(self) -> AcceptedTokens:
-        """The credentials that are accepted."""
+        """The accepted credentials."""
         return self.keyring
 
     def pages(self) -> Mapping[str, Any]:
-        """Return how the service pages and splits what it does."""
+        """Return the limits that split listings and long operations."""
         return self.service.limits._asdict()
 
     def set_pages(self, given: object) -> None:
-        """Change how the service pages. Raises ``OptionError`` for what is no such setting."""
+        """Change these limits. Raises ``OptionError`` for an invalid setting."""
         self.service.limits = read_pages(given, self.service.limits)
 
     @property
     def environ(self) -> dict[str, str]:
-        """What Google's clients, gcsfs and gcloud-aio-storage want in their environment."""
+        """Environment variables for Google's clients, gcsfs, gcloud-aio-storage."""
         return {"STORAGE_EMULATOR_HOST": self.endpoint}
 
     @property
     def bucket(self) -> str:
-        """The name of the (first) bucket that was there at the start."""
+        """The name of the (first) initial bucket."""
         return str(next(iter(self._buckets)))
 
     def __call__(self, request: ServerRequest, connection: Connection) -> None:
@@ -144,7 +144,7 @@ class GcsEmulator(Emulator):
         self._meet(call, request, connection)
 
     def _follow(self, call: GcsCall, request: ServerRequest, connection: Connection) -> bool:
-        """Let a request meet the fault that it asks for, if there is one left."""
+        """Apply the scripted fault that a request asks for, if any is left."""
         write, send = partial(self._bytes, request), partial(self.send, connection)
         scripted = Scripted(self.app, call, connection, write, send)
         return scripted.follow(self.retry_tests, partial(self._meet, call, request, connection))
@@ -178,7 +178,7 @@ class GcsEmulator(Emulator):
 
 
 class GcsEmulatorThread(Running[GcsEmulator]):
-    """An emulator on a thread of its own; made by ``running_gcs_emulator``."""
+    """An emulator on a thread of its own, created by ``running_gcs_emulator``."""
 
     def __init__(self, emulator: GcsEmulator, stop: asyncio.Event) -> None:
         super().__init__(emulator, stop)
@@ -187,9 +187,9 @@ class GcsEmulatorThread(Running[GcsEmulator]):
 
 @contextmanager
 def running_gcs_emulator(**arguments: Any) -> Iterator[GcsEmulatorThread]:
-    """Run a ``GcsEmulator`` with these arguments on a thread, for as long as the block.
+    """Run a ``GcsEmulator`` on a thread, inside the block.
 
-    Raises what its ``start`` raises.
+    Raises the errors of its ``start``.
     """
     make = partial(GcsEmulator, **arguments)
     with on_thread(make, GcsEmulatorThread, "gcs-emulator") as running:

@@ -1,7 +1,7 @@
-"""The parameter ``fields``: which members of an answer a client wants to have.
+"""Apply the parameter ``fields``, which selects members of a response.
 
-``items(name,size),nextPageToken`` and ``items/name,nextPageToken`` are understood, and ``*`` for
-all; a list is looked through, so that ``items`` needs no index.
+``items(name,size),nextPageToken`` and ``items/name,nextPageToken`` are supported, and ``*`` for
+all; a mask applies to each element of a list, so ``items`` needs no index.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from asynccommit.testing.emulators.gcs.wire import bad_parameter
 from asynccommit.testing.models.gcs.refusals import GcsRefusal
 
 Mask: TypeAlias = Mapping[str, "Mask | None"]
-"""Member -> what is wanted of it; ``None`` is all."""
+"""Member -> mask of its value; ``None`` selects all."""
 
 _TOKEN = re.compile(r"[^,/()]+|[,/()]")
 _DEPTH = 20
@@ -23,7 +23,7 @@ _DEPTH = 20
 
 @lru_cache(maxsize=512)
 def read_mask(text: str) -> Mask:
-    """Return what ``text`` asks for. Raises ``GcsRefusal`` if it cannot be read."""
+    """Parse a mask. Raises ``GcsRefusal`` if it is invalid."""
     tokens = iter([*_TOKEN.findall(text), ""])
     mask, end = _read(tokens, 0)
     if end:
@@ -36,7 +36,7 @@ def _bad(text: str) -> GcsRefusal:
 
 
 def _read(tokens: Iterator[str], depth: int) -> tuple[Mask, str]:
-    """Read members up to the end or a bracket; return them and what ended them."""
+    """Parse members up to the end or a bracket; return them and the delimiter."""
     found: dict[str, Mask | None] = {}
     while True:
         name = next(tokens, "")
@@ -49,7 +49,7 @@ def _read(tokens: Iterator[str], depth: int) -> tuple[Mask, str]:
 
 
 def _read_one(tokens: Iterator[str], depth: int) -> tuple[Mask | None, str]:
-    """Read what follows a name; return what is wanted of it and the token behind."""
+    """Parse the mask after a name; return it and the next token."""
     token = next(tokens, "")
     if token == "(":
         inner, end = _read(tokens, depth + 1)
@@ -75,7 +75,7 @@ def _merged(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 def select(value: Any, mask: Mask | None) -> Any:
-    """Return the part of ``value`` that is wanted."""
+    """Return the part of ``value`` that the mask selects."""
     if mask is None or "*" in mask:
         return value
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Requests about folders of buckets with a hierarchical namespace, and about their renames."""
+"""Serve requests about folders of hierarchical buckets, and their renames."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asynccommit.testing.models.gcs.model import GcsService, Preconditions, refu
 
 
 class FolderRoutes:
-    """Answers what is asked about folders; every method is one operation."""
+    """The operations on folders; each method is one operation."""
 
     def __init__(self, service: GcsService, scheme: str) -> None:
         self._service = service
@@ -38,7 +38,7 @@ class FolderRoutes:
         return chosen(call, shown)
 
     def insert(self, call: GcsCall) -> GcsResponse:
-        """Make a folder."""
+        """Create a folder."""
         name = call.json().get("name")
         if not isinstance(name, str) or not name:
             raise refuse("required", "Required", location="name")
@@ -52,12 +52,12 @@ class FolderRoutes:
         return chosen(call, show_folder(found, call.origin(self._scheme)))
 
     def delete(self, call: GcsCall) -> GcsResponse:
-        """Delete a folder that is empty."""
+        """Delete an empty folder."""
         self._service.delete_folder(call.bucket, call.name, call.conditions())
         return NO_CONTENT
 
     def rename(self, call: GcsCall) -> GcsResponse:
-        """Begin to move a folder; the answer names the operation."""
+        """Start to rename a folder; the response names the operation."""
         bucket, source, dest = call.names
         wanted = self._rename_conditions(call)
         operation = self._service.rename_folder(bucket, source, dest, wanted)
@@ -72,7 +72,7 @@ class FolderRoutes:
         return Preconditions(None, None, *match)
 
     def operation(self, call: GcsCall) -> GcsResponse:
-        """Return how far an operation is."""
+        """Return the state of an operation."""
         found = self._service.get_operation(call.bucket, call.name)
         return chosen(call, show_operation(found, call.origin(self._scheme)))
 
@@ -90,6 +90,6 @@ class FolderRoutes:
         return chosen(call, shown)
 
     def cancel(self, call: GcsCall) -> GcsResponse:
-        """Ask an operation to stop."""
+        """Request the cancellation of an operation."""
         self._service.cancel_operation(call.bucket, call.name)
         return GcsResponse(200, JSON, b"{}")

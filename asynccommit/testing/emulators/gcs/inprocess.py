@@ -1,7 +1,7 @@
-"""Google Cloud Storage without sockets: a transport that the JSON API answers in this process.
+"""Send Google Cloud Storage requests to the JSON API in this process, without sockets.
 
-The same requests as over HTTP meet the same weather, in the time of the loop, which may be
-virtual. What is late happens in the background; ``aclose`` waits for it.
+The requests are the same as over HTTP and meet the same weather, in the time of the event loop,
+which may be virtual. Late effects happen in the background; ``aclose`` waits for them.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from asynccommit.testing.models.fault_rules import (
 from asynccommit.testing.models.gcs.model import GcsRefusal
 from asynccommit.testing.models.virtual_loop import pause
 
-# Every answer of the service has it: clients tell the service's from a stranger's by it.
+# Every response of the service has it: clients recognize the service's responses by it.
 _ALWAYS = {"x-guploader-uploadid": "in-process"}
 _JSON = MappingProxyType({name.lower(): value for name, value in JSON.items()} | _ALWAYS)
 
 
 class LostAnswerError(Exception):
-    """No answer came."""
+    """Raised when no response came."""
 
 
 class InProcess:
     """A ``Transport`` to a ``GcsApp`` in this process.
 
-    Subclasses may override ``exchange``, through which every request goes.
+    Subclasses may override ``exchange``, through which every request passes.
 
     Args:
-        app: answers.
-        weather: what becomes of requests; fair if ``None``.
-        patience: seconds after which an answer that never comes is given up.
+        app: handles the requests.
+        weather: fault injector; no faults if ``None``.
+        patience: timeout in seconds for a response that never comes.
     """
 
     def __init__(
@@ -77,21 +77,21 @@ class InProcess:
         return _response(answer)
 
     async def exchange(self, call: GcsCall, apply: Callable[[], GcsResponse]) -> GcsResponse:
-        """Let one request meet the weather.
+        """Send one request through the weather.
 
         Args:
             call: the request; ``call.writes`` tells whether it may change anything, and
-                ``call.route.op`` and ``call.place`` what it is about.
-            apply: lets it take effect, and returns the true answer.
+                ``call.route.op`` and ``call.place`` describe it.
+            apply: executes it and returns the true response.
 
         Raises:
-            LostError: there is no answer.
+            LostError: there is no response.
         """
         weather = self.weather
         decision = CLEAR if weather is None else decide(weather, call, self.later)
         if decision.before:
             await pause(decision.before)
-        if not decision.kind:  # nothing strikes
+        if not decision.kind:  # no fault
             return apply()
         return await self._carry_out(decision, apply)
 
@@ -114,7 +114,7 @@ class InProcess:
         return answer
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Let something happen after so many seconds; ``aclose`` waits for it."""
+        """Call ``act`` after a delay; ``aclose`` waits for it."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         self._late.add(done)
@@ -128,7 +128,7 @@ class InProcess:
         loop.call_later(seconds, happen)
 
     async def aclose(self) -> None:
-        """Wait for what is late."""
+        """Wait for late effects."""
         while self._late:
             await asyncio.wait(self._late)
 

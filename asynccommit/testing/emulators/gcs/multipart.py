@@ -1,7 +1,7 @@
-"""Bodies of several parts, as clients write them: by RFC 2046, and with bare line feeds.
+"""Parse multipart bodies, with the line ends of RFC 2046 or with bare line feeds.
 
-The line end behind the first boundary tells which of both a client writes; so a part's last bytes
-are never mistaken for the end of its line.
+The line end after the first boundary tells which of the two a client uses, so the last bytes of a
+part are never mistaken for a line end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]+)"|\'([^\']+)\'|([^\s;]+))', re.
 
 
 class MultipartPart(NamedTuple):
-    """One part: its headers by lower-case name, and its bytes."""
+    """A part: its headers by lower-case name, and its bytes."""
 
     headers: dict[str, str]
     body: bytes
@@ -24,7 +24,7 @@ class MultipartPart(NamedTuple):
 
 @lru_cache(maxsize=256)
 def boundary_of(content_type: str) -> bytes:
-    """Return what separates the parts. Raises ``GcsRefusal`` if the header does not say it."""
+    """Return the boundary of the parts. Raises ``GcsRefusal`` if missing."""
     found = _BOUNDARY.search(content_type)
     if found is None or not content_type.lower().startswith("multipart/"):
         raise malformed("Missing or invalid boundary.")
@@ -33,12 +33,12 @@ def boundary_of(content_type: str) -> bytes:
 
 
 def malformed(detail: str) -> GcsRefusal:
-    """Return the refusal of a body that cannot be taken apart."""
+    """Return the refusal of a body that cannot be parsed."""
     return refuse("badRequest", f"Failed to parse the parts of the request, error: {detail}")
 
 
 def split(body: bytes, boundary: bytes) -> list[MultipartPart]:
-    """Return the parts of ``body``. Raises ``GcsRefusal`` if they do not end as they should."""
+    """Return the parts of ``body``. Raises ``GcsRefusal`` if it is malformed."""
     mark = b"--" + boundary
     start = 0 if body.startswith(mark) else body.find(b"\n" + mark) + 1
     if not body.startswith(mark, start):
@@ -58,7 +58,10 @@ def split(body: bytes, boundary: bytes) -> list[MultipartPart]:
 
 
 def _find_mark(body: bytes, stop: bytes, start: int) -> int:
-    """Return where a boundary is, and not only the beginning of a longer line; -1 if nowhere."""
+    """Return the position of a boundary, or -1.
+
+    The beginning of a longer line is not a boundary.
+    """
     while (found := body.find(stop, start)) >= 0:
         behind = found + len(stop)
         if body[behind : behind + 2] == b"--" or body[behind : behind + 1] in b" \t\r\n":
@@ -68,13 +71,13 @@ def _find_mark(body: bytes, stop: bytes, start: int) -> int:
 
 
 def read_part(data: bytes) -> MultipartPart:
-    """Return headers and body of one part, which an empty line parts."""
+    """Return headers and body of one part, separated by an empty line."""
     head, _, body = _cut(data)
     return MultipartPart(read_headers(head), body)
 
 
 def _cut(data: bytes) -> tuple[bytes, bytes, bytes]:
-    if data.startswith((b"\r\n", b"\n")):  # no headers at all
+    if data.startswith((b"\r\n", b"\n")):  # no headers
         return b"", b"", data[2 if data[0] == 13 else 1 :]
     strict, loose = data.find(b"\r\n\r\n"), data.find(b"\n\n")
     if strict >= 0 and (loose < 0 or strict < loose):

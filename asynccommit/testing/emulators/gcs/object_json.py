@@ -1,6 +1,6 @@
-"""Objects as the JSON API shows them, and as clients describe them.
+"""Convert objects to and from the resources of the JSON API.
 
-64-bit numbers are strings, checksums base64, times RFC 3339; what is not set is left out.
+64-bit numbers are strings, checksums base64, times RFC 3339; unset members are omitted.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def b64(data: bytes) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name as one segment of a URL."""
+    """Return a name percent-encoded as one segment of a URL."""
     return name.replace("/", "%2F") if _is_plain(name) else quote(name, safe="")
 
 
-# Detail -> its name in JSON, for those that are texts or true.
+# Detail -> its name in JSON, for text and boolean details.
 _TEXTS = {
     "cache_control": "cacheControl",
     "content_disposition": "contentDisposition",
@@ -56,7 +56,7 @@ DETAILS = {
 }
 """Field of ``Details`` -> member of the JSON."""
 
-# What one object has, member by member: listings ask for a few of these, a thousand times.
+# The members of one object; listings often select a few of them from a thousand objects.
 _MEMBERS: Mapping[str, Callable[[GcsObject], object]] = {
     "kind": lambda _: "storage#object",
     "name": lambda _: _.name,
@@ -82,12 +82,12 @@ Retained: TypeAlias = Callable[[GcsObject], float | None]
 def viewer(
     mask: Mask | None, origin: str, retained: Retained | None = None
 ) -> Callable[[GcsObject], Json]:
-    """Return what shows of each object what ``mask`` wants.
+    """Return a function that shows the selected members of an object.
 
     Args:
-        mask: what is wanted; ``None`` for all.
-        origin: of the URLs in it.
-        retained: tells the retention, where the bucket's may be seen.
+        mask: selected members; ``None`` for all.
+        origin: origin of the URLs.
+        retained: returns the retention, if the caller may see the bucket's.
     """
     if mask is None or "*" in mask:
         return lambda found: show_object(found, origin, retained)
@@ -103,7 +103,10 @@ def viewer(
 
 
 def _retention(found: GcsObject, retained: Retained | None) -> str:
-    """Return when a retention ends; nobody knows under an event-based hold (documented)."""
+    """Return the end of a retention.
+
+    It is unknown under an event-based hold (documented).
+    """
     until = None if retained is None or found.details.event_based_hold else retained(found)
     return "" if until is None else rfc3339(until)
 
@@ -144,7 +147,7 @@ def show_object(found: GcsObject, origin: str, retained: Retained | None = None)
 
 
 def _add_rare(shown: Json, found: GcsObject) -> Json:
-    """Add what few objects have."""
+    """Add the members that few objects have."""
     details, components = found.details, found.content.components
     if components is not None:
         shown["componentCount"] = components
@@ -180,13 +183,13 @@ def _add_kept(shown: Json, found: GcsObject) -> None:
         shown["retention"] = {"mode": mode, "retainUntilTime": rfc3339(until)}
 
 
-# --- what clients say ------------------------------------------------------------------------
+# --- parsing ---------------------------------------------------------------------------------
 
 
 def read_details(given: Mapping[str, Any]) -> Json:
-    """Return the fields of ``Details`` that a resource sets; ``None`` for those it clears.
+    """Return the ``Details`` fields in a resource; ``None`` clears a field.
 
-    Raises ``GcsRefusal`` for a value of another kind.
+    Raises ``GcsRefusal`` for a value of another type.
     """
     found: Json = {}
     for field, member in DETAILS.items():
@@ -226,7 +229,7 @@ def _read_retention(member: str, value: Any) -> Retention | None:
 
 
 def read_time(member: str, value: Any) -> float:
-    """Return the seconds of a time in RFC 3339. Raises ``GcsRefusal``."""
+    """Parse a time in RFC 3339 to seconds. Raises ``GcsRefusal``."""
     try:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
@@ -235,7 +238,10 @@ def read_time(member: str, value: Any) -> float:
 
 
 def read_checksums(given: Mapping[str, Any]) -> tuple[int | None, bytes | None]:
-    """Return CRC32C and MD5 that a client expects. Raises ``GcsRefusal`` for what is neither."""
+    """Return the CRC32C and MD5 in a resource.
+
+    Raises ``GcsRefusal`` if invalid.
+    """
     crc, md5 = (_read_checksum(given, *_) for _ in (("crc32c", 4), ("md5Hash", 16)))
     return None if crc is None else int.from_bytes(crc, "big"), md5
 
@@ -254,5 +260,5 @@ def _read_checksum(given: Mapping[str, Any], member: str, size: int) -> bytes | 
 
 
 def wrong(member: str, value: object) -> GcsRefusal:
-    """Return the refusal of a resource that says ``value`` there."""
+    """Return the refusal of an invalid value in a resource."""
     return refuse("invalid", f"Invalid value for {member}: {str(value)[:100]!r}")

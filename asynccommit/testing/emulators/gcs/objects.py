@@ -1,4 +1,4 @@
-"""Requests about objects: to read, list, change, delete, copy, move and put together."""
+"""Serve requests about objects: read, list, change, delete, copy, move and compose."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ _TYPE = "application/octet-stream"
 
 
 class Objects:
-    """Answers what is asked about objects; every method is one operation."""
+    """The operations on objects; each method is one operation."""
 
     def __init__(self, service: GcsService, scheme: str) -> None:
         self._service = service
         self._scheme = scheme
 
     def _shown(self, call: GcsCall, found: GcsObject) -> GcsResponse:
-        """Return the answer that has an object's resource."""
+        """Return a response with an object's resource."""
         fields = call.query.get("fields")
         mask = None if fields is None else read_mask(fields)
         show = viewer(mask, call.origin(self._scheme), self._retained(found.bucket))
         return json_answer(show(found))
 
     def _retained(self, bucket: str) -> Retained | None:
-        """Return what tells the retention of a bucket's objects."""
-        with suppress(GcsRefusal):  # whoever may see the objects may not see the bucket
+        """Return a function that returns the retention of a bucket's objects."""
+        with suppress(GcsRefusal):  # a caller who may see the objects may lack access to the bucket
             return self._service.get_bucket(bucket).retained_until
         return None
 
@@ -111,11 +111,11 @@ class Objects:
     # --- changing ------------------------------------------------------------------------------
 
     def patch(self, call: GcsCall) -> GcsResponse:
-        """Change what is said about an object."""
+        """Change an object's metadata."""
         return self._change(call, replace=False)
 
     def update(self, call: GcsCall) -> GcsResponse:
-        """Say anew all that is said about an object."""
+        """Replace an object's metadata."""
         return self._change(call, replace=True)
 
     def _change(self, call: GcsCall, *, replace: bool) -> GcsResponse:
@@ -140,7 +140,7 @@ class Objects:
         return NO_CONTENT
 
     def restore(self, call: GcsCall) -> GcsResponse:
-        """Make a soft-deleted object live again."""
+        """Restore a soft-deleted object."""
         generation = number(call.query, "generation")
         if generation is None:
             raise refuse("required", "Required parameter: generation", location="generation")
@@ -152,7 +152,7 @@ class Objects:
     # --- moving and copying --------------------------------------------------------------------
 
     def move(self, call: GcsCall) -> GcsResponse:
-        """Give an object another name."""
+        """Rename an object."""
         bucket, source, dest = call.names
         found = self._service.move(
             bucket,
@@ -204,7 +204,7 @@ class Objects:
             self._service.admit("get", bucket, user_project=call.user_project)
 
     def _copy_details(self, call: GcsCall) -> Details | None:
-        """Return what is said of a copy, if anything is."""
+        """Return the details given for a copy, if any."""
         given = {name: _ for name, _ in read_details(call.json()).items() if _ is not None}
         key = call.query.get("destinationKmsKeyName", "")
         if not given and key:
@@ -214,7 +214,7 @@ class Objects:
         return Details(**given) if given else None
 
     def compose(self, call: GcsCall) -> GcsResponse:
-        """Make an object of several, one behind the other."""
+        """Concatenate objects into one."""
         given = call.json()
         sources = given.get("sourceObjects")
         if not isinstance(sources, list) or not sources:
@@ -277,7 +277,7 @@ def _source(given: Any) -> ComposeSource:
 
 
 def _integer(member: str, value: Any) -> int | None:
-    """Return a 64-bit number, which JSON has as a string."""
+    """Parse a 64-bit integer, which is a string in JSON."""
     try:
         return None if value is None else int(value)
     except (TypeError, ValueError):
@@ -285,7 +285,7 @@ def _integer(member: str, value: Any) -> int | None:
 
 
 def _range(call: GcsCall) -> tuple[int, int | None]:
-    """Return the first byte that is wanted and the first that is not; what is no range is all."""
+    """Return the half-open byte range; an absent or malformed Range means all."""
     found = _RANGE(call.headers.get("range", ""))
     if found is None or not (found[1] or found[2]):
         return 0, None
@@ -297,7 +297,7 @@ def _range(call: GcsCall) -> tuple[int, int | None]:
 
 
 def check_etag(call: GcsCall, found: GcsObject) -> None:
-    """Refuse a read by the headers If-Match (412) and If-None-Match (304)."""
+    """Check the headers If-Match (412) and If-None-Match (304) of a read."""
     headers = call.headers
     if "if-match" in headers and not _names(headers["if-match"], found.etag):
         raise refuse("conditionNotMet", location_type="header", location="If-Match")
@@ -311,7 +311,7 @@ def _names(header: str, etag: str) -> bool:
 
 
 def media_headers(found: GcsObject) -> dict[str, str]:
-    """Return what a download tells of an object."""
+    """Return the headers of a download."""
     details, crc = found.details, encode_crc32c(found.crc32c)
     md5 = found.content.md5
     headers = {

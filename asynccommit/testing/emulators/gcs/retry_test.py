@@ -46,17 +46,17 @@ _FAULT = re.compile(
 )
 _STALL = 10.0
 _BROKEN = 4  # bytes of a stream that breaks at once
-_HEADER_BROKEN = 1024 * 1024  # and of one that the header asks for
+_HEADER_BROKEN = 1024 * 1024  # bytes of a stream that breaks because a header asks for it
 
 
 class ScriptedFault(NamedTuple):
-    """One thing that goes wrong.
+    """A scripted fault.
 
     Attributes:
         kind: ``status``, ``reset``, ``broken``, ``short``, ``corrupted`` or ``stall``.
-        status: the one answered.
-        after: bytes that pass before it; ``None`` if it strikes at once.
-        seconds: how long a stall is.
+        status: response status.
+        after: bytes transferred before the fault; ``None`` if it is immediate.
+        seconds: duration of a stall.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class ScriptedFault(NamedTuple):
     seconds: float = 0.0
 
     def strikes(self, method: str, uploaded: int) -> bool:
-        """Whether a request of this method, with so many bytes uploaded, is hit."""
+        """Return whether a request of this method and upload size is hit."""
         if self.kind == "status" and self.after is not None:
             return method == INSERT and uploaded >= self.after
         if self.kind == "short":
@@ -76,7 +76,7 @@ class ScriptedFault(NamedTuple):
 
 
 def read_fault(text: str, *, header: bool = False) -> ScriptedFault | None:
-    """Return the fault that ``text`` names; ``None`` if it names none."""
+    """Parse the name of a fault; ``None`` if it is unknown."""
     found = _FAULT.fullmatch(text)
     if found is None:
         return None
@@ -108,14 +108,14 @@ def _kib(text: str | None) -> int | None:
 
 
 class DueFault(NamedTuple):
-    """A fault that a request meets; ``spend`` it when it strikes."""
+    """A fault that applies to a request; call ``spend`` when it strikes."""
 
     fault: ScriptedFault
     spend: Callable[[], object]
 
 
 class _Test:
-    """One retry test: what is left of its faults."""
+    """A retry test with its remaining faults."""
 
     def __init__(self, name: str, transport: str, left: dict[str, list[str]]) -> None:
         self.name = name
@@ -135,8 +135,8 @@ class RetryTests:
     """The retry tests of an emulator.
 
     Args:
-        new_id: a fresh unique name.
-        methods: the names of the methods that there are.
+        new_id: returns a new unique name.
+        methods: names of all methods.
     """
 
     def __init__(self, new_id: Callable[[], str], methods: Collection[str]) -> None:
@@ -145,11 +145,11 @@ class RetryTests:
         self._tests: dict[str, _Test] = {}
 
     def clear(self) -> None:
-        """Forget all."""
+        """Delete all tests."""
         self._tests.clear()
 
     def concerns(self, path: str) -> bool:
-        """Whether a request is for this API."""
+        """Return whether a request is for this API."""
         return path == "/retry_tests" or path == "/retry_test" or path.startswith("/retry_test/")
 
     def answer(self, method: str, path: str, body: bytes) -> GcsResponse:
@@ -194,9 +194,9 @@ class RetryTests:
         return test
 
     def find(self, headers: Mapping[str, str], method: str, uploaded: int) -> DueFault | None:
-        """Return the fault that a request meets, if there is one left.
+        """Return the next fault of a request, if any is left.
 
-        Raises ``GcsRefusal`` for a test that there is not.
+        Raises ``GcsRefusal`` for an unknown test.
         """
         name = headers.get(ID)
         if name is not None:
@@ -219,7 +219,7 @@ class RetryTests:
 
 
 def _keep() -> None:
-    """Spend nothing: a header asks for its own request alone."""
+    """Keep all faults: a header's fault applies to its own request alone."""
 
 
 def _invalid(what: str) -> GcsRefusal:

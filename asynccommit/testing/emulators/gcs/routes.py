@@ -1,4 +1,4 @@
-"""Which URL asks for which operation: the table of the JSON API."""
+"""Map URLs to operations: the route table of the JSON API."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _Key = tuple[str, int, str, str]
 
 
 class MatchedRoute(NamedTuple):
-    """A route, with what its URL must have where, and which segments are names."""
+    """A route, with the fixed segments of its URL and the positions of the names."""
 
     route: GcsRoute
     literals: tuple[tuple[int, str], ...]
@@ -64,7 +64,7 @@ class MatchedRoute(NamedTuple):
 
 
 class Routes:
-    """Finds the route of a URL; the groups answer."""
+    """A router that finds the route of a URL; the route groups handle it."""
 
     def __init__(
         self, objects: Objects, buckets: BucketRoutes, folders: FolderRoutes, uploads: UploadRoutes
@@ -83,7 +83,7 @@ class Routes:
         insert = "storage.objects.insert"
         self._whole = GcsRoute("insert", insert, uploads.insert, uploads.read_whole, (0, 1))
         self._start = GcsRoute("upload", insert, uploads.start, uploads.read_start)
-        # What the last chunk makes is asked for when it is there.
+        # The new object is admitted when its last chunk arrives.
         self._chunk = GcsRoute("upload", insert, uploads.append, uploads.read_chunk, ())
         self._cancel = GcsRoute(
             "upload", "storage.objects.delete", uploads.cancel, uploads.read_chunk, ()
@@ -97,9 +97,9 @@ class Routes:
     def find(
         self, verb: str, segments: Sequence[str], query: Query
     ) -> tuple[GcsRoute, tuple[str, ...]]:
-        """Return the route of a URL below ``/storage/v1``, and its names as they are there.
+        """Return the route of a URL below ``/storage/v1``, and its encoded names.
 
-        Raises ``GcsRefusal`` if it is none.
+        Raises ``GcsRefusal`` if there is none.
         """
         found = self._found.get(_key(verb, segments))
         if found is None:
@@ -118,7 +118,7 @@ class Routes:
         return refuse("methodNotAllowed" if others else "notFound")
 
     def find_upload(self, verb: str, query: Query) -> GcsRoute:
-        """Return the route of a URL below ``/upload``. Raises ``GcsRefusal`` if it is none."""
+        """Return the route of a URL below ``/upload``. Raises ``GcsRefusal``."""
         if "upload_id" in query:
             if verb == "DELETE":
                 return self._cancel

@@ -1,4 +1,4 @@
-"""Requests that meet a fault of the Retry Test API: see ``gcs_retry_test``."""
+"""Apply the faults of the Retry Test API to requests: see ``gcs_retry_test``."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _REASONS = {status: reason for reason, (status, _) in reversed(list(REASONS.item
 
 
 def is_scripted(headers: Mapping[str, str]) -> bool:
-    """Whether a request asks for a fault."""
+    """Return whether a request asks for a fault."""
     return ID in headers or INSTRUCTIONS[0] in headers or INSTRUCTIONS[1] in headers
 
 
 class Scripted:
-    """One request that asks for a fault.
+    """A request that asks for a fault.
 
     Args:
-        app: answers it.
+        app: handles it.
         call: the request.
-        connection: of the client.
-        write: makes bytes of an answer.
-        send: sends bytes that are a whole answer.
+        connection: connection of the client.
+        write: encodes a response.
+        send: sends the bytes of a whole response.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class Scripted:
         self._send = send
 
     def follow(self, tests: RetryTests, go_on: Callable[[], None]) -> bool:
-        """Meet the next fault; ``go_on`` lets the request happen as others do.
+        """Apply the next fault; ``go_on`` executes the request normally.
 
-        Returns whether there was one. Raises ``GcsRefusal`` for a test that there is not.
+        Returns whether there was a fault. Raises ``GcsRefusal`` for an unknown test.
         """
         call = self._call
         found = tests.find(call.headers, call.route.method, uploaded_by(call))
@@ -77,7 +77,7 @@ class Scripted:
         return True
 
     def _is_early(self, fault: ScriptedFault) -> bool:
-        """Whether a stall comes before the effect: that of an upload does."""
+        """Return whether a stall precedes the effect, as in an upload."""
         return fault.after is None or self._call.route.method == INSERT
 
     def _refuse(self, fault: ScriptedFault) -> None:
@@ -88,7 +88,7 @@ class Scripted:
         self._send(self._write(error_answer(refusal)))
 
     def _spoil(self, fault: ScriptedFault, spend: Callable[[], object]) -> None:
-        """Let the request happen, and spoil the answer on its way if it is long enough."""
+        """Execute the request, and break its response if it is long enough."""
         answer = self._app.perform(self._call)
         after = fault.after or 0
         if len(answer.body) <= after or (fault.kind == "short" and answer.status != 200):

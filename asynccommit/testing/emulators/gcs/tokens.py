@@ -1,4 +1,4 @@
-"""Who may ask: bearer tokens are looked up, and without any told valid everybody may."""
+"""Authenticate bearer tokens; without configured tokens all callers are accepted."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _CHALLENGE = 'Bearer realm="https://accounts.google.com/"'
 
 @dataclass(slots=True)
 class AcceptedTokens:
-    """The credentials that are accepted.
+    """The accepted credentials.
 
     Attributes:
-        tokens: the bearer tokens that are valid; ``None`` if any is, and none is needed.
-        expired: the bearer tokens that were valid once.
+        tokens: valid bearer tokens; ``None`` if any token is valid and none is needed.
+        expired: bearer tokens that have expired.
     """
 
     tokens: set[str] | None = field(default=None, repr=False)
     expired: set[str] = field(default_factory=set, repr=False)
 
     def check(self, call: GcsCall) -> None:
-        """Raise ``GcsRefusal`` (401) unless the caller of a request is known."""
+        """Raise ``GcsRefusal`` (401) unless the caller is authenticated."""
         header = call.headers.get("authorization")
         if header is None:
             if self.tokens is not None:

@@ -1,9 +1,9 @@
-"""Uploads: the bytes alone, with a description in the same request, or in a session of several.
+"""Serve uploads: of the bytes alone, with metadata in one request, or in a session.
 
-A session is begun with a description and named by its ``upload_id``. Bytes come in their order, in
-chunks whose ``Content-Range`` says where they belong; bytes that are there already are skipped, and
-of a chunk that is not the last one only whole multiples of 256 KiB are kept. Each answer but the
-last is 308 with the range that is kept, which is how a client that lost an answer goes on.
+A session starts with the metadata and is identified by its ``upload_id``. Bytes are sent in order,
+in chunks whose ``Content-Range`` gives their position. Bytes that were received before are skipped,
+and of any chunk but the last one only whole multiples of 256 KiB are kept. Each response but the
+last is 308 with the range received so far, by which a client that lost a response can resume.
 
 Source: https://cloud.google.com/storage/docs/performing-resumable-uploads
 """
@@ -30,20 +30,20 @@ from asynccommit.testing.models.gcs.model import (
 )
 
 QUANTUM = 256 * 1024
-"""What chunks are kept in multiples of."""
+"""Chunks are kept in multiples of this many bytes."""
 
 _CHUNK = re.compile(r"bytes (\*|(\d+)-(\d+|\*))/(\*|\d+)").fullmatch
-_MOST = 1000  # sessions that have ended and are still known
+_MOST = 1000  # maximum number of ended sessions that are remembered
 
 
 class PendingUpload(NamedTuple):
-    """One object to be made.
+    """An object to be created.
 
     Attributes:
-        name: of the object.
-        given: the description, as JSON.
-        data: its bytes.
-        content_type: of the bytes, unless the description says it.
+        name: name of the object.
+        given: metadata, as JSON.
+        data: content.
+        content_type: type of the content, unless the metadata has one.
     """
 
     name: str
@@ -61,28 +61,28 @@ class _Session:
         self, identity: str, call: GcsCall, upload: PendingUpload, total: int | None
     ) -> None:
         self.identity = identity
-        self.call = call  # that began it: conditions, fields and who pays
+        self.call = call  # The first request, with preconditions, fields and billing project.
         self.bucket = call.bucket
         self.upload = upload
         self.data = bytearray()
         self.total = total
-        self.answer: GcsResponse | None = None  # once it has ended
+        self.answer: GcsResponse | None = None  # set when the session has ended
 
 
 class Chunk(NamedTuple):
-    """Where the bytes of a request belong: ``start`` is ``None`` if it only asks."""
+    """The position of a request's bytes; ``start`` is ``None`` for a status query."""
 
     start: int | None
     total: int | None
 
 
 class UploadRoutes:
-    """Answers uploads.
+    """The upload operations.
 
     Args:
-        service: where objects are made.
-        scheme: of the URLs of sessions.
-        new_id: makes the ids of sessions.
+        service: service that stores the objects.
+        scheme: scheme of the session URLs.
+        new_id: creates session ids.
     """
 
     def __init__(self, service: GcsService, scheme: str, new_id: Callable[[], str]) -> None:
@@ -98,7 +98,7 @@ class UploadRoutes:
     # --- in one request ------------------------------------------------------------------------
 
     def read_whole(self, call: GcsCall) -> None:
-        """Read an upload of one request; see ``Route.prepare``."""
+        """Parse an upload in one request; see ``Route.prepare``."""
         kind = call.headers.get("content-type", "")
         if call.query.get("uploadType") == "multipart":
             call.read = _read_multipart(call, kind)
@@ -108,7 +108,7 @@ class UploadRoutes:
         call.names = (call.bucket, call.name)
 
     def insert(self, call: GcsCall) -> GcsResponse:
-        """Make an object of one request."""
+        """Create an object in one request."""
         return self._make(call, call.read)
 
     def _make(self, call: GcsCall, upload: PendingUpload, hashes: str = "") -> GcsResponse:
@@ -139,7 +139,7 @@ class UploadRoutes:
     # --- sessions ------------------------------------------------------------------------------
 
     def read_start(self, call: GcsCall) -> None:
-        """Read the description of what is going to be uploaded; see ``Route.prepare``."""
+        """Parse the metadata of a new session; see ``Route.prepare``."""
         given = call.json()
         kind = call.headers.get("x-upload-content-type", "")
         call.read = PendingUpload(_name_of(call, given), given, b"", kind)
@@ -147,7 +147,7 @@ class UploadRoutes:
         call.names = (call.bucket, call.name)
 
     def start(self, call: GcsCall) -> GcsResponse:
-        """Begin a session; the answer says where it goes on."""
+        """Start a session; the response has its URL."""
         length = call.headers.get("x-upload-content-length", "")
         read_details(call.read.given)
         self._check(call)
@@ -161,7 +161,7 @@ class UploadRoutes:
         return GcsResponse(200, {**TEXT, "Location": url, "X-GUploader-Upload-Id": identity})
 
     def _check(self, call: GcsCall) -> None:
-        """Refuse at the start what would be refused at the end anyway."""
+        """Reject at the start an upload that would be rejected at its end."""
         self._service.get_bucket(call.bucket)
         wanted = call.conditions()
         if wanted == Preconditions():
@@ -189,7 +189,7 @@ class UploadRoutes:
         call.names = (call.bucket, call.name)
 
     def append(self, call: GcsCall) -> GcsResponse:
-        """Take a chunk, or tell how far the session is."""
+        """Add a chunk, or return the status of the session."""
         session: _Session = call.read
         if session.answer is not None:
             return session.answer
@@ -209,7 +209,7 @@ class UploadRoutes:
         return self._finish(session, call.headers.get("x-goog-hash", ""))
 
     def keep_until(self, call: GcsCall, most: int) -> None:
-        """Keep of a chunk only what comes before so many bytes of the object."""
+        """Truncate a chunk at a position in the object."""
         session = call.read
         if isinstance(session, _Session) and session.answer is None:
             chunk = _read_chunk(call.headers.get("content-range", ""), len(call.body))
@@ -228,7 +228,7 @@ class UploadRoutes:
         return session.answer
 
     def cancel(self, call: GcsCall) -> GcsResponse:
-        """Call a session off; whoever asks about it later is told the same."""
+        """Cancel a session; later requests for it get the same response."""
         session: _Session = call.read
         if session.answer is None:
             session.answer = GcsResponse(CANCELLED, NONE)
@@ -237,7 +237,7 @@ class UploadRoutes:
 
 
 def uploaded_by(call: GcsCall) -> int:
-    """Return how many bytes of an object there are, once this request has brought its own."""
+    """Return the size of an upload including the bytes of this request."""
     if isinstance(call.read, PendingUpload):
         return len(call.read.data)
     if isinstance(call.read, _Session):
@@ -246,7 +246,7 @@ def uploaded_by(call: GcsCall) -> int:
 
 
 def incomplete(kept: int) -> GcsResponse:
-    """Return the answer that tells how many bytes there are."""
+    """Return the response with the number of bytes received."""
     return GcsResponse(308, {"Range": f"bytes=0-{kept - 1}"} if kept else NONE)
 
 
@@ -277,7 +277,7 @@ def _name_of(call: GcsCall, given: Mapping[str, Any]) -> str:
 
 
 def _hashes(header: str) -> dict[str, str]:
-    """Return the checksums of a header ``x-goog-hash``, as a description has them."""
+    """Parse the checksums in ``x-goog-hash`` into metadata members."""
     found: dict[str, str] = {}
     for pair in header.split(","):
         key, _, value = pair.strip().partition("=")
@@ -287,7 +287,10 @@ def _hashes(header: str) -> dict[str, str]:
 
 
 def _read_chunk(header: str, size: int) -> Chunk:
-    """Return where a chunk belongs; without the header it is all there is."""
+    """Return the position of a chunk.
+
+    Without the header it is the whole object.
+    """
     if not header:
         return Chunk(0, size)
     found = _CHUNK(header)

@@ -1,8 +1,8 @@
-"""What becomes of a request under weather: a batch is struck as a whole and part by part.
+"""Decide the faults of a request; those of a batch apply to the whole or part by part.
 
-The parts of a batch wait side by side, as at the service. Connections are those of whole requests:
-only what strikes the batch itself leaves it without an answer. A part whose own answer is lost is
-answered 503 ``backendError`` within the batch, whether it took effect or not.
+The parts of a batch wait concurrently, as at the service. A connection belongs to a whole request:
+only a fault of the batch itself leaves it without a response. A part whose response is lost is
+answered with 503 ``backendError`` within the batch, whether it took effect or not.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from asynccommit.testing.models.fault_rules import CLEAR, SLOW, FaultDecision, F
 from asynccommit.testing.models.gcs.model import GcsRefusal, refuse
 
 Later: TypeAlias = Callable[[float, Callable[[], object]], None]
-"""Lets something happen after so many seconds."""
+"""Schedules a call after a number of seconds."""
 
 
 def decide(weather: FaultInjector, call: GcsCall, later: Later) -> FaultDecision:
-    """Return what becomes of a request; ask once for each. The parts of a batch remember theirs.
+    """Return the fault decision of a request; call once for each request.
 
-    ``later`` is for parts that take effect when the batch is answered already.
+    The parts of a batch store theirs. ``later`` schedules parts that take effect after the batch is
+    answered.
     """
     op = call.route.op
     if op != "batch":
@@ -45,6 +46,6 @@ def _joined(whole: FaultDecision, each: Sequence[FaultDecision]) -> FaultDecisio
 
 
 def refused(decision: FaultDecision) -> GcsResponse:
-    """Return the refusal that a decision says; of an answer that is lost, ``backendError``."""
+    """Return the refusal of a decision; ``backendError`` for a lost response."""
     no = decision.refusal
     return error_answer(no if isinstance(no, GcsRefusal) else refuse("backendError"))

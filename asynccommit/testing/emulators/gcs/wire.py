@@ -1,8 +1,8 @@
-"""The answers of the JSON API: status, headers and body, their bytes, errors, dates, selections.
+"""Build the responses of the JSON API: status, headers, body, errors, dates, selections.
 
-What is written here is what Google's clients read: 64-bit numbers and generations are strings,
-times are RFC 3339 with milliseconds, errors are one object in another. A download that is refused
-is told so in plain text, everything else in JSON.
+The format is the one that Google's clients read: 64-bit numbers and generations are strings, times
+are RFC 3339 with milliseconds, an error is an object in an object. Errors of downloads are plain
+text, all others JSON.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ TEXT: Headers = MappingProxyType({"Content-Type": "text/html; charset=UTF-8"})
 NONE: Headers = MappingProxyType({})
 
 CANCELLED = 499
-"""What is answered about an upload that was called off; no status of HTTP's own."""
+"""The status for a cancelled upload; not a status of the HTTP standard."""
 
 PHRASES = {status.value: status.phrase for status in HTTPStatus} | {
     308: "Resume Incomplete",
     CANCELLED: "Client Closed Request",
 }
-"""Status -> what the status line says."""
+"""Status -> reason phrase."""
 
 _BODILESS = (204, 304)
 _JSON_LINES = "Content-Type: application/json; charset=UTF-8\r\n"
 
 
 class GcsResponse(NamedTuple):
-    """What is answered: header names as they are written on the wire."""
+    """A response, with header names as they are written on the wire."""
 
     status: int
     headers: Headers = NONE
@@ -47,7 +47,7 @@ class GcsResponse(NamedTuple):
 
 
 def json_answer(value: Any, status: int = 200) -> GcsResponse:
-    """Return ``value`` as an answer."""
+    """Return a JSON response."""
     return GcsResponse(status, JSON, orjson.dumps(value))
 
 
@@ -55,7 +55,7 @@ NO_CONTENT = GcsResponse(204)
 
 
 def error_answer(refusal: GcsRefusal, *, media: bool = False) -> GcsResponse:
-    """Return a refusal as the service writes it: to a download (``media``) as text."""
+    """Return an error response; ``media`` (a download) gets plain text."""
     if refusal.status in _BODILESS:
         return GcsResponse(refusal.status, refusal.headers)
     kind, body = (TEXT, refusal.message.encode()) if media else (JSON, error_body(refusal))
@@ -75,12 +75,12 @@ def error_body(refusal: GcsRefusal) -> bytes:
 
 
 def bad_parameter(name: str, message: str) -> GcsRefusal:
-    """Return the refusal of a query parameter's value."""
+    """Return the refusal of an invalid query parameter."""
     return refuse("invalidParameter", message, location_type="parameter", location=name)
 
 
 class GcsWire:
-    """Writes answers as bytes; ``now`` is for their dates, ``run`` makes upload ids unique."""
+    """A response encoder; ``now`` is the clock, ``run`` makes upload ids unique."""
 
     def __init__(self, now: Callable[[], float], run: str) -> None:
         self._now = now
@@ -92,7 +92,7 @@ class GcsWire:
     def write(
         self, answer: GcsResponse, *, bodiless: bool = False, keep_alive: bool = True
     ) -> bytes:
-        """Return the bytes; ``bodiless`` is an answer to HEAD, which only tells the length."""
+        """Return the bytes; ``bodiless`` omits the body (HEAD) but not its length."""
         status, headers, body = answer
         head = f"{self._head(status)}{_lines(headers)}"
         if not keep_alive:
@@ -114,7 +114,7 @@ class GcsWire:
 
 @lru_cache(maxsize=128)
 def status_line(status: int) -> str:
-    """Return the first line of an answer."""
+    """Return the status line of a response."""
     return f"HTTP/1.1 {status} {PHRASES.get(status, 'Unknown')}\r\n"
 
 
@@ -125,7 +125,7 @@ def _lines(headers: Headers) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return ``text`` for a header: a control character in a name becomes a question mark."""
+    """Return ``text`` for a header; control characters become question marks."""
     return text if text.isprintable() else "".join(_ if _ >= " " else "?" for _ in text)
 
 
@@ -135,13 +135,13 @@ def _second_text(second: int) -> str:
 
 
 def rfc3339(moment: float) -> str:
-    """Return a moment, given in seconds since the epoch, to the millisecond."""
-    # By way of microseconds: in a float, .678 is a little less than it is.
+    """Format seconds since the epoch as RFC 3339, to the millisecond."""
+    # Computed in microseconds: as a float, .678 is slightly less than its value.
     second, rest = divmod(round(moment * 1_000_000), 1_000_000)
     return f"{_second_text(second)}.{rest // 1000:03d}Z"
 
 
 @lru_cache(maxsize=4096)
 def http_date(second: int) -> str:
-    """Return a moment as headers have it."""
+    """Format a time for headers."""
     return formatdate(second, usegmt=True)

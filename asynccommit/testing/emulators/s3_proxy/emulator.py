@@ -1,11 +1,11 @@
-"""A proxy of S3 servers of other hands, with faults: they cannot lose an answer, this can.
+"""Run a fault-injecting proxy in front of S3 servers that cannot lose responses themselves.
 
     async with S3Proxy("http://127.0.0.1:5000") as proxy:
         proxy.weather.add(Fault("cut", op="complete_upload", times=1))
-        ...  # proxy.endpoint is what clients take for the server
+        ...  # clients use proxy.endpoint as the server
 
 ``running_s3_proxy`` does the same on a thread of its own, for code without an event loop. Requests
-go to the server as they come, so that signatures stay valid; what strikes them is the weather.
+are forwarded unchanged, so that signatures stay valid; faults are decided by the weather.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ _log = logging.getLogger(__name__)
 
 
 class S3Proxy(Serving):
-    """A port behind which another server answers; an async context manager.
+    """A port with another server behind it; an async context manager.
 
-    What is to come late and has not come when it stops never comes.
+    A late request that has not been sent when the proxy stops is never sent.
 
     Args:
-        target: the URL of that server, as ``http://127.0.0.1:5000``.
-        port: where to listen; 0 is any free port.
-        address: the interface, loopback unless there is a reason.
-        climate: latency, faults and the limit on requests to begin with.
-        limits: what a request may hold, and an answer.
+        target: URL of the server, such as ``http://127.0.0.1:5000``.
+        port: port to listen on; 0 for any free port.
+        address: network interface, loopback by default.
+        climate: initial latency, faults and request limit.
+        limits: maximum size of a request and of a response.
         tls: serve https.
-        seed: of the faults' randomness.
-        host: where ids come from.
+        seed: random seed of the faults.
+        host: source of ids.
 
     Raises:
-        OptionError: the target is no such URL.
+        OptionError: the target is not such a URL.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class S3Proxy(Serving):
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def stop(self) -> None:
-        """Close the port and all connections, and what is under way to the server."""
+        """Close the port, all connections, and all requests in flight."""
         await super().stop()
         tasks = list(self._under_way)
         for task in tasks:
@@ -98,21 +98,27 @@ class S3Proxy(Serving):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def reset(self) -> None:
-        """Forget all statistics; the weather is as at the start. The server keeps what it has."""
+        """Reset the statistics and restore the initial weather.
+
+        The data of the server stays.
+        """
         self.clear_stats()
         self.weather = self.fresh_weather()
 
     def clear_stats(self) -> None:
-        """Count from nothing."""
+        """Reset the statistics."""
         super().clear_stats()
         self.forwarded.clear()
 
     def stats(self) -> dict[str, Any]:
-        """Return what was asked, sent on and answered since the start or the last reset."""
+        """Return counts of requests, forwarded requests and responses.
+
+        They start at the start or the last reset.
+        """
         return {**super().stats(), "forwarded": dict(self.forwarded)}
 
     def __call__(self, request: ServerRequest, connection: Connection) -> None:
-        """Answer one request, or have the server do so."""
+        """Answer a request, or forward it."""
         if request.target.startswith(PREFIX):
             connection.send(self._control.answer(request))
             return
@@ -122,7 +128,7 @@ class S3Proxy(Serving):
         self._begin(self._meet(op, request, connection, decision))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let something happen whatever becomes of the client."""
+        """Start work that goes on even if the client disconnects."""
         task = asyncio.get_running_loop().create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -130,7 +136,7 @@ class S3Proxy(Serving):
     async def _meet(
         self, op: str, request: ServerRequest, connection: Connection, decision: FaultDecision
     ) -> None:
-        """Let a request happen in the time of its decision."""
+        """Forward a request as its fault decision says."""
         try:
             await _wait(decision.before)
             answer = None
@@ -173,7 +179,7 @@ class S3Proxy(Serving):
             self.send(connection, answer.data)
 
     def _fail(self, request: ServerRequest, connection: Connection, error: ForwardError) -> None:
-        """Be to the client what the server is: one that cannot be reached, or cuts."""
+        """Behave like the server did: refuse the connection, or cut it."""
         _log.warning("%s", error)
         if error.reached:
             connection.cut()
@@ -192,14 +198,14 @@ async def _wait(seconds: float) -> None:
 
 
 class S3ProxyThread(Running[S3Proxy]):
-    """A proxy on a thread of its own; made by ``running_s3_proxy``."""
+    """A proxy on a thread of its own, created by ``running_s3_proxy``."""
 
 
 @contextmanager
 def running_s3_proxy(target: str, **arguments: Any) -> Iterator[S3ProxyThread]:
-    """Run an ``S3Proxy`` with these arguments on a thread, for as long as the block.
+    """Run an ``S3Proxy`` with these arguments on a thread, inside the block.
 
-    Raises what making it and its ``start`` raise.
+    Raises the errors of its constructor and its ``start``.
     """
     make = partial(S3Proxy, target, **arguments)
     with on_thread(make, S3ProxyThread, "s3-proxy") as running:

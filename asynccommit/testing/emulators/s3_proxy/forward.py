@@ -1,7 +1,7 @@
-"""Sending a request on as it came, and bringing the answer back as it comes: byte for byte.
+"""Forward a request and its response byte for byte.
 
 A signature covers the method, the target and headers such as ``Host``, so none of them is changed;
-of a body that came in chunks one chunk is made. Each request has a connection of its own.
+a chunked body is joined into one chunk. Each request uses a new connection.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _BODILESS = (204, 304)
 
 
 class ProxyTarget(NamedTuple):
-    """A server that requests are sent on to.
+    """A server that requests are forwarded to.
 
     Attributes:
-        host: its name or address.
-        port: of it.
-        tls: for https.
+        host: host name or address.
+        port: port.
+        tls: use https.
     """
 
     host: str
@@ -37,17 +37,17 @@ class ProxyTarget(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The URL of it."""
+        """The URL of the server."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'http' if self.tls is None else 'https'}://{host}:{self.port}"
 
 
 class ForwardError(Exception):
-    """A request got no answer from the server behind.
+    """Raised when a request got no response from the server.
 
     Args:
-        reason: why.
-        reached: whether the server may have taken the request.
+        reason: cause.
+        reached: whether the server may have received the request.
     """
 
     def __init__(self, reason: str, *, reached: bool) -> None:
@@ -56,14 +56,14 @@ class ForwardError(Exception):
 
 
 class ForwardedResponse(NamedTuple):
-    """What came back, all of it as it came, and whether the connection may stay open after it."""
+    """A response, unchanged, and whether the connection may stay open after it."""
 
     data: bytes
     keep_alive: bool
 
 
 def read_target(url: str) -> ProxyTarget:
-    """Return what ``http://host:port`` names. Raises ``OptionError`` if it names no server."""
+    """Parse ``http://host:port``. Raises ``OptionError`` if invalid."""
     parts, port = urlsplit(""), None
     with suppress(ValueError):
         parts = urlsplit(url)
@@ -75,15 +75,16 @@ def read_target(url: str) -> ProxyTarget:
 
 
 async def forward(target: ProxyTarget, request: ServerRequest, limit: int) -> ForwardedResponse:
-    """Send a request on and return the answer.
+    """Forward a request and return the response.
 
     Args:
-        target: where to.
-        request: what to send.
-        limit: bytes of an answer at most.
+        target: server to send to.
+        request: request to send.
+        limit: maximum size of the response in bytes.
 
     Raises:
-        ForwardError: the server cannot be reached, or ends the connection before the answer does.
+        ForwardError: the server cannot be reached, or closes the connection before the end of the
+            response.
     """
     try:
         reader, writer = await asyncio.open_connection(target.host, target.port, ssl=target.tls)
@@ -91,7 +92,7 @@ async def forward(target: ProxyTarget, request: ServerRequest, limit: int) -> Fo
         reason = error.strerror or type(error).__name__
         raise ForwardError(f"{target.url} cannot be reached: {reason}", reached=False) from error
     try:
-        # Not drained: who answers before it has read all must be heard.
+        # Not drained: a response that arrives before the whole request is read must be received.
         writer.write(written(request))
         return await _Reading(request.method, limit).read(reader)
     except (OSError, asyncio.IncompleteReadError) as error:
@@ -103,7 +104,7 @@ async def forward(target: ProxyTarget, request: ServerRequest, limit: int) -> Fo
 
 
 def written(request: ServerRequest) -> bytes:
-    """Return a request as bytes."""
+    """Return the bytes of a request."""
     parts = [request.method.encode("latin-1"), b" ", request.target, b" HTTP/1.1\r\n"]
     for name, value in request.raw:
         parts += [name, b": ", value, b"\r\n"]
@@ -116,7 +117,7 @@ def written(request: ServerRequest) -> bytes:
 
 
 class _Reading:
-    """One answer as it is read."""
+    """A response while it is being read."""
 
     def __init__(self, method: str, limit: int) -> None:
         self._bodiless = method == "HEAD"
@@ -126,7 +127,7 @@ class _Reading:
         self._done = self._keep_alive = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """See whether the answer says where it ends."""
+        """Record whether the headers tell the end of the response."""
         self._framed = self._framed or name.lower() in (b"content-length", b"transfer-encoding")
 
     def on_headers_complete(self) -> None:
@@ -135,12 +136,12 @@ class _Reading:
             self.on_message_complete()
 
     def on_message_complete(self) -> None:
-        """End here; what the parser knows of the connection it forgets next."""
+        """Record the end here; the parser discards the connection state next."""
         if not self._done:
             self._done, self._keep_alive = True, self._parser.should_keep_alive()
 
     async def read(self, reader: asyncio.StreamReader) -> ForwardedResponse:
-        """Return the answer. Raises ``IncompleteReadError`` if it ends before its end."""
+        """Read the response. Raises ``IncompleteReadError`` if it is cut off."""
         head = await _final_head(reader)
         found = [head]
         self._feed(head)
@@ -164,7 +165,7 @@ class _Reading:
 
 
 async def _final_head(reader: asyncio.StreamReader) -> bytes:
-    """Return status line and headers of the answer, without those that only say to go on."""
+    """Return the final status line and headers, skipping 1xx responses."""
     while True:
         try:
             head = await reader.readuntil(b"\r\n\r\n")

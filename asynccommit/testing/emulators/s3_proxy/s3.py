@@ -1,6 +1,7 @@
-"""Requests of S3 as a proxy sees them: their operation, what they are about, and answers no.
+"""Parse S3 requests for a proxy (operation and key), and build S3 error responses.
 
-Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html
+Source:
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html
 and https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 """
 
@@ -18,7 +19,7 @@ from asynccommit.testing.models.s3.dialect import S3
 from asynccommit.testing.models.s3.refusals import refuse
 
 IN_BODY = "InBody"
-"""Ends the codes of errors that S3 tells under status 200, once it has begun to answer."""
+"""Suffix of the codes of errors that S3 reports under status 200, after the response has begun."""
 
 _LATE_ERRORS = ("InternalError", "SlowDown")
 _NO_BUCKET = re.compile(r"(?:[0-9.]+|\[.*\]|localhost|s3[.-].*|[^.]*)(?::[0-9]+)?").fullmatch
@@ -53,16 +54,16 @@ S3_HTTP = replace(
     codes={**S3.codes, **{f"{_}{IN_BODY}": (200, S3.codes[_][1]) for _ in _LATE_ERRORS}},
     refuse=_refuse,
 )
-"""How weather speaks to clients of S3 over HTTP."""
+"""The fault dialect of S3 over HTTP."""
 
 
 def s3_operation(method: str, target: str, headers: Mapping[str, str]) -> str:
     """Return the name of an operation, one of ``S3_HTTP.ops``.
 
     Args:
-        method: of HTTP.
+        method: HTTP method.
         target: path and query, as sent.
-        headers: with names in lower case.
+        headers: headers with lower-case names.
     """
     bucket, key = _parts(target, headers)
     names = {pair.partition("=")[0] for pair in target.partition("?")[2].split("&")}
@@ -74,9 +75,9 @@ def s3_operation(method: str, target: str, headers: Mapping[str, str]) -> str:
 
 
 def s3_place(target: str, headers: Mapping[str, str]) -> str:
-    """Return what a request is about, decoded: ``bucket/key``, or the bucket alone.
+    """Return the decoded ``bucket/key`` of a request, or the bucket alone.
 
-    Of a listing the key is its prefix.
+    For a listing, the key is its prefix.
     """
     bucket, key = _parts(target, headers)
     if not key:
@@ -87,9 +88,12 @@ def s3_place(target: str, headers: Mapping[str, str]) -> str:
 
 
 def _parts(target: str, headers: Mapping[str, str]) -> tuple[str, str]:
-    """Return bucket and key; the bucket is in the path or, with Amazon's own names, in ``Host``."""
+    """Return bucket and key of a request.
+
+    The bucket is in the path or, with Amazon's host names, in ``Host``.
+    """
     path = target.partition("?")[0]
-    if "://" in path:  # as clients ask a proxy of HTTP
+    if "://" in path:  # an absolute URL, as clients send to an HTTP proxy
         path = "/" + path.partition("://")[2].partition("/")[2]
     path = unquote(path.removeprefix("/"))
     host = headers.get("host", "").lower()
@@ -125,13 +129,13 @@ def _of_bucket(method: str, names: set[str]) -> str:
 
 
 def refusal_answer(refusal: Refusal, method: str, resource: str, request_id: str) -> bytes:
-    """Return an answer no as S3 writes it: an error in XML, and to ``HEAD`` no body.
+    """Return an S3 error response: XML, without a body for ``HEAD``.
 
     Args:
-        refusal: what to say.
-        method: of the request.
-        resource: what it is about.
-        request_id: of this answer.
+        refusal: error to report.
+        method: method of the request.
+        resource: resource of the request.
+        request_id: id of this response.
     """
     lines = {"Code": refusal.code, "Message": refusal.message, "Resource": f"/{resource}"}
     inside = "".join(f"<{tag}>{escape(text)}</{tag}>" for tag, text in lines.items())
