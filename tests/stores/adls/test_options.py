@@ -46,7 +46,11 @@ def kind(options: dict[str, Any] | None = None, environ: dict[str, str] | None =
     hidden = credential.hide(f"{KEY} {OTHER_KEY} c2lnbmF0dXJl hunter2")
     secret = {0: "key", 1: "other key", 2: "sas", 3: "application"}
     found = [name for place, name in secret.items() if _hidden(hidden, place)]
-    return found[0] if found else type(credential).__name__.lower()
+    return (
+        found[0]
+        if found
+        else type(credential).__name__.lower().removeprefix("azure").removeprefix("adls")
+    )
 
 
 def _hidden(text: str, place: int) -> bool:

@@ -588,4 +588,4 @@ async def test_secrets_of_an_object_are_hidden(server: IdentityServer, make: Mak
     await tokens.renew()
 
     assert tokens.hide("hunter2 refresh-hunter3 ya29.1") == "*** *** ***"
-    assert repr(tokens) == "Tokens()"
+    assert repr(tokens) == "GcsTokens()"
