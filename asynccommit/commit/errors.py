@@ -151,7 +151,7 @@ def finish(run: CommitContext) -> str:
     finishing = f"Finish it: {job_command('resume', run.layout)}"
     if run.phase in (Phase.DECIDING, Phase.COMMITTED):
         return finishing
-    return f"{finishing} - or undo it: {job_command('abort', run.layout, '--rollback')}"
+    return f"{finishing} - or roll it back: {job_command('abort', run.layout, '--rollback')}"
 
 
 def named(problems: Sequence[str]) -> str:

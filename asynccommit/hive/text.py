@@ -34,7 +34,7 @@ def hive_dedup(dest: Address, done: Dedup) -> RenderableType:
         lines.append(
             "nothing can be done before the conflicts are gone"
             if found.conflicts
-            else "nothing was changed: say --yes to do it"
+            else "nothing was changed: pass --yes to make the changes"
         )
     return Group(head, *(Padding(safe(line), (0, 0, 0, 2)) for line in lines))
 

@@ -64,7 +64,7 @@ def upload_abort(choice: Choice, done: Aborted) -> RenderableType:
     return Group(*parts, *_kept(choice))
 
 
-_AGAIN = Text("nothing was changed: say --yes to abort them")
+_AGAIN = Text("nothing was changed: pass --yes to abort them")
 
 
 def _kept(choice: Choice) -> list[RenderableType]:

@@ -16,7 +16,9 @@ from asynccommit.stores.urls import Address
 from asynccommit.streaming.repair import Change, Repaired
 from asynccommit.streaming.verify import Batch, Finding, Verified
 
-_AGAIN = Text("nothing was changed: say --yes to do it, while no query writes to the table")
+_AGAIN = Text(
+    "nothing was changed: pass --yes to make the changes, while no query writes to the table"
+)
 
 
 def sink_text(found: Verified) -> RenderableType:

@@ -45,7 +45,7 @@ def test_is_shown_before_it_is_done(command: Command, table: Path) -> None:
         f"    {table}/ds=1/000001_1",
         "  would remove empty partitions: 1",
         f"    {table}/ds=2",
-        "  nothing was changed: say --yes to do it",
+        "  nothing was changed: pass --yes to make the changes",
     ]
     assert names(table) == before
 

@@ -79,7 +79,7 @@ def test_repair(command: Command, table: Path) -> None:
     said = "11: blank lines taken out, entries taken out that are there twice"
     assert "would repair 1 file" in command.out
     assert said in command.out
-    assert "nothing was changed: say --yes" in command.out
+    assert "nothing was changed: pass --yes" in command.out
     assert place.read_text() == broken
 
     assert command("sink-log", "repair", str(table), "--yes") == 0

@@ -118,7 +118,7 @@ def test_abort_is_shown_before_it_is_done(bench: Bench) -> None:
 
     assert bench.run("abort", "--older-than", "0") == 0
     assert "would abort 1 upload" in bench.command.out
-    assert "say --yes" in bench.command.out
+    assert "pass --yes" in bench.command.out
     assert bench.json("abort", "--older-than", "0")["would_abort"][0]["key"] == "table/a"
     assert bench.keys() == ["table/a"]
 

@@ -307,6 +307,6 @@ async def test_plan_and_abort_as_text() -> None:
 
     assert "would abort 1 upload, 1 part, 3 B" in planned
     assert "kept 1 upload: it may be of job" in planned
-    assert "say --yes" in planned
+    assert "pass --yes" in planned
     assert "aborted 1 upload, 1 part, 3 B" in done
     assert "kept 1 upload" in done

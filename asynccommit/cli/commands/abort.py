@@ -48,7 +48,7 @@ def abort(
     """Delete what a job left, or roll back a commit that has begun.
 
     Refused while the job may be alive, and once its commit has begun. With
-    --rollback the commit is undone: the files it published are removed and
+    --rollback the commit is reverted: the files it published are removed and
     the files it replaced are restored. A rollback is refused while the owner
     of the commit may be alive, and once the job is committed.
     """

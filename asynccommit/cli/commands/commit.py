@@ -64,7 +64,9 @@ def commit(
     output = Output(json, quiet, debug)
     with handled(output):
         if tasks is None and not trust_manifests and not dry_run:
-            raise OptionError("say --tasks N, the number of tasks that ran, or --trust-manifests")
+            raise OptionError(
+                "expected --tasks N, the number of tasks that ran, or --trust-manifests"
+            )
         call = read_call(["commit"], url, (option, storage_option), output, committer=committer)
         job = call.find(job_id, attempt)
         _check(job, tasks)

@@ -114,8 +114,8 @@ def _refuse_not_begun(job: FoundJob) -> None:
     if not job.present or job.begun or job.ended:
         return
     text = (
-        "its commit has not begun, so there is nothing to resume or undo (a commit of Hadoop's "
-        "own, which says nowhere that it has begun, is resumed with --adopt). To commit it: "
+        "its commit has not begun, so there is nothing to resume or roll back (a commit "
+        "of Hadoop's own, which keeps no record, is resumed with --adopt). To commit it: "
         f"{job_command('commit', job.layout, '--tasks', str(job.manifests))}"
     )
     raise PreflightError(job.layout.job_id, "job_stage_load_manifests", (), text)

@@ -155,4 +155,4 @@ def _refusal(other: OtherCommit) -> str:
     text += f". Finish it: {job_command(forward, layout)}"
     if status.state in (State.COMMITTED, State.ROLLING_BACK):
         return text
-    return f"{text} - or undo it: {job_command(back, layout, '--rollback')}"
+    return f"{text} - or roll it back: {job_command(back, layout, '--rollback')}"

@@ -116,7 +116,7 @@ def _remedies(layout: Layout, status: JobStatus) -> list[str]:
     ]
     lines.append(f"    finish it: {job_command('resume', layout)}")
     if status.state not in (State.COMMITTED, State.ROLLING_BACK):
-        lines.append(f"    or undo it: {job_command('abort', layout, '--rollback')}")
+        lines.append(f"    or roll it back: {job_command('abort', layout, '--rollback')}")
     return lines
 
 

@@ -155,6 +155,6 @@ def check_messages(
     if dict(record.tasks) != {task.task_id: task.attempt_id for task in tasks}:
         text = (
             "its commit began with other task attempts than those that are committed now: finish "
-            "that commit, or undo it, and run this job under another id"
+            "that commit, or roll it back, and run this job under another id"
         )
         raise CommitError(run.layout.job_id, run.stage, (), text)

@@ -224,7 +224,7 @@ def check_messages(run: UploadContext, record: UploadRecord, tasks: Sequence[Tas
     if rows_of(run.layout, tasks) != set(record.sets):
         text = (
             "its commit began with other task attempts than those that are committed now: finish "
-            "that commit, or undo it, and run this job under another id"
+            "that commit, or roll it back, and run this job under another id"
         )
         raise CommitError(run.layout.job_id, run.stage, (), text)
 

@@ -344,7 +344,7 @@ async def overtaken(site: Site) -> None:
 async def test_a_plan_that_is_older_than_a_commit_is_not_followed(site: Site) -> None:
     """A commit that has only its record is not resumed over what another job committed since."""
     await overtaken(site)
-    with pytest.raises(CommitError, match=r"another job committed it.*or undo it"):
+    with pytest.raises(CommitError, match=r"another job committed it.*or roll it back"):
         await site.job(process=LIVES).resume_job()
     report = await site.job(process=LIVES).rollback_job()
 
