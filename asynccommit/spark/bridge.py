@@ -1,4 +1,4 @@
-"""The Python end of Spark's job commit: one JSON text from the JVM, one JSON text back."""
+"""The Python side of Spark's job commit: one JSON request from the JVM, one JSON reply."""
 
 from __future__ import annotations
 
@@ -42,14 +42,17 @@ from asynccommit.stores.urls import Address, decode_uri
 log = logging.getLogger("asynccommit.spark")
 
 on_progress: OnProgress | None = None
-"""Called while a job is committed here, on the engine's thread; no line is shown then."""
+"""Progress callback of commits in this process, called on the engine's thread.
+
+No progress line is shown while it is set.
+"""
 
 storage_options: dict[str, Any] = {}
-"""Credentials and the like for the stores, besides what the session's configuration says."""
+"""Store options in addition to those of the session's configuration, such as credentials."""
 
 JOB_ID_SOURCE = "spark.sql.sources.writeJobUUID"
 OWN_KEYS = ("asynccommit.schemes", "asynccommit.unsupportedScheme", "asynccommit.progress")
-"""Options that end at this bridge, and are none of a commit."""
+"""Options that this bridge uses itself and does not pass to a commit."""
 
 _REMEMBERED = 100
 _HIVE_STAGING = re.compile(r"(.*_)?hive_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d+_.")  # as in Layout.java
@@ -68,7 +71,7 @@ def commit(request: Mapping[str, Any]) -> JobReport:
 
 
 class JobTakenError(OwnedError):
-    """Another process has set up this very job: what is there is that one's."""
+    """Raised when another process has set up the same job and owns its files."""
 
 
 async def _commit(
@@ -94,7 +97,7 @@ async def _commit(
 
 
 def is_jvm_alive() -> bool:
-    """Whether the JVM that this process drives answers; true if it drives none."""
+    """Return whether the driver's JVM answers; true if there is no JVM."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
@@ -109,7 +112,7 @@ def is_jvm_alive() -> bool:
 
 
 def is_session_alive() -> bool:
-    """Whether the session that this process drives has not been stopped; true if it drives none."""
+    """Return whether the driver's session is running; true if there is none."""
     from pyspark import SparkContext
 
     if SparkContext._gateway is not None and SparkContext._active_spark_context is None:
@@ -118,10 +121,11 @@ def is_session_alive() -> bool:
 
 
 def check(request: Mapping[str, Any]) -> None:
-    """See before any task runs that the job may run, and that Python reaches what Spark set up.
+    """Check before any task runs that the job may run.
 
-    Raises ``AsyncCommitError`` if not: ``UnfinishedError`` if commits of other jobs were cut short
-    at this destination, ``CommittedError`` if the job's key says that it is done.
+    Python must reach what Spark set up. Raises ``AsyncCommitError`` if a check fails:
+    ``UnfinishedError`` if commits of other jobs were interrupted at this destination,
+    ``CommittedError`` if the job with this key is committed.
     """
     mode, overwrite = _replaced(request)
     submit(_check(request, mode, overwrite))
@@ -143,10 +147,10 @@ async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str
 
 
 async def _take(committer: Committer, mode: Mode, overwrite: Sequence[str]) -> None:
-    """Check a job and write whose it is, at once.
+    """Check a job and record its owner, in one step.
 
-    Raises ``JobTakenError`` if another has, whatever the check says: then the JVM, which has made
-    the same directories as that one, must not delete them.
+    Raises ``JobTakenError`` if another process owns the job, whatever the check's result: the JVM
+    has made the same directories as that process and must not delete them.
     """
     taken, refused = await asyncio.gather(
         committer.take_job(),
@@ -162,7 +166,10 @@ async def _take(committer: Committer, mode: Mode, overwrite: Sequence[str]) -> N
 
 
 def abort(request: Mapping[str, Any]) -> None:
-    """Abort a job whose uploads only Python can. Raises ``AsyncCommitError``."""
+    """Abort a job whose uploads only Python can abort.
+
+    Raises ``AsyncCommitError``.
+    """
     submit(_abort(request))
 
 
@@ -175,7 +182,10 @@ async def _abort(request: Mapping[str, Any]) -> None:
 
 
 def clear(request: Mapping[str, Any]) -> None:
-    """Remove a destination that only dead jobs have made. Raises ``AsyncCommitError``."""
+    """Remove a destination that only dead jobs have made.
+
+    Raises ``AsyncCommitError``.
+    """
     submit(_clear(request))
 
 
@@ -203,19 +213,20 @@ def _committer(request: Mapping[str, Any]) -> AbstractAsyncContextManager[Commit
 
 
 def options_of(conf: Mapping[str, str]) -> Options:
-    """Return the options of a commit among what a session says. Raises ``OptionError``.
+    """Return the options of a commit from a session's settings.
 
-    Of two spellings of one option ``spark.asynccommit.`` counts, as it does in the JVM.
+    If an option is given in two spellings, ``spark.asynccommit.`` wins, as in the JVM. Raises
+    ``OptionError``.
     """
     known = {k: v for k, v in sorted(conf.items()) if bare(k) not in OWN_KEYS}
     return replace(Options.from_conf(known), job_id_source=JOB_ID_SOURCE)
 
 
 def options_for(request: Mapping[str, Any]) -> Options:
-    """Return the options of a commit as a request says them. Raises ``OptionError``.
+    """Return the options of a commit from a request.
 
-    Where Spark's tasks upload, it also says by which of Hadoop's committers, and where that keeps
-    its pending sets.
+    If Spark's tasks upload, the request also names the Hadoop committer they use, and the place of
+    its pending sets. Raises ``OptionError``.
     """
     options = options_of(request["conf"])
     if "committer" not in request:
@@ -226,21 +237,21 @@ def options_for(request: Mapping[str, Any]) -> Options:
 
 
 def host_for(request: Mapping[str, Any]) -> Host:
-    """Return this host, with the user that Spark's tasks have where that is told."""
+    """Return this host, with the user of Spark's tasks if it is given."""
     host = this_host()
     return replace(host, user=request["user"]) if "user" in request else host
 
 
 def storage_of(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the stores: the session's, and those that never leave Python."""
+    """Return the store options: the session's, and those kept in Python only."""
     return {**request.get("storage", {}), **storage_options}
 
 
 def _replaced(request: Mapping[str, Any]) -> tuple[Mode, list[str]]:
-    """Return what becomes of what the destination holds: the mode, and directories to replace.
+    """Return the write mode and the directories to replace.
 
-    Where Spark's tasks upload and the write only adds, the options of Hadoop's staging committers
-    say what that means.
+    If Spark's tasks upload and the write only appends, the options of Hadoop's staging committers
+    select the mode.
 
     Raises ``OptionError`` for a directory on another store.
     """
@@ -256,7 +267,10 @@ def _replaced(request: Mapping[str, Any]) -> tuple[Mode, list[str]]:
 
 
 def is_shown(conf: Mapping[str, str]) -> bool:
-    """Return whether to show progress here: as the option says, else where a terminal is."""
+    """Return whether to show progress here.
+
+    The option decides; by default progress is shown on a terminal.
+    """
     if on_progress is not None:
         return False
     wish = conf.get("spark.asynccommit.progress")
@@ -271,12 +285,12 @@ def _path_on(dest: Address, uri: str) -> str:
 
 
 class Bridge:
-    """What answers the JVM. Safe to call from many threads, and twice for one job.
+    """The object that answers the JVM; safe to call from many threads, and twice for one job.
 
     Args:
-        commit: does the work.
-        check: says before the work whether it may be done.
-        abort: undoes what tasks have done for a job that will not be committed.
+        commit: commits a job.
+        check: checks before the work whether a job may run.
+        abort: undoes the work of tasks for a job that will not be committed.
     """
 
     def __init__(self, commit: Commit = commit, check: Check = check, abort: Abort = abort) -> None:
@@ -289,9 +303,9 @@ class Bridge:
         self._draining_in = 0
 
     def apply(self, request: str) -> str:
-        """Check, commit or abort a job and say how it went; never raises.
+        """Check, commit or abort a job and return the result; never raise.
 
-        A request that comes again, because the JVM lost the answer, gets the first one's answer.
+        A request that is repeated because the JVM lost the reply gets the first reply.
         """
         try:
             what = orjson.loads(request)
@@ -308,7 +322,7 @@ class Bridge:
         return reply.result()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until no commit is under way. Raises ``TimeoutError``."""
+        """Wait until no commit is running. Raises ``TimeoutError``."""
         for reply in list(self._replies.values()):
             reply.result(timeout)
 
@@ -325,7 +339,7 @@ class Bridge:
     def _answer(self, what: Mapping[str, Any]) -> str:
         try:
             report = self._commit(what)
-        except BaseException as error:  # an interrupt too: Spark has to be told
+        except BaseException as error:  # an interrupt too: Spark needs a reply
             return _failure(error)
         self.reports.append(_noted(report))
         for warning in report.warnings:
@@ -333,13 +347,13 @@ class Bridge:
         return orjson.dumps({"ok": True, "files": report.files, "bytes": report.bytes}).decode()
 
     def _wait_at_exit(self) -> None:
-        """Let a commit end though Ctrl-C ends the program: half of it helps nobody."""
+        """Let a commit finish although Ctrl-C ends the program."""
         with self._lock:
             if self._draining_in == os.getpid():
                 return
             self._draining_in = os.getpid()
-        # Plain atexit comes too late: thread pools, which stores use, take no work by then. The
-        # last to register is the first to run, so theirs must be registered.
+        # A plain atexit hook runs too late: thread pools, which stores use, accept no work by then.
+        # Hooks run in reverse order of registration, so the pools' hook must be registered first.
         import_module("concurrent.futures.thread")
         register = getattr(threading, "_register_atexit", atexit.register)
         register(self._drain)
@@ -353,7 +367,7 @@ class Bridge:
 
 
 def _noted(report: JobReport) -> JobReport:
-    """Return a report that says so if Hive moves its files on, which happens after this."""
+    """Return a report that mentions whether Hive will move the files."""
     if not any(_HIVE_STAGING.match(name) for name in report.dest.split("/")):
         return report
     note = f"Hive moves these files to its table, and then deletes its staging {report.dest}"
@@ -361,7 +375,7 @@ def _noted(report: JobReport) -> JobReport:
 
 
 def _failure(error: BaseException) -> str:
-    """Return the answer that makes ``error`` the user's exception, its message first."""
+    """Return the reply that raises the user's exception, message first."""
     kind = type(error).__name__
     if isinstance(error, AsyncCommitError):
         log.debug("job commit failed", exc_info=error)
@@ -377,4 +391,4 @@ def _failure(error: BaseException) -> str:
 
 
 BRIDGE = Bridge()
-"""The one of this process."""
+"""The bridge of this process."""

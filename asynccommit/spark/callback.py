@@ -2,9 +2,9 @@
 
 Py4J listens on a port of the loopback interface for the JVM's calls, and PySpark starts it without
 authentication. Any local user can connect to it, and Py4J then calls any method of any object that
-was handed to the JVM. So the object here has one method that does anything, which answers only
-requests sealed with a key that the JVM got over the authenticated gateway. Answers are sealed as
-well: when Python has died, a stranger may listen on its port.
+was handed to the JVM. So the object in this module has a single method with an effect, and that
+answers only requests sealed with a key that the JVM got over the authenticated gateway. Answers are
+sealed as well: after Python has died, another process may listen on its port.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import Any, ClassVar
 log = logging.getLogger("asynccommit.spark")
 
 SEAL_LENGTH = 64
-"""Hexadecimal digits before the text of a request or an answer."""
+"""Number of hexadecimal digits before the text of a request or an answer."""
 
 _CALLABLE = frozenset(("apply", "toString", "Java"))
 _PY4J_LOGS = ("py4j.clientserver", "py4j.java_gateway")
 
 
 class Callback:
-    """What Py4J calls for the JVM. The names are those of ``java.util.function.Function``.
+    """The object that Py4J calls for the JVM, as a ``java.util.function.Function``.
 
     Args:
-        answer: what answers a request.
+        answer: answers a request.
         key: seals requests and answers; it never leaves this object.
     """
 
@@ -42,7 +42,10 @@ class Callback:
         self._key = key
 
     def __getattribute__(self, name: str) -> Any:
-        """Hide all but the interface: Py4J calls whatever it is told to, ``__init__`` too."""
+        """Hide everything but the interface, since Py4J calls any method.
+
+        That includes ``__init__``.
+        """
         if name == "__class__":  # abstract base classes ask for it; this one is of no use to call
             return object
         if name not in _CALLABLE:
@@ -50,9 +53,9 @@ class Callback:
         return object.__getattribute__(self, name)
 
     def apply(self, *request: object) -> str | None:
-        """Answer a request that has the right seal, ``None`` to any other.
+        """Answer a request with the right seal; return ``None`` to any other.
 
-        A request without text only asks who is listening.
+        A request without text only checks who is listening.
         """
         text = request[0] if len(request) == 1 else None
         if type(text) is not str:  # a Java object would be asked over the wire for each attribute
@@ -67,7 +70,7 @@ class Callback:
         return seal(key, f"answer to {sealed}", reply) + reply
 
     def toString(self) -> str:  # noqa: N802  the JVM may print the object
-        """Return a text for the JVM."""
+        """Return a description for the JVM."""
         return "asynccommit"
 
     class Java:
@@ -77,7 +80,7 @@ class Callback:
 
 
 def seal(key: bytes, kind: str, text: str) -> str:
-    """Return what proves that a text comes from somebody who has the key."""
+    """Return the seal of a text, which proves knowledge of the key."""
     return hmac.digest(key, _bytes(f"{kind}\n{text}"), "sha256").hex()
 
 
@@ -87,7 +90,7 @@ def _bytes(text: str) -> bytes:
 
 @cache
 def _warn_of_strangers() -> None:
-    """Warn once for each process: a stranger may ask often."""
+    """Warn once per process of requests with a wrong seal."""
     log.warning(
         "a request on the callback port did not have the seal of this session, so it was not read: "
         "another program on this machine may have tried to use this driver (said once only)"
@@ -95,13 +98,13 @@ def _warn_of_strangers() -> None:
 
 
 def leave(gateway: Any, name: str, answer: Callable[[str], str]) -> None:
-    """Leave a callback with a new key in the JVM, where every class loader finds it.
+    """Store a callback with a new key in the JVM, for all class loaders.
 
     Args:
         gateway: PySpark's gateway, whose callback server is started if it does not run.
-        name: the key among the JVM's system properties. What lies there is an array, which no page
-            and no listing of them shows.
-        answer: what answers requests.
+        name: the JVM's system property for the key. Its value is an array, which no page and no
+            listing of properties shows.
+        answer: answers requests.
     """
     _start_server(gateway)
     key = secrets.token_bytes(32)
@@ -116,9 +119,10 @@ _starting = threading.Lock()
 
 
 def _start_server(gateway: Any) -> None:
-    """Start PySpark's callback server, unless it runs, and let it serve the JVM only.
+    """Start PySpark's callback server, unless it runs, for the JVM only.
 
-    One that was started before, as by ``foreachBatch``, is left as it is: there may be calls on it.
+    A server that was started before, as by ``foreachBatch``, is left as it is: calls on it may be
+    running.
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -140,9 +144,9 @@ def _start_server(gateway: Any) -> None:
 
 
 def _authenticates(gateway: Any, token: str) -> bool:
-    """Have the JVM send a token with each new connection; return whether it will.
+    """Have the JVM authenticate each connection; return whether it will.
 
-    Py4J takes one in a constructor only, and drops it when PySpark sets the port.
+    Py4J accepts a token in a constructor only, and drops it when PySpark sets the port.
     """
     from py4j.protocol import Py4JError
 
@@ -165,7 +169,7 @@ def _authenticates(gateway: Any, token: str) -> bool:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Keep what this thread tells the JVM out of Py4J's log, which repeats it at level DEBUG."""
+    """Keep this thread's calls out of Py4J's log, which repeats them at DEBUG."""
     mine = threading.get_ident()
 
     def is_loggable(_: logging.LogRecord) -> bool:

@@ -1,7 +1,7 @@
-"""Signs of life for Spark's jobs: given by the driver's Python, from a job's setup to its end.
+"""Signs of life of Spark's jobs, sent by the driver's Python from a job's setup to its end.
 
-All of it runs on the engine's event loop. It ends with the job, with the session, and with this
-process; a forked child knows nothing of it.
+The heartbeat runs on the engine's event loop. It ends with the job, with the session and with this
+process; a forked child does not send it.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _ended_by = 0
 
 
 def begin(key: str, signs: SignsOfLife, opened: AsyncExitStack, lives: Callable[[], bool]) -> None:
-    """Give signs of life for a job until it ends.
+    """Send signs of life for a job until it ends.
 
     Args:
         key: names the job in this process.
-        signs: the job's.
+        signs: the job's sender of signs of life.
         opened: holds the store, and is closed afterwards.
-        lives: whether the session lives; asked in a thread before each sign.
+        lives: returns whether the session lives; called in a thread before each sign.
     """
     _end_all_at_exit()
     _jobs[key] = _Holding(signs, asyncio.create_task(_hold(signs, opened, lives)))
 
 
 def signs_of(key: str) -> SignsOfLife | None:
-    """Return what gives signs of life for a job, ``None`` if nothing does."""
+    """Return the sender of signs of life for a job, or ``None``."""
     holding = _jobs.get(key)
     return None if holding is None else holding.signs
 
 
 async def end(key: str) -> None:
-    """Give no more signs of life for a job."""
+    """Stop sending signs of life for a job."""
     holding = _jobs.pop(key, None)
     if holding is not None:
         holding.task.cancel()
@@ -57,12 +57,12 @@ async def end(key: str) -> None:
 
 
 def _end_all_at_exit() -> None:
-    """Close what is open while the pools of threads, which stores use, still take work."""
+    """Close open stores while the thread pools they use still accept work."""
     global _ended_by
     if _ended_by == os.getpid():
         return
     _ended_by = os.getpid()
-    import_module("concurrent.futures.thread")  # the last to register is the first to run
+    import_module("concurrent.futures.thread")  # hooks run in reverse order of registration
     register = getattr(threading, "_register_atexit", atexit.register)
     register(_end_all, _ended_by)
 
@@ -84,7 +84,7 @@ async def _hold(signs: SignsOfLife, opened: AsyncExitStack, lives: Callable[[], 
             await signs.wait()
         finally:
             await signs.stop()
-        await signs.say_ended()  # the session has ended without ending the job
+        await signs.say_ended()  # the session has ended but not the job
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,6 +1,6 @@
 """The jar with the JVM side, compiled once for each Spark by the compiler that Spark ships.
 
-Spark needs Janino for its own generated code, so no JDK is asked for and no jar is in the package.
+Spark needs Janino for its own generated code, so no JDK is needed and the package contains no jar.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SEQ = {"2.12": "scala.collection.Seq", "2.13": "scala.collection.immutable.Seq"
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """A Spark to compile for.
+    """A Spark installation to compile for.
 
     Attributes:
-        version: of Spark, for the name of the jar.
-        scala: its binary version, which decides how ``Seq`` is spelled.
+        version: the version of Spark, for the name of the jar.
+        scala: its Scala binary version, which decides how ``Seq`` is spelled.
         class_path: where its classes are.
         java: the command that runs Java.
     """
@@ -45,7 +45,10 @@ class Spark:
 
 
 def installed_spark() -> Spark:
-    """Return the Spark that PySpark will start. Raises ``UnsupportedError`` if it cannot."""
+    """Return the Spark that PySpark will start.
+
+    Raises ``UnsupportedError`` if PySpark cannot start it.
+    """
     if find_spec("pyspark") is None:
         raise UnsupportedError("PySpark is not installed: pip install 'asynccommit[spark]'")
     from pyspark.find_spark_home import _find_spark_home
@@ -66,7 +69,7 @@ def running_spark(session: Any) -> Spark:
 
 
 def compiled_jar(spark: Spark) -> str:
-    """Return the path of the jar for ``spark``, compiled if it is not in the cache.
+    """Return the path of the jar for ``spark``; compile it if needed.
 
     Raises ``UnsupportedError`` if it does not compile.
     """
@@ -102,7 +105,7 @@ def _sources(spark: Spark) -> dict[str, str]:
 
 
 def _cache() -> Path:
-    """Return a directory that nobody else can write to: what is in it will be run."""
+    """Return a directory for jars that only this user can write to."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     fallback = os.path.join(tempfile.gettempdir(), f"asynccommit-{os.getuid()}")
     for path in (Path(base, "asynccommit", "spark"), Path(fallback)):
@@ -145,7 +148,7 @@ def _why(stderr: str) -> str:
 
 
 def _pack(classes: Path, jar: Path) -> None:
-    """Write the jar under its name at once, for others may look for it now."""
+    """Write the jar under its name atomically, as others may read it."""
     handle, temporary = tempfile.mkstemp(dir=jar.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:

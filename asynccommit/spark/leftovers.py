@@ -1,7 +1,7 @@
-"""A table that is there only because the driver of its first job was killed.
+"""Clear a table that exists only because the driver of its first job was killed.
 
-Spark refuses in its default mode to write where a directory is, and looks before a commit protocol
-is asked anything. What such a job has left is cleared away when the next one is made.
+In its default mode, Spark refuses to write to an existing directory, and checks that before it
+calls a commit protocol. The leftovers of such a job are cleared when the next job is made.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Opened = AbstractAsyncContextManager[Committer]
 
 
 async def clear(committer: Committer, open_job: Callable[[JobStatus], Opened]) -> None:
-    """Abort the jobs under a destination that one of them has made, if all of them are dead.
+    """Abort the jobs that made a destination, if all jobs under it are dead.
 
-    Their abort removes the destination if nothing else is in it.
+    The abort removes the destination if it contains nothing else.
 
     Args:
-        committer: of any job there.
-        open_job: opens that of another.
+        committer: the committer of any job there.
+        open_job: opens the committer of another job.
 
     Raises ``UnfinishedError`` if a job is there that is neither dead nor running, and
     ``CommitError``.

@@ -1,10 +1,10 @@
-"""After a crash: what is left of jobs under a table, and finishing or undoing it.
+"""Inspect, finish or undo the jobs that a crash left under a table.
 
-Credentials and options are those of the session, and of ``configure``; without a session those of
+Credentials and options are those of the session and of ``configure``; without a session those of
 ``configure`` alone.
 
-On S3 the session has to name the committer where that is a staging one, as it was when the job was
-written; and as these keep their pending sets away from the table, the job has to be named too.
+On S3, if the job used a staging committer, the session must name the same committer. The job must
+be named too, because staging committers keep their pending sets away from the table.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from asynccommit.spark import bridge, sessions
 
 @checked
 def status(path: Annotated[str, PATH], *, spark: Any = None) -> list[JobStatus]:
-    """Return what is known of the jobs under the table at ``path``.
+    """Return the status of each job under the table at ``path``.
 
     Args:
-        path: the table, as ``df.write`` was given it.
+        path: the path of the table, as given to ``df.write``.
         spark: the session whose options are used; the active one by default.
     """
     place = _TableAccess.of(path, spark)
@@ -47,20 +47,20 @@ def resume(
     spark: Any = None,
     on_progress: OnProgress | None = None,
 ) -> JobReport:
-    """Finish a commit that was cut short: the table is then as if nothing had happened.
+    """Finish an interrupted commit, as if nothing had happened.
 
     Args:
-        path: the table, as ``df.write`` was given it.
-        job_id: the job; the only one there that has something to resume by default.
+        path: the path of the table, as given to ``df.write``.
+        job_id: the job; defaults to the only one there that can be resumed.
         attempt: the job attempt.
-        force: take it from an owner that may be alive; see ``takeover``.
-        adopt: finish what Hadoop's own manifest committer has left half-done.
+        force: take the commit from an owner that may be alive; see ``takeover``.
+        adopt: also finish an interrupted commit of Hadoop's own manifest committer.
         spark: the session whose options are used; the active one by default.
-        on_progress: called a few times a second; a line is shown on a terminal without it.
+        on_progress: called a few times a second; without it a progress line is shown on a terminal.
 
     Raises:
         OwnedError: a process that lives is committing the job; nothing was done.
-        CommitError: it failed again, and can be resumed again.
+        CommitError: the commit failed again, and can be resumed again.
         NotFoundError: there is nothing to resume.
         OptionError: there are several jobs, or an option is wrong.
     """
@@ -87,7 +87,10 @@ def takeover(
     spark: Any = None,
     on_progress: OnProgress | None = None,
 ) -> JobReport:
-    """Finish a commit though its owner may live, which loses it at once. See ``resume``."""
+    """Finish a commit although its owner may be alive.
+
+    The owner loses the commit at once. See ``resume``.
+    """
     return resume(path, job_id, attempt=attempt, force=True, spark=spark, on_progress=on_progress)
 
 
@@ -101,14 +104,14 @@ def rollback(
     spark: Any = None,
     on_progress: OnProgress | None = None,
 ) -> AbortReport:
-    """Undo a commit that was cut short: the table is then as before the job.
+    """Undo an interrupted commit; the table is then as before the job.
 
     The arguments are those of ``resume``.
 
     Raises:
         OwnedError: a process that lives is committing the job; nothing was done.
         CommittedError: the job is committed.
-        CommitError: it failed half-way, and can be done again.
+        CommitError: the rollback was interrupted by an error, and can be repeated.
         NotFoundError: there is nothing to undo.
         OptionError: there are several jobs, or an option is wrong.
     """
@@ -145,12 +148,15 @@ class _TableAccess:
 
     @property
     def options(self) -> Options:
-        """The options of a commit that the session says."""
+        """The commit options of the session."""
         return bridge.options_of(self.conf)
 
 
 def _active() -> Any:
-    """Return the session of this thread or program; ``None`` if it has none, or its JVM died."""
+    """Return the active session, or ``None``.
+
+    The result is ``None`` if this thread or program has no session, or its JVM has died.
+    """
     if "pyspark.sql" not in sys.modules:
         return None
     from py4j.protocol import Py4JError

@@ -1,4 +1,4 @@
-"""Making Spark sessions use the commit protocol: builders before, sessions while they run."""
+"""Configure Spark sessions for the commit protocol, through a builder or while they run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MARK = "_asynccommit_conf"
 
 
 def prepare_builder(builder: Any, conf: Mapping[str, str]) -> None:
-    """Set what a session needs, and have ``getOrCreate`` attach it."""
+    """Set the options that a session needs, and let ``getOrCreate`` attach it."""
     _refuse_connect_builder(builder)
     jar = compiled_jar(installed_spark())
     jars = builder._options.get("spark.jars") or _default_jars()
@@ -53,7 +53,10 @@ def prepare_builder(builder: Any, conf: Mapping[str, str]) -> None:
 
 
 def attach(session: Any, conf: Mapping[str, str]) -> None:
-    """Make a running session commit here. Raises ``UnsupportedError`` if it cannot."""
+    """Make a running session commit through this package.
+
+    Raises ``UnsupportedError`` if it cannot.
+    """
     _refuse_connect_session(session)
     if not _has_protocol(session):
         jar = compiled_jar(running_spark(session))
@@ -64,21 +67,21 @@ def attach(session: Any, conf: Mapping[str, str]) -> None:
 
 
 def register(session: Any, answer: Callable[[str], str] = BRIDGE.apply) -> None:
-    """Leave in the session's JVM how it reaches this process, and what it starts if it cannot.
+    """Register this process in the session's JVM, with a command for recovery.
 
     Args:
         session: a classic session.
-        answer: what answers the JVM's requests.
+        answer: answers the JVM's requests.
     """
     leave(session.sparkContext._gateway, CALLBACK, answer)
     properties = session._jvm.java.lang.System.getProperties()
-    if sys.executable:  # for when this process has died; see Undo.java
+    if sys.executable:  # used after this process has died; see Undo.java
         properties.put(PYTHON, sys.executable)
         properties.put(PYTHON_PATH, os.pathsep.join(map(os.path.abspath, sys.path)))
 
 
 def check_conf(conf: Mapping[str, str]) -> None:
-    """Refuse keys that are no option of a commit, and values of ours that cannot be read.
+    """Refuse unknown commit options, and invalid values of our options.
 
     Raises ``OptionError``.
     """
@@ -89,22 +92,22 @@ def check_conf(conf: Mapping[str, str]) -> None:
 
 
 def settings_of(session: Any) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what a session says of commits, and of stores: as its own jobs are given it."""
+    """Return a session's settings for commits and stores."""
     conf = session._jsparkSession.sessionState().newHadoopConf()
     return _set_by_user(conf, _COMMITS), _set_by_user(conf, _STORES)
 
 
 def qualified(session: Any, path: str) -> str:
-    """Return a path without a scheme as the session understands it."""
+    """Resolve a path without a scheme as the session does."""
     found = session._jvm.org.apache.hadoop.fs.Path(path)
     conf = session._jsparkSession.sessionState().newHadoopConf()
     return str(found.getFileSystem(conf).makeQualified(found).toString())
 
 
 def with_staging(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
-    """Return what a session says of commits, and where Hadoop's staging tasks leave their sets.
+    """Return a session's commit settings with the staging path.
 
-    Unless said otherwise that is in the working directory of the session's own filesystem. Raises
+    The default place is in the working directory of the session's own filesystem. Raises
     ``OptionError``.
     """
     if options_of(conf).uploads.committer not in ("directory", "partitioned", "staging"):
@@ -165,7 +168,10 @@ def _connect_error() -> UnsupportedError:
 
 
 def _default_jars() -> str:
-    """Return ``spark.jars`` of spark-defaults.conf, which a builder's value would hide."""
+    """Return ``spark.jars`` of spark-defaults.conf.
+
+    A builder's value would replace this setting.
+    """
     from pyspark.find_spark_home import _find_spark_home
 
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(_find_spark_home(), "conf")

@@ -1,9 +1,9 @@
-"""``python -m asynccommit.spark.undo``: undoes a job whose driver's Python answers no more.
+"""``python -m asynccommit.spark.undo``: undo a job whose driver's Python no longer answers.
 
 The JVM starts it, and writes a request like those of the bridge to its standard input, where
-credentials are safe from other users' eyes; ``what`` is ``abort``, or ``rollback`` where the policy
-``asynccommit.on.failure`` is that. One JSON text comes back. It may be killed: what it has begun
-can be done again.
+credentials are safe from other users' eyes; ``what`` is ``abort``, or ``rollback`` if the policy
+``asynccommit.on.failure`` is ``rollback``. The reply is one JSON text. The process may be killed:
+its work can be repeated.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _NAMED = 20
 
 
 def undo(request: Mapping[str, Any]) -> str:
-    """Do what the request says, and return what came of it in words.
+    """Carry out the request, and return a description of the result.
 
-    What is decided to be committed is finished instead. Raises ``OwnedError`` if a process that
-    lives is committing the job, and other kinds of ``CommitError`` if it fails.
+    A commit that is already decided is finished instead. Raises ``OwnedError`` if a live process is
+    committing the job, and other kinds of ``CommitError`` if the request fails.
     """
     job: dict[str, Any] = {
         "url": str(decode_uri(request["dest"])),
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _tell(outcome: str) -> None:
-    """Answer the JVM; it may have ended by now."""
+    """Send the reply to the JVM, which may have ended by now."""
     with suppress(OSError):
         os.write(sys.stdout.fileno(), orjson.dumps({"outcome": outcome[:_LONGEST]}))
 

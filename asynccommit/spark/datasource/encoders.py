@@ -1,4 +1,4 @@
-"""Files of each format, one row group (or stripe) at a time; pyarrow does the work."""
+"""Write files of each format with pyarrow, one row group or stripe at a time."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _GREGORIAN = dt.date(1582, 10, 15)
 
 
 class Encoder(Protocol):
-    """Writes one file of a format."""
+    """A writer of one file of a format."""
 
     def write(self, table: pa.Table) -> None:
-        """Write rows, as one group of their own."""
+        """Write rows as a group of their own."""
         ...
 
     def close(self) -> None:
-        """Write what ends the file; its sink stays open."""
+        """Write the end of the file; its sink stays open."""
         ...
 
     def forget(self) -> None:
-        """Write nothing any more."""
+        """Discard the file: write nothing more."""
         ...
 
 
 class ParquetEncoder:
-    """A Parquet file that Spark's reader takes for one of Spark's own.
+    """A Parquet writer whose files Spark reads like its own.
 
     Args:
-        sink: takes the bytes.
-        schema: of the rows, with what ``footer`` gave.
+        sink: receives the bytes.
+        schema: the schema of the rows, with the metadata of ``footer``.
         codec: its name among our options.
     """
 
@@ -55,7 +55,7 @@ class ParquetEncoder:
             version="2.6",  # microseconds; Spark reads no older form of them with a zone
             store_schema=False,  # Spark's own is in the footer
         )
-        if schema.metadata:  # which Arrow leaves out together with its schema
+        if schema.metadata:  # Arrow leaves it out together with its schema
             self._writer.add_key_value_metadata(schema.metadata)
 
     def write(self, table: pa.Table) -> None:
@@ -68,15 +68,15 @@ class ParquetEncoder:
 
     def forget(self) -> None:
         """See ``Encoder.forget``."""
-        self._writer.is_open = False  # else its finalizer would write to what is closed
+        self._writer.is_open = False  # else its finalizer would write to the closed sink
 
 
 class OrcEncoder:
     """An ORC file.
 
     Args:
-        sink: takes the bytes.
-        schema: of the rows.
+        sink: receives the bytes.
+        schema: the schema of the rows.
         codec: its name among our options.
     """
 
@@ -87,7 +87,10 @@ class OrcEncoder:
         self._writer = pyarrow.orc.ORCWriter(sink, compression=compression)
 
     def write(self, table: pa.Table) -> None:
-        """See ``Encoder.write``. Raises ``UnsupportedError`` for days that Spark misreads."""
+        """Write rows. See ``Encoder.write``.
+
+        Raises ``UnsupportedError`` for dates that Spark misreads.
+        """
         _refuse_old_days(table)
         self._empty = False
         self._writer.write(table)
@@ -104,9 +107,9 @@ class OrcEncoder:
 
 
 def _refuse_old_days(table: pa.Table) -> None:
-    """Refuse days of before 1582: Arrow's files do not say of which calendar they are.
+    """Refuse dates before 1582, as Arrow's files do not name their calendar.
 
-    Spark then takes them for days of the old one, and reads others.
+    Spark takes these dates for the Julian calendar and reads other ones.
     """
     for field, column in zip(table.schema, table.columns, strict=True):
         for chunk in column.chunks:
@@ -120,7 +123,7 @@ def _refuse_old_days(table: pa.Table) -> None:
 
 
 def _days(values: pa.Array) -> Iterator[pa.Array]:
-    """Yield the days that are in an array, at any depth."""
+    """Yield the dates in an array, at any depth."""
     kind = values.type
     if pa.types.is_date32(kind):
         yield values
@@ -130,7 +133,7 @@ def _days(values: pa.Array) -> Iterator[pa.Array]:
         for child in values.flatten():
             yield from _days(child)
     elif pa.types.is_map(kind):
-        exact = values.take(pa.array(range(len(values)), pa.int64()))  # a slice has all its items
+        exact = values.take(pa.array(range(len(values)), pa.int64()))  # a slice keeps everything
         yield from _days(exact.keys)
         yield from _days(exact.items)
     else:
@@ -138,16 +141,16 @@ def _days(values: pa.Array) -> Iterator[pa.Array]:
 
 
 def encoder(sink: Any, schema: pa.Schema, options: SourceOptions) -> Encoder:
-    """Return what writes a file of the wanted format."""
+    """Return an encoder for the requested format."""
     if options.file_format == "orc":
         return OrcEncoder(sink, schema, options.compression)
     return ParquetEncoder(sink, schema, options.compression)
 
 
 def footer(schema_json: str, spark_version: str) -> dict[bytes, bytes]:
-    """Return what Spark's own files say in their footers: the schema, and who wrote the rows.
+    """Return the schema and writer as in the footers of Spark's files.
 
-    By the version Spark knows that days and times of before 1582 are of the calendar that it uses
-    today.
+    From the version of the writer Spark knows that dates and times before 1582 are in the calendar
+    that it uses today.
     """
     return {SCHEMA_KEY: schema_json.encode(), VERSION_KEY: spark_version.encode()}

@@ -1,4 +1,4 @@
-"""The files that one task writes: how many are open, how large they get, what waits in memory."""
+"""Write the files of one task: how many are open, how large they get, what waits in memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from asynccommit.spark.datasource.rows import part_rows
 from asynccommit.spark.datasource.sinks import Sink
 
 _GATHERED = 16 << 20
-"""Bytes of rows that are parted at once: fewer make many small copies."""
+"""Bytes of rows that are partitioned at once; fewer bytes make many small copies."""
 
 
 OpenSink = Callable[[str], Sink]
-"""Begins a file of this name below the table."""
+"""Opens a file of this name below the table."""
 
 
 @dataclass(slots=True)
@@ -39,18 +39,18 @@ class _Part:
 
 
 class TableFiles:
-    """Takes the rows of a task and leaves files.
+    """The files that one task writes from its rows.
 
     Args:
-        options: of the write; ``partition_by`` as the schema spells it.
-        schema: of the rows, with what files of the format say of themselves.
+        options: the options of the write; ``partition_by`` as the schema spells it.
+        schema: the schema of the rows, with the metadata that files of the format contain.
         task: the number of the task.
-        tag: the same in the name of each file of the job.
-        open_sink: begins a file.
-        whole: an open file is in memory until it is closed, so that its size counts there.
+        tag: part of the name of every file of the job.
+        open_sink: opens a file.
+        whole: an open file is in memory until it is closed, so its size counts as memory.
 
     Attributes:
-        written: name -> size of each file that is done.
+        written: name -> size of each finished file.
     """
 
     def __init__(
@@ -76,7 +76,10 @@ class TableFiles:
         self._waiting_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows; most are written later. Raises ``OSError`` and ``StoreError``."""
+        """Accept rows; most are written later.
+
+        Raises ``OSError`` and ``StoreError``.
+        """
         if batch.num_rows == 0:
             return
         if not self._columns:
@@ -88,9 +91,9 @@ class TableFiles:
             self._part()
 
     def close(self) -> None:
-        """Write what waits, and finish the files.
+        """Write the waiting rows, and finish the files.
 
-        A table without partitions gets a file from its first task though there are no rows: it
+        The first task of a table without partitions writes a file even without rows: that file
         tells readers the columns.
         """
         self._part()
@@ -101,7 +104,7 @@ class TableFiles:
             self._end(part)
 
     def forget(self) -> None:
-        """Finish nothing: what is open is aborted."""
+        """Abort every open file."""
         for part in self._open.values():
             if part.encoder is not None:
                 part.encoder.forget()
@@ -142,7 +145,7 @@ class TableFiles:
                 self._flush(part)
 
     def _make_room(self) -> None:
-        """Write the largest groups that wait, until half of the memory is free."""
+        """Write the largest waiting groups, until half of the memory is free."""
         largest = sorted(self._parts.values(), key=lambda part: -part.waiting_bytes)
         for part in largest:
             if self._waiting_bytes <= self._options.memory // 2:
@@ -150,7 +153,7 @@ class TableFiles:
             self._flush(part)
 
     def _flush(self, part: _Part) -> None:
-        """Write what waits as one row group; a file that has got large enough is finished."""
+        """Write waiting rows as one row group; finish a file that is large enough."""
         if not part.waiting:
             return
         table = pa.concat_tables(part.waiting)
@@ -165,7 +168,10 @@ class TableFiles:
             self._keep_few_bytes()
 
     def _begin(self, part: _Part) -> Encoder:
-        """Return what writes the part's file, begun if need be; too many others are closed."""
+        """Return the encoder of a partition's file; begin the file if needed.
+
+        Other files are closed if too many are open.
+        """
         if part.encoder is not None:
             self._open.move_to_end(part.directory)
             return part.encoder
@@ -186,7 +192,7 @@ class TableFiles:
         return part.encoder
 
     def _end(self, part: _Part) -> None:
-        """Write what waits and finish the file."""
+        """Write the waiting rows and finish the file."""
         self._flush(part)
         self._finish(part)
 
@@ -201,6 +207,6 @@ class TableFiles:
         del self._open[part.directory]
 
     def _keep_few_bytes(self) -> None:
-        """Finish the largest files, if those that are open fill the memory."""
+        """Finish the largest files if the open files fill the memory."""
         while sum(part.sink.tell() for part in self._open.values()) > self._options.memory:
             self._finish(max(self._open.values(), key=lambda part: part.sink.tell()))

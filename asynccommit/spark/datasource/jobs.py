@@ -1,8 +1,8 @@
-"""Jobs of the Data Source: set up, run, committed and aborted, each in a process of its own.
+"""Set up, commit and abort jobs of the Data Source, each in a process of its own.
 
-Spark ends a job while tasks of it still run, kills tasks without a word, and starts some when all
-is over. A task attempt can tell by ``alive``, a directory that only the setup of a job makes;
-the JVM's task side has the same.
+Spark ends a job while some of its tasks still run, kills tasks without notice, and starts tasks
+after the job has ended. A task attempt detects that by ``alive``, a directory that only the setup
+of a job makes; the JVM's task side does the same.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ log = logging.getLogger("asynccommit.spark")
 
 ALIVE = "alive"
 GRACE = 3.0
-"""Seconds that a killed task may go on: Spark's ``spark.python.task.killTimeout``, and one more."""
+"""Seconds for which a killed task may run: Spark's ``spark.python.task.killTimeout`` plus one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceJob:
-    """One job, as every process of it needs to know it.
+    """The facts about one job that each of its processes needs.
 
     Attributes:
-        url: of the table.
+        url: the URL of the table.
         job_id: made when the job was planned.
-        options: of its commit.
+        options: options of the commit.
         storage: options of the store; never shown.
-        mode: what becomes of what the table holds.
-        made_destination: the job's setup found nothing there.
+        mode: the write mode.
+        made_destination: whether the setup of the job made the destination.
     """
 
     url: str
@@ -83,13 +83,13 @@ async def _enter(stack: AsyncExitStack, job: SourceJob) -> Committer:
 
 
 async def set_up(job: SourceJob) -> SourceJob:
-    """Make what the tasks of a job need, and return the job as it is then.
+    """Create what the tasks of a job need, and return the updated job.
 
-    Raises ``CommitError`` for what could not be committed, ``UnfinishedError`` if commits of other
-    jobs were cut short there.
+    Raises ``CommitError`` if the job could not be committed, ``UnfinishedError`` if commits of
+    other jobs were interrupted there.
     """
     async with opened(job) as committer:
-        # This process ends before the tasks run, and none of ours lives as long as the job does.
+        # Return a session's settings for commits and stores.
         committer.gives_signs = False
         process = await asyncio.to_thread(process_above, "java")
         committer.host = replace(committer.host, process=process)
@@ -106,7 +106,7 @@ async def set_up(job: SourceJob) -> SourceJob:
 
 
 def alive_path(committer: Committer) -> str:
-    """Return the directory by which a task attempt sees that its job has not ended."""
+    """Return the directory whose existence shows that the job has not ended."""
     return f"{committer.layout.attempt_dir}/{ALIVE}"
 
 
@@ -122,13 +122,13 @@ async def see_alive(committer: Committer) -> None:
 
 
 async def leave_nothing(committer: Committer, job: SourceJob, number: int) -> None:
-    """Remove what a task attempt has made of a job that has ended; of one that lives, nothing.
+    """Remove the files of a task attempt if its job has ended.
 
-    Creating a file makes its directories again on some stores. Once a commit has begun, that
+    On some stores, creating a file recreates its directories. Once a commit has begun, the commit
     cleans up.
     """
     layout = committer.layout
-    with suppress(NotFoundError):  # any other answer tells nothing: then nothing is removed
+    with suppress(NotFoundError):  # any other error proves nothing, so nothing is removed
         await see_alive(committer)
         return
     if await is_there(committer.pending, layout.record):
@@ -152,7 +152,10 @@ async def _remove_empty(committer: Committer, job: SourceJob) -> None:
 
 
 async def commit(job: SourceJob, tasks: Sequence[TaskCommit]) -> JobReport:
-    """Commit what the tasks' messages name, and nothing else. Raises ``CommitError``."""
+    """Commit the tasks that the messages name, and no others.
+
+    Raises ``CommitError``.
+    """
     async with opened(job) as committer:
         report = await committer.commit_job(
             tasks, mode=job.mode, made_destination=job.made_destination
@@ -163,14 +166,13 @@ async def commit(job: SourceJob, tasks: Sequence[TaskCommit]) -> JobReport:
 
 
 async def abort(job: SourceJob, *, running: bool) -> None:
-    """Delete what a job left, unless its commit has begun: then all of it is kept.
+    """Delete the files of a job, unless its commit has begun.
 
     Args:
         job: the job.
-        running: tasks of it may be running still; what they make after the first look is found by
-            a second one.
+        running: tasks may still be running; a second pass finds what they make after the first.
 
-    Raises ``CommitError`` if it cannot be deleted.
+    Raises ``CommitError`` if the files cannot be deleted.
     """
     async with opened(job) as committer:
         if await _abort(committer, job) and running and not _is_fenced(committer):
@@ -195,5 +197,5 @@ async def _abort(committer: Committer, job: SourceJob) -> bool:
 
 
 def _is_fenced(committer: Committer) -> bool:
-    """Whether no file of a task can be made once the directory of its attempt is gone."""
+    """Return whether no file can be made below a deleted attempt."""
     return committer.layout.dest.scheme == "file"

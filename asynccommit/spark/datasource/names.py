@@ -12,21 +12,21 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The value in a directory's name that stands for no value, and for an empty text."""
+"""The value in a directory's name that stands for a null and for an empty text."""
 
 _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 
 
 def escape(text: str) -> str:
-    """Return ``text`` as it stands in the name of a partition directory."""
+    """Escape ``text`` for the name of a partition directory."""
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
 def partition_value(value: object) -> str:
-    """Return the text of a value, not yet escaped: what Spark's cast to string makes of it.
+    """Return the unescaped text of a value, as Spark casts it to string.
 
     Args:
-        value: as Arrow gives it to Python: text, number, truth, date, time or ``None``.
+        value: the value as Arrow gives it to Python: text, number, bool, date, time or ``None``.
     """
     if value is None or value == "":
         return NULL
@@ -57,10 +57,10 @@ def file_name(task: int, tag: str, number: int, ending: str, *, partitioned: boo
 
     Args:
         task: the number of the task.
-        tag: the same for all files of a job.
-        number: of the file among those that the task writes to one directory.
-        ending: what tells codec and format, with a dot in front.
-        partitioned: Spark has a dot before the number then.
+        tag: part of the name of every file of the job.
+        number: the number of the file among those that the task writes to one directory.
+        ending: the suffix for codec and format, with a leading dot.
+        partitioned: whether the table has partitions; Spark then puts a dot before the number.
     """
     mark = "." if partitioned else "-"
     return f"part-{task:05d}-{tag}{mark}c{number:03d}{ending}"

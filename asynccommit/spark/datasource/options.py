@@ -23,7 +23,7 @@ from asynccommit.streaming import settings as sink
 from asynccommit.streaming.settings import SinkLogSettings
 
 STORAGE = "storage."
-"""What stands before the options of a store under fsspec's names."""
+"""Prefix of the store options under fsspec's names."""
 
 FORMATS: Mapping[str, Mapping[str, str]] = {
     "parquet": {
@@ -36,7 +36,7 @@ FORMATS: Mapping[str, Mapping[str, str]] = {
     },
     "orc": {"none": "", "uncompressed": "", "snappy": ".snappy", "zlib": ".zlib", "zstd": ".zstd"},
 }
-"""Format -> codec -> what Spark puts into the name of a file for it."""
+"""Format -> codec -> the text that Spark puts into the name of a file for it."""
 
 _COMMIT = ("asynccommit.", "mapreduce.", "fs.s3a.committer.")
 _STORES = ("fs.azure.", "fs.gs.", "fs.s3a.", "google.cloud.")
@@ -53,7 +53,7 @@ _SINK = {
         sink.ANYWHERE,
     )
 }
-# Of Spark's own making: what it adds to a stream's options.
+# Keys that Spark itself adds to a stream's options.
 _OF_SPARK = frozenset({"queryname", "outputmode"})
 
 
@@ -63,25 +63,25 @@ _BYTES = Within(1, 1 << 50, "bytes")
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a write is to do.
+    """The options of a write.
 
     Attributes:
-        path: URL of the table, or an absolute path.
+        path: the URL of the table, or an absolute path.
         file_format: ``parquet`` or ``orc``.
         partition_by: columns whose values become directories.
         compression: codec of the files.
-        row_group_rows: rows of a row group at most.
-        row_group_bytes: of a row group in memory, before it is encoded, at most.
-        file_rows: rows of a file at most, ``None`` for any number.
-        file_bytes: a file that has reached this size is closed.
-        open_files: files that one task has open at a time.
+        row_group_rows: maximum number of rows of a row group.
+        row_group_bytes: maximum size of a row group in memory, before it is encoded.
+        file_rows: maximum number of rows of a file, ``None`` for no limit.
+        file_bytes: size from which a file is closed.
+        open_files: maximum number of files that one task has open at a time.
         memory: bytes that one task keeps of rows that are not written yet.
-        replace_partitions: an overwrite replaces only the partitions that are written to.
-        fail_if_exists: a destination that holds something is refused.
+        replace_partitions: whether an overwrite replaces only the partitions that are written to.
+        fail_if_exists: whether a destination that is not empty is refused.
         conf: options of the commit under Hadoop's names.
         storage: options of the store, under fsspec's names or Hadoop's; never shown.
         sink: options of a stream's log, under Spark's names.
-        checkpoint: where a stream keeps its progress, if the writer was told.
+        checkpoint: where a stream keeps its progress, if that option was given.
     """
 
     path: Annotated[str, PATH]
@@ -106,15 +106,15 @@ class SourceOptions:
 
     @property
     def ending(self) -> str:
-        """What the names of files end with: ``.snappy.parquet``."""
+        """The suffix of file names: ``.snappy.parquet``."""
         return f"{FORMATS[self.file_format][self.compression]}.{self.file_format}"
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> SourceOptions:
         """Read the options of a write.
 
-        Raises ``OptionError`` for one that is missing, unknown or cannot be read; values of a
-        store's options are in no message.
+        Raises ``OptionError`` for an option that is missing, unknown or invalid; no message
+        contains a value of a store's options.
         """
         read = _Read()
         for key, value in given.items():
@@ -127,7 +127,7 @@ class SourceOptions:
 
 @dataclass(slots=True)
 class _Read:
-    """What was read so far, by whom it is for."""
+    """The options read so far, by their destination."""
 
     found: dict[str, Any] = field(default_factory=dict)
     conf: dict[str, str] = field(default_factory=dict)
@@ -193,7 +193,7 @@ def _check(found: dict[str, Any]) -> None:
 
 
 def _path(key: str, value: str) -> str:
-    """Read a URL or a path; a relative one is below the working directory of the driver."""
+    """Read a URL, or a path relative to the driver's working directory."""
     text = value.strip()
     return text if not text or ":" in text.partition("/")[0] else os.path.abspath(text)
 
@@ -210,7 +210,7 @@ def _codec(key: str, value: str) -> str:
 
 
 def _columns(key: str, value: str) -> tuple[str, ...]:
-    """Read names between commas, or a JSON list of them where names hold commas."""
+    """Read comma-separated names, or a JSON list if names contain commas."""
     if not value.strip().startswith("["):
         return tuple(name.strip() for name in value.split(",") if name.strip())
     try:
@@ -239,7 +239,7 @@ def _fails(key: str, value: str) -> bool:
 
 
 def _rows(key: str, value: str) -> int | None:
-    return values.workers(key, value)  # as Spark has it: none below 1 is no bound
+    return values.workers(key, value)  # as in Spark: below 1 is no bound
 
 
 _NAMES = {
@@ -256,7 +256,7 @@ _NAMES = {
     "partitionoverwritemode": "partitionOverwriteMode",
     "ifexists": "if_exists",
 }
-"""Option, as it is compared -> as it is written."""
+"""Normalised option name -> its spelling in documentation."""
 
 _KNOWN: Mapping[str, tuple[str, values.Reader]] = {
     "path": ("path", _path),
@@ -272,4 +272,4 @@ _KNOWN: Mapping[str, tuple[str, values.Reader]] = {
     "partitionoverwritemode": ("replace_partitions", _dynamic),
     "ifexists": ("fail_if_exists", _fails),
 }
-"""Option, as it is compared -> attribute, and what reads its value."""
+"""Normalised option name -> attribute, and the function that reads its value."""

@@ -1,4 +1,4 @@
-"""Rows, parted by the values of partition columns."""
+"""Partition rows by the values of columns."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from asynccommit.inspect.terminal import plain
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?(?:([+-])([0-9]{1,2})(?::?([0-9]{2}))?(?::?([0-9]{2}))?)?|Z", re.ASCII
 ).fullmatch
-"""A zone of Java's that is no place."""
+"""A time zone of Java that is not a place."""
 
 
 def part_rows(
     table: pa.Table, columns: Sequence[str]
 ) -> Iterator[tuple[tuple[object, ...], pa.Table]]:
-    """Yield each combination of values and its rows, in their order, without those columns.
+    """Yield each combination of values and its rows, without those columns.
 
-    The rows are copies, so that what is kept of one part does not keep all of ``table``.
+    The rows keep their order and are copies, so that keeping one partition does not keep all of
+    ``table``.
 
     Args:
         table: at least one row.
         columns: names of columns in it.
 
     Raises:
-        UnsupportedError: a day or time has no year of four digits, or nobody knows its zone.
+        UnsupportedError: a date or time has a year of other than four digits, or an unknown zone.
     """
     keys = [table.column(name).combine_chunks() for name in columns]
     rest = table.drop_columns(list(columns))
@@ -63,7 +64,7 @@ def _value(scalar: Any, column: str) -> object:
 
 
 def _zone(name: str, column: str) -> dt.tzinfo:
-    """Return the zone of the session, which Java names in more ways than Python."""
+    """Return the zone of the session; Java has more names for zones."""
     found = _OFFSET(name)
     if found is None:
         try:
@@ -79,13 +80,13 @@ def _zone(name: str, column: str) -> dt.tzinfo:
 
 
 def _codes(keys: Sequence[Any]) -> Any:
-    """Return for each row a number that stands for its values."""
+    """Return for each row a number that identifies its values."""
     codes: Any = None
     for key in keys:
         encoded = key.dictionary_encode(null_encoding="encode")
         indices = pc.cast(encoded.indices, pa.int64())
         if codes is not None:
-            # Numbered anew each time, so that many columns overflow nothing.
+            # The numbers are compacted each time, so that many columns cannot overflow them.
             indices = pc.add(pc.multiply(codes, len(encoded.dictionary)), indices)
             indices = pc.cast(indices.dictionary_encode().indices, pa.int64())
         codes = indices

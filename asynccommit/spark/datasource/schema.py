@@ -1,4 +1,4 @@
-"""Which columns can be written: everything else is refused before a task runs."""
+"""Check which columns can be written, and refuse all others before a task runs."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ _SHOWN = 5
 
 
 def check_schema(schema: StructType, partition_by: Sequence[str], file_format: str) -> None:
-    """Refuse what the format, or a reader of Spark's, could not take.
+    """Refuse columns that the format or Spark's readers cannot handle.
 
     Raises:
         UnsupportedError: columns have types that cannot be written; names each, and its type.
-        OptionError: column names are there twice, or partition columns cannot be such.
+        OptionError: column names are duplicates, or partition columns are invalid.
     """
     _refuse_double(schema, "")
     problems = list(_unfit(schema, ""))
@@ -71,7 +71,10 @@ def check_schema(schema: StructType, partition_by: Sequence[str], file_format: s
 
 
 def partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns as the schema spells them. Raises ``OptionError`` for one it lacks."""
+    """Return the columns as the schema spells them.
+
+    Raises ``OptionError`` for a column that is not in the schema.
+    """
     spelled = {name.lower(): name for name in schema.fieldNames()}
     for name in partition_by:
         if name.lower() not in spelled:
@@ -115,7 +118,7 @@ def _unfit(kind: DataType, place: str) -> Iterator[str]:
 
 
 def _unfit_for_orc(kind: DataType, place: str) -> Iterator[str]:
-    """Yield moments: Arrow writes them to ORC so that Spark reads others."""
+    """Yield timestamps, as Spark misreads those that Arrow writes to ORC."""
     if isinstance(kind, StructType):
         for field in kind.fields:
             yield from _unfit_for_orc(field.dataType, f"{place}.{field.name}".lstrip("."))
@@ -150,7 +153,7 @@ def _column(place: str) -> str:
 def _type_name(kind: DataType) -> str:
     try:
         return str(kind.simpleString())
-    except Exception:  # of a user's own type
+    except Exception:  # a user's type may raise anything
         return type(kind).__name__
 
 
@@ -160,7 +163,7 @@ def _remedy(kind: Any) -> str:
 
 
 def _with_texts(kinds: Sequence[type]) -> frozenset[type]:
-    """Return ``kinds`` and the two of text that have a bound, where this PySpark has them."""
+    """Return ``kinds`` and the bounded text types that PySpark has."""
     from pyspark.sql import types
 
     texts = [getattr(types, name, StringType) for name in ("CharType", "VarcharType")]

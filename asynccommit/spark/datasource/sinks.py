@@ -1,4 +1,4 @@
-"""Where the bytes of one file go, as pyarrow wants it: to a local disk, or to a store."""
+"""File objects for pyarrow that write to a local disk or to a store."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _GATHERED = 1 << 20
-"""Bytes that are handed to a store's writer at once: each time takes a hop to the engine."""
+"""Bytes that are handed to a store's writer at once; each time costs a switch to the engine."""
 
 
 class Sink(Protocol):
     """A file that is being written."""
 
     def tell(self) -> int:
-        """Return how many bytes were written."""
+        """Return the number of bytes written."""
         ...
 
     def close(self) -> None:
@@ -28,7 +28,7 @@ class Sink(Protocol):
         ...
 
     def abort(self) -> None:
-        """Finish nothing. Raises ``StoreError``."""
+        """Discard the file. Raises ``StoreError``."""
         ...
 
 
@@ -44,7 +44,7 @@ class StoreSink(io.RawIOBase):
     """A file of a task on a store.
 
     Args:
-        inner: takes what is written, block by block.
+        inner: receives the data, block by block.
     """
 
     def __init__(self, inner: BlockingFile) -> None:
@@ -54,7 +54,7 @@ class StoreSink(io.RawIOBase):
         self._length = 0
 
     def writable(self) -> bool:
-        """Return that it can be written to."""
+        """Return true: the file can be written to."""
         return True
 
     def tell(self) -> int:
@@ -62,7 +62,7 @@ class StoreSink(io.RawIOBase):
         return self._length
 
     def write(self, data: ReadableBuffer) -> int:
-        """Take all of ``data``. Raises ``StoreError``."""
+        """Write all of ``data``. Raises ``StoreError``."""
         view = memoryview(data).cast("B")
         self._gathered += view
         self._length += len(view)
@@ -89,4 +89,4 @@ class StoreSink(io.RawIOBase):
             self._inner.write(gathered)
 
     def __del__(self) -> None:
-        """Do nothing: who forgets a file has not said that it is whole."""
+        """Return a session's settings for commits and stores."""

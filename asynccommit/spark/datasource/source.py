@@ -1,4 +1,4 @@
-"""The Python Data Source ``asynccommit``: a table written through any session, Spark Connect too.
+"""The Python Data Source ``asynccommit``: a table written through any session, also Spark Connect.
 
 spark.dataSource.register(AsyncCommitDataSource)
 df.write.format("asynccommit").mode("append").save("gs://bucket/flights")
@@ -45,13 +45,16 @@ if TYPE_CHECKING:
 
 NAME = "asynccommit"
 _AT_ONCE = 10_000
-"""Rows that become Arrow's at once, where PySpark gives single ones."""
+"""Number of single rows that become an Arrow batch, where PySpark gives single rows."""
 _BATCH_ID = "streaming.sql.batchId"
 _QUERY_ID = "sql.streaming.queryId"
 
 
 class AsyncCommitDataSource(DataSource):
-    """``format("asynccommit")``: writes in batch and in streams; Spark's own readers read it."""
+    """The format ``asynccommit``, which writes batches and streams and does not read.
+
+    Use Spark's own readers to read the table.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -59,14 +62,14 @@ class AsyncCommitDataSource(DataSource):
         return NAME
 
     def schema(self) -> NoReturn:
-        """Refuse to be read. Raises ``UnsupportedError``."""
+        """Refuse to read a table. Raises ``UnsupportedError``."""
         raise UnsupportedError(
             "format('asynccommit') writes only, and what it wrote is read as any table: "
             "spark.read.parquet(path)"
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceBatchWriter:
-        """Set up a job. Raises what keeps it from being written or committed."""
+        """Set up a job. Raises an error if the job cannot be written or committed."""
         options = _options(self.options, schema)
         mode = _mode(options, overwrite=overwrite)
         commit = Options.from_conf(options.conf)
@@ -74,7 +77,7 @@ class AsyncCommitDataSource(DataSource):
         return DataSourceBatchWriter(submit(jobs.set_up(made)), options, _rows(schema, options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """Return what writes, or commits, one micro-batch."""
+        """Return the writer or committer of one micro-batch."""
         if overwrite:
             raise UnsupportedError(
                 "outputMode 'complete' writes the whole table in each batch, which a table of "
@@ -90,7 +93,7 @@ class AsyncCommitDataSource(DataSource):
 
 
 class SourceMessage(WriterCommitMessage):
-    """What a task tells the commit: a JSON text of a few hundred bytes.
+    """A task's message to the commit: a JSON text of a few hundred bytes.
 
     Args:
         text: the text.
@@ -104,12 +107,12 @@ class SourceMessage(WriterCommitMessage):
 
 
 class DataSourceBatchWriter(DataSourceArrowWriter):
-    """One batch job: made and set up once, then handed to tasks and to the commit.
+    """One batch job: made and set up once, then sent to the tasks and the commit.
 
     Args:
-        job: set up.
-        options: of the write.
-        rows: what is known of them.
+        job: the job, set up.
+        options: options of the write.
+        rows: the known facts about the rows.
     """
 
     def __init__(self, job: SourceJob, options: SourceOptions, rows: RowSchema) -> None:
@@ -126,24 +129,27 @@ class DataSourceBatchWriter(DataSourceArrowWriter):
         return SourceMessage(orjson.dumps(written.commit.to_json()).decode())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Commit what the messages name. Raises ``CommitError``."""
+        """Commit the tasks that the messages name. Raises ``CommitError``."""
         tasks = [TaskCommit.from_json(orjson.loads(text)) for text in _texts(messages)]
         if len(tasks) < len(messages):
             raise OptionError("a task has sent no message: its rows would be missing")
         submit(jobs.commit(self._job, tasks))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete what the job left, unless its commit has begun; tasks may be running still."""
+        """Delete the files of the job, unless its commit has begun.
+
+        Tasks may still be running.
+        """
         running = None in messages or not messages
         submit(jobs.abort(self._job, running=running))
 
 
 class _StreamWriter:
-    """One micro-batch: Spark makes a writer for its tasks, and another for its commit.
+    """One micro-batch: Spark makes one writer for its tasks, and another for its commit.
 
     Args:
-        options: of the stream.
-        schema: of the rows.
+        options: options of the stream.
+        schema: the schema of the rows.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -156,7 +162,7 @@ class _StreamWriter:
         return f"StreamWriter({self._options!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Set the job up: only the writer for tasks is ever sent anywhere."""
+        """Set the job up, because only the writer for tasks is ever pickled."""
         if not self._set_up:
             self._rows = _rows(self._schema, self._options)
             self._job = submit(streams.set_up(self._job, self._options))
@@ -178,21 +184,21 @@ class _StreamWriter:
         return iterator
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Publish the batch; one that is published already is left as it is."""
+        """Publish the batch, unless it is published already."""
         parts = [BatchPart.from_json(text) for text in _texts(messages)]
         if len(parts) < len(messages):
             raise OptionError("a task has sent no message: its rows would be missing")
         submit(streams.commit(self._job, self._options, batchId, parts))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Delete what the batch left; what is published stays."""
+        """Delete the files of the batch that are not published."""
         parts = [BatchPart.from_json(text) for text in _texts(messages)]
         running = None in messages or not messages
         submit(streams.abort(self._job, self._options, parts, running=running))
 
 
 class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
-    """For PySpark 4.0, which gives streams single rows."""
+    """A stream writer for PySpark 4.0, which gives streams single rows."""
 
     def _batches(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         from pyspark.sql.conversion import LocalDataToArrowConversion
@@ -205,7 +211,7 @@ class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
 if hasattr(datasource, "DataSourceStreamArrowWriter"):
 
     class ArrowStreamWriter(_StreamWriter, datasource.DataSourceStreamArrowWriter):
-        """For PySpark from 4.1."""
+        """A stream writer for PySpark 4.1 and later."""
 
 
 def _stream_writer() -> Any:
@@ -219,7 +225,7 @@ def _here() -> tuple[SparkAttempt, TaskContext]:
     context = TaskContext.get()
     if context is None:
         raise UnsupportedError("the rows of a data source are written in Spark's tasks only")
-    # Unlike the attempt's number in its stage, this one is not used again when a stage is.
+    # Unlike the attempt's number in its stage, this number is not reused when the stage is retried.
     return SparkAttempt(context.partitionId(), context.taskAttemptId()), context
 
 
@@ -250,5 +256,5 @@ def _arrow(schema: StructType) -> pa.Schema:
     convert: Any = to_arrow_schema
     try:
         return convert(schema, timezone="UTC")
-    except TypeError:  # before 4.2 it is so without a word
+    except TypeError:  # before 4.2 that is the default
         return convert(schema)

@@ -1,9 +1,9 @@
-"""Streams: each micro-batch is a job, and what it has published is listed in ``_spark_metadata``.
+"""Commit micro-batches of streams as jobs whose files are listed in ``_spark_metadata``.
 
-Readers of Spark's see what the log lists and nothing else, so the batch is committed when the log
-has it. Before that its files are moved to names that no other run of the batch gives to its files:
-two runs may overlap, and what the log lists is replaced by nothing. What a run has published and
-the log does not list is deleted when it has the batch.
+Spark's readers see the files that the log lists and nothing else, so a batch is committed once it
+is in the log. Before that, its files are renamed to names that no other run of the batch uses: two
+runs may overlap, and a file that the log lists must never be replaced. Files that a run has
+published and the log does not list are deleted once the log has the batch.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ log = logging.getLogger("asynccommit.spark")
 
 @dataclass(frozen=True, slots=True)
 class BatchPart:
-    """What one task of a micro-batch tells.
+    """The message of one task of a micro-batch.
 
     Attributes:
         job_id: the job of this run of the batch.
-        query: the query's id, the same whenever it is started again.
+        query: the query's id, which stays the same when the query is restarted.
         batch: the number of the batch.
-        written: what the task has done.
+        written: the result of the task.
     """
 
     job_id: str
@@ -52,7 +52,7 @@ class BatchPart:
     written: TaskMessage
 
     def to_json(self) -> str:
-        """Return the text that Spark carries to the commit."""
+        """Return the text that Spark sends to the commit."""
         value = {
             "job": self.job_id,
             "query": self.query,
@@ -64,7 +64,7 @@ class BatchPart:
 
     @classmethod
     def from_json(cls, text: str) -> BatchPart:
-        """Read what ``to_json`` gave. Raises ``OptionError``."""
+        """Parse the result of ``to_json``. Raises ``OptionError``."""
         try:
             value: Any = orjson.loads(text)
             files = tuple((str(name), int(size)) for name, size in value["files"])
@@ -79,7 +79,7 @@ class BatchPart:
 
 
 def batch_tag(query: str, batch: int, job_id: str) -> str:
-    """Return what the files of a batch have in their names, and those of no other run of it."""
+    """Return the part of file names that is unique to this run of a batch."""
     return str(uuid5(NAMESPACE_URL, f"{query}/{batch}/{job_id}"))
 
 
@@ -87,9 +87,9 @@ def stream_job(url: str, options: SourceOptions, token: str) -> SourceJob:
     """Return the job of one run of a batch.
 
     Args:
-        url: of the table.
-        options: of the stream.
-        token: unlike that of any other run.
+        url: the URL of the table.
+        options: options of the stream.
+        token: unique to the run.
     """
     conf = Options.from_conf(options.conf)
     commit = replace(conf, mark_success=False, delete_target_files=False, logged=True)
@@ -97,7 +97,7 @@ def stream_job(url: str, options: SourceOptions, token: str) -> SourceJob:
 
 
 def _family(options: SourceOptions) -> str:
-    """Return how the ids of all jobs of a query begin, and of no other query's."""
+    """Return the common prefix of the ids of a query's jobs, and of no others."""
     if options.checkpoint is None:
         return "stream-"
     return f"stream-{sha256(options.checkpoint.encode()).hexdigest()[:16]}-"
@@ -107,20 +107,20 @@ def _family(options: SourceOptions) -> str:
 
 
 async def set_up(job: SourceJob, options: SourceOptions) -> SourceJob:
-    """Remove what earlier runs of the query left, and make what the tasks of this one need.
+    """Remove what earlier runs left; create what this run's tasks need.
 
-    Raises what ``jobs.set_up`` does.
+    Raises the errors of ``jobs.set_up``.
     """
     await sweep(job, options)
     return await jobs.set_up(job)
 
 
 async def sweep(job: SourceJob, options: SourceOptions, *, running: bool = False) -> None:
-    """End the jobs that earlier micro-batches of the query left: one runs at a time.
+    """End the jobs that earlier micro-batches of the query left.
 
-    A commit that was cut short is undone, for the batch is in no log, or finished if it was
-    decided. Without the place of its checkpoint nobody knows which jobs are a query's: nothing is
-    done then. ``running`` as for ``jobs.abort``.
+    Only one micro-batch runs at a time. An interrupted commit is undone, as its batch is in no log,
+    or finished if it was decided. Without the location of its checkpoint, the jobs of a query are
+    unknown; then nothing is done. ``running`` as for ``jobs.abort``.
     """
     if options.checkpoint is None:
         return
@@ -149,7 +149,7 @@ async def _end(job: SourceJob, status: JobStatus, *, running: bool) -> None:
 async def commit(
     job: SourceJob, options: SourceOptions, batch: int, parts: Sequence[BatchPart]
 ) -> None:
-    """Publish a batch, or see that it is published already: then nothing of this run counts.
+    """Publish a batch, or discard this run if the batch is published already.
 
     Raises:
         OptionError: the messages of the tasks do not belong together.
@@ -169,7 +169,7 @@ async def commit(
             added = await sink.add(batch, files, query=query)
             await announced.settle(batch, None if added is Added.NEW else files)
             return
-        await sink.add(batch, files, query=query)  # or it is another's
+        await sink.add(batch, files, query=query)  # or another query owns it
         await announced.settle(batch)
     await jobs.abort(job, running=False)
 
@@ -187,13 +187,13 @@ async def _publish(committer: Committer, job: SourceJob, parts: Sequence[BatchPa
 async def abort(
     job: SourceJob, options: SourceOptions, parts: Sequence[BatchPart], *, running: bool
 ) -> None:
-    """Delete what the tasks of a batch left; what is published stays until the log has the batch.
+    """Delete the files of a batch's tasks that are not published.
 
     Args:
-        job: the stream's; which of its jobs it is, the messages say.
-        options: of the stream.
-        parts: of the tasks that have ended.
-        running: others may be running still.
+        job: the stream's job; the messages name which of its jobs it is.
+        options: options of the stream.
+        parts: the messages of the tasks that have ended.
+        running: other tasks may still be running.
     """
     for job_id in {part.job_id for part in parts}:
         await jobs.abort(replace(job, job_id=job_id), running=running)

@@ -1,4 +1,4 @@
-"""What a task of the Data Source does: take rows, write files, tell of them in a few words."""
+"""Run a task of the Data Source: take rows, write files, report them in a short message."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from asynccommit.sync import BlockingJob, BlockingTask
 
 @dataclass(frozen=True, slots=True)
 class SparkAttempt:
-    """Which task attempt this is.
+    """The identity of a task attempt.
 
-    Each is a task of its own to the committer: nobody asks before an attempt commits whether it
-    may, so two attempts of a task must not write one manifest. The messages say which count.
+    For the committer each attempt is a task of its own: attempts commit without asking for
+    permission, so two attempts of a task must not write the same manifest. The messages tell which
+    attempts count.
 
     Attributes:
         task: the number of the task in its job, for the names of files.
-        number: unlike that of any other attempt in the program.
+        number: unique among all attempts of the program.
     """
 
     task: int
@@ -41,11 +42,11 @@ class SparkAttempt:
 
 @dataclass(frozen=True, slots=True)
 class RowSchema:
-    """What is known of the rows before there are any.
+    """The facts about the rows that are known in advance.
 
     Attributes:
-        schema: Arrow's, for a task without rows.
-        data_json: Spark's, of the columns that go into files.
+        schema: Arrow's schema, for a task without rows.
+        data_json: Spark's schema of the columns that go into files.
         spark: the version of Spark that makes the rows.
     """
 
@@ -56,7 +57,7 @@ class RowSchema:
 
 @dataclass(frozen=True, slots=True)
 class TaskMessage:
-    """What a task attempt has done: the message for its job, and name and size of each file."""
+    """The result of a task attempt: the message for its job, and name and size of each file."""
 
     commit: TaskCommit
     files: tuple[tuple[str, int], ...]
@@ -70,10 +71,10 @@ def run_task(
     tag: str,
     batches: Iterable[pa.RecordBatch],
 ) -> TaskMessage:
-    """Write ``batches``; nothing of it can be seen before the job is committed.
+    """Write ``batches``; no file is visible before the job is committed.
 
-    If the job has ended meanwhile, whatever was made is removed and ``NotFoundError`` raised; what
-    fails is aborted.
+    If the job has ended meanwhile, the attempt's files are removed and ``NotFoundError`` is raised.
+    If an error occurs, the attempt is aborted.
     """
     with opened_blocking(job) as committer:
         try:
@@ -111,7 +112,7 @@ def _write(
     schema = _file_schema(rows, rows.schema if first is None else first.schema, options)
     local = committer.layout.dest.scheme == "file"
     begin = _local(task.directory) if local else _remote(committer, task)
-    # Where files are uploaded in parts, only a part is in memory.
+    # If files are uploaded in parts, only one part of each is in memory.
     whole = not local and committer.store.traits.multipart is None
     files = TableFiles(options, schema, *named, begin, whole=whole)
     try:
@@ -134,9 +135,10 @@ def _file_schema(rows: RowSchema, schema: pa.Schema, options: SourceOptions) -> 
 
 
 def _local(directory: str) -> Callable[[str], Any]:
-    """Return what begins files below the directory of a task attempt, and never makes that.
+    """Return a function that opens files below a task attempt's directory.
 
-    So nothing comes back once the end of the job has removed it.
+    The function never makes that directory, so no file comes back once the end of the job has
+    removed it.
     """
 
     def begin(name: str) -> Any:
@@ -151,7 +153,7 @@ def _local(directory: str) -> Callable[[str], Any]:
 
 
 def _remote(committer: Committer, task: BlockingTask) -> Callable[[str], Any]:
-    """Return what begins files on a store, unless the job has ended."""
+    """Return a function that opens files on a store, unless the job has ended."""
 
     def begin(name: str) -> Any:
         submit(see_alive(committer))
