@@ -161,7 +161,7 @@ async def test_a_token_is_no_repr_and_hidden(clock: Clock) -> None:
     tokens = AzureTokens(Source(hour(clock, "eyJ0.secret")), clock)
     await tokens.renew()
 
-    assert repr(tokens) == "Tokens()"
+    assert repr(tokens) == "AzureTokens()"
     assert tokens.hide("got Bearer eyJ0.secret") == "got Bearer ***"
 
 

@@ -39,7 +39,7 @@ async def test_nobody_adds_nothing() -> None:
     assert credential.renew_at == math.inf
     assert not await credential.refused(headers)
     assert credential.hide("text") == "text"
-    assert repr(credential) == "Anonymous()"
+    assert repr(credential) == "GcsAnonymous()"
     await credential.aclose()
 
 
