@@ -1,4 +1,4 @@
-"""How requests to Azure Storage are authorised: key, shared access signature, token, or not at all.
+"""Authorise requests to Azure Storage: by key, shared access signature, token, or not at all.
 
 A ``AdlsCredential`` puts its headers into each request, and knows its own secrets, so that no error
 repeats one. Tokens are in ``azure_tokens``.
@@ -25,11 +25,11 @@ _OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
 
 class AdlsCredential(Protocol):
-    """What authorises requests.
+    """A credential that authorises requests.
 
     Attributes:
-        suffix: what ends the query of every URL, without ``&``; it may be secret.
-        renew_at: from when on ``renew`` is to be awaited before a request; infinite for most.
+        suffix: the suffix of every URL's query, without ``&``; it may be secret.
+        renew_at: time from which ``renew`` must be awaited before a request; infinite for most.
     """
 
     suffix: str
@@ -50,7 +50,7 @@ class AdlsCredential(Protocol):
         ...
 
     async def renew(self) -> None:
-        """Get a new token. Raises ``TokenError`` if there is none to use."""
+        """Get a new token. Raises ``TokenError`` if no token is usable."""
         ...
 
     async def refused(self, headers: dict[str, str]) -> bool:
@@ -165,7 +165,10 @@ class Sas(AdlsAnonymous):
         return redact(text, self._secrets)
 
     def fault(self, now: float) -> str:
-        """Say why it was refused, at this time by the service's clock, and what to do."""
+        """Explain why the credential was refused at this service time.
+
+        The explanation includes the remedy.
+        """
         if _instant(self._end, now) < now:
             return f"the SAS token expired at {self._end}: get a new one"
         if _instant(self._start, now) > now:

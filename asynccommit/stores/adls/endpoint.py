@@ -1,4 +1,4 @@
-"""Where the requests of a store on Azure go: account, container and the URL of the service."""
+"""The place that a store on Azure sends requests to: account, container and service URL."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class AdlsEndpoint:
 
     @property
     def limit(self) -> str:
-        """What shares one limit on requests."""
+        """The name of what shares one limit on requests."""
         server = self.origin.partition("://")[2]
         return f"adls:{server}" if server == self.host else f"adls:{server}/{self.account}"
 
@@ -151,12 +151,15 @@ def _server(
 
 
 def _is_host(text: str) -> bool:
-    """Whether it is more than the name of an account."""
+    """Return whether the text is more than the name of an account."""
     return "." in text or ":" in text
 
 
 def _is_bare(server: str) -> bool:
-    """Whether a host, maybe with a port, has no account in its name: then it is in the path."""
+    """Return whether a host has no account in its name.
+
+    The host may have a port. The account of such a host is in the path.
+    """
     name = _name_of(server)
     return "." not in name or _address(name) is not None
 
@@ -173,10 +176,10 @@ def _address(name: str) -> IPv4Address | IPv6Address | None:
 
 
 def parse_connection_string(text: str) -> dict[str, Any]:
-    """Return what a connection string says, under the names of options; no error repeats it.
+    """Parse a connection string into options; no error repeats its text.
 
     Raises:
-        OptionError: it is none, or lacks the account.
+        OptionError: the text is no connection string, or lacks the account.
     """
     if "usedevelopmentstorage=true" in text.replace(" ", "").lower():
         text = _DEVELOPMENT

@@ -1,4 +1,4 @@
-"""What an answer of ADLS Gen2, or the lack of one, means: one function and the tables it reads."""
+"""Translate responses of ADLS Gen2, and missing responses: one function and its tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from asynccommit.stores.http.base import (
 from asynccommit.stores.http.tokens import TokenError
 
 Answer = Response | TransportError | TokenError | ValueError
-"""What comes of a request; a ``ValueError`` says that path or answer cannot be read."""
+"""The result of a request; a ``ValueError`` reports an invalid path or response."""
 
 _SKEW = 300.0  # seconds between two clocks that are worth saying; the service refuses 900
 _ROOM = 300  # characters of what the service says
@@ -82,15 +82,17 @@ _XML = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<\n]*)")
 
 
 class AdlsRequest(NamedTuple):
-    """What was asked, as far as its answer is judged by it. A tuple: there is one a rename.
+    """The facts about a request that decide the meaning of its response.
+
+    It is a tuple because each rename makes one.
 
     Attributes:
         op: the store method.
-        path: the path that the call is about.
+        path: the path of the call.
         writes: whether it changes what others see.
-        new: it was to happen only if nothing is at the destination.
-        aside: it was about a temporary file, which may be made again.
-        dest: where to, if not ``path``.
+        new: whether it was conditional on an empty destination.
+        aside: whether it was about a temporary file, which may be made again.
+        dest: the destination, if not ``path``.
     """
 
     op: str
@@ -189,14 +191,14 @@ class AdlsErrorTranslator:
         return self._error(OutcomeUnknownError if unknown else RejectedError, request, what)
 
     def _denial(self, answer: Response, code: str) -> str:
-        """Say why a request was not permitted, and what to do."""
+        """Explain why a request was not permitted, with the remedy."""
         why = _REMEDIES.get(code, "not permitted")
         if code in _NOT_KNOWN:
             why = self._fault(parse_date(answer.headers.get("date")) or self._now()) or why
         return f"{answer.status} {self._told(code) or 'denied'}: {why}{_request_id(answer)}"
 
     def _fault(self, there: float) -> str:
-        """Say what is wrong with the credential, ``there`` being the service's time."""
+        """Explain the fault in the credential; ``there`` is the service's time."""
         ahead = self._now() - there
         if abs(ahead) > _SKEW:
             way = "ahead of" if ahead > 0 else "behind"
@@ -209,7 +211,7 @@ class AdlsErrorTranslator:
 
 
 def explain(answer: Response) -> tuple[str, str]:
-    """Return code and message of an answer that says no."""
+    """Return the code and message of an error response."""
     code = _plain(answer.headers.get("x-ms-error-code", ""))
     try:
         error: dict[str, Any] = orjson.loads(answer.body)["error"]

@@ -62,7 +62,7 @@ class AbfsOptions:
         return value if ":" in value else ""
 
     def plain(self, host: str) -> bool:
-        """Whether TLS is off for ``abfs:``."""
+        """Return whether TLS is off for ``abfs:``."""
         return self.flag(PREFIX + "always.use.https", host) is False
 
     def credential(self, host: str, container: str) -> Found | None:

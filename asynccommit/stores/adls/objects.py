@@ -77,7 +77,7 @@ class AdlsObjects:
         """Return the content of a file that holds at most ``limit`` bytes."""
         client = self._client
         url = client.container + client.encode(request, path)
-        # The most for an answer that says no is there too, so that it can be read.
+        # The range limit also leaves room for an error body.
         answer = await client.ask(request, "GET", url, _READ, {}, limit=max(limit, SMALL))
         client.need(request, answer, 200)
         _need_file(request, answer)
@@ -113,11 +113,11 @@ class AdlsObjects:
         pieces: AsyncIterator[Piece],
         token: str | None = None,
     ) -> Info:
-        """Write a file aside and move it to ``dest``; return what is there then.
+        """Write a temporary file, move it to ``dest`` and return its facts.
 
         Args:
-            request: the move, as it is to be judged.
-            dest: where to.
+            request: the move, for judging its response.
+            dest: the destination.
             pieces: the content.
             token: marks the move.
         """
@@ -155,10 +155,10 @@ class AdlsObjects:
     async def _is_moved(
         self, aside: AdlsRequest, temp: str, dest: str, etag: str | None
     ) -> bool | None:
-        """Whether a move that was not answered has happened; if not, it never will.
+        """Return whether an unanswered move has happened; if not, prevent it.
 
-        The temporary file is taken away, because what is sent again must not be overtaken by what
-        was lost. ``None`` if nobody can tell.
+        The temporary file is deleted, so that the lost request cannot overtake its repetition. The
+        result is ``None`` if the outcome cannot be determined.
         """
         gone = False
         for _ in range(_FENCES):

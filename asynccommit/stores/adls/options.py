@@ -80,14 +80,14 @@ _WORKERS = 512  # at 20 ms an answer, more than an account takes
 
 @dataclass(frozen=True, slots=True)
 class AzureSettings:
-    """What a store on Azure is made from.
+    """The settings of a store on Azure.
 
     Attributes:
-        place: which container of which account, and where requests go.
-        credential: what authorises them.
-        http: how they are sent.
-        library: which HTTP library sends them; ``None`` for the quickest.
-        hierarchical: whether the account has directories; ``None`` if the service is to be asked.
+        place: the account and container, and the URL for requests.
+        credential: authorises requests.
+        http: settings of the transport.
+        library: the HTTP library to use; ``None`` for the fastest.
+        hierarchical: whether the account has directories; ``None`` to ask the service.
         workers: requests in flight.
     """
 

@@ -191,7 +191,7 @@ class AdlsStore:
         await self._client.aclose()
 
     def _below_root(self, request: AdlsRequest) -> str:
-        """Return the URL path of what is to be deleted."""
+        """Return the URL path to delete."""
         if request.path == "/":
             raise RejectedError(request.op, request.path, "the root is not deleted")
         return self._client.container + self._client.encode(request, request.path)

@@ -17,13 +17,14 @@ SCOPE = "https://storage.azure.com/.default"
 
 
 class IdentitySource:
-    """Tokens of a credential object of azure-identity, or of anything like one.
+    """A source of tokens from a credential object of azure-identity, or a compatible one.
 
     Args:
         given: has ``get_token(scope)``, a coroutine or not, which gives ``token`` and
-            ``expires_on``; ``None`` if it is to be made.
-        make: makes it, in a thread, when the first token is needed; then it is closed here.
-        secrets: texts that it knows and no error may show.
+            ``expires_on``; ``None`` to use ``make``.
+        make: makes the object, in a thread, when the first token is needed; the object is then
+            closed here.
+        secrets: secret texts that no error may show.
     """
 
     def __init__(
@@ -59,13 +60,13 @@ class IdentitySource:
 
 
 class AzureTokens(Renewal):
-    """Bearer tokens of a credential object of azure-identity, or of anything like one.
+    """Bearer tokens of a credential object of azure-identity, or a compatible one.
 
     Args:
-        source: the object; ``None`` if it is to be made.
+        source: the object; ``None`` to use ``make``.
         now: seconds since the epoch.
-        make: see ``IdentitySource``, as for ``secrets``.
-        patience: seconds that the source may take; some would wait for minutes.
+        make: see ``IdentitySource``; the same for ``secrets``.
+        patience: seconds that the source may take; some sources would wait for minutes.
     """
 
     suffix = ""

@@ -1,4 +1,4 @@
-"""What ADLS Gen2 requests and answers look like: encoded paths, queries, listings, statuses."""
+"""The wire format of ADLS Gen2: encoded paths, queries, listings, statuses."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _name(name: str) -> str:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether listings leave ``path`` out: it is a temporary file of ours."""
+    """Return whether ``path`` is a temporary file, which listings leave out."""
     return is_temporary(path.rpartition("/")[2])
 
 
@@ -80,7 +80,7 @@ def _day(text: str) -> int:
 
 @lru_cache(maxsize=4096)
 def parse_date(text: str | None) -> float:
-    """Return the seconds since the epoch of an HTTP date; 0.0 if it is none."""
+    """Parse an HTTP date into seconds since the epoch; 0.0 if it is invalid."""
     try:
         # "Tue, 05 Mar 2024 17:09:08 GMT": the day is nearly always one seen before.
         hour, minute, second = text[17:25].split(":")  # type: ignore[index]

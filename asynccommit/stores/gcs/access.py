@@ -1,4 +1,4 @@
-"""Which of several credentials counts for a store on Google Cloud Storage."""
+"""Choose among several credentials for a store on Google Cloud Storage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from asynccommit.stores.http.base import HttpSettings, Transport, open_transport
 from asynccommit.stores.http.tokens import TokenSource
 
 ACCESS = ("read_only", "read_write", "full_control")
-"""What tokens may be asked for, as in gcsfs."""
+"""The scopes that tokens may be requested for, as in gcsfs."""
 
 _FILE = "give the path of a file of credentials, its content, or an object of google.auth"
 _OF_GCSFS = {
@@ -35,21 +35,22 @@ def credential_of(
     environ: Mapping[str, str],
     now: Callable[[], float],
 ) -> GcsCredential:
-    """Return the credential that options name, or else the one that the machine has.
+    """Return the credential from the options, or else that of the machine.
 
-    An emulator gets none unless options name one. No file is read and nobody is asked yet.
+    An emulator gets no credential unless the options name one. This function reads no file and
+    sends no request.
 
     Args:
-        told: options; of them ``token`` and ``access`` count.
-        hadoop: those of Hadoop, which count where ``told`` says nothing.
-        place: where it is sent.
+        told: options; only ``token`` and ``access`` are read.
+        hadoop: Hadoop's options, for what ``told`` does not set.
+        place: the endpoint to which the credential is sent.
         open_transport: see ``opener``.
         environ: the environment.
         now: seconds since the epoch.
 
     Raises:
-        OptionError: it is no credential, or would be sent unencrypted.
-        UnsupportedError: it is of a kind that is not known here, or a library is missing.
+        OptionError: the credential is invalid, or would be sent unencrypted.
+        UnsupportedError: the kind of credential is unknown, or a library is missing.
     """
     scope = _scope(told)
     found: Identity | object = told.get("token")

@@ -120,7 +120,7 @@ class GcsClient:
             raise self._judge.translate(request, answer)
 
     def error(self, request: GcsRequest, answer: Response) -> StoreError:
-        """Return what an answer that says no means."""
+        """Translate an error response into an error."""
         return self._judge.translate(request, answer)
 
     def told(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""How requests to Google Cloud Storage are authorised: by a bearer token, or not at all.
+"""Authorise requests to Google Cloud Storage: by a bearer token, or not at all.
 
 A ``GcsCredential`` puts its header into each request, and knows its own secrets, so that no error
 repeats one.
@@ -14,10 +14,10 @@ from asynccommit.stores.http.tokens import Renewal
 
 
 class GcsCredential(Protocol):
-    """What authorises requests.
+    """A credential that authorises requests.
 
     Attributes:
-        renew_at: from when on ``renew`` is to be awaited before a request; infinite for some.
+        renew_at: time from which ``renew`` must be awaited before a request; infinite for some.
         anonymous: whether it authorises nothing.
     """
 
@@ -25,7 +25,7 @@ class GcsCredential(Protocol):
 
     @property
     def anonymous(self) -> bool:
-        """Whether it authorises nothing."""
+        """Return whether it authorises nothing."""
         ...
 
     def authorize(self, headers: dict[str, str]) -> None:
@@ -33,7 +33,7 @@ class GcsCredential(Protocol):
         ...
 
     async def renew(self) -> None:
-        """Get a new token. Raises ``TokenError`` if there is none to use."""
+        """Get a new token. Raises ``TokenError`` if no token is usable."""
         ...
 
     async def refused(self, headers: dict[str, str]) -> bool:

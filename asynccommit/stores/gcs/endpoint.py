@@ -1,4 +1,4 @@
-"""Where the requests of a store on Google Cloud Storage go: the bucket and the service's URL."""
+"""The place that a store on Google Cloud Storage sends requests to: bucket and service URL."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GcsEndpoint:
 
     @property
     def limit(self) -> str:
-        """What shares one limit on requests."""
+        """The name of what shares one limit on requests."""
         server = "" if self.real else f"@{self.origin.partition('://')[2]}"
         return f"gs://{self.bucket}{server}"
 
@@ -73,7 +73,7 @@ class GcsEndpoint:
 
     @property
     def plain(self) -> bool:
-        """Whether requests are not encrypted."""
+        """Return whether requests are unencrypted."""
         return self.origin.startswith("http:")
 
     def refuse_plain(self, secrets: str) -> None:

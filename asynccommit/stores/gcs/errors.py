@@ -1,4 +1,4 @@
-"""What an answer of Google Cloud Storage, or the lack of one, means: one function and tables."""
+"""Translate responses of Google Cloud Storage, and missing responses: one function and tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from asynccommit.stores.http.base import (
 from asynccommit.stores.http.tokens import TokenError
 
 Answer = Response | TransportError | TokenError | ValueError
-"""What comes of a request; a ``ValueError`` says that path or answer cannot be read."""
+"""The result of a request; a ``ValueError`` reports an invalid path or response."""
 
 _ROOM = 400  # characters of what the service says
 
@@ -70,15 +70,17 @@ _NAMED = re.compile(r"\bstorage\.[a-z]+\.[a-zA-Z]+\b")
 
 
 class GcsRequest(NamedTuple):
-    """What was asked, as far as its answer is judged by it. A tuple: there is one a rename.
+    """The facts about a request that decide the meaning of its response.
+
+    It is a tuple because each rename makes one.
 
     Attributes:
         op: the store method.
-        path: the path that the call is about.
+        path: the path of the call.
         writes: whether it changes what others see.
-        new: it was to happen only if nothing is at the destination.
-        dest: where to, if not ``path``.
-        generation: which one of ``path`` it was about, if one was named.
+        new: whether it was conditional on an empty destination.
+        dest: the destination, if not ``path``.
+        generation: the generation of ``path`` that it named, if any.
     """
 
     op: str
@@ -199,7 +201,7 @@ class GcsErrorTranslator:
         return self._error(OutcomeUnknownError if unknown else RejectedError, request, what)
 
     def _denial(self, request: GcsRequest, answer: Response) -> str:
-        """Say why a request was not permitted, and what to do."""
+        """Explain why a request was not permitted, with the remedy."""
         reason, message = explain(answer)
         said = self._shown(request, answer.status, reason, message)
         if answer.status == 401:
@@ -214,7 +216,10 @@ class GcsErrorTranslator:
 
 
 def explain(answer: Response) -> tuple[str, str]:
-    """Return reason and message of an answer that says no; empty if it is not the service's."""
+    """Return the reason and message of an error response.
+
+    Both are empty if the response is not from the service.
+    """
     try:
         error = orjson.loads(answer.body)["error"]
         reasons = error.get("errors") or error.get("details") or [{}]
@@ -225,17 +230,20 @@ def explain(answer: Response) -> tuple[str, str]:
 
 
 def is_known(answer: Response, reason: str) -> bool:
-    """Whether an answer that says no is of the service: uploads and downloads have bare text."""
+    """Return whether an error response is from the service.
+
+    Errors of uploads and downloads have bare text.
+    """
     return bool(reason) or "x-guploader-uploadid" in answer.headers
 
 
 def says_no_bucket(answer: Response) -> bool:
-    """Whether the answer is that there is no such bucket."""
+    """Return whether the response reports a missing bucket."""
     return answer.status == 404 and bool(_NO_BUCKET.match(explain(answer)[1]))
 
 
 def says_not_empty(answer: Response) -> bool:
-    """Whether a folder was not deleted for what it holds, or for what goes on in it."""
+    """Return whether a folder was kept for its content or a running operation."""
     reason, message = explain(answer)
     return bool(reason) and (answer.status in (409, 412) or "not empty" in message.lower())
 

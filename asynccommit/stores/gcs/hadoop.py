@@ -186,14 +186,14 @@ class GcsConnectorOptions:
     # --- credentials -------------------------------------------------------------------------
 
     def identity(self, scope: str, user: str) -> Identity | Literal["anonymous"] | None:
-        """Return who asks, or ``None`` if that is not said.
+        """Return the identity for requests, or ``None`` if it is not configured.
 
         Args:
-            scope: what tokens are asked for.
-            user: whom the job is of, for impersonation.
+            scope: the scopes that tokens are requested for.
+            user: the user of the job, for impersonation.
 
         Raises:
-            OptionError: it is of a kind that only Hadoop has, or incomplete.
+            OptionError: the identity is incomplete, or of a kind that only Hadoop has.
         """
         kind = self._kind()
         if kind is None and not self._principal(user):

@@ -85,7 +85,7 @@ class GoogleAccount:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What of ``data`` no error may show."""
+        """The secrets in ``data``, which no error may show."""
         values = (self.data.get(name) for name in _SECRET)
         return tuple(value for value in values if isinstance(value, str))
 
@@ -96,17 +96,18 @@ class GoogleAccount:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What is known of who asks before any file is read.
+    """The configured identity before any file is read.
 
     Attributes:
-        kind: ``default`` for what the machine has, ``machine`` for its metadata server, ``text``
-            for a path, JSON or a bearer token, ``file`` for a path, ``data`` for its content.
-        scope: what tokens are asked for.
+        kind: ``default`` for the machine's credentials, ``machine`` for its metadata server,
+            ``text`` for a path, JSON or a bearer token, ``file`` for a path, ``data`` for its
+            content.
+        scope: the scopes that tokens are requested for.
         text: the path, JSON or token.
         data: the content.
-        where: what was given, for messages.
-        principal: service account to act as; empty for none.
-        token_url: where tokens are asked for instead.
+        where: the origin of the setting, for messages.
+        principal: service account to impersonate; empty for none.
+        token_url: URL that replaces the token endpoint.
     """
 
     kind: Literal["default", "machine", "text", "file", "data"]
@@ -123,11 +124,11 @@ class Identity:
             self._account(self.data, self.where)
 
     def load(self, environ: Mapping[str, str]) -> GoogleAccount | Raw:
-        """Find out who asks; this reads files.
+        """Load the identity; this reads files.
 
         Raises:
-            OptionError: a file is missing or no credentials.
-            UnsupportedError: they are of a kind that is not known here.
+            OptionError: a file is missing or contains no credentials.
+            UnsupportedError: the kind of credentials is unknown.
         """
         match self.kind:
             case "machine":
@@ -294,7 +295,10 @@ def _folder(environ: Mapping[str, str]) -> str:
 
 
 def _is_googles(environ: Mapping[str, str]) -> bool:
-    """Whether this machine is one of Google's, so that a silent metadata server is a fault."""
+    """Return whether this machine is Google's.
+
+    On such a machine a silent metadata server is a fault.
+    """
     if environ.get("GCE_METADATA_HOST") or environ.get("GCE_METADATA_ROOT"):
         return True
     try:

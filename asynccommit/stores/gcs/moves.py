@@ -1,8 +1,8 @@
-"""Renames on Google Cloud Storage: a move, the two steps where there is none, and folders.
+"""Renames on Google Cloud Storage: by a move, by copy and delete, and of folders.
 
-An object is moved by one atomic request. Where a server knows no such request, it is copied and
-then deleted, each by its generation: whoever is cut off in between sends the rename again, which
-finds the copy and deletes the source.
+An object is moved by one atomic request. If a server lacks that request, the object is copied and
+then deleted, each by its generation. A caller that is interrupted in between sends the rename
+again, which finds the copy and deletes the source.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Moves:
             await self._refused(request, answer)
 
     async def _is_unknown(self, request: GcsRequest, answer: Response) -> bool:
-        """Whether it was not the move that was refused, but moves are not known."""
+        """Return whether the server lacks the move request."""
         status, (reason, message) = answer.status, explain(answer)
         # Whether objects that a key of the caller's encrypts can be moved is written nowhere.
         can = self._can and not (self._keys and status == 400)
@@ -212,7 +212,7 @@ class Moves:
     # --- folders -----------------------------------------------------------------------------
 
     async def _rename_directory(self, request: GcsRequest, missing: StoreError) -> None:
-        """Move a folder with all it holds; raise ``missing`` if there is none."""
+        """Move a folder and its content; raise ``missing`` if there is none."""
         client, files, look = self._client, self._files, request.look
         if not await files.is_directory(look, request.path):
             raise missing
@@ -294,6 +294,6 @@ def _number(info: Info) -> str:
 
 
 def _is_copy(there: Info, here: Info, generation: str) -> bool:
-    """Whether what is at the destination is the copy that an earlier sending made."""
+    """Return whether the destination holds the copy of an earlier sending."""
     same = there.size == here.size and _number(here) == generation
     return same and there.token == mark_of(here.path, generation)

@@ -81,11 +81,11 @@ class GcsObjects:
         return self._info(request, path, answer)
 
     def _has_another_key(self, answer: Response) -> bool:
-        """Whether an object is not to be read with the caller's key: another client wrote it."""
+        """Return whether an object has another client's key and is unreadable."""
         return bool(self._keys and answer.status == 400 and _ANOTHER_KEY.search(answer.body))
 
     async def is_directory(self, request: GcsRequest, path: str) -> bool:
-        """Whether ``path`` is a folder, or the start of the name of any object."""
+        """Return whether ``path`` is a folder or a prefix of an object's name."""
         client = self._client
         if client.hierarchical and path != "/":
             url = f"{client.folders}{client.encode(request, path)}%2F"
@@ -127,7 +127,7 @@ class GcsObjects:
         """Return the content of an object that holds at most ``limit`` bytes."""
         client = self._client
         url = client.downloads + client.encode(request, path)
-        # The most for an answer that says no is there too, so that it can be read.
+        # The range limit also leaves room for an error body.
         most = max(limit, SMALL)
         answer = await client.ask(request, "GET", url, "alt=media", dict(self._keys), limit=most)
         if self._has_another_key(answer):
@@ -206,14 +206,14 @@ class GcsObjects:
     async def rewrite(
         self, request: GcsRequest, source: str, dest: str, conditions: str, metadata: bytes = b""
     ) -> Response | None:
-        """Copy an object; return the answer that says no, ``None`` once it is there.
+        """Copy an object; return the error response, or ``None`` on success.
 
         Args:
-            request: what it is for.
-            source: the object, encoded.
-            dest: the new one, encoded.
+            request: the request that the copy is for.
+            source: the encoded name of the object.
+            dest: the encoded name of the new object.
             conditions: the end of the query.
-            metadata: of the new one, if not the source's.
+            metadata: the metadata of the new object, if not the source's.
         """
         client = self._client
         url = f"{client.objects}{source}/rewriteTo{self._bucket}/o/{dest}"

@@ -119,28 +119,28 @@ _FOLDERS = 8  # times as much where there are folders
 
 @dataclass(frozen=True, slots=True)
 class GcsSettings:
-    """What a store on Google Cloud Storage is made from.
+    """The settings of a store on Google Cloud Storage.
 
     Attributes:
-        place: which bucket, and where requests go.
-        credential: what authorises them.
-        http: how they are sent.
-        library: which HTTP library sends them; ``None`` for the quickest.
-        hierarchical: whether the bucket has folders; ``None`` if the service is to be asked.
+        place: the bucket, and the URL for requests.
+        credential: authorises requests.
+        http: settings of the transport.
+        library: the HTTP library to use; ``None`` for the fastest.
+        hierarchical: whether the bucket has folders; ``None`` to ask the service.
         move: whether an object may be moved by one request; if not, it is rewritten and deleted.
-        ramp: whether the rate grows slowly only; ``None`` where that is Google's service.
-        reads: requests a second that read, at the start; ``None`` for what such buckets take.
-        writes: the same of those that change something.
+        ramp: whether the rate may only grow slowly; ``None`` means only on Google's service.
+        reads: read requests a second at the start; ``None`` for the default of such buckets.
+        writes: write requests a second at the start; ``None`` for the default of such buckets.
         workers: requests in flight.
         batch: deletes in one batch.
         page: entries of a page of a listing.
-        chunk: bytes of one upload request; what is larger is sent in several.
-        rewrite_chunk: bytes of one request that rewrites; 0 leaves that to the service.
+        chunk: bytes of one upload request; larger content is sent in several requests.
+        rewrite_chunk: bytes of one rewrite request; 0 leaves that to the service.
         user_project: the project that pays; empty for the bucket's own.
-        kms_key_name: the key that what is written is encrypted with; empty for the bucket's own.
-        write_headers: headers with a key of the customer's, for whatever reads or writes content.
-        source_headers: the same for the source of a rewrite.
-        headers: of every request, beside these.
+        kms_key_name: the key that encrypts what is written; empty for the bucket's own.
+        write_headers: headers with a customer's key, for requests that read or write content.
+        source_headers: headers with a customer's key, for the source of a rewrite.
+        headers: additional headers of every request.
     """
 
     place: GcsEndpoint
@@ -313,7 +313,10 @@ def _headers(hadoop: GcsConnectorOptions) -> dict[str, str]:
 
 
 def _hierarchical(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> bool | None:
-    """Hadoop's key is about what its client does, and says nothing of the bucket."""
+    """Return whether the bucket has folders, by fsspec's option.
+
+    Hadoop's key is only validated: it configures Hadoop's client and does not describe the bucket.
+    """
     hadoop.flag(_FOLDERS_KEY)
     return flag(told, "hns")
 

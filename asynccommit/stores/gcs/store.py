@@ -224,7 +224,7 @@ class GcsStore:
         """Close the connections, and the credential if it was made here."""
         await self._client.aclose()
 
-    # --- what is learned by and by -----------------------------------------------------------
+    # --- what requests have shown --------------------------------------------------------------
 
     def _learn(self, hierarchical: bool) -> None:
         ramp = self._settings.ramp_for(hierarchical)

@@ -55,7 +55,7 @@ class TokenResponse:
         self._body = body
 
     async def json(self) -> Any:
-        """Return what the body says. Raises ``RefusedError`` if that is no JSON."""
+        """Parse the body as JSON. Raises ``RefusedError`` if it is invalid."""
         try:
             return orjson.loads(self._body)
         except ValueError:
@@ -68,11 +68,11 @@ class TokenResponse:
 
 
 class Door:
-    """What gcloud-aio-auth sends through in place of a session of its own.
+    """An HTTP session for gcloud-aio-auth that sends through our transport.
 
     Args:
-        transport: what sends.
-        metadata: whether only a metadata server is believed.
+        transport: sends the requests.
+        metadata: whether only a metadata server is trusted.
     """
 
     def __init__(self, transport: Transport, *, metadata: bool = False) -> None:
@@ -108,11 +108,11 @@ class Door:
 
 
 class GcloudSource:
-    """Tokens of gcloud-aio-auth.
+    """A source of tokens from gcloud-aio-auth.
 
     Args:
-        load: finds out who asks; called in a thread, because it reads files.
-        open_transport: opens what sends; ``True`` if only this machine's network is asked.
+        load: finds the identity; called in a thread, because it reads files.
+        open_transport: opens a transport; ``True`` if only this machine's network is used.
         now: seconds since the epoch.
     """
 
@@ -257,7 +257,7 @@ class _Bridge:
 
 
 def _explain(error: Exception, where: str, remedy: str = "") -> TokenError:
-    """Say why there is no token; of what may be about a secret, nothing is repeated."""
+    """Explain why there is no token, without text that may hold a secret."""
     start = f"no access token by {where}: "
     match error:
         case AsyncCommitError():

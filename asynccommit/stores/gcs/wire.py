@@ -1,4 +1,4 @@
-"""What requests and answers of Google Cloud Storage look like: names, etags, listings, uploads."""
+"""The wire format of Google Cloud Storage: names, etags, listings, uploads."""
 
 from __future__ import annotations
 
@@ -162,7 +162,10 @@ def info_of(path: str, body: bytes) -> Info:
 
 
 def json_of(body: bytes) -> dict[str, Any]:
-    """Return the JSON object of an answer. Raises ``ValueError`` if it is none."""
+    """Return the JSON object of a response.
+
+    Raises ``ValueError`` if the body is not a JSON object.
+    """
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -194,7 +197,7 @@ def _held(item: dict[str, Any]) -> float:
 
 
 def parse_date(text: str | None) -> float:
-    """Return the seconds since the epoch of a date in RFC 3339; 0.0 if it is none."""
+    """Parse a date in RFC 3339 into seconds since the epoch; 0.0 if invalid."""
     try:
         return _parse_date(text).timestamp()  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Which of several credentials and regions counts for a store on S3."""
+"""Choose among several credentials and regions for a store on S3."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def credential_of(
     environ: Mapping[str, str],
     now: Callable[[], float],
 ) -> S3Credential:
-    """Return the credential that options name, or else the one that the machine has.
+    """Return the credential from the options, or else that of the machine.
 
     Args:
-        told: options; of them ``anon``, ``key``, ``secret``, ``token`` and ``profile`` count.
-        hadoop: those of Hadoop, which count where ``told`` says nothing.
-        place: where requests go.
-        machine: what finds credentials where nothing is said.
-        environ: the environment, which counts before files do, but not before a profile.
+        told: options; only ``anon``, ``key``, ``secret``, ``token`` and ``profile`` are read.
+        hadoop: Hadoop's options, for what ``told`` does not set.
+        place: the endpoint for requests.
+        machine: finds credentials if none are configured.
+        environ: the environment, which precedes files, but not a profile.
         now: seconds since the epoch.
 
     Raises:
-        OptionError: it is half a credential, or would be sent unencrypted.
+        OptionError: the credential is incomplete, or would be sent unencrypted.
     """
     provider = hadoop.provider()
     if flag(told, "anon") or (provider == "anonymous" and not told.keys() & {"key", "profile"}):

@@ -24,13 +24,13 @@ class Auth(S3SigV4Auth):  # type: ignore[misc]
     _key = b""
 
     def said(self, verb: str, url: str, headers: Mapping[str, str], date: str) -> str:
-        """Return the header that says who asks.
+        """Return the header that authorises a request.
 
         Args:
             verb: in capitals.
-            url: whole, encoded, its query sorted.
+            url: the whole URL, encoded, its query sorted.
             headers: by lower-case name; the digest of the body is among them.
-            date: as the header ``x-amz-date`` has it.
+            date: in the format of the header ``x-amz-date``.
         """
         asked = _Asked(verb, url, headers, date)
         signed = self.headers_to_sign(asked)
@@ -57,7 +57,7 @@ def new_auth(access: str, secret: str, region: str) -> Auth:
 
 
 class _Asked:
-    """What botocore's signer reads of a request."""
+    """The attributes of a request that botocore's signer reads."""
 
     __slots__ = ("body", "context", "headers", "method", "params", "url")
 

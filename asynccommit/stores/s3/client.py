@@ -112,12 +112,12 @@ class S3Client:
             raise self._judge.translate(request, answer)
 
     def error(self, request: S3Request, answer: Answer) -> StoreError:
-        """Return what an answer that says no means."""
+        """Translate an error response into an error."""
         return self._judge.translate(request, answer)
 
     @property
     def judge(self) -> S3ErrorTranslator:
-        """What tells errors."""
+        """The translator of errors."""
         return self._judge
 
     def refuse(self, request: S3Request, error: ValueError) -> NoReturn:
@@ -199,7 +199,10 @@ class S3Client:
         return answer
 
     def _can_move(self, answer: Response) -> bool:
-        """Whether another region can be asked: elsewhere a region is only what is signed for."""
+        """Return whether another region can be tried.
+
+        On services other than AWS, a region is only part of the signature.
+        """
         return self.place.real or answer.status in (400, 403)
 
     async def _once(

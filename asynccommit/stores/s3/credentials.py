@@ -1,4 +1,4 @@
-"""What requests to S3 are signed with: keys that were given, those of the machine, or none.
+"""Sign requests to S3: with given keys, with those of the machine, or not at all.
 
 A ``S3Credential`` knows its own secrets, so that no error repeats one.
 """
@@ -16,28 +16,28 @@ from asynccommit.stores.http.tokens import ROOM, Flight, TokenError
 from asynccommit.stores.s3.machine import AwsMachine, explain
 from asynccommit.stores.s3.sign import SigningKeys
 
-_LOOK = 30.0  # seconds between two looks at whether keys are to be renewed
+_LOOK = 30.0  # seconds between two checks whether keys need renewal
 _DOUBT = 60.0  # seconds in which a second refusal is not for the keys' age
 _PATIENCE = 60.0
 
 
 class S3Credential(Protocol):
-    """What signs requests.
+    """A credential that signs requests.
 
     Attributes:
-        renew_at: from when on ``renew`` is to be awaited before a request; infinite for some.
+        renew_at: time from which ``renew`` must be awaited before a request; infinite for some.
     """
 
     renew_at: float
 
     @property
     def anonymous(self) -> bool:
-        """Whether it signs nothing."""
+        """Return whether it signs nothing."""
         ...
 
     @property
     def keys(self) -> SigningKeys | None:
-        """What to sign with; ``None`` before the first ``renew``, and for nobody."""
+        """The signing keys; ``None`` before the first ``renew``, and if anonymous."""
         ...
 
     async def renew(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the requests of a store on S3 go: the bucket, its region and the service's URL."""
+"""The place that a store on S3 sends requests to: bucket, region and service URL."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class S3Endpoint:
 
     @property
     def real(self) -> bool:
-        """Whether that is AWS's own service, by its name."""
+        """Return whether the endpoint is AWS's own service, by its name."""
         return not self.endpoint
 
     @property
@@ -89,13 +89,13 @@ class S3Endpoint:
 
     @property
     def limit(self) -> str:
-        """What shares one limit on requests."""
+        """The name of what shares one limit on requests."""
         server = "" if self.real else f"@{self.endpoint.partition('://')[2]}"
         return f"s3://{self.bucket}{server}"
 
     @property
     def plain(self) -> bool:
-        """Whether requests are not encrypted."""
+        """Return whether requests are unencrypted."""
         return (self.endpoint or self.scheme).startswith("http:") or self.scheme == "http"
 
     def in_region(self, region: str) -> S3Endpoint:
@@ -115,13 +115,14 @@ class S3Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What options say of a place.
+    """The settings from which an endpoint is made.
 
     Attributes:
-        endpoint: the name of an option and the URL that it gives, if one does.
-        region: empty if not said.
-        path_style: ``None`` if not said: path style where it must be, or the endpoint is another.
-        ssl: whether an endpoint without a scheme is asked by https.
+        endpoint: the name of an option and its URL, if an endpoint is configured.
+        region: empty if not configured.
+        path_style: ``None`` if not configured: path style where it is required, or the endpoint is
+            not AWS.
+        ssl: whether an endpoint without a scheme uses https.
         variant: see ``S3Endpoint``.
     """
 
@@ -183,7 +184,7 @@ def at_endpoint(place: S3Endpoint, name: str, url: str, *, by_path: bool | None)
 
 
 def is_region(name: str) -> bool:
-    """Whether a region can have the name: it becomes a part of a host's name."""
+    """Return whether a region may have this name, which joins a host's name."""
     return bool(_REGION.fullmatch(name))
 
 

@@ -1,4 +1,4 @@
-"""What an answer of S3, or the lack of one, means: one function and tables.
+"""Translate responses of S3, and missing responses: one function and tables.
 
 Source: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 """
@@ -36,7 +36,7 @@ from asynccommit.stores.s3.endpoint import S3Endpoint, is_region
 from asynccommit.stores.s3.xml import parse, values
 
 Answer = Response | TransportError | TokenError | ValueError
-"""What comes of a request; a ``ValueError`` says that path or answer cannot be read."""
+"""The result of a request; a ``ValueError`` reports an invalid path or response."""
 
 _ROOM = 400  # characters of what the service says
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
@@ -139,13 +139,16 @@ _CONDITIONS = (
     "of jobs, __magic_job-* and _temporary: there they write without conditions"
 )
 OTHERS = "another file is there than the one to replace, or none: has another writer been here?"
-"""What it means that the etag of a condition is not there."""
+"""The detail of an error for an etag condition that does not hold."""
 _CHANGED = "the source, or what it is to replace, has changed: has another writer been here?"
 _LARGEST_COPY = "is larger than 5 GiB, the most that one request copies: copy it in parts"
 
 
 class Said(NamedTuple):
-    """What an answer that says no says; empty code if it is not the service's."""
+    """The error code and message of a failed response.
+
+    The code is empty if the body is not from the service.
+    """
 
     code: str
     message: str
@@ -153,15 +156,15 @@ class Said(NamedTuple):
 
 
 class S3Request(NamedTuple):
-    """What was asked, as far as its answer is judged by it.
+    """The facts about a request that decide the meaning of its response.
 
     Attributes:
         op: the store method.
-        path: the path that the call is about.
+        path: the path of the call.
         writes: whether it changes what others see.
-        new: it was to happen only if nothing is at the destination.
-        dest: where to, if not ``path``.
-        etag: it was to happen only if what is at the destination has this one.
+        new: whether it was conditional on an empty destination.
+        dest: the destination, if not ``path``.
+        etag: the etag that it required at the destination, if any.
     """
 
     op: str
@@ -269,7 +272,7 @@ class S3ErrorTranslator:
         return self._credential.hide(f"{words}{to}{'; ' if advice else ''}{advice}")
 
     def _advice(self, request: S3Request, said: Said) -> str:
-        """Say what to do, where the service's words do not."""
+        """Return the remedy, if the service's message has none."""
         code, place, more = said.code, self.place, said.more
         match code:
             case "NoSuchBucket":
@@ -336,7 +339,10 @@ class S3ErrorTranslator:
 
 
 def explain(answer: Response) -> Said:
-    """Return what an answer that says no says; without a code if it is not the service's."""
+    """Return the code and message of an error response.
+
+    The code is missing if the body is not from the service.
+    """
     if b"<Error" not in answer.body[:1000]:
         return Said("", "", {})
     try:
@@ -358,7 +364,7 @@ def region_of(answer: Response) -> str:
 
 
 def says_expired(answer: Response) -> bool:
-    """Whether an answer refuses the credential for its age."""
+    """Return whether a response refuses the credential as expired."""
     if answer.status not in (400, 401, 403):
         return False
     return explain(answer).code in ("ExpiredToken", "TokenRefreshRequired", "InvalidToken")

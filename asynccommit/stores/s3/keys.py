@@ -34,12 +34,12 @@ _METHODS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How what is written is kept, as headers by lower-case name.
+    """Headers that determine the storage of objects, by lower-case name.
 
     Attributes:
-        written: of requests that make an object or begin an upload.
-        content: of every request that reads or writes content; the customer's key.
-        source: the same for the source of a copy.
+        written: for requests that make an object or begin an upload.
+        content: for every request that reads or writes content; the customer's key.
+        source: the customer's key for the source of a copy.
     """
 
     written: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -49,7 +49,7 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class Encryption:
-    """What options say of encryption.
+    """The encryption options.
 
     Attributes:
         method: under S3A's name or the service's; empty for the bucket's own.

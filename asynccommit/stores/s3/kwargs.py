@@ -1,7 +1,8 @@
-"""What s3fs hands on to botocore: ``client_kwargs``, ``config_kwargs``, ``s3_additional_kwargs``.
+"""Read s3fs's arguments for botocore: ``client_kwargs`` and its siblings.
 
-They are read as options of their own names; what botocore does with the rest is not done here, and
-said so.
+These are ``client_kwargs``, ``config_kwargs`` and ``s3_additional_kwargs``. Arguments with a
+counterpart are read as options of their own names; the others have no effect here, which is
+reported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What the AWS tools would find on this machine: region, endpoint and keys, by botocore's chain.
+"""Find region, endpoint and keys of this machine as AWS tools do, by botocore's chain.
 
-That is environment, profiles, single sign-on, web identity, roles to assume, containers and the
-instance's own role. All of it blocks, reads files and may ask services, so it runs in threads.
+The chain consists of environment, profiles, single sign-on, web identity, assumed roles, containers
+and the instance's own role. All of it blocks, reads files and may send requests to services, so it
+runs in threads.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _NEVER_AGAIN = ("AccessDenied", "ExpiredToken", "InvalidIdentityToken", "Validat
 
 
 class MachineConfig(NamedTuple):
-    """What configuration says of the service; empty where it says nothing."""
+    """The machine's configuration of the service; empty where nothing is configured."""
 
     region: str
     endpoint: str
@@ -96,7 +97,7 @@ class AwsMachine:
             return SigningKeys(frozen.access_key, frozen.secret_key, frozen.token or "")
 
     def stale(self) -> bool:
-        """Whether the keys should be renewed; nobody is asked."""
+        """Return whether the keys should be renewed, without any request."""
         needed = getattr(self._credentials, "refresh_needed", None)
         return bool(needed()) if needed is not None else False
 
@@ -111,7 +112,7 @@ class AwsMachine:
 
 
 def explain(error: Exception) -> TokenError:
-    """Say what it means that something could not be found."""
+    """Explain why something could not be found."""
     if isinstance(error, TokenError):
         return error
     if isinstance(error, TimeoutError):

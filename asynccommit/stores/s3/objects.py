@@ -67,12 +67,12 @@ class S3Objects:
     async def look(
         self, request: S3Request, path: str, *, checked: bool = False
     ) -> Response | None:
-        """Return what a HEAD of the object at ``path`` says, ``None`` if there is none.
+        """Send a HEAD for ``path``; return its facts, or ``None`` if missing.
 
         Args:
-            request: what it is for.
-            path: of the object.
-            checked: ask for its checksum too.
+            request: the request that this is for.
+            path: the path of the object.
+            checked: request its checksum too.
         """
         client = self._client
         key = client.encode(request, path)
@@ -90,7 +90,7 @@ class S3Objects:
         return answer
 
     async def is_directory(self, request: S3Request, path: str) -> bool:
-        """Whether ``path`` is the start of the key of any object."""
+        """Return whether ``path`` is a prefix of an object's key."""
         return bool(await self.below(request, path, 1)) or path == "/"
 
     async def below(self, request: S3Request, path: str, most: int) -> list[Info]:
@@ -131,7 +131,7 @@ class S3Objects:
         """Return the content of an object that holds at most ``limit`` bytes."""
         client = self._client
         key = client.encode(request, path)
-        # The most for an answer that says no is there too, so that it can be read.
+        # The range limit also leaves room for an error body.
         most = max(limit, SMALL)
         answer = await client.ask(request, "GET", key, "", dict(self._content), limit=most)
         if answer.status != 200:
@@ -238,7 +238,7 @@ class S3Objects:
             raise client.late(request, answer, unread) from None
 
     async def need_etag(self, request: S3Request, path: str, etag: str) -> None:
-        """Raise if what is at ``path`` is not what is to be replaced, by a look of its own."""
+        """Send a HEAD; raise if ``path`` does not hold the expected version."""
         there = await self.find(request.look, path)
         if there is None or there.etag != etag.strip('"'):
             raise PreconditionError(request.op, request.path, OTHERS)

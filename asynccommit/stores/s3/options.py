@@ -111,15 +111,15 @@ _WORKERS = 256  # at 100 ms a completion, what a prefix takes of writes
 _READ, _TOTAL = 120.0, 900.0
 _PAGE, _BULK = 1000, 1000  # the most that the service gives and takes at once
 CONDITIONS = ("batch", "single", "none")
-"""How a delete depends on an etag: in a batch, one by one, or not at all."""
+"""The ways to make a delete depend on an etag: in a batch, one by one, or not at all."""
 
 
 class Keeps(NamedTuple):
-    """Which conditions options say that the server keeps; ``None`` where they say nothing.
+    """The server's support of conditions, from options; ``None`` if not configured.
 
     Attributes:
-        puts: that nothing is there yet, of puts and completions.
-        replaces: that a certain etag is there, of completions.
+        puts: whether puts and completions may require an empty destination.
+        replaces: whether completions may require an etag at the destination.
         deletes: one of ``CONDITIONS``.
     """
 
@@ -133,21 +133,21 @@ _UNSAID = Keeps()
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """What a store on S3 is made from.
+    """The settings of a store on S3.
 
     Attributes:
-        place: which bucket, and where requests go, as far as that is known yet.
-        credential: what signs them.
-        http: how they are sent.
-        machine: tells region and endpoint by the first request; ``None`` if they are known.
-        library: which HTTP library sends them; ``None`` for the quickest.
+        place: the bucket, and the URL for requests as far as it is known yet.
+        credential: signs requests.
+        http: settings of the transport.
+        machine: finds region and endpoint by the first request; ``None`` if they are known.
+        library: the HTTP library to use; ``None`` for the fastest.
         workers: requests in flight.
         page: entries of a page of a listing.
         bulk: deletes in one request.
-        keeping: headers of how what is written is kept.
-        checksum: the algorithm of what is written; empty for none.
-        keeps: what options say of the server's conditions.
-        headers: of every request, beside these.
+        keeping: headers that determine the storage of objects.
+        checksum: the checksum algorithm of writes; empty for none.
+        keeps: the configured support of conditions.
+        headers: additional headers of every request.
     """
 
     place: S3Endpoint
@@ -165,22 +165,25 @@ class S3Settings:
 
     @property
     def conditions(self) -> str:
-        """How deletes depend on etags; a server that passes them over would delete anything."""
+        """The dependence of deletes on etags.
+
+        A server that ignores conditions would delete any version.
+        """
         return self.keeps.deletes or ("batch" if self.place.real else "none")
 
     @property
     def conditional(self) -> bool:
-        """Whether writes are sent with conditions."""
+        """Return whether writes are sent with conditions."""
         return self.keeps.puts is not False
 
     @property
     def proven(self) -> bool:
-        """Whether it is known that the server keeps those of puts."""
+        """Return whether the server is known to honour the conditions of puts."""
         return self.place.real or self.keeps.puts is True
 
     @property
     def matches(self) -> bool:
-        """Whether it is known that an upload is completed in the place of one etag only."""
+        """Return whether completions are known to honour a required etag."""
         said = self.keeps.replaces
         return self.conditional and (self.place.real if said is None else said)
 

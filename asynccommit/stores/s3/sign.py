@@ -22,12 +22,12 @@ with suppress(ImportError):  # it is asked for when a store is opened
 
 
 class SigningKeys(NamedTuple):
-    """What requests are signed with; the text of it shows no secret.
+    """The keys that sign requests; their text shows no secret.
 
     Attributes:
         access: the id of the key.
         secret: the key.
-        token: of a session; empty without one.
+        token: the token of a session; empty without one.
     """
 
     access: str
@@ -74,16 +74,17 @@ class Signer:
         body: bytes,
         now: float,
     ) -> None:
-        """Add to ``headers`` what says who asks.
+        """Sign a request: add its authorisation to ``headers``.
 
         Args:
-            keys: of who asks.
+            keys: the caller's keys.
             verb: in capitals.
-            path: of the URL, with every byte encoded but letters, digits, ``-._~`` and slashes.
-            query: of the URL, sorted by name and encoded likewise, slashes too.
-            headers: by lower-case name, their values without blanks at either end, nor two in a
-                row; all of them are signed.
-            body: whole.
+            path: the path of the URL, with every byte encoded but letters, digits, ``-._~`` and
+                slashes.
+            query: the query of the URL, sorted by name and encoded likewise, slashes too.
+            headers: by lower-case name, values without blanks at either end or two in a row; all of
+                them are signed.
+            body: the whole body.
             now: seconds since the epoch.
         """
         if int(now) != self._second:

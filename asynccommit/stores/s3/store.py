@@ -127,7 +127,7 @@ class S3Store:
         request, files, client = S3Request("delete", path, writes=True), self._files, self._client
         if path == "/":
             raise RejectedError("delete", path, "the root is not deleted")
-        # The service says yes to the deletion of what is not there.
+        # The service reports success for the deletion of a missing object.
         slash = ""
         if await files.find(request.look, path) is None:
             await self._need_empty(request)

@@ -178,10 +178,11 @@ def _named(upload_id: str) -> str:
 
 
 def _is_made_of(answer: Response, there: str, parts: Sequence[Part]) -> bool | None:
-    """Whether an object is made of ``parts``; ``None`` if it does not tell.
+    """Return whether an object consists of ``parts``; ``None`` if unknown.
 
-    Its etag is the digest of the parts' digests and how many they are, unless a key of KMS or of
-    the customer's encrypts it: then only the number is left of that, and the checksum, if any.
+    The etag of an object is the digest of the parts' digests with the number of parts. If a key of
+    KMS or of the customer encrypts the object, only that number and the checksum, if any, can be
+    compared.
     """
     digest, _, number = there.partition("-")
     if not number and _DIGEST.fullmatch(digest):
@@ -200,6 +201,6 @@ def _is_made_of(answer: Response, there: str, parts: Sequence[Part]) -> bool | N
 
 
 def _has_digest(answer: Response) -> bool:
-    """Whether the etag is a digest of the content, or of the digests of parts."""
+    """Return whether the etag is a digest of the content or of its parts."""
     method = answer.headers.get(_SSE, "AES256")
     return method == "AES256" and _OWN_KEY not in answer.headers

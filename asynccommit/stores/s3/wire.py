@@ -1,4 +1,4 @@
-"""What requests and answers of S3 look like: names, objects, listings, uploads."""
+"""The wire format of S3: names, objects, listings, uploads."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ def _can_be_named(name: str) -> bool:
 
 
 def bare_etag(text: str) -> str:
-    """Return an etag without its quotes. Raises ``ValueError`` if there is none."""
+    """Return an etag without its quotes.
+
+    Raises ``ValueError`` if there is no etag.
+    """
     found = _etag(text)
     if not found:
         raise ValueError("the answer has no etag")
@@ -105,7 +108,7 @@ def info_of(path: str, headers: Mapping[str, str]) -> Info:
 
 
 def parse_http_date(text: str | None) -> float:
-    """Return the seconds since the epoch of a date in a header; 0.0 if it is none."""
+    """Parse the date of a header into seconds since the epoch; 0.0 if invalid."""
     try:
         return parsedate_to_datetime(text or "").timestamp()
     except (TypeError, ValueError, OverflowError):
@@ -113,9 +116,9 @@ def parse_http_date(text: str | None) -> float:
 
 
 def parse_date(text: str) -> float:
-    """Return the whole seconds since the epoch of a date in XML; 0.0 if it is none.
+    """Parse a date in XML into whole seconds since the epoch; 0.0 if invalid.
 
-    Some servers write fractions there, which they leave out of headers.
+    Some servers write fractions in XML, but not in headers.
     """
     try:
         return float(int(_parse_date(text).timestamp()))

@@ -67,5 +67,5 @@ def escape(text: str) -> str:
 
 
 def can_say(text: str) -> bool:
-    """Whether XML has a way to say ``text``."""
+    """Return whether XML can represent ``text``."""
     return _NOT_XML.search(text) is None
