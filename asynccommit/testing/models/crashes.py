@@ -1,8 +1,8 @@
-"""Processes that die or stop at a chosen request, and what is then still under way.
+"""Simulate processes that die or stop at a chosen request, and their requests in flight.
 
-A ``Process`` stands for the program that sends the requests. When it dies, whatever of it goes on
-running here, cleanup and background tasks, reaches the store no more. A request that was on the
-wire at that moment may take effect all the same.
+A ``Process`` stands for the program that sends the requests. After it dies, code of it that still
+runs here (cleanup and background tasks) no longer reaches the store. A request that was in flight
+at that moment may still take effect.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ T = TypeVar("T")
 
 WRITES = frozenset({"create", "mkdir", "append", "flush", "rename", "delete"})
 """The operations of the model that change it."""
-LINGERS = 1.0  # seconds that a cancelled request is still on the wire
+LINGERS = 1.0  # seconds that a cancelled request stays in flight
 
 
 class Crashed(BaseException):
-    """The process is dead: nothing of what it does now happens."""
+    """Raised when the process is dead: nothing it does now has any effect."""
 
 
 class When(Enum):
-    """What becomes of the request at which a process dies."""
+    """The fate of the request at which a process dies."""
 
     BEFORE = "before"  # it takes no effect
-    AFTER = "after"  # it takes effect, and nobody hears the answer
-    LATE = "late"  # it takes effect when the process is dead for a while
+    AFTER = "after"  # it takes effect, and its response is lost
+    LATE = "late"  # it takes effect some time after the process died
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """Where a process dies: at its so many-th write, from 1."""
+    """The death of a process at a given write, counted from 1."""
 
     write: int
     when: When = When.BEFORE
@@ -52,7 +52,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Suspension:
-    """Where a process stands still, as one whose machine is suspended: at its n-th request."""
+    """The suspension of a process, as of its machine, at a given request."""
 
     request: int
     seconds: float
@@ -60,29 +60,29 @@ class Suspension:
 
 
 class LoopClock:
-    """The time of the running loop, for threads that do its work too."""
+    """The time of the running event loop, also for threads that work for it."""
 
     def __init__(self) -> None:
         self._time: Callable[[], float] | None = None
 
     def __call__(self) -> float:
-        """Return the time now; in a thread, that of the loop which has asked last."""
-        with suppress(RuntimeError):  # there is none in a thread
+        """Return the time now; in a thread, that of the loop which asked last."""
+        with suppress(RuntimeError):  # threads have none
             self._time = asyncio.get_running_loop().time
         assert self._time is not None, "no loop has asked yet"
         return self._time()
 
 
 class Process:
-    """One program that sends requests, until it dies.
+    """A program that sends requests until it dies.
 
     Args:
-        name: what its ``Host`` calls it.
-        crash: where it dies; ``None`` if it does not.
-        stop: where it stands still, and for how long.
+        name: name of the process in its ``Host``.
+        crash: write at which it dies; ``None`` if it does not.
+        stop: request at which it is suspended, and for how long.
 
-    ``writes`` names the writes that it has sent, ``moments`` has the number of each of them among
-    its requests, and ``hooks`` what is to be awaited before one of them, by its number.
+    ``writes`` names the writes that it has sent, ``moments`` holds the position of each of them
+    among its requests, and ``hooks`` holds coroutines to await before a write, by its number.
     """
 
     def __init__(
@@ -106,36 +106,39 @@ class Process:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it stands still now."""
+        """Return whether the process is suspended now."""
         return not self.dead and self._wake is not None
 
     def clock(self) -> float:
-        """Return the loop's time as the process knows it: while it stands still, none passes.
+        """Return the loop's time as the process sees it, without suspensions.
 
-        So what goes on in it here, timers of background tasks, comes to no conclusions meanwhile.
+        So code of the process that runs here meanwhile, such as timers of background tasks, sees no
+        time pass.
         """
         return self._asleep if self.is_stopped else self._time()
 
     def kill(self) -> None:
-        """Let it die now."""
+        """Kill the process now."""
         self.dead = True
         self.awaken()
 
     def suspend(self) -> None:
-        """Let it stand still from now on: no request is sent, and no answer is heard."""
+        """Suspend the process: it sends no requests and receives no responses."""
         if self._wake is None:
             self._wake, self._asleep = asyncio.Event(), asyncio.get_running_loop().time()
 
     def awaken(self) -> None:
-        """Let it go on, if it stands still."""
+        """Resume the process if it is suspended."""
         if self._wake is not None:
             self._wake.set()
         self._wake = None
 
     async def before(self, writes: bool, what: str) -> When | None:
-        """Pass before a request is sent; returns how the process dies at it, if it does.
+        """Account for a request before it is sent.
 
-        Raises ``Crashed`` if it is dead already.
+        Return how the process dies at it.
+
+        Returns ``None`` if it does not die. Raises ``Crashed`` if it is dead already.
         """
         await self._awake()
         self.requests += 1
@@ -154,7 +157,7 @@ class Process:
         return self.crash.when
 
     async def after(self) -> None:
-        """Pass when the answer is there. Raises ``Crashed`` if nobody is left to hear it."""
+        """Account for a response. Raises ``Crashed`` if the process is dead."""
         await self._awake()
 
     async def _fall_asleep(self, stop: Suspension) -> None:
@@ -164,7 +167,7 @@ class Process:
             await self._awake()
 
     async def _awake(self) -> None:
-        """Wait while it stands still. Raises ``Crashed`` if it is dead."""
+        """Wait until the process is resumed. Raises ``Crashed`` if it is dead."""
         if self._wake is not None:
             await self._wake.wait()
         if self.dead:
@@ -172,9 +175,9 @@ class Process:
 
 
 class Mortal:
-    """A policy, to stand directly above a store: the requests of one process.
+    """A policy that applies a process's death to its requests; placed directly above a store.
 
-    It counts calls of the contract; ``MortalStore`` counts what they consist of.
+    It counts calls of the store contract; ``MortalStore`` counts the requests that they consist of.
     """
 
     def __init__(self, process: Process) -> None:
@@ -201,10 +204,10 @@ def _paths(op: Op) -> str:
 
 
 class MortalSender(Sender):
-    """The requests of one process to a model, to stand before a store's class among the bases.
+    """The requests of one process to a model; a base class that precedes a store's class.
 
-    Every single one is counted, so that a process can die between making a temporary file and
-    renaming it. What is cancelled while it is on the wire takes effect.
+    Every single request is counted, so that a process can die between creating a temporary file and
+    renaming it. A request that is cancelled in flight takes effect.
     """
 
     _process: Process
@@ -232,7 +235,7 @@ class MortalSender(Sender):
         if when is When.LATE and crash is not None:
             self._apply_later(crash.late, apply)
         if when is When.AFTER:
-            with suppress(Refusal):  # nobody hears it
+            with suppress(Refusal):  # the response is lost
                 apply()
         raise Crashed(self._process.name)
 
@@ -243,7 +246,7 @@ class MortalStore(MortalSender, SimStore):
     Args:
         address: see ``SimStore``.
         options: see ``SimStore``.
-        process: whose requests these are.
+        process: process that sends the requests.
     """
 
     _writes = WRITES
@@ -254,7 +257,7 @@ class MortalStore(MortalSender, SimStore):
 
 
 class Once:
-    """A request's effect, which happens once however often it is called for."""
+    """The effect of a request, which happens once however often it is called."""
 
     __slots__ = ("_apply", "_done")
 
@@ -263,7 +266,7 @@ class Once:
         self._done = False
 
     def __call__(self) -> Any:
-        """Let it happen; return what it gives, or nothing if it has happened."""
+        """Apply the effect and return its result; ``None`` if already applied."""
         if self._done:
             return None
         self._done = True

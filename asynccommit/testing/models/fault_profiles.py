@@ -1,4 +1,4 @@
-"""Bad weather that has a name. No rule says a code: each service answers with its own."""
+"""Named fault profiles. No rule names an error code: each service uses its own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from types import MappingProxyType
 from asynccommit.testing.models.fault_rules import Climate
 
 LOSSY = Climate.from_json({"faults": [{"kind": "cut", "op": "*", "probability": 0.05}]})
-"""5% of answers lost: the request is done, and nobody says so."""
+"""5% of the responses are lost: the request takes effect, and there is no response."""
 
 THROTTLED = Climate.from_json({"faults": [{"kind": "before", "op": "*", "probability": 0.1}]})
-"""10% of requests refused as too many, however few there are."""
+"""10% of the requests are rejected as too many, whatever the rate."""
 
 STORM = Climate.from_json(
     {
@@ -29,7 +29,7 @@ STORM = Climate.from_json(
         ]
     }
 )
-"""5% of answers lost, 2% errors after the effect, 1% late effects, 1% refusals."""
+"""5% lost responses, 2% errors after the effect, 1% late effects, 1% rejected requests."""
 
 LATE = Climate.from_json(
     {
@@ -44,7 +44,7 @@ LATE = Climate.from_json(
         ]
     }
 )
-"""10% of requests not answered, and done up to a second later: often after they are sent again."""
+"""10% of the requests get no response and take effect up to a second later, often after a retry."""
 
 CLIMATES: Mapping[str, Climate] = MappingProxyType(
     {"none": Climate(), "lossy": LOSSY, "throttled": THROTTLED, "storm": STORM, "late": LATE}

@@ -1,7 +1,7 @@
-"""What goes wrong, and when: rules read from JSON, drawn from one ``random.Random``.
+"""Decide the faults of requests by rules read from JSON and one ``random.Random``.
 
-``FaultInjector`` decides about each request before it is looked at. Its ``FaultDecision`` says how
-long to wait, whether and when the request takes effect, and what is answered; who asked carries it
+``FaultInjector`` decides about each request before it is executed. Its ``FaultDecision`` tells how
+long to wait, whether and when the request takes effect, and the response; the caller carries it
 out, over HTTP (the emulator) or in process (``SimStore``). The same seed and the same requests give
 the same decisions.
 """
@@ -47,15 +47,15 @@ _SECOND = Latency(first=1.0)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Dialect:
-    """How one service speaks: what is asked of it, and how it says no.
+    """The operations and error codes of one service.
 
     Attributes:
-        name: of the service.
-        ops: the names of operations in rules, besides ``*``.
-        codes: the codes that rules may answer -> status and message.
-        busy: the code that means too many requests; what ``before`` answers unless told.
-        timed_out: the code that says nothing of the outcome; what others answer unless told.
-        refuse: makes an answer of a code, a message or the service's own, and headers.
+        name: name of the service.
+        ops: names of operations in rules, besides ``*``.
+        codes: codes that rules may use -> status and message.
+        busy: code for too many requests; the default of ``before``.
+        timed_out: code that leaves the outcome open; the default of the other kinds.
+        refuse: builds an error from a code, a message (or the service's own) and headers.
     """
 
     name: str
@@ -70,11 +70,11 @@ class Dialect:
 
 
 ADLS = Dialect("adls", OPS, CODES, "ServerBusy", "OperationTimedOut", refusal)
-"""The default. See ``asynccommit.testing.models.gcs.dialect`` for another."""
+"""The default dialect. See ``asynccommit.testing.models.gcs.dialect`` for another."""
 
 
 class Effect(Enum):
-    """When the request takes effect."""
+    """The time at which the request takes effect."""
 
     NOW = "now"
     NEVER = "never"
@@ -82,29 +82,29 @@ class Effect(Enum):
 
 
 class Reply(Enum):
-    """What is answered."""
+    """The kind of response."""
 
-    TRUE = "true"  # what the store says
+    TRUE = "true"  # the true response
     REFUSAL = "refusal"
     CUT = "cut"  # the connection is closed
-    NEVER = "never"  # nothing, ever; the connection stays
+    NEVER = "never"  # none, ever; the connection stays open
 
 
 REPLIES = (Reply.CUT.value, Reply.NEVER.value, Reply.REFUSAL.value)
-"""What a late request may be answered."""
+"""The possible replies to a late request."""
 
 
 class FaultDecision(NamedTuple):
-    """What becomes of one request.
+    """The decision about one request.
 
     Attributes:
         before: seconds to wait first.
-        effect: whether it then takes effect.
-        late: seconds from there until a ``LATE`` effect; the answer does not wait for it.
-        after: seconds from the effect to the answer.
-        reply: what is answered.
-        refusal: the answer, for ``Reply.REFUSAL``.
-        kind: of the rule that struck, ``"limit"``, or ``""``.
+        effect: whether the request then takes effect.
+        late: further seconds until a ``LATE`` effect; the response does not wait for it.
+        after: seconds from the effect to the response.
+        reply: kind of response.
+        refusal: the response for ``Reply.REFUSAL``.
+        kind: kind of the rule that struck, ``"limit"``, or ``""``.
     """
 
     before: float = 0.0
@@ -117,29 +117,30 @@ class FaultDecision(NamedTuple):
 
 
 CLEAR = FaultDecision()
-"""Nothing happens to the request."""
+"""No fault: the request is executed normally."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One rule.
+    """One fault rule.
 
     Attributes:
-        kind: ``before``: answers ``code`` and does nothing; ``after``: does it and answers
-            ``code``; ``cut_before``, ``cut``: the connection is cut before, after the effect;
-            ``late``: the effect comes ``delay`` after the reply; ``slow``: ``delay`` more.
-        op: one of the dialect's, or ``*``.
-        path: a regular expression, searched for in the path.
-        probability: of each matching request that is due.
-        skip: matching requests that pass first.
-        every: of those that follow, each so many-th is due, the first of them at once.
-        times: how often it strikes at most; ``None`` is no bound.
-        code: the error code answered; if ``""``, the dialect's for busy before the effect and
-            for timed out else.
-        message: its text; the service's own if ``None``.
-        retry_after: seconds, told with the error.
-        delay: how late or slow; one second if ``None``.
-        reply: of ``late``: ``cut``, ``never`` or ``refusal``.
+        kind: ``before``: responds with ``code`` and has no effect; ``after``: takes effect and
+            responds with ``code``; ``cut_before``, ``cut``: the connection is cut before or after
+            the effect; ``late``: the effect comes ``delay`` after the reply; ``slow``: ``delay``
+            more latency.
+        op: an operation of the dialect, or ``*``.
+        path: regular expression, searched for in the path.
+        probability: probability for each matching request that is due.
+        skip: number of matching requests to skip first.
+        every: of the following matching requests every n-th is due, starting with the first.
+        times: maximum number of strikes; ``None`` for no limit.
+        code: error code of the response; if ``""``, the dialect's busy code before the effect and
+            its timeout code otherwise.
+        message: error message; the service's own if ``None``.
+        retry_after: seconds in the header of the error.
+        delay: delay in seconds; one second if ``None``.
+        reply: reply of ``late``: ``cut``, ``never`` or ``refusal``.
     """
 
     kind: str
@@ -162,7 +163,10 @@ class Fault:
 
     @classmethod
     def from_json(cls, value: object, name: str = "fault", dialect: Dialect = ADLS) -> Fault:
-        """Read a rule for a service. Raises ``OptionError`` naming the field that is wrong."""
+        """Read a rule for a service. Raises ``OptionError``.
+
+        The error names the invalid field.
+        """
         fields = SettingsFields(value, name)
         fault = cls(
             kind=fields.choice("kind", KINDS),
@@ -182,7 +186,7 @@ class Fault:
         return fault
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``from_json`` reads."""
+        """Return the JSON that ``from_json`` reads."""
         found: dict[str, Any] = {}
         for key in self.__slots__:
             value = getattr(self, key)
@@ -205,12 +209,12 @@ def _code(fields: SettingsFields, dialect: Dialect) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Climate:
-    """All that ``FaultInjector`` is made of, as a configuration file holds it.
+    """The configuration of a ``FaultInjector``, as a configuration file holds it.
 
     Attributes:
-        faults: the rules, of which the first that strikes decides; slow ones add up.
-        latency: of every request, before it takes effect.
-        limit: on requests; more are refused with the dialect's code for busy.
+        faults: rules, of which the first that strikes decides; delays of slow ones add up.
+        latency: latency of every request, before it takes effect.
+        limit: request limit; requests above it are rejected with the dialect's busy code.
     """
 
     faults: tuple[Fault, ...] = ()
@@ -219,9 +223,9 @@ class Climate:
 
     @classmethod
     def from_json(cls, value: object, dialect: Dialect = ADLS) -> Climate:
-        """Read an object, or the text of one, for a service.
+        """Read an object, or its text, for a service. Raises ``OptionError``.
 
-        Raises ``OptionError`` naming the wrong field.
+        The error names the invalid field.
         """
         fields = SettingsFields(_parse(value), "climate")
         limit = fields.any("limit", None)
@@ -237,7 +241,7 @@ class Climate:
         return climate
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``from_json`` reads."""
+        """Return the JSON that ``from_json`` reads."""
         return {
             "faults": [fault.to_json() for fault in self.faults],
             "latency": self.latency.to_json(),
@@ -256,13 +260,13 @@ def _parse(value: object) -> object:
 
 
 class FaultInjector:
-    """Decides what becomes of each request.
+    """A fault injector, which decides about each request.
 
     Args:
-        rng: where all chances and times are drawn from.
-        clock: the server's, in seconds, for the limit on requests.
-        climate: what to decide by; may be replaced at any time.
-        dialect: of the service that answers.
+        rng: source of all random decisions and times.
+        clock: the server's clock in seconds, for the request limit.
+        climate: configuration; may be replaced at any time.
+        dialect: dialect of the service.
     """
 
     def __init__(
@@ -284,7 +288,7 @@ class FaultInjector:
 
     @property
     def climate(self) -> Climate:
-        """What is decided by; setting it starts the counts of all rules anew."""
+        """The configuration; setting it resets the counts of all rules."""
         return self._climate
 
     @climate.setter
@@ -297,16 +301,16 @@ class FaultInjector:
         self._usual = None if always is None else FaultDecision(always)
 
     def add(self, *faults: Fault) -> None:
-        """Add rules behind the others, whose counts go on."""
+        """Append rules; the counts of the present ones go on."""
         self._climate = replace(self._climate, faults=(*self._climate.faults, *faults))
         self._rules += [_Rule(fault) for fault in faults]
 
     def clear(self) -> None:
-        """Remove rules, latency and limit."""
+        """Remove rules, latency and request limit."""
         self.climate = Climate()
 
     def decide(self, op: str, path: str) -> FaultDecision:
-        """Return what becomes of one request; ask once for each."""
+        """Return the decision about one request; call once for each request."""
         self.requests[op] += 1
         if self._calm and self._bucket is None and not self._rules:
             return CLEAR
@@ -345,7 +349,7 @@ class FaultInjector:
         return FaultDecision(before, effect, 0.0, after, Reply.REFUSAL, no, fault.kind)
 
     def report(self) -> dict[str, Any]:
-        """Return what was asked and what struck, fit for JSON."""
+        """Return the counts of requests and strikes as JSON values."""
         rules = [{**rule.fault.to_json(), "struck": rule.struck} for rule in self._rules]
         return {
             "requests": dict(self.requests),
@@ -355,7 +359,7 @@ class FaultInjector:
 
 
 class _Rule:
-    """A fault with its counts."""
+    """A fault rule with its counts."""
 
     __slots__ = ("_search", "fault", "seen", "struck")
 
@@ -366,7 +370,7 @@ class _Rule:
         self._search = re.compile(fault.path).search if fault.path else None
 
     def strikes(self, op: str, path: str, rng: random.Random) -> bool:
-        """Whether this request is hit."""
+        """Return whether the rule strikes this request."""
         fault = self.fault
         if fault.op not in (op, "*") or (self._search is not None and not self._search(path)):
             return False

@@ -1,4 +1,4 @@
-"""How a store in process sends its requests to a model: through the weather, like over a wire."""
+"""Send the requests of an in-process store to a model through injected faults."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 
 class Sender:
-    """What stores over a model have in common: one request after the other, and late effects.
+    """The common base of stores over a model: requests one by one, and late effects.
 
     Args:
-        options: ``weather``, a ``FaultInjector``, and ``patience``, the seconds after which an
-            answer that never comes is given up; either may be missing.
-        translate: tells what an answer means.
+        options: ``weather``, a ``FaultInjector``, and ``patience``, the timeout in seconds for a
+            response that never comes; both are optional.
+        translate: turns a response into a store error.
     """
 
     def __init__(
@@ -42,17 +42,17 @@ class Sender:
         self._translate = translate
 
     async def aclose(self) -> None:
-        """Wait until every late effect has happened."""
+        """Wait for all late effects."""
         while self._late:
             await asyncio.wait(self._late)
 
     async def _ask(self, asked: Asked, op: str, path: str, apply: Callable[[], T]) -> T:
-        """Send one request through the weather."""
+        """Send one request through the fault injector."""
         decision = CLEAR if self._weather is None else self._weather.decide(op, path)
         try:
             if decision.before:
                 await pause(decision.before)
-            if not decision.kind:  # nothing strikes
+            if not decision.kind:  # no fault
                 return apply()
             return await self._carry_out(decision, apply)
         except (Refusal, LostError) as error:
@@ -86,7 +86,7 @@ class Sender:
 
         def act() -> None:
             self._late.discard(done)
-            with suppress(Refusal):  # nobody hears it
+            with suppress(Refusal):  # the response is lost
                 apply()
             done.set_result(None)
 

@@ -1,12 +1,12 @@
-"""What must be true of a job, whatever went wrong on the way: checks over trees of files.
+"""Check the invariants of a job over file trees, whatever faults occurred.
 
-A tree is what one store holds at one moment, hidden files included; ``tree_of`` takes it from the
-model. Each check returns what it found wrong, as text, and nothing if all is well.
+A tree is the content of one store at one moment, hidden files included; ``tree_of`` takes it from
+the model. Each check returns its violations as text, and an empty list if there are none.
 
-Requests whose answer was lost can take effect when all is over. What they may leave, hidden
-temporary files and directories with nothing in them, is *rubbish*, which no reader sees. Where a
-file needs no directory to come to they may also leave *words*: what owners of a commit said that
-is over.
+Requests whose response was lost can take effect at the very end. Their possible leftovers, hidden
+temporary files and empty directories, are called *rubbish*; no reader sees them. Where a file needs
+no parent directory, the leftovers may also include *words*: records written by owners of a commit
+that is over.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from asynccommit.testing.models.adls.store import TEMP
 
 
 class Item(NamedTuple):
-    """What is at one path.
+    """The content at one path.
 
     Attributes:
-        data: the content of a file; ``None`` for a directory.
-        etag: of a file, as its store has it; ``None`` where it does not count.
-        version: which of all files of this name it is; ``None`` where nothing tells. Two items
-            that differ in nothing else are alike.
+        data: content of a file; ``None`` for a directory.
+        etag: etag of a file in its store; ``None`` where it does not matter.
+        version: version of the file among those of its name; ``None`` if unknown. Without it
+            a rewrite with the same data and etag is not detected.
     """
 
     data: bytes | None = None
@@ -40,11 +40,11 @@ class Item(NamedTuple):
 
 
 Tree = Mapping[str, Item]
-"""Absolute path -> what is there."""
+"""Absolute path -> item."""
 
 
 def tree_of(account: AdlsAccount, filesystem: str) -> dict[str, Item]:
-    """Return everything that a filesystem of the model holds."""
+    """Return the whole content of a filesystem of the model."""
     found: dict[str, Item] = {}
     token: str | None = None
     while True:
@@ -60,14 +60,14 @@ def tree_of(account: AdlsAccount, filesystem: str) -> dict[str, Item]:
 
 
 def complete(tree: Tree, files: Tree) -> list[str]:
-    """Every committed file is at its destination, with its bytes and its etag."""
+    """Check that committed files are at their destination, with data and etag."""
     return [
         problem for path, item in files.items() if (problem := _differs(path, item, tree.get(path)))
     ]
 
 
 def exclusive(tree: Tree, dest: str, expected: Iterable[str]) -> list[str]:
-    """A reader of ``dest`` sees no other files than the expected ones."""
+    """Check that a reader of ``dest`` sees only the expected files."""
     known = {*expected}
     return [
         f"{path} is visible, and nobody committed it"
@@ -77,23 +77,23 @@ def exclusive(tree: Tree, dest: str, expected: Iterable[str]) -> list[str]:
 
 
 def concurrent(tree: Tree, serial: Tree, dest: str) -> list[str]:
-    """Tasks that committed at once give what tasks give that commit one after the other."""
+    """Check that concurrent task commits give the result of serial ones."""
     return _compare(_content(visible(serial, dest)), _content(visible(tree, dest)))
 
 
 def abortable(before: Tree, after: Tree, *, words: bool = False) -> list[str]:
-    """An aborted job has left everything as it was before the job, but for rubbish."""
+    """Check that an aborted job left the tree as before, except for rubbish."""
     return _compare(before, _swept(after, before, words=words))
 
 
 def continuity(earlier: Tree, later: Tree, dest: str, failed: Collection[bytes] = ()) -> list[str]:
-    """What a reader saw when the job had ended stays, and no failed attempt's file appears.
+    """Check that a finished job's files stay and no failed attempt's appear.
 
     Args:
-        earlier: when the job had ended.
-        later: when every straggler and every late request has ended too.
-        dest: what is read.
-        failed: the contents of files of attempts that do not count.
+        earlier: tree at the end of the job.
+        later: tree after all stragglers and late requests.
+        dest: destination that readers see.
+        failed: contents of files of failed attempts.
     """
     problems = _compare(visible(earlier, dest), visible(later, dest))
     seen = {item.data: path for path, item in visible(later, dest).items()}
@@ -102,7 +102,7 @@ def continuity(earlier: Tree, later: Tree, dest: str, failed: Collection[bytes] 
 
 
 def marked(tree: Tree, dest: str, jobs: Mapping[str, Tree]) -> list[str]:
-    """``_SUCCESS`` implies every file of the job that it names, with its size and etag."""
+    """Check that ``_SUCCESS`` implies the job's files, with size and etag."""
     marker = success_of(tree, dest)
     if marker is None or marker.job_id not in jobs:
         return []
@@ -113,25 +113,25 @@ def marked(tree: Tree, dest: str, jobs: Mapping[str, Tree]) -> list[str]:
 
 
 def untouched(before: Tree, tree: Tree, replaced: Collection[str] = ()) -> list[str]:
-    """What others had is there as it was, but for what the job was to replace.
+    """Check that foreign files are unchanged, except those the job replaced.
 
     Args:
-        before: what was there before the job.
-        tree: what is there.
-        replaced: paths that the job was to replace, with what was below them.
+        before: tree before the job.
+        tree: present tree.
+        replaced: paths that the job had to replace, with everything below them.
     """
     kept = {path: item for path, item in before.items() if not within(path, replaced)}
     return complete(tree, kept)
 
 
 def no_leftovers(tree: Tree, job_dir: str, *, late: bool = False, words: bool = False) -> list[str]:
-    """Nothing is left in the directory of a job that has ended.
+    """Check that the directory of a finished job is empty.
 
     Args:
-        tree: what is there.
-        job_dir: that directory.
+        tree: present tree.
+        job_dir: directory of the job.
         late: allow rubbish.
-        words: and words with it.
+        words: allow words too.
     """
     left = _swept(tree, (), words=words) if late else tree
     return [f"{path} is left" for path in left if within(path, (job_dir,))]
@@ -145,16 +145,17 @@ def same(
     late: bool = False,
     words: bool = False,
 ) -> list[str]:
-    """Resume ends as the undisturbed run: the same paths, of the same kind and content.
+    """Check that resume ends like an undisturbed run: same paths and contents.
 
-    Of ``_SUCCESS`` files only the job, the outcome and the names count.
+    The kinds must be the same too. Of ``_SUCCESS`` files only the job, the outcome and the names
+    are compared.
 
     Args:
-        wanted: what an undisturbed run ended with.
-        tree: what is there.
-        apart: directories that do not count.
+        wanted: tree of an undisturbed run.
+        tree: present tree.
+        apart: directories to ignore.
         late: allow rubbish.
-        words: and words with it.
+        words: allow words too.
     """
     there = _swept(tree, wanted, words=words) if late else tree
     return _compare(_content(_without(wanted, apart)), _content(_without(there, apart)))
@@ -168,7 +169,7 @@ def restored(
     late: bool = False,
     words: bool = False,
 ) -> list[str]:
-    """Rollback ends as before the job: the same paths, kinds, contents and etags.
+    """Check that rollback restores the tree: paths, kinds, contents and etags.
 
     Args: see ``same``.
     """
@@ -177,13 +178,15 @@ def restored(
 
 
 def refused(before: Tree, tree: Tree, dest: str, apart: Collection[str] = ()) -> list[str]:
-    """A commit that was refused has changed nothing: the same paths, kinds, contents and etags.
+    """Check that a rejected commit changed nothing.
+
+    Paths, kinds, contents and etags must be the same.
 
     Args:
-        before: what was there when it was asked for.
-        tree: what is there when it has been refused.
-        dest: the destination, whose ``_temporary`` holds the work of jobs and does not count.
-        apart: further directories that do not, as that of reports.
+        before: tree before the commit was requested.
+        tree: tree after it was rejected.
+        dest: destination, whose ``_temporary`` holds the work of jobs and is ignored.
+        apart: further directories to ignore, such as that of reports.
     """
     out = (f"{dest}/_temporary", *apart)
     return _compare(_without(before, out), _without(tree, out))
@@ -199,16 +202,16 @@ def rolled_back(
     late: bool = False,
     words: bool = False,
 ) -> list[str]:
-    """A rollback has left everything as it was before the job, but for what its report names.
+    """Check that a rollback restored the tree, except as its report says.
 
     Args:
-        before: what was there before the job.
-        tree: what is there after the rollback.
-        left: paths that its report says are not as they were; what is below them goes with them.
+        before: tree before the job.
+        tree: tree after the rollback.
+        left: paths that its report names as not restored, with everything below them.
         foreign: paths that others have written or deleted meanwhile.
-        apart: directories that do not count.
+        apart: directories to ignore.
         late: allow rubbish.
-        words: and words with it.
+        words: allow words too.
     """
     excused = [*left, *foreign]
     above = {parent for path in excused for parent in _parents(path)} - before.keys()
@@ -217,7 +220,7 @@ def rolled_back(
 
 
 def named_in_vain(before: Tree, tree: Tree, left: Collection[str]) -> list[str]:
-    """What a rollback names as not as it was before differs from that."""
+    """Check that each path a rollback reports as not restored really differs."""
     return [
         f"{path} is as it was before, and was said not to be"
         for path in left
@@ -225,11 +228,14 @@ def named_in_vain(before: Tree, tree: Tree, left: Collection[str]) -> list[str]:
     ]
 
 
-# --- what they are made of --------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------
 
 
 def success_of(tree: Tree, dest: str) -> SuccessData | None:
-    """Return the marker of ``dest``; ``None`` without one, or with another committer's."""
+    """Return the marker of ``dest``.
+
+    ``None`` if missing or another committer's.
+    """
     item = tree.get(f"{dest}/{SUCCESS}")
     if item is None or not item.data:
         return None
@@ -240,7 +246,7 @@ def success_of(tree: Tree, dest: str) -> SuccessData | None:
 
 
 def visible(tree: Tree, dest: str) -> dict[str, Item]:
-    """Return the files below ``dest`` that readers look at."""
+    """Return the files below ``dest`` that readers see."""
     start = len(dest) + 1
     return {
         path: item
@@ -252,12 +258,12 @@ def visible(tree: Tree, dest: str) -> dict[str, Item]:
 
 
 def within(path: str, directories: Collection[str]) -> bool:
-    """Whether ``path`` is one of ``directories`` or below one."""
+    """Return whether ``path`` is one of ``directories`` or below one."""
     return any(path == other or path.startswith(f"{other}/") for other in directories)
 
 
 def is_temporary(path: str) -> bool:
-    """Whether a store made this file for a write under way, and no listing shows it."""
+    """Return whether a path is a store's temporary file, absent from listings."""
     name = path.rpartition("/")[2]
     return name.startswith(TEMP) and name.endswith(".tmp")
 
@@ -266,11 +272,11 @@ _WORD = re.compile(rf"(.*/_temporary/[^/]+/\d\d+)/commit-[^/]+(/{SUCCESS}[^/]*\.
 
 
 def words_of(tree: Tree) -> set[str]:
-    """Return the files that say something of a commit that has not begun, or is over.
+    """Return the record files of commits that have not begun or are over.
 
-    Those are what its owners write: record, plan, claims, signs of life, outcome, end, and markers
-    that have not come to their place. They mean nothing without a record and its plan, and those
-    that name the commit nothing without its record.
+    They are the files that owners write: record, plan, claims, signs of life, outcome, end, and
+    markers that were not moved to their place. They mean nothing without a record and its plan, and
+    those that name the commit nothing without its record.
     """
     found: dict[str, list[str]] = {}
     for path, item in tree.items():
@@ -280,7 +286,10 @@ def words_of(tree: Tree) -> set[str]:
 
 
 def _stands(tree: Tree, place: str) -> bool:
-    """Whether a job attempt has a record that counts: with the very plan it is of, or an end."""
+    """Return whether a job attempt has a valid record.
+
+    It is valid with exactly its plan, or with an end.
+    """
     item = tree.get(f"{place}/{RECORD}")
     if item is None or not (item.data or b"").strip(b"\0"):
         return False
@@ -296,7 +305,7 @@ def _stands(tree: Tree, place: str) -> bool:
 
 
 def _swept(tree: Tree, keep: Collection[str], *, words: bool = False) -> dict[str, Item]:
-    """Return ``tree`` without rubbish, and without words; but for what is in ``keep``."""
+    """Return ``tree`` without rubbish and words, except for paths in ``keep``."""
     said = words_of(tree) if words else set()
     files = [
         path
@@ -321,7 +330,7 @@ def _below(tree: Tree, path: str) -> Tree:
 
 
 def _content(tree: Tree) -> dict[str, Item]:
-    """Return ``tree`` without etags, and of markers what runs have in common."""
+    """Return ``tree`` without etags and with comparable markers."""
     return {
         path: Item(_essence(path, item.data) if path.endswith(f"/{SUCCESS}") else item.data)
         for path, item in tree.items()
@@ -345,7 +354,7 @@ def _compare(wanted: Tree, found: Tree) -> list[str]:
 
 
 def _differs(path: str, wanted: Item, found: Item | None) -> str:
-    """Return how what is at ``path`` differs, ``""`` if it does not."""
+    """Describe how the item at ``path`` differs; ``""`` if it does not."""
     if found is None:
         return f"{path}, a {_kind(wanted)}, is missing"
     if _kind(found) != _kind(wanted):

@@ -1,4 +1,4 @@
-"""How long answers take: three models, each with a slow tail if wanted; and a bound on requests."""
+"""Draw response times from three models, with an optional slow tail; limit the request rate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARAMETERS = {FIXED: ("seconds",), UNIFORM: ("low", "high"), LOGNORMAL: ("media
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The few that take longer: ``seconds`` more, with this ``probability``."""
+    """The slow tail: ``seconds`` more, with this ``probability``."""
 
     probability: float
     seconds: float
@@ -29,14 +29,14 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Times drawn from one distribution.
+    """A distribution of response times.
 
     Attributes:
         model: ``fixed``: always ``first``; ``uniform``: from ``first`` to ``second``;
             ``lognormal``: median ``first``, and ``second`` the deviation of the logarithm.
         first: seconds.
         second: seconds, or a deviation.
-        tail: the few that take longer.
+        tail: the slow tail.
     """
 
     model: str = FIXED
@@ -57,19 +57,20 @@ class Latency:
 
     @property
     def is_none(self) -> bool:
-        """Whether every time is 0."""
+        """Return whether every time is 0."""
         return not (self.first or self.second or self.tail)
 
     @property
     def always(self) -> float | None:
-        """The one time that there is; ``None`` if times differ."""
+        """The constant time; ``None`` if times differ."""
         return self.first if self.model == FIXED and self.tail is None else None
 
     @classmethod
     def from_json(cls, value: object, field: str = "latency") -> Latency:
-        """Read ``{"model": "uniform", "low": 0.01, "high": 0.03}``, or a number of seconds.
+        """Read an object or a number of seconds. Raises ``OptionError``.
 
-        Raises ``OptionError`` naming the field that is wrong.
+        The object is like ``{"model": "uniform", "low": 0.01, "high": 0.03}``. The error names the
+        invalid field.
         """
         if isinstance(value, int | float) and not isinstance(value, bool):
             value = {"seconds": value}
@@ -83,7 +84,7 @@ class Latency:
         return cls(model, first, second, None if tail is None else _tail(tail))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``from_json`` reads."""
+        """Return the JSON that ``from_json`` reads."""
         names = _PARAMETERS[self.model]
         found: dict[str, Any] = {"model": self.model}
         found.update(zip(names, (self.first, self.second), strict=False))
@@ -103,12 +104,12 @@ NO_LATENCY = Latency()
 
 @dataclass(frozen=True, slots=True)
 class RequestLimit:
-    """A bound on requests.
+    """A limit on the request rate.
 
     Attributes:
-        rate: requests a second.
+        rate: requests per second.
         burst: requests that may come at once after a pause.
-        retry_after: what a refused request is told to wait, in seconds; ``None`` is not told.
+        retry_after: seconds that a rejected request is told to wait; ``None`` for no advice.
     """
 
     rate: float
@@ -117,9 +118,11 @@ class RequestLimit:
 
     @classmethod
     def from_json(cls, value: object, field: str = "limit") -> RequestLimit:
-        """Read ``{"rate": 1000}``; ``burst`` is a tenth of a second's worth unless given.
+        """Read ``{"rate": 1000}``.
 
-        Raises ``OptionError`` naming the field that is wrong.
+        Raises ``OptionError`` naming the invalid field.
+
+        The default ``burst`` is a tenth of a second's requests.
         """
         if isinstance(value, int | float) and not isinstance(value, bool):
             value = {"rate": value}
@@ -135,12 +138,12 @@ class RequestLimit:
         return limit
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``from_json`` reads."""
+        """Return the JSON that ``from_json`` reads."""
         return {"rate": self.rate, "burst": self.burst, "retry_after": self.retry_after}
 
 
 class RateLimitState:
-    """The requests that a ``RequestLimit`` leaves at one moment, in the server's clock."""
+    """The state of a ``RequestLimit`` at one moment of the server's clock."""
 
     __slots__ = ("_clock", "_last", "_level", "limit")
 
@@ -151,7 +154,7 @@ class RateLimitState:
         self._last = clock()
 
     def take(self) -> bool:
-        """Take one request if there is one."""
+        """Take one request; return whether the limit allows it."""
         now = self._clock()
         limit = self.limit
         self._level = min(limit.burst, self._level + (now - self._last) * limit.rate)
@@ -163,12 +166,12 @@ class RateLimitState:
 
 
 def retry_after(seconds: float | None) -> Mapping[str, str]:
-    """Return the headers that tell a client to wait, in whole seconds."""
+    """Return the headers that ask a client to wait, in whole seconds."""
     return {} if seconds is None else {"Retry-After": str(math.ceil(seconds))}
 
 
 def read_latency(text: str, name: str = "latency") -> Latency:
-    """Read ``20ms``, or ``10ms-30ms`` for any time between.
+    """Parse ``20ms``, or ``10ms-30ms`` for a uniform distribution.
 
     Raises ``OptionError``, which calls the value ``name``.
     """

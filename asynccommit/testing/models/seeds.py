@@ -1,4 +1,4 @@
-"""All randomness of a simulated run, from one root seed."""
+"""Derive all randomness of a simulated run from one root seed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 class Seeds:
-    """Generators by name. Each has numbers of its own, whoever else draws and how often.
+    """Named random generators, each independent of the use of the others.
 
     Args:
-        root: what all of them follow from.
+        root: seed of all generators.
     """
 
     def __init__(self, root: int) -> None:
@@ -21,17 +21,20 @@ class Seeds:
         return f"Seeds({self.root})"
 
     def rng(self, name: str) -> random.Random:
-        """Return the one generator of this name."""
+        """Return the generator of this name; always the same one."""
         if name not in self._made:
-            # Of a text Random takes a digest, not Python's hash, which differs in each process.
+            # For a text, Random uses a digest, not Python's hash, which differs in each process.
             self._made[name] = random.Random(f"{self.root} {name}")
         return self._made[name]
 
     def ids(self, name: str) -> Callable[[], str]:
-        """Return what makes ids of 32 hexadecimal digits."""
+        """Return a function that returns ids of 32 hexadecimal digits."""
         rng = self.rng(name)
         return lambda: f"{rng.getrandbits(128):032x}"
 
     def next_numbers(self) -> dict[str, int]:
-        """Return what each generator draws next: equal only if as much was drawn before."""
+        """Return the next number of each generator, to compare two runs.
+
+        They are equal only if the same amount was drawn before.
+        """
         return {name: rng.getrandbits(64) for name, rng in sorted(self._made.items())}

@@ -1,4 +1,4 @@
-"""Reading settings from JSON: every value is checked, and what is wrong is named."""
+"""Read settings from JSON with validation; errors name the invalid field."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MISSING = object()
 
 
 class SettingsFields:
-    """The fields of one JSON object, each read once; ``done`` refuses what nobody read.
+    """The fields of a JSON object, each read once; ``done`` rejects unread ones.
 
     Args:
-        value: what should be an object.
-        name: of the object, for messages: ``faults[2]``.
+        value: the supposed object.
+        name: name of the object, for messages: ``faults[2]``.
     """
 
     def __init__(self, value: object, name: str) -> None:
@@ -28,13 +28,13 @@ class SettingsFields:
         self._known: list[str] = []
 
     def done(self) -> None:
-        """Refuse the fields that nobody asked for."""
+        """Reject unread fields."""
         for key in self._left:
             known = ", ".join(sorted(self._known))
             raise OptionError(f"{self.name}.{key} is not a field; there are {known}")
 
     def any(self, key: str, default: object = _MISSING) -> Any:
-        """Return a field as it is."""
+        """Return a field unchecked."""
         self._known.append(key)
         value = self._left.pop(key, None)
         if value is not None:
@@ -51,7 +51,7 @@ class SettingsFields:
         return value
 
     def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
-        """Return one of a few words."""
+        """Return one of the given words."""
         value = self.text(key, default)
         if value not in choices:
             raise OptionError(
@@ -60,7 +60,7 @@ class SettingsFields:
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
-        """Return a number that is not negative."""
+        """Return a non-negative number."""
         value = self.any(key, _MISSING if default is None else default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise OptionError(f"{self.name}.{key} is {_show(value)}: say a number")
@@ -69,7 +69,7 @@ class SettingsFields:
         return float(value)
 
     def number_or_none(self, key: str) -> float | None:
-        """Return a number, or ``None`` if there is none."""
+        """Return a number, or ``None`` if missing."""
         return self.number(key) if self._left.get(key) is not None else self.any(key, None)
 
     def share(self, key: str, default: float | None = None) -> float:
@@ -80,7 +80,7 @@ class SettingsFields:
         return value
 
     def count(self, key: str, default: int, least: int = 0) -> int:
-        """Return a whole number."""
+        """Return an integer."""
         value = self.number(key, default)
         if value != int(value) or value < least:
             raise OptionError(
@@ -89,15 +89,15 @@ class SettingsFields:
         return int(value)
 
     def count_or_none(self, key: str) -> int | None:
-        """Return a whole number, or ``None`` if there is none."""
+        """Return an integer, or ``None`` if missing."""
         return self.count(key, 0) if self._left.get(key) is not None else self.any(key, None)
 
     def text_or_none(self, key: str) -> str | None:
-        """Return a text, or ``None`` if there is none."""
+        """Return a text, or ``None`` if missing."""
         return self.text(key) if self._left.get(key) is not None else self.any(key, None)
 
     def pattern(self, key: str) -> str:
-        """Return a regular expression, ``""`` if there is none."""
+        """Return a regular expression, ``""`` if missing."""
         value = self.text(key, "")
         try:
             re.compile(value)
@@ -108,14 +108,14 @@ class SettingsFields:
         return value
 
     def items(self, key: str) -> list[Any]:
-        """Return a list, an empty one if there is none."""
+        """Return a list, empty if missing."""
         value = self.any(key, [])
         if not isinstance(value, list):
             raise OptionError(f"{self.name}.{key} is {_show(value)}: say a list")
         return value
 
     def inner(self, key: str) -> SettingsFields | None:
-        """Return the fields of an object within, or ``None`` if there is none."""
+        """Return the fields of a nested object, or ``None`` if missing."""
         value = self.any(key, None)
         return None if value is None else SettingsFields(value, f"{self.name}.{key}")
 

@@ -1,18 +1,18 @@
-"""An event loop whose time moves only when nothing is left to do: hours of waiting in no time.
+"""Run an event loop in virtual time: time moves only when nothing is left to do.
 
-A run repeats, whatever machine it is on:
+A run is repeatable on any machine:
 
-* Time is counted in whole ticks, and no timer is due sooner than the next tick. Whoever asks to be
-  woken in less than rounding can tell would be woken at the same moment, again and again.
+* Time is counted in whole ticks, and no timer is due sooner than the next tick. Otherwise a timer
+  shorter than the rounding error would fire at the same moment, again and again.
 * Timers fire at their tick, those of one tick in the order in which they were set.
-* Tasks are kept in sets by others, as task groups do; here they hash by their number, not by their
-  address, so that siblings are cancelled in the order in which they were made.
-* What is asked of threads (``to_thread``, ``run_in_executor``) is waited for before time moves and
-  takes none of it. Answers are handed over when nothing else is ready, in the order of the asking,
-  however long each took.
+* Code such as task groups keeps tasks in sets; here tasks hash by their number, not by their
+  address, so that siblings are cancelled in the order of their creation.
+* Calls in threads (``to_thread``, ``run_in_executor``) are waited for before time moves, and take
+  no virtual time. Their results are delivered when nothing else is ready, in the order of the
+  calls, however long each took.
 
-What comes from sockets is waited for only while no timer is set. Where nothing can come any more
-``DeadlockError`` says who waits, and where.
+Sockets are waited for only while no timer is set. If nothing can happen any more, ``DeadlockError``
+names the waiting tasks and their positions.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 TICKS = 1_000_000_000
-"""Ticks in a second."""
+"""Ticks per second."""
 
 HORIZON = 30 * 86_400.0
-"""Seconds after which a run is taken for one that never ends: heartbeats go on for ever."""
+"""Seconds after which a run counts as endless: heartbeats never stop."""
 
-_NAMED = 20  # tasks that a deadlock names
-_FRAMES = 4  # of each
-_CANCELLED = 64  # timers that may be left in the queue
+_NAMED = 20  # maximum number of tasks that a deadlock names
+_FRAMES = 4  # maximum number of frames of each
+_CANCELLED = 64  # maximum number of cancelled timers kept in the queue
 
 
 class DeadlockError(RuntimeError):
-    """Nothing is ready, no timer is set, no thread at work; or time has passed the horizon."""
+    """Raised when nothing is ready, due or running in a thread, or past the horizon."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop with a clock of its own, which starts at 0 seconds.
+    """An event loop with its own clock, which starts at 0 seconds.
 
     Args:
-        horizon: seconds of its clock that no run needs.
+        horizon: maximum time of its clock in seconds.
 
     Attributes:
-        ticks: how far its clock is.
+        ticks: present time of its clock.
     """
 
     _ready: deque[asyncio.Handle]
@@ -81,7 +81,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.ticks / TICKS
 
     def skip(self, seconds: float) -> None:
-        """Move the clock on, as if the loop had been held up: timers come late."""
+        """Advance the clock, as if the loop had been blocked: timers fire late."""
         self.ticks += round(seconds * TICKS)
 
     def call_later(
@@ -124,14 +124,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return handle
 
     def pause(self, seconds: float) -> asyncio.Future[None]:
-        """Return what is done after ``seconds``: a sleep without a timer's handle."""
+        """Return a future that is done after ``seconds``.
+
+        It is a sleep without a timer's handle.
+        """
         waiting: asyncio.Future[None] = self.create_future()
         tick = max(self.ticks + round(seconds * TICKS), self.ticks + 1)
         heappush(self._timers, (tick, next(self._order), waiting))
         return waiting
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Forget timers that were cancelled, once they are most of all."""
+        """Remove cancelled timers from the queue once they are the majority."""
         self._cancelled += 1
         if self._cancelled > _CANCELLED and self._cancelled * 2 > len(self._timers):
             self._timers = [timer for timer in self._timers if not timer[2].cancelled()]
@@ -141,7 +144,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Call ``func`` in a thread; it is called even if nobody waits for it any more."""
+        """Call ``func`` in a thread, even if nobody waits for it any more."""
         if executor is None:
             executor = self._pool = self._pool or ThreadPoolExecutor(thread_name_prefix="virtual")
         asked = executor.submit(func, *args)
@@ -151,15 +154,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return waiting
 
     def _wake(self, asked: Future[Any]) -> None:
-        """Make a turn happen, on which the answer of a thread is seen."""
+        """Wake the loop, so that it sees the result of a thread."""
         with suppress(RuntimeError):  # closed meanwhile: nobody waits
             self.call_soon_threadsafe(_nothing)
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Do nothing: what was asked of threads is waited for anyway, here by ``close``."""
+        """Do nothing: ``close`` waits for the threads anyway."""
 
     def close(self) -> None:
-        """Wait for the threads, and close."""
+        """Wait for the threads, then close."""
         if self._pool is not None:
             self._pool.shutdown()
         super().close()
@@ -167,7 +170,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     # --- one turn ------------------------------------------------------------------------------
 
     def _run_once(self) -> None:
-        """Call what is ready; if nothing is, let come what comes next."""
+        """Run ready callbacks; if there are none, advance to the next event."""
         ready = self._ready
         if len(self._sockets) > self._own:
             self._look(0)
@@ -189,11 +192,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             raise DeadlockError(f"{self._at()} nothing can go on. {_waiting(self)}")
 
     def _look(self, timeout: float | None) -> None:
-        """See what has come from sockets, or to wake the loop."""
+        """Poll the sockets, including the one that wakes the loop."""
         self._process_events(self._selector.select(timeout))
 
     def _jump(self) -> None:
-        """Move the clock to the next timers."""
+        """Advance the clock to the next timers."""
         timers, ready = self._timers, self._ready
         tick = max(timers[0][0], self.ticks)
         while timers and timers[0][0] <= tick:
@@ -211,12 +214,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             raise DeadlockError(f"{self._at()} there is no end. {_waiting(self)}")
 
     def _hand_over(self) -> None:
-        """Wait for the thread that was asked first, and hand its answer over."""
+        """Wait for the earliest call in a thread, and deliver its result."""
         asked, waiting = self._threads[0]
         while not asked.done():
             self._look(None)
             if self._ready:
-                return  # It is done, or wants something of the loop before.
+                return  # It is done, or needs the loop first.
         self._threads.popleft()
         if waiting.done():
             return
@@ -236,7 +239,7 @@ def _nothing() -> None:
 
 
 class _Task(asyncio.Task[Any]):
-    """A task that hashes by its number: its place in a set is the same in every run."""
+    """A task that hashes by its number, so that its place in a set is repeatable."""
 
     def __init__(
         self, coro: Coroutine[Any, Any, Any], *, loop: VirtualLoop, **options: Any
@@ -246,7 +249,7 @@ class _Task(asyncio.Task[Any]):
         super().__init__(coro, loop=loop, name=name, **options)
 
     def set_name(self, value: object) -> None:
-        """Take a name; Python 3.13.0 gives ``None`` to tasks that nobody named."""
+        """Set the name; Python 3.13.0 passes ``None`` for tasks without a name."""
         if value is not None:
             super().set_name(value)
 
@@ -260,7 +263,7 @@ def _make_task(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> _T
 
 
 def _waiting(loop: VirtualLoop) -> str:
-    """Return the tasks that have not ended, and where each of them waits."""
+    """Return the unfinished tasks, and the position at which each waits."""
     tasks = [task for task in asyncio.all_tasks(loop) if isinstance(task, _Task)]
     lines = [
         f"  {task.get_name()}: {_place(task)}"
@@ -271,7 +274,7 @@ def _waiting(loop: VirtualLoop) -> str:
 
 
 def _place(task: _Task) -> str:
-    """Return the innermost calls in which a task waits, the outermost first."""
+    """Return the innermost calls in which a task waits, outermost first."""
     frames: list[str] = []
     inner: Any = task.get_coro()
     while inner is not None:
@@ -292,7 +295,7 @@ def _place(task: _Task) -> str:
 
 
 async def pause(seconds: float) -> None:
-    """Sleep, on whatever loop; with less ado on one with virtual time."""
+    """Sleep on any event loop; faster on one with virtual time."""
     loop = asyncio.get_running_loop()
     if isinstance(loop, VirtualLoop):
         await loop.pause(seconds)
@@ -301,9 +304,9 @@ async def pause(seconds: float) -> None:
 
 
 def run_virtual(main: Coroutine[Any, Any, T], *, horizon: float = HORIZON) -> T:
-    """Run ``main`` to its end on a loop with virtual time, as ``asyncio.run`` does.
+    """Run ``main`` to its end in virtual time, as ``asyncio.run`` does.
 
-    Raises ``DeadlockError`` if it cannot come to its end, or comes to none before ``horizon``.
+    Raises ``DeadlockError`` if it cannot end, or does not end before ``horizon``.
     """
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(horizon)) as runner:
         return runner.run(main)

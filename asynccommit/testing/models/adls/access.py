@@ -1,4 +1,4 @@
-"""Owners, permissions and access control lists: kept and shown, never enforced."""
+"""Store and show owners, permissions and access control lists; they are never enforced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENTRY = re.compile(r"(?:default:)?(?:user|group|mask|other):[^:,]*:[r-][w-][x-]
 
 
 def permissions_of(text: str, umask: str | None = None) -> str:
-    """Return permissions given in octal or symbols as symbols, less what ``umask`` takes away."""
+    """Return octal or symbolic permissions as symbols, reduced by ``umask``."""
     if _SYMBOLIC(text):
         return text
     if not _OCTAL(text) or (umask and not _OCTAL(umask)):
@@ -25,7 +25,7 @@ def permissions_of(text: str, umask: str | None = None) -> str:
 
 
 def set_permissions(extra: Extra, text: str, umask: str | None = None) -> None:
-    """Set the permissions; an access control list is dropped."""
+    """Set the permissions and drop the access control list."""
     extra.permissions = permissions_of(text, umask)
     extra.acl = None
 
@@ -46,7 +46,7 @@ def set_acl(extra: Extra, acl: str) -> None:
 
 
 def extra_of(attributes: Attributes) -> Extra:
-    """Return what a create says of the new path."""
+    """Return the ``Extra`` of a new path."""
     extra = Extra()
     extra.properties = dict(attributes.properties or {})
     extra.headers = dict(attributes.headers or {})
@@ -60,7 +60,7 @@ def extra_of(attributes: Attributes) -> Extra:
 
 
 def _parts(entry: str) -> tuple[str, str, str]:
-    """Return kind, name and mode; default entries have no kind here."""
+    """Return kind, name and mode; a default entry's kind is empty."""
     if entry.startswith("default:"):
         return "", "", ""
     kind, name, mode = entry.split(":")

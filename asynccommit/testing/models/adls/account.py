@@ -1,11 +1,11 @@
-"""The one model of an account of ADLS Gen2: what the service does, without its wire.
+"""Model an ADLS Gen2 account: the behaviour of the service, without its wire format.
 
-It is synchronous, in memory, and knows no HTTP and no wall time; every answer no is a
-``Refusal``. The emulator and ``SimStore`` stand on it. Paths are decoded and have no slash at
+It is synchronous, in memory, and uses neither HTTP nor wall time; every rejected request raises
+``Refusal``. The emulator and ``SimStore`` are built on it. Paths are decoded and have no slash at
 either end: ``a/b``; the root is ``""``.
 
-Comments mark what was *recorded* from the service, and what is only *inferred*; the rest is
-documented by it.
+Comments mark behaviour that was *recorded* from the service, and behaviour that is only *inferred*;
+the rest is documented.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ __all__ = [
 
 
 class LeaseAnswer(NamedTuple):
-    """What a lease action answers: the node, the lease's id, the seconds until it is broken."""
+    """The result of a lease action: node, lease id, and seconds until the lease is broken."""
 
     node: Node
     id: str
@@ -80,12 +80,12 @@ class AdlsAccount(Filesystems):
     """One storage account: filesystems of files and directories.
 
     Args:
-        name: of the account.
+        name: name of the account.
         now: the server's clock, seconds since the epoch.
-        new_id: makes lease ids.
-        hns: with a hierarchical namespace; a flat one has no access control, and renames there
+        new_id: creates lease ids.
+        hns: with a hierarchical namespace; a flat account has no access control, and renames there
             give new etags.
-        limits: how long work is shared out; may be replaced at any time.
+        limits: limits that split long operations; may be replaced at any time.
     """
 
     # --- making --------------------------------------------------------------------------------
@@ -100,10 +100,10 @@ class AdlsAccount(Filesystems):
         token: str | None = None,
         attributes: Attributes | None = None,
     ) -> Node:
-        """Make a file or directory with its missing parents.
+        """Create a file or directory with its missing parents.
 
-        A file that is there is emptied, a directory that is there stays with what it holds;
-        neither takes the place of the other.
+        An existing file is emptied, an existing directory stays with its content; neither replaces
+        the other.
         """
         root = self.head_filesystem(fs).root
         if not path:  # inferred
@@ -138,7 +138,10 @@ class AdlsAccount(Filesystems):
         md5: bytes | None = None,
         flush: bool = False,
     ) -> Node:
-        """Add data that a flush will commit; with ``flush`` both at once, wholly or not at all."""
+        """Append data that a flush will commit.
+
+        With ``flush`` the data is committed too, completely or not at all.
+        """
         node = self._file(fs, path)
         self._check_change(node, conditions)
         content.append(node, position, data, md5)
@@ -160,7 +163,10 @@ class AdlsAccount(Filesystems):
         retain: bool = False,
         headers: Mapping[str, str] | None = None,
     ) -> Node:
-        """Commit what was appended up to ``position``; drop what is beyond unless ``retain``."""
+        """Commit the data appended up to ``position``.
+
+        Data beyond it is dropped unless ``retain``.
+        """
         node = self._file(fs, path)
         self._check_change(node, conditions)
         self._flush(node, position, retain)
@@ -171,7 +177,7 @@ class AdlsAccount(Filesystems):
     # --- reading -------------------------------------------------------------------------------
 
     def head(self, fs: str, path: str, conditions: Conditions = NO_CONDITIONS) -> Node:
-        """Return what is at ``path``."""
+        """Return the node at ``path``."""
         node = find(self.head_filesystem(fs).root, path)
         if node is None:
             raise refusal("PathNotFound")
@@ -204,13 +210,13 @@ class AdlsAccount(Filesystems):
         limit: int | None = None,
         token: str | None = None,
     ) -> AdlsPage:
-        """Return one page of what is in a directory, or of everything below it."""
+        """Return one page of a directory, recursively if requested."""
         if limit is not None and limit < 1:
             raise refusal("OutOfRangeQueryParameterValue")
         node = find(self.head_filesystem(fs).root, directory)
         if node is None:
             raise refusal("PathNotFound")
-        if node.children is None:  # inferred: what a listing of a file answers is not known
+        if node.children is None:  # inferred: the response to a listing of a file is not known
             raise refusal("ResourceTypeMismatch")
         most = min(limit or MOST_ENTRIES, self.limits.page, MOST_ENTRIES)
         empty = self.limits.empty_pages
@@ -232,9 +238,9 @@ class AdlsAccount(Filesystems):
     ) -> Node:
         """Move ``source`` to ``path`` in one step.
 
-        A file replaces a file unless ``conditions`` forbid it. A directory replaces an empty one
-        in the mode ``legacy``; in ``posix``, the service's default, it goes *into* an existing
-        one. The node keeps its etag and times (recorded).
+        A file replaces a file unless ``conditions`` forbid it. A directory replaces an empty one in
+        the mode ``legacy``; in ``posix``, the service's default, it moves *into* an existing one.
+        The node keeps its etag and times (recorded).
         """
         root = self.head_filesystem(fs).root
         source_root = root if source_fs == fs else self.head_filesystem(source_fs).root
@@ -265,7 +271,7 @@ class AdlsAccount(Filesystems):
         token: str | None = None,
         conditions: Conditions = NO_CONDITIONS,
     ) -> str | None:
-        """Delete a path; return a token if a large directory needs another request."""
+        """Delete a path; return a token if another request is needed."""
         root = self.head_filesystem(fs).root
         if not path:
             raise refusal("InvalidUri")  # inferred
@@ -306,7 +312,7 @@ class AdlsAccount(Filesystems):
     ) -> LeaseAnswer:
         """Do one of ``acquire``, ``renew``, ``change``, ``release``, ``break``.
 
-        See ``asynccommit.testing.models.adls.leases`` for what each does in each state.
+        See ``asynccommit.testing.models.adls.leases`` for the effect of each in each state.
         """
         node = self.head(fs, path)
         if action not in ACTIONS:
@@ -325,7 +331,10 @@ class AdlsAccount(Filesystems):
         headers: Mapping[str, str] | None = None,
         conditions: Conditions = NO_CONDITIONS,
     ) -> Node:
-        """Replace the properties or the content headers of a path; ``None`` leaves them."""
+        """Replace the properties or content headers of a path.
+
+        ``None`` keeps them.
+        """
         node = self.head(fs, path)
         self._check_change(node, conditions)
         if properties is not None:
@@ -336,7 +345,10 @@ class AdlsAccount(Filesystems):
         return node
 
     def access_control(self, fs: str, path: str, conditions: Conditions = NO_CONDITIONS) -> Node:
-        """Return a path for its owner, group, permissions and ACL. Refused if flat."""
+        """Return the node of a path, for its access control.
+
+        Owner, group, permissions and ACL are attributes of the node. Rejected by a flat account.
+        """
         found = self.head_filesystem(fs)
         if not self.hns:
             raise refusal("HierarchicalNamespaceNotEnabled")
@@ -353,7 +365,7 @@ class AdlsAccount(Filesystems):
         permissions: str | None = None,
         conditions: Conditions = NO_CONDITIONS,
     ) -> Node:
-        """Change what is given; the etag stays (recorded)."""
+        """Change the given values; the etag stays the same (recorded)."""
         node = self.access_control(fs, path)
         self._check_change(node, conditions)
         if acl and permissions:
@@ -367,7 +379,7 @@ class AdlsAccount(Filesystems):
         extra.group = group or extra.group
         return node
 
-    # --- what these share ----------------------------------------------------------------------
+    # --- helpers -------------------------------------------------------------------------------
 
     def _touch(self, node: Node, now: float) -> None:
         node.version = self._tick(now)
@@ -390,7 +402,7 @@ class AdlsAccount(Filesystems):
             check_held(node.lease, conditions.lease, self._now())
 
     def _make_parents(self, root: Node, path: str, conditions: Conditions, now: float) -> Node:
-        """Make the directories of ``path`` that are missing, and return the last."""
+        """Create the missing directories of ``path``, and return the last."""
         check_place(None, conditions)
         check_held(None, conditions.lease, now)
         node = root
@@ -403,7 +415,7 @@ class AdlsAccount(Filesystems):
         return node
 
     def _make_again(self, node: Node, directory: bool, now: float, token: str | None) -> None:
-        """Create over what is there."""
+        """Recreate an existing path."""
         if node.is_dir != directory:
             raise existing(node)
         if not directory:

@@ -1,4 +1,4 @@
-"""What a request demands of the path it is about, and what it is told if that does not hold."""
+"""Check the conditional headers of a request, and build the error if they fail."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from asynccommit.testing.models.adls.refusals import CODES, Refusal, refusal
 
 
 class Conditions(NamedTuple):
-    """The conditional headers of a request; ``None`` and ``""`` are not given.
+    """The conditional headers of a request; ``None`` and ``""`` mean absent.
 
     Etags may be quoted or not, ``*`` is any etag; times are seconds since the epoch.
     """
@@ -21,20 +21,23 @@ class Conditions(NamedTuple):
     lease: str | None = None
 
 
-Tagged = Node | Filesystem  # what has an etag and a time
+Tagged = Node | Filesystem  # nodes with an etag and a time
 
 NO_CONDITIONS = Conditions()
 IF_ABSENT = Conditions(if_none_match="*")
 
 
 def existing(node: Node) -> Refusal:
-    """Return the refusal to take a path that is taken; it says by what."""
+    """Return the refusal to overwrite a path; it names the kind of the node."""
     kind = "directory" if node.is_dir else "file"
     return refusal("PathAlreadyExists", headers={"x-ms-existing-resource-type": kind})
 
 
 def check_place(node: Node | None, conditions: Conditions) -> None:
-    """Refuse to make something where ``node`` is, or nothing if it is ``None``."""
+    """Check that something may be created at ``node``.
+
+    ``None`` if nothing exists.
+    """
     if node is None:
         if conditions.if_match:
             raise refusal("ConditionNotMet")
@@ -45,13 +48,13 @@ def check_place(node: Node | None, conditions: Conditions) -> None:
 
 
 def check_write(node: Tagged, conditions: Conditions, failed: str = "ConditionNotMet") -> None:
-    """Refuse a change of what is there, as ``failed``."""
+    """Check that ``node`` may be changed; raise ``failed`` otherwise."""
     if not _met(node, conditions):
         raise refusal(failed)
 
 
 def check_read(node: Tagged, conditions: Conditions) -> None:
-    """Refuse a read: 412 if something else was expected, 304 if nothing is new."""
+    """Check the conditions of a read: 412 if they fail, 304 if unmodified."""
     if not _met(node, conditions._replace(if_none_match=None, if_modified_since=None)):
         raise refusal("ConditionNotMet")
     if not _met(node, conditions._replace(if_match=None, if_unmodified_since=None)):
@@ -66,14 +69,17 @@ def _met(node: Tagged, conditions: Conditions) -> bool:
         return False
     if since is None and unmodified_since is None:
         return True
-    whole = int(node.modified)  # the wire knows whole seconds
+    whole = int(node.modified)  # the wire has whole seconds
     if since is not None and whole <= since:
         return False
     return unmodified_since is None or whole <= unmodified_since
 
 
 def _matches(node: Tagged, etags: str) -> bool:
-    """Whether the etag is one of a list, each quoted or not, or the list is ``*``."""
+    """Return whether an etag list matches.
+
+    Each etag may be quoted or not; the list may be ``*``.
+    """
     own = node.etag
     if etags.strip('"') == own or etags == "*":
         return True

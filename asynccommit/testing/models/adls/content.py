@@ -1,4 +1,4 @@
-"""The bytes of files: appended first, readable once they are flushed."""
+"""Append, flush and read the bytes of files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from asynccommit.testing.models.adls.refusals import refusal
 
 
 def append(node: Node, position: int, data: bytes, md5: bytes | None) -> None:
-    """Keep ``data`` for a flush. What was appended at the same position before is replaced."""
-    if not data:  # recorded: Content-Length 0 is refused
+    """Keep ``data`` for a flush, replacing earlier data at the position."""
+    if not data:  # recorded: Content-Length 0 is rejected
         raise refusal("InvalidHeaderValue")
     if position < node.size:
         raise refusal("InvalidQueryParameterValue")
@@ -22,13 +22,15 @@ def append(node: Node, position: int, data: bytes, md5: bytes | None) -> None:
 
 
 def forget(node: Node, position: int) -> None:
-    """Take back an append."""
+    """Undo an append."""
     if node.pending:
         node.pending.pop(position, None)
 
 
 def flush(node: Node, position: int, retain: bool) -> None:
-    """Commit what was appended up to ``position``; drop the rest, or keep it for another flush.
+    """Commit the data appended up to ``position``.
+
+    Drop the rest unless ``retain``.
 
     The appended data must reach from the committed end to ``position`` without a gap.
     """

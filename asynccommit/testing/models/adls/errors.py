@@ -1,4 +1,4 @@
-"""What the model's answers mean to the caller of a store: one function and its tables."""
+"""Translate the model's responses into store errors."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ _BY_STATUS: dict[int, type[StoreError]] = {
 
 
 class LostError(Exception):
-    """No answer came."""
+    """Raised when no response came."""
 
 
 class Asked(NamedTuple):
-    """What an answer is judged by.
+    """The request that a response belongs to.
 
     Attributes:
-        method: of the store.
-        path: that the call is about.
-        writes: it changes what others see.
-        new: it was to happen only if nothing is there.
-        aside: it is about a temporary file, which may be made again: it has changed nothing.
+        method: method of the store.
+        path: path of the call.
+        writes: the request changes data that others see.
+        new: the request may succeed only if the path does not exist.
+        aside: the request concerns a temporary file, which may be created again: it has changed
+            nothing.
     """
 
     method: str
@@ -60,7 +61,7 @@ class Asked(NamedTuple):
 
 
 def translate(asked: Asked, answer: Refusal | LostError) -> StoreError:
-    """Return the error that an answer means."""
+    """Return the store error for a response."""
     method, path = asked.method, asked.path
     if isinstance(answer, LostError):
         lost = OutcomeUnknownError if asked.writes else UnavailableError

@@ -1,4 +1,4 @@
-"""The filesystems (containers) of an account, and what all its operations share."""
+"""Manage the filesystems (containers) of an account, and share code of all its operations."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from asynccommit.testing.models.adls.listing import decode_token, encode_token
 from asynccommit.testing.models.adls.nodes import Filesystem, Node
 from asynccommit.testing.models.adls.refusals import refusal
 
-MOST_ENTRIES = 5000  # of one page of a listing, whatever is asked for
+MOST_ENTRIES = 5000  # maximum number of entries on a page, whatever the request asks for
 _FIRST_ETAG = 0x8D0000000000000
-_TICKS_BEFORE_EPOCH = 621_355_968_000_000_000  # from the year 1, in 100 ns: etags are such times
+_TICKS_BEFORE_EPOCH = 621_355_968_000_000_000  # from the year 1, in 100 ns, like etags
 _NAME = re.compile(r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]|\$root|\$web").fullmatch
 
 
 class AdlsLimits(NamedTuple):
-    """How the service shares out long work.
+    """The limits that split long operations.
 
     Attributes:
-        page: most entries of one page of a listing.
-        delete: most entries that one recursive delete removes; 0 is no bound.
-        empty_pages: every listing begins with a page of nothing but a token.
-        filesystem_delete: seconds that the name of a deleted filesystem is not free.
+        page: maximum number of entries on one page of a listing.
+        delete: maximum number of entries that one recursive delete removes; 0 for no limit.
+        empty_pages: every listing begins with a page that has only a token.
+        filesystem_delete: seconds during which the name of a deleted filesystem is unavailable.
     """
 
     page: int = MOST_ENTRIES
@@ -64,7 +64,10 @@ class Filesystems:
         return f"Account({self.name!r}, hns={self.hns})"
 
     def create_filesystem(self, fs: str, properties: Mapping[str, str] | None = None) -> Filesystem:
-        """Make a filesystem. Refused if there is one, or was a moment ago."""
+        """Create a filesystem.
+
+        Rejected if it exists, or was deleted a moment ago.
+        """
         if not _NAME(fs):
             raise refusal("InvalidResourceName")
         if fs in self._filesystems:
@@ -95,7 +98,7 @@ class Filesystems:
         return found
 
     def delete_filesystem(self, fs: str, conditions: Conditions = NO_CONDITIONS) -> None:
-        """Delete a filesystem with all it holds."""
+        """Delete a filesystem with its content."""
         check_write(self.head_filesystem(fs), conditions)
         del self._filesystems[fs]
         self._deleted[fs] = self._now()
@@ -103,7 +106,7 @@ class Filesystems:
     def list_filesystems(
         self, prefix: str = "", limit: int | None = None, token: str | None = None
     ) -> tuple[list[Filesystem], str | None]:
-        """Return one page of the filesystems by name, and the token of the next."""
+        """Return one page of the filesystems by name, and the next token."""
         most = min(limit or MOST_ENTRIES, MOST_ENTRIES)
         after = decode_token("filesystems", token) if token else ""
         names = sorted(name for name in self._filesystems if name > after)
@@ -112,11 +115,11 @@ class Filesystems:
         return found[:most], more
 
     def new_node(self, *, directory: bool = False) -> Node:
-        """Return a new file of no bytes, or a directory, for whoever links it into a tree."""
+        """Return a new empty file or directory, not yet linked into a tree."""
         now = self._now()
         return Node({} if directory else None, self._tick(now), now)
 
     def _tick(self, now: float) -> int:
-        """Return a new version: later than all before it, and of this time if it can be."""
+        """Return a new version: above all earlier ones, and based on ``now``."""
         self._version = max(self._version + 1, int(now * 1e7) + _TICKS_BEFORE_EPOCH)
         return self._version

@@ -1,8 +1,8 @@
-"""Leases: the states a lease goes through, and what each action does in each state.
+"""Model the states of a lease and the effect of each action in each state.
 
 A lease is *leased* until it expires or is broken, *breaking* while a break waits for its period,
-then *expired* or *broken*; released, it is no more (*available*). While leased or breaking it
-bars changes that do not name it.
+then *expired* or *broken*; after a release there is none (*available*). While leased or breaking it
+blocks changes that do not name it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXPIRED = "expired"
 BREAKING = "breaking"
 BROKEN = "broken"
 
-_SHORTEST, _LONGEST = 15, 60  # seconds of a lease that is not for ever
+_SHORTEST, _LONGEST = 15, 60  # seconds of a lease that is not infinite
 FOREVER = -1
 
 
@@ -30,8 +30,8 @@ class PathLease:
     Attributes:
         id: a UUID that its holder knows.
         duration: seconds, or -1.
-        expires: when, in the server's clock.
-        breaks: when it is broken, once a break was asked for.
+        expires: expiry by the server's clock.
+        breaks: time at which it is broken, after a break was requested.
     """
 
     id: str
@@ -50,7 +50,7 @@ def state_of(lease: PathLease | None, now: float) -> str:
 
 
 def check_held(lease: PathLease | None, given: str | None, now: float) -> None:
-    """Refuse a change of a path under ``lease`` by a request that gives this lease id."""
+    """Check that a change of a leased path gives this lease id."""
     if lease is None:
         if given:
             raise refusal("LeaseNotPresent")
@@ -66,22 +66,22 @@ def check_held(lease: PathLease | None, given: str | None, now: float) -> None:
 
 
 def check_named(lease: PathLease | None, given: str | None, now: float) -> None:
-    """Refuse a read that gives a lease id which is not the path's; without one it may read."""
+    """Check the lease id of a read; a read without one is allowed."""
     if given:
         check_held(lease, given, now)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """One request about a lease.
+    """A request about a lease.
 
     Attributes:
-        id: the lease that is held.
-        proposed: the id to have.
+        id: present lease id.
+        proposed: requested lease id.
         duration: seconds, 15 to 60, or -1.
-        period: seconds that a broken lease goes on for, 0 to 60.
-        new_id: makes an id where none is proposed.
-        now: in the server's clock.
+        period: seconds that a broken lease continues, 0 to 60.
+        new_id: creates an id if none is proposed.
+        now: time by the server's clock.
     """
 
     id: str | None
@@ -93,7 +93,10 @@ class LeaseRequest:
 
 
 def acquire(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int]:
-    """Return the lease that is taken; its holder may take it again for another time."""
+    """Return the acquired lease.
+
+    Its holder may acquire it for another duration.
+    """
     duration = asked.duration
     if duration is None:
         raise refusal("MissingRequiredHeader")
@@ -109,7 +112,7 @@ def acquire(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, in
 
 
 def renew(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int]:
-    """Return the lease with its whole time before it; an expired one too."""
+    """Return the lease with its full duration; an expired one may be renewed."""
     lease = _own(lease, asked)
     if state_of(lease, asked.now) in (BREAKING, BROKEN):
         raise refusal("LeaseIsBrokenAndCannotBeRenewed")
@@ -117,7 +120,10 @@ def renew(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int]
 
 
 def change(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int]:
-    """Return the lease under the proposed id; asking twice is asking once."""
+    """Return the lease with the proposed id.
+
+    Repeating the request is harmless.
+    """
     if not asked.proposed:
         raise refusal("MissingRequiredHeader")
     state = state_of(lease, asked.now)
@@ -131,16 +137,16 @@ def change(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int
 
 
 def release(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease | None, int]:
-    """Return that there is no lease any more."""
+    """Release the lease."""
     _own(lease, asked)
     return None, 0
 
 
 def break_(lease: PathLease | None, asked: LeaseRequest) -> tuple[PathLease, int]:
-    """Return the lease as it breaks, and the seconds until it is broken.
+    """Return the breaking lease, and the seconds until it is broken.
 
-    Anybody may break a lease. It goes on for the time it had left, for ``period`` if that is
-    less; one without end for ``period``, at most 60 seconds.
+    Anybody may break a lease. It continues for its remaining time, or for ``period`` if that is
+    shorter; an infinite one for ``period``, at most 60 seconds.
     """
     if asked.period is not None and not 0 <= asked.period <= _LONGEST:
         raise refusal("InvalidHeaderValue")
@@ -166,7 +172,7 @@ ACTIONS: dict[str, Action] = {
     "release": release,
     "break": break_,
 }
-"""``x-ms-lease-action`` -> what it does."""
+"""``x-ms-lease-action`` -> its effect."""
 
 
 def _own(lease: PathLease | None, asked: LeaseRequest) -> PathLease:

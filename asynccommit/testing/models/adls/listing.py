@@ -1,8 +1,8 @@
-"""Walking a tree in pages: listings, and recursive deletes that take several requests.
+"""Walk a tree in pages: listings, and recursive deletes that take several requests.
 
-The order is depth first, a directory before what it holds, names by code point. A continuation
-token holds the path it stopped at, so that what was not changed meanwhile is shown exactly once
-whatever else was.
+The order is depth first, a directory before its content, names by code point. A continuation token
+holds the path at which it stopped, so that each unchanged entry is shown exactly once, whatever
+changes meanwhile.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class AdlsPage(NamedTuple):
 
 
 def encode_token(subject: str, place: str) -> str:
-    """Return the token that goes on behind ``place`` in a request about ``subject``."""
+    """Return the token to continue a request about ``subject`` after ``place``."""
     return base64.b64encode(f"{subject}\n{place}".encode("utf-8", "surrogatepass")).decode()
 
 
 def decode_token(subject: str, token: str) -> str:
-    """Return the place of a token. Refuses what was not made for this request."""
+    """Return the place of a token. Rejects one made for another request."""
     try:
         text = base64.b64decode(token, validate=True).decode("utf-8", "surrogatepass")
     except (binascii.Error, ValueError):
@@ -50,12 +50,12 @@ def list_page(
     """Return one page of a directory.
 
     Args:
-        directory: the node at ``path``.
-        path: from the root of the filesystem.
-        recursive: everything below, not the children alone.
-        limit: most entries of the page.
-        token: from the page before.
-        empty: the first page is to hold nothing but a token.
+        directory: node at ``path``.
+        path: path from the root of the filesystem.
+        recursive: list everything below, not only the children.
+        limit: maximum number of entries on the page.
+        token: token of the previous page.
+        empty: the first page has only a token.
     """
     subject = (
         f"{'all' if recursive else 'list'} {binascii.crc32(path.encode('utf-8', 'replace')):x}"
@@ -91,9 +91,9 @@ def _children(directory: Node, base: str, after: str, most: int) -> list[tuple[s
 
 
 def _below(directory: Node, base: str, after: list[str]) -> Iterator[tuple[str, Node]]:
-    """Yield everything below ``directory`` that comes behind the path ``after``."""
+    """Yield everything below ``directory`` after the path ``after``."""
     stack = [_resume(directory, base, after)]
-    # Down the path that was shown last: what is left of each directory on it comes after it.
+    # Along the path that was shown last: the rest of each directory on it comes after it.
     for depth in range(1, len(after)):
         child = (directory.children or {}).get(after[depth - 1])
         if child is None or not child.is_dir:
@@ -115,7 +115,7 @@ def _below(directory: Node, base: str, after: list[str]) -> Iterator[tuple[str, 
 
 
 def _resume(directory: Node, base: str, after: list[str]) -> Iterator[tuple[str, Node]]:
-    """Yield the children of one directory behind the first name of ``after``."""
+    """Yield the children of one directory after the first name of ``after``."""
     names = sorted_names(directory)
     start = bisect_right(names, after[0]) if after else 0
     children = directory.children or {}
@@ -124,10 +124,10 @@ def _resume(directory: Node, base: str, after: list[str]) -> Iterator[tuple[str,
 
 
 def prune(directory: Node, most: int) -> int:
-    """Delete up to ``most`` nodes below ``directory``, the innermost first; return how many.
+    """Delete up to ``most`` nodes below ``directory``, innermost first.
 
-    By ``popitem``: to look for the first entry of a dict whose first ones are gone takes longer
-    each time.
+    Returns how many. Uses ``popitem``: finding the first entry of a dict whose first entries are
+    gone takes longer each time.
     """
     done = 0
     begun = [("", directory)]

@@ -1,4 +1,4 @@
-"""The files and directories of the model, as they are at one moment.
+"""Represent the files and directories of the model.
 
 A filesystem is a tree of nodes, so that moving a directory moves one entry whatever it holds.
 """
@@ -21,16 +21,16 @@ _LONGEST_PATH = 1024
 
 
 class Attributes(NamedTuple):
-    """What a create may say of the new path; ``None`` is not given.
+    """The attributes that a create may set; ``None`` means absent.
 
     Attributes:
-        properties: the user's, with decoded values.
+        properties: the user's properties, with decoded values.
         permissions: octal or symbolic.
         umask: octal.
-        owner: of the path.
-        group: of the path.
+        owner: owner of the path.
+        group: group of the path.
         acl: as text, ``user::rwx,group::r-x,other::---``.
-        headers: of the content, by lower-case name: ``content-type``, ...
+        headers: content headers, by lower-case name: ``content-type``, ...
     """
 
     properties: Mapping[str, str] | None = None
@@ -43,7 +43,7 @@ class Attributes(NamedTuple):
 
 
 class Extra:
-    """What few nodes have: kept apart, so that a million plain files stay small."""
+    """Rare attributes of nodes, stored separately so that a million plain files stay small."""
 
     __slots__ = ("acl", "group", "headers", "owner", "permissions", "properties")
 
@@ -57,20 +57,20 @@ class Extra:
 
 
 class Node:
-    """One file or directory. It stays the same object when it is renamed.
+    """A file or directory. It stays the same object when it is renamed.
 
     Attributes:
         children: name -> node; ``None`` for a file.
-        chunks: the committed bytes of a file.
+        chunks: committed bytes of a file.
         created: seconds since the epoch.
         extra: owner, properties and the like, if any were ever set.
-        lease: the last lease taken on it.
+        lease: last lease acquired on it.
         modified: seconds since the epoch.
-        names: the sorted names of the children, while nobody changed them.
-        pending: position -> bytes that were appended and not yet flushed.
-        size: committed bytes.
-        token: the client transaction id of the request that created or renamed it.
-        version: what its etag is made of.
+        names: sorted names of the children, while they are unchanged.
+        pending: position -> appended bytes that are not yet flushed.
+        size: number of committed bytes.
+        token: client transaction id of the request that created or renamed it.
+        version: value from which its etag is made.
     """
 
     __slots__ = (
@@ -112,7 +112,7 @@ class Node:
 
     @property
     def is_dir(self) -> bool:
-        """Whether this is a directory."""
+        """Return whether this is a directory."""
         return self.children is not None
 
     @property
@@ -132,7 +132,7 @@ class Node:
 
     @property
     def permissions(self) -> str:
-        """The permissions, ``rwxr-x---``, with a ``+`` if an ACL says more."""
+        """The permissions, ``rwxr-x---``, with ``+`` if there is an extended ACL."""
         if self.extra is not None and self.extra.permissions is not None:
             return self.extra.permissions
         return _FILE if self.children is None else _DIRECTORY
@@ -156,7 +156,7 @@ class Node:
         return self.extra.headers if self.extra else _NOTHING
 
     def more(self) -> Extra:
-        """Return ``extra``, made if need be."""
+        """Return ``extra``, created if needed."""
         if self.extra is None:
             self.extra = Extra()
         return self.extra
@@ -201,7 +201,7 @@ class Filesystem:
 
 
 def find(root: Node, path: str) -> Node | None:
-    """Return what is at ``path`` below ``root``."""
+    """Return the node at ``path`` below ``root``."""
     if not path:
         return root
     node = root
@@ -214,7 +214,7 @@ def find(root: Node, path: str) -> Node | None:
 
 
 def link(directory: Node, name: str, node: Node) -> None:
-    """Put ``node`` at ``name`` in ``directory``, in the place of what is there."""
+    """Put ``node`` at ``name`` in ``directory``, replacing the present one."""
     children = directory.children
     assert children is not None
     if directory.names is not None and name not in children:
@@ -223,14 +223,14 @@ def link(directory: Node, name: str, node: Node) -> None:
 
 
 def unlink(directory: Node, name: str) -> None:
-    """Take ``name`` out of ``directory``."""
+    """Remove ``name`` from ``directory``."""
     assert directory.children is not None
     del directory.children[name]
     directory.names = None
 
 
 def check_path(path: str) -> None:
-    """Refuse a path that nothing can be made at."""
+    """Check that something may be created at a path."""
     if len(path) > _LONGEST_PATH or path[:1] == "/" or path[-1:] == "/" or "//" in path:
         raise refusal("InvalidUri")
     if len(path) > _LONGEST_NAME and any(len(name) > _LONGEST_NAME for name in path.split("/")):

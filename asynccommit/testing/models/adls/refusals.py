@@ -1,4 +1,4 @@
-"""What the service answers no with: every code, its status and the service's own words."""
+"""Define the service's errors: every code, its status and the service's own message."""
 
 from __future__ import annotations
 
@@ -116,13 +116,13 @@ BUSY = (
 
 
 class Refusal(Exception):  # noqa: N818  an answer of the service, no error of this package
-    """The service's answer no.
+    """Raised when the service rejects a request.
 
     Args:
-        status: of HTTP.
-        code: as in ``x-ms-error-code``.
-        message: in the service's words.
-        headers: what else the answer has, named as on the wire.
+        status: HTTP status.
+        code: value of ``x-ms-error-code``.
+        message: message in the service's words.
+        headers: further response headers, named as on the wire.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Refusal(Exception):  # noqa: N818  an answer of the service, no error of t
 def refusal(
     code: str, message: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Refusal:
-    """Return the refusal of this code, in the service's words unless others are given.
+    """Return the refusal with this code, by default in the service's words.
 
     A code that is not in ``CODES`` has the status 500.
     """

@@ -1,7 +1,7 @@
-"""What a rename does, in the service's two modes, and when it is refused.
+"""Model a rename in the service's two modes, and the conditions that reject it.
 
-The order of the checks is the service's where it was recorded: a missing source is told before
-anything about the destination, so that a rename sent twice finds its source gone.
+The order of the checks is the service's where it was recorded: a missing source is reported before
+any problem of the destination, so that a rename sent twice finds its source gone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POSIX = "posix"
 
 
 def take(root: Node, path: str, conditions: Conditions, now: float) -> tuple[Node, str, Node]:
-    """Return the parent, name and node of the source, if it meets its conditions."""
+    """Return parent, name and node of the source, if its conditions hold."""
     directory, _, name = path.rpartition("/")
     parent = find(root, directory)
     node = None if parent is None or parent.children is None else parent.children.get(name)
@@ -45,9 +45,9 @@ def take(root: Node, path: str, conditions: Conditions, now: float) -> tuple[Nod
 def place(
     root: Node, path: str, conditions: Conditions, now: float
 ) -> tuple[Node, str, Node | None]:
-    """Return the parent, name and node of the destination, if it meets its conditions.
+    """Return parent, name and node of the destination, if its conditions hold.
 
-    A lease that is there need not be named: it is broken with what it was on.
+    A lease of the overwritten node need not be named: it is broken together with that node.
     """
     directory, _, name = path.rpartition("/")
     parent = find(root, directory)
@@ -66,7 +66,7 @@ def place(
 def move(
     source: tuple[Node, str, Node], dest: tuple[Node, str, Node | None], mode: str, now: float
 ) -> None:
-    """Move what ``take`` found to where ``place`` found; its etag and times stay (recorded)."""
+    """Move the source to the destination; etag and times stay (recorded)."""
     old_parent, old_name, node = source
     parent, name, there = dest
     if there is node:
@@ -80,13 +80,16 @@ def move(
 
 
 def refuse_into_itself(node: Node, source: str, path: str) -> None:
-    """Refuse to move a directory onto or below itself."""
+    """Reject a move of a directory onto or below itself."""
     if node.children is not None and (path == source or path.startswith(f"{source}/")):
         raise refusal("InvalidRenameSourcePath")
 
 
 def _break_lease(there: Node, node: Node, now: float) -> None:
-    """Break the lease of what is overwritten; inferred: the path shows it as broken."""
+    """Break the lease of the overwritten node.
+
+    Inferred: the path shows it as broken.
+    """
     if node.lease is None and state_of(there.lease, now) in (LEASED, BREAKING):
         assert there.lease is not None
         node.lease = replace(there.lease, breaks=now)
@@ -95,7 +98,7 @@ def _break_lease(there: Node, node: Node, now: float) -> None:
 def _instead(
     node: Node, old_name: str, dest: tuple[Node, str, Node | None], mode: str
 ) -> tuple[Node, str]:
-    """Return where ``node`` goes, given what is at the destination."""
+    """Return the final parent and name of ``node``, given the destination."""
     parent, name, there = dest
     assert there is not None
     if node.is_dir != there.is_dir:
@@ -110,7 +113,7 @@ def _instead(
 
 
 def _inside(node: Node, name: str, there: Node) -> tuple[Node, str]:
-    """Posix: a directory goes silently into the directory that is at the destination."""
+    """Return the target inside an existing directory: posix moves into it."""
     inner = (there.children or {}).get(name)
     if inner is not None and inner is not node:  # inferred: as if that had been the destination
         if not inner.is_dir:

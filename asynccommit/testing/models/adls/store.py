@@ -1,7 +1,7 @@
-"""The model as a store, in process: what ``AdlsStore`` is over HTTP, without the HTTP.
+"""Provide the model as an in-process store: ``AdlsStore`` without HTTP.
 
-Each request asks the weather first. A refusal, a lost answer and a late effect become the same
-errors as over a wire, so that a commit can be run against thousands of them in a second.
+Each request passes the fault injector first. A refusal, a lost response and a late effect become
+the same errors as over HTTP, so that a commit can be run against thousands of them in a second.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from asynccommit.testing.models.in_process import Sender
 
 TEMP = ".asynccommit-"
 _WORKERS = 64
-_FENCES = 5  # how often it is asked what became of a file
+_FENCES = 5  # maximum number of checks of a file's outcome
 _COSTS = {"put": 4, "copy": 5}
 
 
 class SimStore(Sender):
     """One filesystem of an account of the model, as a store.
 
-    ``put`` writes to a hidden temporary name in the same directory, new for every sending, and
+    ``put`` writes to a hidden temporary name in the same directory, new for every attempt, and
     renames; ``copy`` reads and puts. Late effects happen in the background; ``aclose`` waits for
     them.
 
     Args:
         address: its authority names the filesystem, ``FILESYSTEM@anything``.
-        options: ``account``, an ``AdlsAccount``; and, if wanted, ``weather``, a ``Weather``;
-            ``patience``, the seconds after which an answer that never comes is given up;
-            ``page``, the most entries of a page; ``workers``, the requests in flight that are told
-            to be taken gladly.
+        options: ``account``, an ``AdlsAccount``; and, optionally, ``weather``, a ``Weather``;
+            ``patience``, the timeout in seconds for a response that never comes; ``page``, the
+            maximum number of entries on a page; ``workers``, the recommended number of requests in
+            flight.
 
     Raises:
-        OptionError: there is no account among the options.
+        OptionError: the options contain no account.
     """
 
     def __init__(self, address: Address, options: Mapping[str, Any]) -> None:
@@ -82,7 +82,7 @@ class SimStore(Sender):
 
     @property
     def traits(self) -> Traits:
-        """What this store can do."""
+        """The capabilities of this store."""
         return self._traits
 
     async def head(self, path: str) -> Info:
@@ -133,7 +133,7 @@ class SimStore(Sender):
             except NotFoundError:
                 if token is None:
                     raise
-                return  # another deleted the rest
+                return  # another request deleted the rest
             if token is None:
                 return
 
@@ -170,7 +170,7 @@ class SimStore(Sender):
         await self._ask(asked, "mkdir", path, ask)
 
     async def sync(self, path: str) -> None:
-        """See ``Store.sync``: there is nothing to do."""
+        """Do nothing: ``Store.sync`` has no work here."""
 
     # --- several requests ----------------------------------------------------------------------
 
@@ -185,12 +185,12 @@ class SimStore(Sender):
     async def _write(
         self, method: str, path: str, data: bytes, overwrite: bool, token: str | None
     ) -> Info:
-        """Write aside and rename, so that nobody sees half of a file."""
+        """Write to a temporary file and rename it: no partial file is visible."""
         directory = path.rpartition("/")[0]
         look = Asked(method, path)
         await self._ask(look, "head", directory or "/", lambda: self._need_directory(directory))
         self._serial += 1
-        # As the real store does: what must be new must not bring its directory back.
+        # As the real store does: a file that must be new must not recreate its directory.
         above = directory.rpartition("/")[0]
         place = directory if overwrite or not above else above
         temp = f"{place}/{TEMP}{self._account.new_id()}-{self._serial}.tmp"
@@ -212,15 +212,15 @@ class SimStore(Sender):
         return info
 
     async def _is_moved(self, look: Asked, temp: str, info: Info) -> bool:
-        """Whether a move that was not answered has happened; if not, it never will.
+        """Return whether an unanswered move has happened; if not, it never will.
 
-        The temporary file is taken away, so that the move cannot come late.
+        The temporary file is deleted, so that the move cannot take effect late.
         """
         for _ in range(_FENCES):
             with suppress(UnavailableError, ThrottledError):
                 try:
                     await self._ask(look, "delete", temp, partial(self._remove, temp))
-                except NotFoundError:  # by the move, or by a delete that was not answered
+                except NotFoundError:  # deleted by the move, or by an unanswered delete
                     return await self._has_etag(look, info)
                 return False
         raise OutcomeUnknownError(look.method, look.path, "no answer, and none to what came then")

@@ -1,4 +1,4 @@
-"""One bucket: what it holds, and the options it was made with."""
+"""Represent one bucket: its content and its options."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ WEEK = 604_800.0
 
 @dataclass(frozen=True, slots=True)
 class BucketOptions:
-    """What a bucket is made with; ``Service.patch_bucket`` changes some of it.
+    """The options of a bucket; ``Service.patch_bucket`` changes some of them.
 
     Attributes:
         hns: with a hierarchical namespace; cannot be changed.
-        location: where it is; a rewrite to another location may take several calls.
-        storage_class: of objects that do not say theirs.
-        versioning: what is replaced or deleted becomes noncurrent.
-        soft_delete: seconds that what is deleted can be restored; 0 is never. Real buckets have
-            7 days (``WEEK``) unless told otherwise.
+        location: location; a rewrite to another location may take several calls.
+        storage_class: default storage class of objects.
+        versioning: replaced and deleted objects become noncurrent.
+        soft_delete: seconds during which deleted objects can be restored; 0 disables it. Real
+            buckets have 7 days (``WEEK``) by default.
         requester_pays: requests must name a project to bill.
-        retention: seconds that every object is kept from deletion and replacement.
+        retention: seconds during which no object may be deleted or replaced.
         default_event_based_hold: new objects are under an event-based hold.
-        default_kms_key_name: of objects that do not say theirs.
-        moves: knows ``moveTo``; ``False`` as on an older server or another location.
-        quotas: what it takes.
+        default_kms_key_name: default KMS key of objects.
+        moves: supports ``moveTo``; ``False`` as on an older server or in another location.
+        quotas: request quotas.
     """
 
     hns: bool = False
@@ -50,12 +50,12 @@ class Folder(NamedTuple):
     """A folder.
 
     Attributes:
-        bucket: its name.
-        name: with a slash at its end: ``a/b/``.
+        bucket: name of the bucket.
+        name: name with a slash at its end: ``a/b/``.
         created: seconds since the epoch (``createTime``).
         updated: seconds since the epoch (``updateTime``).
-        metageneration: of the folder.
-        pending: the id of the operation that renames it, ``""`` if none.
+        metageneration: metageneration of the folder.
+        pending: id of the operation that renames it, ``""`` if there is none.
     """
 
     bucket: str
@@ -67,18 +67,18 @@ class Folder(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """The rename of a folder, as it is now.
+    """The state of a folder rename.
 
     Attributes:
-        bucket: its name.
-        id: in the bucket.
-        source: of the folder, with a slash at its end.
-        dest: of the folder, with a slash at its end.
+        bucket: name of the bucket.
+        id: id in the bucket.
+        source: name of the source folder, with a slash at its end.
+        dest: name of the destination folder, with a slash at its end.
         created: seconds since the epoch.
-        due: when it takes effect unless it is cancelled.
-        ended: when it took effect or failed; ``None`` while it is under way.
-        folder: what came of it.
-        refusal: why it failed.
+        due: time at which it takes effect unless cancelled.
+        ended: time at which it took effect or failed; ``None`` while it is running.
+        folder: resulting folder.
+        refusal: reason of a failure.
     """
 
     bucket: str
@@ -93,29 +93,29 @@ class Operation(NamedTuple):
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, in whichever way."""
+        """Return whether the operation has ended, successfully or not."""
         return self.ended is not None
 
 
 class GcsBucket:
-    """One bucket. What it holds is changed by the service alone.
+    """A bucket, whose content is changed only by the service.
 
     Attributes:
-        name: of the bucket.
-        options: as they are now.
+        name: name of the bucket.
+        options: present options.
         created: seconds since the epoch.
         updated: seconds since the epoch.
-        metageneration: 1, and one more with each change.
+        metageneration: 1, plus one for each change.
         objects: name -> the live object.
-        names: of the live objects, in order.
-        noncurrent: name -> what was live, the oldest first.
-        soft_deleted: name -> what can be restored, the oldest first.
+        names: names of the live objects, in order.
+        noncurrent: name -> noncurrent objects, the oldest first.
+        soft_deleted: name -> restorable objects, the oldest first.
         folders: name -> folder.
-        folder_names: of the folders, in order.
+        folder_names: names of the folders, in order.
         operations: id -> rename, the oldest first.
-        pending: the ids of those that are under way.
+        pending: ids of the running renames.
         meter: counts requests, if there are quotas.
-        plain: the details of an object of which nothing is said.
+        plain: default details of an object.
     """
 
     def __init__(self, name: str, options: BucketOptions, now: float) -> None:
@@ -140,7 +140,7 @@ class GcsBucket:
         return f"<bucket {self.name}, {len(self.objects)} objects>"
 
     def configure(self, options: BucketOptions) -> None:
-        """Take other options; the counts of quotas go on if those stay."""
+        """Replace the options; quota counts go on if the quotas are the same."""
         if self.meter is None or options.quotas != self.options.quotas:
             quotas = options.quotas
             self.meter = None if quotas == NO_QUOTAS else Meter(quotas, self.name)
@@ -152,7 +152,7 @@ class GcsBucket:
         )
 
     def filled(self, details: Details) -> Details:
-        """Return the details of a new object, with the bucket's where nothing is said."""
+        """Return the details of a new object, completed by the bucket's defaults."""
         if details is NO_DETAILS:
             return self.plain
         plain = self.plain
@@ -163,7 +163,10 @@ class GcsBucket:
         )
 
     def retained_until(self, found: GcsObject) -> float | None:
-        """Return when the retention of an object ends (``retentionExpirationTime``), if ever."""
+        """Return the end of an object's retention, if it has one.
+
+        It is shown as ``retentionExpirationTime``.
+        """
         ends = []
         if self.options.retention:
             ends.append(found.created + self.options.retention)
@@ -178,12 +181,15 @@ class GcsBucket:
         self.objects[made.name] = made
 
     def take(self, name: str) -> None:
-        """Take out the live object of a name."""
+        """Remove and return the live object of a name."""
         del self.objects[name]
         self.names.removed()
 
     def make_folders(self, name: str, now: float) -> None:
-        """Make the folders that are missing above a name (or of it, if it ends in a slash)."""
+        """Create the missing folders above a name.
+
+        If the name ends in a slash, its own folder is created too.
+        """
         end = name.rfind("/") + 1
         while end and name[:end] not in self.folders:
             folder = name[:end]
@@ -192,7 +198,7 @@ class GcsBucket:
             end = name.rfind("/", 0, end - 1) + 1
 
     def copy(self) -> GcsBucket:
-        """Return one with the same content, that shares the objects."""
+        """Return a bucket with the same content, which shares the objects."""
         made = copy.copy(self)
         made.objects = dict(self.objects)
         made.names = SortedNames(made.objects)

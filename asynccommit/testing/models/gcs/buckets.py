@@ -1,4 +1,4 @@
-"""The buckets of the service, and what all its operations share."""
+"""Manage the buckets of the service, and share code of all its operations."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _OPTIONS = {field.name for field in fields(BucketOptions)}
 
 
 class GcsLimits(NamedTuple):
-    """How the service shares out long work.
+    """The limits that split long operations.
 
     Attributes:
-        page: most entries of one page of a listing.
-        empty_pages: every listing begins with a page of nothing but a token.
-        rewrite_bytes: most bytes that one call of a rewrite copies; 0 is no bound.
-        operation_seconds: how long the rename of a folder takes.
+        page: maximum number of entries on one page of a listing.
+        empty_pages: every listing begins with a page that has only a token.
+        rewrite_bytes: maximum number of bytes that one call of a rewrite copies; 0 for no limit.
+        operation_seconds: duration of a folder rename.
     """
 
     page: int = MOST_RESULTS
@@ -47,18 +47,18 @@ _NO_LIMITS = GcsLimits()
 
 
 class GcsBuckets:
-    """The buckets of one project, and what guards them.
+    """The buckets of one project, with permissions and quotas.
 
     Args: see ``Service``.
 
     Attributes:
         now: the server's clock, seconds since the epoch.
-        new_id: makes the ids of operations.
-        limits: how long work is shared out; may be replaced at any time.
-        denied: the permissions that the caller lacks, ``storage.objects.delete``, ...; of one
-            bucket alone as ``bucket:storage.objects.delete``. May be changed at any time.
-        principal: the caller's name, for messages.
-        project: the project's id.
+        new_id: creates operation ids.
+        limits: limits that split long operations; may be replaced at any time.
+        denied: permissions that the caller lacks, such as ``storage.objects.delete``; for one
+            bucket alone ``bucket:storage.objects.delete``. May be changed at any time.
+        principal: name of the caller, for messages.
+        project: id of the project.
     """
 
     def __init__(
@@ -83,17 +83,19 @@ class GcsBuckets:
         return f"{type(self).__name__}({', '.join(self._buckets)})"
 
     def admit(self, op: str, bucket: str, *names: str, user_project: str = "") -> None:
-        """Let a request in, before it is looked at: whoever speaks the wire asks once for each.
+        """Admit a request before it is executed.
 
-        Refused if the bucket takes no more such requests now (429) or the requester is to pay
-        and names no project (400). The verbs themselves do not ask, so that whoever prepares a
-        test has neither quota nor bill. A bucket that is not there admits.
+        The wire layer calls it once for each.
+
+        Rejected if the bucket's quota is exceeded (429), or if the requester must pay and names no
+        project (400). The operations themselves do not call it, so that test setup uses neither
+        quota nor billing. A missing bucket admits.
 
         Args:
-            op: one of the weather's operations, ``insert``, ``move``, ...
-            bucket: its name.
-            names: the objects that it changes.
-            user_project: to be billed.
+            op: a fault dialect operation, ``insert``, ``move``, ...
+            bucket: name of the bucket.
+            names: objects that the request changes.
+            user_project: project to bill.
         """
         found = self._buckets.get(bucket)
         if found is None:
@@ -107,7 +109,10 @@ class GcsBuckets:
             found.meter.check(op, names, self.now())
 
     def create_bucket(self, name: str, options: BucketOptions | None = None) -> GcsBucket:
-        """Make a bucket. Refused if there is one (409) or the name is none (400)."""
+        """Create a bucket.
+
+        Rejected if it exists (409) or the name is invalid (400).
+        """
         self._permit("storage.buckets.create", name, "bucket")
         if not _NAME(name) or any(len(part) > _LONGEST_PART for part in name.split(".")):
             raise refuse("invalid", f"Invalid bucket name: '{name}'")
@@ -122,22 +127,23 @@ class GcsBuckets:
         return made
 
     def get_bucket(self, name: str, preconditions: Preconditions = NO_PRECONDITIONS) -> GcsBucket:
-        """Return a bucket. Refused if there is none (404)."""
+        """Return a bucket. Rejected if it does not exist (404)."""
         self._permit("storage.buckets.get", name, "bucket")
         found = self._bucket(name)
         check_metageneration(found, preconditions, reading=True)
         return found
 
     def storage_layout(self, name: str) -> GcsBucket:
-        """Return a bucket for its location and namespace, which needs another permission.
+        """Return a bucket for its location and namespace.
 
-        Source: https://cloud.google.com/storage/docs/getting-storage-layout
+        It requires a different permission. Source:
+        https://cloud.google.com/storage/docs/getting-storage-layout
         """
         self._permit("storage.objects.list", name, "bucket")
         return self._bucket(name)
 
     def held(self, name: str) -> GcsBucket:
-        """Return a bucket as it is, for checks: no permission is needed."""
+        """Return a bucket without a permission check."""
         return self._bucket(name)
 
     def patch_bucket(
@@ -146,7 +152,7 @@ class GcsBuckets:
         changes: Mapping[str, Any],
         preconditions: Preconditions = NO_PRECONDITIONS,
     ) -> GcsBucket:
-        """Change fields of a bucket's options, by their names there."""
+        """Change the given fields of a bucket's options."""
         self._permit("storage.buckets.update", name, "bucket")
         found = self._bucket(name)
         check_metageneration(found, preconditions)
@@ -160,7 +166,7 @@ class GcsBuckets:
         return found
 
     def delete_bucket(self, name: str, preconditions: Preconditions = NO_PRECONDITIONS) -> None:
-        """Delete a bucket. Refused if it is not empty (409)."""
+        """Delete a bucket. Rejected if it is not empty (409)."""
         self._permit("storage.buckets.delete", name, "bucket")
         found = self._bucket(name)
         check_metageneration(found, preconditions)
@@ -171,7 +177,10 @@ class GcsBuckets:
     def list_buckets(
         self, prefix: str = "", page_token: str = "", max_results: int | None = None
     ) -> tuple[list[GcsBucket], str]:
-        """Return one page of the buckets by name, and the token of the next, ``""`` if none."""
+        """Return one page of the buckets by name, and the next token.
+
+        The token is ``""`` on the last page.
+        """
         self._permit("storage.buckets.list", self.project, "project")
         most = check_most(max_results, self.limits.page)
         after = decode_token(page_token)[0] if page_token else ""
@@ -180,16 +189,16 @@ class GcsBuckets:
         return [self._buckets[name] for name in names[:most]], token
 
     def copy(self) -> Self:
-        """Return a service with the same content, that shares the objects, which never change.
+        """Return a service with the same content, which shares the objects.
 
-        Of a subclass too: what that adds is shared, as are ``now`` and ``new_id``.
+        The objects never change. The same holds for a subclass: its own attributes are shared, as are ``now`` and ``new_id``.
         """
         made = copy.copy(self)
         made.denied = set(self.denied)
         made._buckets = {name: bucket.copy() for name, bucket in self._buckets.items()}
         return made
 
-    # --- what the operations share -------------------------------------------------------------
+    # --- shared by the operations --------------------------------------------------------------
 
     def _bucket(self, name: str) -> GcsBucket:
         found = self._buckets.get(name)
@@ -200,11 +209,11 @@ class GcsBuckets:
         return found
 
     def _settle(self, bucket: GcsBucket) -> None:
-        """Let renames of folders take effect that are due."""
+        """Complete the folder renames that are due."""
         raise NotImplementedError
 
     def _permit(self, permission: str, bucket: str, kind: str = "object") -> None:
-        """Refuse what the caller may not."""
+        """Check the caller's permission."""
         if self.denied and (permission in self.denied or f"{bucket}:{permission}" in self.denied):
             raise self._forbidden(permission, kind)
 
@@ -216,7 +225,7 @@ class GcsBuckets:
         )
 
     def _next_generation(self, now: float) -> int:
-        """Return a new generation: later than all before it, and of this time if it can be."""
+        """Return a new generation: above all earlier ones, and based on ``now``."""
         self._generation = max(self._generation + 1, int(now * 1e6))
         return self._generation
 

@@ -1,4 +1,4 @@
-"""CRC32C of contents: in C where ``google-crc32c`` is installed, by a table where it is not."""
+"""Compute CRC32C: in C where ``google-crc32c`` is installed, otherwise by a table."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def _table() -> tuple[int, ...]:
     return tuple(found)
 
 
-# Jobs of the simulator write the same few contents many times.
+# Simulated jobs write the same few contents many times.
 @lru_cache(maxsize=256)
 def by_table(data: bytes) -> int:
-    """Return the CRC32C of ``data``, without any library."""
+    """Return the CRC32C of ``data`` without a library."""
     table, value = _table(), 0xFFFFFFFF
     for byte in data:
         value = table[(value ^ byte) & 0xFF] ^ value >> 8

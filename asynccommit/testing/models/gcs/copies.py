@@ -1,4 +1,4 @@
-"""Moves, which are one step, and rewrites, which may take many.
+"""Model moves, which are one step, and rewrites, which may take many calls.
 
 Sources: https://cloud.google.com/storage/docs/json_api/v1/objects/move and
 https://cloud.google.com/storage/docs/json_api/v1/objects/rewrite
@@ -25,7 +25,7 @@ MIB = 1_048_576
 
 
 class Rewrite(NamedTuple):
-    """How far a rewrite is: ``object`` when it is done, ``token`` for the next call before."""
+    """The progress of a rewrite: ``object`` when done, else ``token`` for the next call."""
 
     rewritten: int
     total: int
@@ -34,7 +34,7 @@ class Rewrite(NamedTuple):
 
 
 class Copies(ObjectOperations):
-    """What makes an object of an object."""
+    """The operations that create an object from another object."""
 
     def move(
         self,
@@ -45,10 +45,10 @@ class Copies(ObjectOperations):
         preconditions: Preconditions = NO_PRECONDITIONS,
         source_preconditions: Preconditions = NO_PRECONDITIONS,
     ) -> GcsObject:
-        """Give an object another name, in one step.
+        """Rename an object, in one step.
 
-        It keeps content, checksums and details; generation, metageneration and times are new.
-        The source is not soft-deleted, and not kept as noncurrent either (inferred).
+        It keeps content, checksums and details; generation, metageneration and times are new. The
+        source becomes neither soft-deleted nor noncurrent (inferred).
         """
         if self.denied:
             self._permit("storage.objects.move", bucket)
@@ -83,19 +83,19 @@ class Copies(ObjectOperations):
         preconditions: Preconditions = NO_PRECONDITIONS,
         source_preconditions: Preconditions = NO_PRECONDITIONS,
     ) -> Rewrite:
-        """Copy an object, or as much of it as one call does.
+        """Copy an object, or the part of it that one call copies.
 
         Args:
-            bucket: of the source.
-            source: its name.
-            dest_bucket: of the copy.
-            dest: its name.
-            generation: of the source; the live one if ``None``.
-            details: of the copy; the source's if ``None``.
-            token: of the call before.
-            max_bytes: of this call; a multiple of 1 MiB.
-            preconditions: of what is at the destination.
-            source_preconditions: of the source.
+            bucket: bucket of the source.
+            source: name of the source.
+            dest_bucket: bucket of the copy.
+            dest: name of the copy.
+            generation: generation of the source; the live one if ``None``.
+            details: details of the copy; the source's if ``None``.
+            token: token of the previous call.
+            max_bytes: maximum for this call; a multiple of 1 MiB.
+            preconditions: preconditions on the destination.
+            source_preconditions: preconditions on the source.
         """
         if max_bytes is not None and (max_bytes < MIB or max_bytes % MIB):
             raise refuse("invalid", "The max bytes rewritten per call must be a multiple of 1MiB.")
@@ -142,7 +142,10 @@ class Copies(ObjectOperations):
         return found
 
     def _share(self, source: GcsBucket, dest: GcsBucket, max_bytes: int | None) -> int:
-        """Return how many bytes one call copies: all of them within one place (documented)."""
+        """Return the number of bytes that one call copies.
+
+        Within one location it is the whole object (documented).
+        """
         if self.limits.rewrite_bytes:
             return min(self.limits.rewrite_bytes, max_bytes or self.limits.rewrite_bytes)
         near = source.options.location == dest.options.location
@@ -150,7 +153,7 @@ class Copies(ObjectOperations):
 
 
 def _copied(dest: GcsBucket, copied: GcsObject, details: Details | None) -> Details:
-    """Return the details of a copy; holds and retention stay behind (documented)."""
+    """Return the details of a copy, without holds and retention (documented)."""
     if details is not None:
         return dest.filled(details)
     kept = copied.details
@@ -167,7 +170,7 @@ def _token(place: tuple[str, ...], generation: int, done: int) -> str:
 
 
 def _progress(place: tuple[str, ...], token: str, generation: int | None) -> tuple[int, int]:
-    """Return the generation and the bytes of a token that was made for this rewrite."""
+    """Return the generation and position in a token of this rewrite."""
     try:
         *made_for, made_of, done = base64.urlsafe_b64decode(token).decode().split("\n")
         found = int(made_of), int(done)

@@ -1,6 +1,6 @@
-"""How weather speaks to clients of Google Cloud Storage.
+"""Define the fault dialect of Google Cloud Storage.
 
-Give it to ``Weather``, ``Climate.from_json`` and ``Fault.from_json``.
+Pass it to ``Weather``, ``Climate.from_json`` and ``Fault.from_json``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Folders of buckets with a hierarchical namespace, and renames of whole trees.
+"""Model the folders of buckets with a hierarchical namespace, and renames of whole trees.
 
 Sources: https://cloud.google.com/storage/docs/hns-overview,
 https://cloud.google.com/storage/docs/json_api/v1/folders and
-https://cloud.google.com/storage/docs/rename-hns-folders. The words of the refusals, and which
-status some of them have, are *inferred*.
+https://cloud.google.com/storage/docs/rename-hns-folders. The messages of the refusals, and some of
+their statuses, are *inferred*.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CANCELLED = "The operation was cancelled."
 
 
 class FolderListing(NamedTuple):
-    """One page of folders; ``""`` is no next page."""
+    """One page of folders; the token is ``""`` on the last page."""
 
     items: list[Folder]
     prefixes: list[str]
@@ -41,10 +41,16 @@ class FolderListing(NamedTuple):
 
 
 class GcsFolders(GcsBuckets):
-    """What can be done to folders; refused on a flat bucket. Names end in a slash or not."""
+    """The operations on folders; rejected on a flat bucket.
+
+    Names may or may not end in a slash.
+    """
 
     def insert_folder(self, bucket: str, name: str, *, recursive: bool = False) -> Folder:
-        """Make a folder; ``recursive`` its missing parents too. Refused if it is there (409)."""
+        """Create a folder; ``recursive`` creates missing parents too.
+
+        Rejected if it exists (409).
+        """
         self._permit("storage.folders.create", bucket, "folder")
         found, name = self._hierarchy(bucket), _slashed(name)
         check_name(name)
@@ -59,7 +65,7 @@ class GcsFolders(GcsBuckets):
     def get_folder(
         self, bucket: str, name: str, preconditions: Preconditions = NO_PRECONDITIONS
     ) -> Folder:
-        """Return a folder. Refused if there is none (404)."""
+        """Return a folder. Rejected if it does not exist (404)."""
         self._permit("storage.folders.get", bucket, "folder")
         folder = _folder(self._hierarchy(bucket), name)
         check_metageneration(folder, preconditions, reading=True)
@@ -78,7 +84,7 @@ class GcsFolders(GcsBuckets):
     ) -> FolderListing:
         """Return one page of the folders by name.
 
-        With a delimiter, those that have no other folder between the prefix and them.
+        With a delimiter, only those with no other folder between the prefix and them.
         """
         self._permit("storage.folders.list", bucket, "folder")
         found = self._hierarchy(bucket)
@@ -96,7 +102,7 @@ class GcsFolders(GcsBuckets):
     def delete_folder(
         self, bucket: str, name: str, preconditions: Preconditions = NO_PRECONDITIONS
     ) -> None:
-        """Delete a folder. Refused if anything is in it (409)."""
+        """Delete a folder. Rejected if it is not empty (409)."""
         self._permit("storage.folders.delete", bucket, "folder")
         found = self._hierarchy(bucket)
         folder = _folder(found, name)
@@ -104,7 +110,7 @@ class GcsFolders(GcsBuckets):
         self._check_movable(found, folder.name)
         if folder.name in found.objects or any(
             names.any_below(folder.name) for names in (found.names, found.folder_names)
-        ):  # inferred: an object of the folder's own name is in it
+        ):  # inferred: an object with the folder's own name counts as content
             raise refuse("conflict", "The folder you tried to delete is not empty.")
         del found.folders[folder.name]
         found.folder_names.removed()
@@ -118,10 +124,10 @@ class GcsFolders(GcsBuckets):
         dest: str,
         preconditions: Preconditions = NO_PRECONDITIONS,
     ) -> Operation:
-        """Begin to move a folder with all it holds; it is done at one moment.
+        """Start to move a folder with its content; the move is atomic.
 
-        Until then reads see it as it was and writes below source and destination are refused.
-        Nothing may be at the destination, whose parent must be there (inferred).
+        Until it takes effect reads see the old state, and writes below source and destination are
+        rejected. The destination must not exist, and its parent must (inferred).
         """
         self._permit("storage.folders.rename", bucket, "folder")
         self._permit("storage.folders.create", bucket, "folder")
@@ -143,7 +149,7 @@ class GcsFolders(GcsBuckets):
         return found.operations[made.id]
 
     def get_operation(self, bucket: str, id: str) -> Operation:
-        """Return how far a rename is. Refused if there was none (404)."""
+        """Return the state of a rename. Rejected if there was none (404)."""
         self._permit("storage.bucketOperations.get", bucket, "bucket")
         found = self._bucket(bucket).operations.get(id)
         if found is None:
@@ -153,7 +159,7 @@ class GcsFolders(GcsBuckets):
     def list_operations(
         self, bucket: str, page_token: str = "", page_size: int | None = None
     ) -> tuple[list[Operation], str]:
-        """Return one page of the renames, the oldest first, and the token of the next."""
+        """Return one page of the renames, oldest first, and the next token."""
         self._permit("storage.bucketOperations.list", bucket, "bucket")
         most = check_most(page_size, self.limits.page)
         skipped = decode_token(page_token)[2] if page_token else 0
@@ -162,7 +168,7 @@ class GcsFolders(GcsBuckets):
         return known[:most], token
 
     def cancel_operation(self, bucket: str, id: str) -> None:
-        """Stop a rename if it is not too late."""
+        """Cancel a rename unless it has taken effect."""
         self._permit("storage.bucketOperations.cancel", bucket, "bucket")
         found = self._bucket(bucket)
         operation = self.get_operation(bucket, id)
@@ -193,7 +199,7 @@ class GcsFolders(GcsBuckets):
         return found
 
     def _check_movable(self, bucket: GcsBucket, name: str) -> None:
-        """Refuse a write to what is being renamed, or to where that goes."""
+        """Reject a write to the source or destination of a running rename."""
         for id in bucket.pending:
             operation = bucket.operations[id]
             for taken in (operation.source, operation.dest):
@@ -229,7 +235,10 @@ def _check_dest(bucket: GcsBucket, source: str, dest: str) -> None:
 
 
 def _move_tree(bucket: GcsBucket, operation: Operation) -> Folder:
-    """Give everything below a folder its new name. Objects keep their generations (inferred)."""
+    """Rename everything below a folder.
+
+    Objects keep their generations (inferred).
+    """
     source, dest = operation.source, operation.dest
     for name in bucket.names.below(source):
         moved = bucket.objects.pop(name).called(dest + name[len(source) :])

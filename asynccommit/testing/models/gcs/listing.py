@@ -1,4 +1,4 @@
-"""One page of a listing: objects and common prefixes in one order, by code point.
+"""List one page: objects and common prefixes in one order, by code point.
 
 Source: https://cloud.google.com/storage/docs/json_api/v1/objects/list
 """
@@ -22,7 +22,7 @@ from asynccommit.testing.models.gcs.versions import all_of, restorable
 
 T = TypeVar("T")
 
-MOST_RESULTS = 1000  # of one page, whatever is asked for
+MOST_RESULTS = 1000  # maximum number of results on a page, whatever the request asks for
 _ITEM, _PREFIX = 0, 1
 _GLOB = re.compile(r"(/\*\*/|^\*\*/)|(\*\*)|(\*)|(\?)|\[([^]]+)\]|\{([^}]*)\}")
 
@@ -55,20 +55,20 @@ class GcsPage(NamedTuple):
 
 
 Place = tuple[str, int, int]
-"""Where an entry stands: its name, whether it is a prefix, its generation where that counts."""
+"""The position of an entry: name, whether it is a prefix, and its generation if that counts."""
 
 START: Place = ("", -1, 0)
 
 
 def encode_token(place: Place) -> str:
-    """Return the token that goes on behind a place."""
+    """Return the token to continue after a place."""
     name, rank, generation = place
     text = f"{rank} {generation} {name}"
     return base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
 def decode_token(token: str) -> Place:
-    """Return the place of a token. Refuses what is none."""
+    """Return the place of a token. Rejects an invalid token."""
     try:
         text = base64.urlsafe_b64decode(token).decode("utf-8", "surrogatepass")
         rank, generation, name = text.split(" ", 2)
@@ -78,7 +78,10 @@ def decode_token(token: str) -> Place:
 
 
 def check_most(asked: int | None, page: int) -> int:
-    """Return how many entries a page has at most. Refuses a number that is none."""
+    """Return the maximum number of entries on a page.
+
+    Rejects an invalid number.
+    """
     if asked is not None and asked < 1:
         raise refuse(
             "invalid",
@@ -93,11 +96,11 @@ def list_page(bucket: GcsBucket, query: ListQuery, page: int, empty: bool, now: 
     """Return one page of a bucket.
 
     Args:
-        bucket: what is listed.
-        query: what is asked for.
-        page: most entries.
-        empty: the first page is to hold nothing but a token.
-        now: seconds, for what is soft-deleted.
+        bucket: bucket to list.
+        query: parameters of the listing.
+        page: maximum number of entries.
+        empty: the first page has only a token.
+        now: time in seconds, for soft-deleted objects.
     """
     most = check_most(query.max_results, page)
     _check(bucket, query)
@@ -124,14 +127,14 @@ def walk(
     after: Place,
     generation: Callable[[T], int] | None = None,
 ) -> Iterator[tuple[Place, T | None]]:
-    """Yield what comes behind a place: items, and common prefixes as ``None``.
+    """Yield the entries after a place; ``None`` for common prefixes.
 
     Args:
-        names: in order.
-        found: returns what there is of a name.
-        query: prefix, delimiter and offsets count.
+        names: names in order.
+        found: returns the items of a name.
+        query: prefix, delimiter and offsets are used.
         after: the place.
-        generation: tells items of one name apart.
+        generation: returns the generation that distinguishes items of one name.
     """
     prefix, delimiter, start, end = query[:4]
     resumed = behind(after[0]) if after[1] == _PREFIX else after[0]
@@ -196,7 +199,7 @@ def _check(bucket: GcsBucket, query: ListQuery) -> None:
 def _objects(
     bucket: GcsBucket, query: ListQuery, after: Place, now: float
 ) -> Iterator[tuple[Place, GcsObject | None]]:
-    """Yield the entries that objects make."""
+    """Yield the entries of objects."""
     if query.versions:
         names = sorted(bucket.objects.keys() | bucket.noncurrent.keys())
         return walk(names, lambda name: all_of(bucket, name), query, after, _generation)
@@ -215,7 +218,7 @@ def _objects(
 def _folders(
     bucket: GcsBucket, query: ListQuery, after: Place
 ) -> Iterator[tuple[Place, GcsObject | None]]:
-    """Yield the entries that folders make, empty ones too."""
+    """Yield the entries of folders, including empty ones."""
     folders = bucket.folders
     names = bucket.folder_names.in_order()
     for place, _ in walk(names, lambda name: (name,) if name in folders else (), query, after):
@@ -234,7 +237,10 @@ def _generation(found: GcsObject) -> int:
 def _any_of(
     names: Sequence[str], index: int, group: str, found: Callable[[str], Sequence[object]]
 ) -> bool:
-    """Whether a common prefix has anything below it: some names are gone."""
+    """Return whether a common prefix has anything below it.
+
+    Some names may be gone.
+    """
     while index < len(names) and names[index].startswith(group):
         if found(names[index]):
             return True

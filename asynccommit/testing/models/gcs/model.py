@@ -1,9 +1,9 @@
-"""The one model of Google Cloud Storage: what the service does, without its wire.
+"""Model Google Cloud Storage: the behaviour of the service, without its wire format.
 
-It is synchronous, in memory, and knows no HTTP and no wall time; every answer no is a
-``GcsRefusal``. Names are decoded; the generation ``None`` is the live one.
+It is synchronous, in memory, and uses neither HTTP nor wall time; every rejected request raises
+``GcsRefusal``. Names are decoded; the generation ``None`` means the live one.
 
-Comments mark what is only *inferred*; the rest is documented by Google.
+Comments mark behaviour that is only *inferred*; the rest is documented by Google.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _FIELDS = frozenset(Details._fields)
 
 
 class ComposeSource(NamedTuple):
-    """One part of a compose: an object, which generation, and which it must be."""
+    """One source of a compose: an object, its generation, and the expected generation."""
 
     name: str
     generation: int | None = None
@@ -75,10 +75,10 @@ class GcsService(Copies):
 
     Args:
         now: the server's clock, seconds since the epoch.
-        new_id: makes the ids of operations.
-        limits: how long work is shared out; may be replaced at any time.
-        project: the project's id.
-        principal: the caller's name, for messages.
+        new_id: creates operation ids.
+        limits: limits that split long operations; may be replaced at any time.
+        project: id of the project.
+        principal: name of the caller, for messages.
     """
 
     # --- making --------------------------------------------------------------------------------
@@ -94,9 +94,9 @@ class GcsService(Copies):
         crc32c: int | None = None,
         md5: bytes | None = None,
     ) -> GcsObject:
-        """Make an object, in the place of what is there.
+        """Create an object, replacing the present one.
 
-        Refused if a given checksum is not that of the data (400).
+        Rejected if a given checksum does not match the data (400).
         """
         self._permit("storage.objects.create", bucket)
         found, now = self._bucket(bucket), self.now()
@@ -117,7 +117,7 @@ class GcsService(Copies):
         details: Details = NO_DETAILS,
         preconditions: Preconditions = NO_PRECONDITIONS,
     ) -> GcsObject:
-        """Make an object of up to 32 others of the bucket, one behind the other.
+        """Concatenate up to 32 objects of the bucket into a new object.
 
         Source: https://cloud.google.com/storage/docs/json_api/v1/objects/compose
         """
@@ -148,7 +148,7 @@ class GcsService(Copies):
         *,
         preconditions: Preconditions = NO_PRECONDITIONS,
     ) -> GcsObject:
-        """Make a soft-deleted object live again, as a new generation.
+        """Restore a soft-deleted object as a new generation.
 
         Source: https://cloud.google.com/storage/docs/json_api/v1/objects/restore
         """
@@ -195,7 +195,7 @@ class GcsService(Copies):
     ) -> tuple[GcsObject, bytes]:
         """Return an object and its bytes from ``start`` to before ``end``.
 
-        A negative ``start`` counts from the end. Refused if it begins behind the end (416).
+        A negative ``start`` counts from the end. Rejected if ``start`` is beyond the end (416).
         """
         found = self.get(bucket, name, generation=generation, preconditions=preconditions)
         data = found.content.data
@@ -223,16 +223,16 @@ class GcsService(Copies):
         preconditions: Preconditions = NO_PRECONDITIONS,
         replace: bool = False,
     ) -> GcsObject:
-        """Change what is said about an object.
+        """Change the metadata of an object.
 
         Args:
-            bucket: its name.
-            name: of the object.
-            changes: fields of ``Details`` -> values, ``None`` to reset one. ``metadata`` is
-                merged, its ``None`` values remove keys.
-            generation: which; the live one if ``None``.
-            preconditions: of that generation.
-            replace: what is not given is reset (``update``).
+            bucket: name of the bucket.
+            name: name of the object.
+            changes: fields of ``Details`` -> values, ``None`` to reset one. ``metadata`` is merged,
+                its ``None`` values remove keys.
+            generation: generation to change; the live one if ``None``.
+            preconditions: preconditions on that generation.
+            replace: reset all fields that are not given (``update``).
         """
         self._permit("storage.objects.update", bucket)
         found = self._bucket(bucket)
@@ -259,7 +259,7 @@ class GcsService(Copies):
         generation: int | None = None,
         preconditions: Preconditions = NO_PRECONDITIONS,
     ) -> None:
-        """Delete an object; a given generation is not kept as noncurrent."""
+        """Delete an object; an explicit generation does not become noncurrent."""
         if self.denied:
             self._permit("storage.objects.delete", bucket)
         found = self._bucket(bucket)
@@ -286,7 +286,7 @@ class GcsService(Copies):
 def _patched(
     bucket: GcsBucket, details: Details, changes: Mapping[str, Any], replace: bool
 ) -> Details:
-    """Return details with what is given changed, and reset where ``None`` is given."""
+    """Return details with changes applied; ``None`` resets a field."""
     plain = NO_DETAILS._replace(storage_class=bucket.options.storage_class)
     values = {
         field: getattr(plain, field) if value is None else value for field, value in changes.items()

@@ -1,4 +1,4 @@
-"""The names in a bucket in order, kept so only while somebody lists."""
+"""Keep the names of a bucket sorted, only while somebody lists them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from bisect import bisect_left
 from collections.abc import Mapping
 
 _LAST = "\U0010ffff"
-_LONGER = 1025  # characters than any name has
-_FEW = 200  # one new name in so many is put in its place; more are sorted in
+_LONGER = 1025  # longer than any valid name
+_FEW = 200  # up to one new name in so many is inserted; more are sorted in
 
 
 class SortedNames:
-    """The keys of a dictionary in the order of code points, which is that of UTF-8.
+    """The keys of a dictionary in code point order, which is that of UTF-8.
 
-    Names that are gone stay in the list until they are many: to take one out moves all behind it.
+    Removed names stay in the list until they are many: removing one moves all names after it.
 
     Args:
-        known: whose keys; whoever changes them says so by ``added``, ``removed`` or ``reset``.
+        known: dictionary; code that changes its keys must call ``added``, ``removed`` or ``reset``.
     """
 
     __slots__ = ("_fresh", "_gone", "_known", "_names")
@@ -28,20 +28,20 @@ class SortedNames:
         self._gone = 0
 
     def added(self, name: str) -> None:
-        """Say that a key is new."""
+        """Record a new key."""
         if self._names is not None:
             self._fresh.append(name)
 
     def removed(self) -> None:
-        """Say that a key is gone."""
+        """Record a removed key."""
         self._gone += 1
 
     def reset(self) -> None:
-        """Say that many keys changed."""
+        """Record changes of many keys."""
         self._names = None
 
     def in_order(self) -> list[str]:
-        """Return the keys in order, with some that are gone between them. Not to be changed."""
+        """Return the keys in order, with some removed ones; must not be changed."""
         names = self._names
         if names is None:
             names = self._names = sorted(self._known)
@@ -62,7 +62,7 @@ class SortedNames:
         return [name for name in names[bisect_left(names, prefix) : end] if name in known]
 
     def any_below(self, prefix: str) -> bool:
-        """Whether a key starts with ``prefix`` and has more."""
+        """Return whether a key starts with ``prefix`` and is longer."""
         names, known = self.in_order(), self._known
         for name in names[bisect_left(names, prefix) : bisect_left(names, behind(prefix))]:
             if name != prefix and name in known:
@@ -85,7 +85,7 @@ class SortedNames:
 
 
 def behind(prefix: str) -> str:
-    """Return the first text that comes behind all names that start with ``prefix``."""
+    """Return the first text after all names that start with ``prefix``."""
     kept = prefix.rstrip(_LAST)
     if not kept:
         return _LAST * _LONGER

@@ -1,6 +1,6 @@
-"""One object as it is at one moment: what it holds, and what is said about it.
+"""Represent one object at one moment: its content and its metadata.
 
-An ``GcsObject`` is never changed, only replaced, so that copies of a service share them all.
+A ``GcsObject`` is never changed, only replaced, so that copies of a service share all objects.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ _ACME = ".well-known/acme-challenge/"
 
 
 class Retention(NamedTuple):
-    """An object's own retention: ``mode`` is ``Locked`` or ``Unlocked``, ``until`` is seconds."""
+    """An object's own retention: ``mode`` is ``Locked`` or ``Unlocked``, ``until`` is in seconds.
+    """
 
     mode: str
     until: float
 
 
 class Details(NamedTuple):
-    """What a request may say of an object; the JSON names in camel case.
+    """The metadata that a request may set; the JSON names are in camel case.
 
     Attributes:
-        metadata: the user's own.
+        metadata: the user's own metadata.
         kms_key_name: the customer-managed key.
         custom_time: seconds since the epoch.
-        retention: of this object alone.
+        retention: retention of this object alone.
     """
 
     content_type: str = ""
@@ -55,11 +56,11 @@ NO_DETAILS = Details()
 
 
 class Content:
-    """The bytes of objects, shared by all that were moved or copied from one upload.
+    """The bytes of objects, shared by all objects moved or copied from one upload.
 
     Args:
         data: the bytes.
-        components: of how many objects it was composed; ``None`` if uploaded.
+        components: number of objects it was composed of; ``None`` if uploaded.
     """
 
     __slots__ = ("_crc32c", "_md5", "components", "data")
@@ -89,17 +90,18 @@ class GcsObject:
     """One generation of an object.
 
     Attributes:
-        bucket: its name.
-        name: in the bucket.
-        generation: microseconds since the epoch, different from every other one.
-        metageneration: 1, and one more with each change of what is said about it.
-        content: its bytes and their checksums.
-        details: what was said about it.
+        bucket: name of the bucket.
+        name: name in the bucket.
+        generation: microseconds since the epoch, unique.
+        metageneration: 1, plus one for each change of the metadata.
+        content: bytes and their checksums.
+        details: metadata.
         created: seconds since the epoch (``timeCreated``).
         updated: seconds since the epoch.
-        deleted: when it became noncurrent (``timeDeleted``) or was soft-deleted
+        deleted: time at which it became noncurrent (``timeDeleted``) or was soft-deleted
             (``softDeleteTime``).
-        purged: when a soft-deleted one goes for good (``hardDeleteTime``); ``None`` for others.
+        purged: time at which a soft-deleted object is removed permanently (``hardDeleteTime``);
+            ``None`` for others.
     """
 
     __slots__ = (
@@ -142,7 +144,7 @@ class GcsObject:
 
     @property
     def size(self) -> int:
-        """How many bytes."""
+        """The size in bytes."""
         return len(self.content.data)
 
     @property
@@ -159,20 +161,20 @@ class GcsObject:
         return self._etag
 
     def changed(self, details: Details, now: float) -> GcsObject:
-        """Return it as it is once this is said of it: the same generation."""
+        """Return the object with other details: the same generation."""
         made = GcsObject(self.bucket, self.name, self.generation, self.content, details, now)
         made.metageneration = self.metageneration + 1
         made.created = self.created
         return made
 
     def called(self, name: str) -> GcsObject:
-        """Return it under another name, and else as it is."""
+        """Return the object under another name, otherwise unchanged."""
         made = copy.copy(self)
         made.name = name
         return made
 
     def ended(self, now: float, purged: float | None) -> GcsObject:
-        """Return it as it is once it is not live any more."""
+        """Return the object as one that is no longer live."""
         made = copy.copy(self)
         made.deleted = now
         made.purged = purged
@@ -180,7 +182,7 @@ class GcsObject:
 
 
 def check_name(name: str) -> None:
-    """Refuse what can be no object's name.
+    """Check the name of an object.
 
     Source: https://cloud.google.com/storage/docs/objects#naming
     """
@@ -199,7 +201,7 @@ def check_name(name: str) -> None:
 
 
 def _varint(value: int) -> bytes:
-    if 1 << 49 <= value < 1 << 56:  # generations of our time, written out: each answer has one
+    if 1 << 49 <= value < 1 << 56:  # common case: each response contains one
         low = value & 127 | 128, value >> 7 & 127 | 128, value >> 14 & 127 | 128
         high = value >> 21 & 127 | 128, value >> 28 & 127 | 128, value >> 35 & 127 | 128
         return bytes((*low, *high, value >> 42 & 127 | 128, value >> 49))

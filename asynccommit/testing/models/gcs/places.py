@@ -1,4 +1,4 @@
-"""How all operations on objects find what is there and put something else in its place."""
+"""Look up and replace objects, for all operations on objects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from asynccommit.testing.models.gcs.versions import all_of, check_free, replaced
 
 
 class ObjectOperations(GcsFolders):
-    """What the operations on objects share."""
+    """The common base of the operations on objects."""
 
     def _object(self, bucket: GcsBucket, name: str, generation: int | None = None) -> GcsObject:
-        """Return an object; without a generation the live one. Refused if there is none."""
+        """Return an object, by default the live one. Rejected if missing."""
         found = bucket.objects.get(name)
         if found is not None and (generation is None or found.generation == generation):
             return found
@@ -31,7 +31,7 @@ class ObjectOperations(GcsFolders):
     def _clear(
         self, bucket: GcsBucket, name: str, preconditions: Preconditions, now: float
     ) -> GcsObject | None:
-        """Return what is at a name where something is to be made; refuse if it must not be.
+        """Return the present object at a name, if it may be replaced.
 
         Nothing is changed yet.
         """
@@ -50,7 +50,7 @@ class ObjectOperations(GcsFolders):
     def _make(
         self, bucket: GcsBucket, name: str, content: Content, details: Details, now: float
     ) -> GcsObject:
-        """Put a new object at a name that is cleared, with the folders above it."""
+        """Create an object at a name that was cleared, with the folders above it."""
         made = GcsObject(bucket.name, name, self._next_generation(now), content, details, now)
         there = bucket.objects.get(name)
         if there is not None:

@@ -1,4 +1,4 @@
-"""What a request demands of the object it is about, and what it is told if that does not hold.
+"""Check the preconditions of a request, and build the error if they fail.
 
 Source: https://cloud.google.com/storage/docs/request-preconditions
 """
@@ -12,7 +12,7 @@ from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
 
 
 class Preconditions(NamedTuple):
-    """The four preconditions; ``None`` is not given. The generation 0 is that of no object."""
+    """The four preconditions; ``None`` means absent. Generation 0 means no object."""
 
     generation_match: int | None = None
     generation_not_match: int | None = None
@@ -25,22 +25,22 @@ IF_ABSENT = Preconditions(generation_match=0)
 
 
 class Versioned(Protocol):
-    """What has a metageneration alone: a folder or bucket."""
+    """A folder or bucket, which has a metageneration but no generation."""
 
     @property
     def metageneration(self) -> int:
-        """Of what is said about it."""
+        """The metageneration of the metadata."""
         ...
 
 
 def check_write(there: GcsObject | None, preconditions: Preconditions) -> None:
-    """Refuse a change with 412 where ``there`` is; ``None`` is nothing."""
+    """Check a change of ``there`` (``None``: no object); reject with 412."""
     if _changed(there, preconditions) or _unchanged(there, preconditions):
         raise _unmet()
 
 
 def check_read(there: GcsObject, preconditions: Preconditions) -> None:
-    """Refuse a read: 412 if something else was expected, 304 if nothing is new."""
+    """Check a read: 412 if a precondition fails, 304 if nothing is new."""
     if _changed(there, preconditions):
         raise _unmet()
     if _unchanged(there, preconditions):
@@ -50,7 +50,7 @@ def check_read(there: GcsObject, preconditions: Preconditions) -> None:
 def check_metageneration(
     there: Versioned, preconditions: Preconditions, reading: bool = False
 ) -> None:
-    """Refuse a request about a folder or bucket, as the checks of objects do."""
+    """Check a request about a folder or bucket, like the checks of objects."""
     match, not_match = preconditions[2:]
     if match is not None and match != there.metageneration:
         raise _unmet()
@@ -63,7 +63,7 @@ def _unmet() -> GcsRefusal:
 
 
 def _changed(there: GcsObject | None, preconditions: Preconditions) -> bool:
-    """Whether it is not what was expected."""
+    """Return whether the object is not the expected one."""
     generation, _, metageneration, _ = preconditions
     if generation is not None and generation != (0 if there is None else there.generation):
         return True
@@ -71,7 +71,10 @@ def _changed(there: GcsObject | None, preconditions: Preconditions) -> bool:
 
 
 def _unchanged(there: GcsObject | None, preconditions: Preconditions) -> bool:
-    """Whether it is what was not expected; where nothing is, nothing can differ (documented)."""
+    """Return whether the object matches one that must not match.
+
+    A missing object counts as a match (documented).
+    """
     _, generation, _, metageneration = preconditions
     if generation is None and metageneration is None:
         return False

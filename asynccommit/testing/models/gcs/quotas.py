@@ -1,7 +1,8 @@
-"""How many requests a bucket takes, and how fast it gets used to more.
+"""Model the request quotas of a bucket, and their growth under load.
 
 Sources: https://cloud.google.com/storage/docs/request-rate and
-https://cloud.google.com/storage/quotas. What is not said there is marked *inferred*.
+https://cloud.google.com/storage/quotas. Behaviour that is not documented there is marked
+*inferred*.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from asynccommit.testing.models.gcs.refusals import refuse
 
 
 class Quotas(NamedTuple):
-    """What one bucket takes; ``None`` is no bound.
+    """The quotas of one bucket; ``None`` means no limit.
 
     Attributes:
-        writes: objects that may be written, updated or deleted each second, at first.
-        reads: objects that may be read, and listings, each second, at first.
-        doubling: seconds in which a rate that is made use of doubles; 0: rates stay.
+        writes: initial number of objects that may be written, updated or deleted per second.
+        reads: initial number of objects that may be read, and of listings, per second.
+        doubling: seconds in which a rate under load doubles; 0 for constant rates.
         burst: seconds' worth of requests that may come at once after a pause (inferred).
-        name_interval: seconds between changes of one object name.
-        name_burst: changes of one name that may come at once after a pause (inferred: what was
-            written can be moved or deleted at once).
+        name_interval: minimum seconds between changes of one object name.
+        name_burst: changes of one name that may come at once after a pause (inferred: an object can
+            be moved or deleted immediately after it was written).
     """
 
     writes: float | None = None
@@ -35,9 +36,9 @@ class Quotas(NamedTuple):
 
 NO_QUOTAS = Quotas()
 FLAT = Quotas(1000.0, 5000.0, 1200.0, name_interval=1.0)
-"""What Google documents for a bucket: 1,000 writes and 5,000 reads, doubling in 20 minutes."""
+"""The documented quotas of a bucket: 1,000 writes and 5,000 reads, doubling in 20 minutes."""
 HIERARCHICAL = Quotas(8000.0, 40_000.0, 1200.0, name_interval=1.0)
-"""The same for a bucket with a hierarchical namespace: eight times the start."""
+"""The documented quotas with a hierarchical namespace: eight times the initial rates."""
 
 READS = frozenset({"get", "read", "list", "layout"})
 """The operations that count as reads."""
@@ -50,16 +51,16 @@ WRITES = frozenset(
 """The operations that count as writes."""
 
 _WINDOW = 1.0  # seconds over which a rate is measured
-_USED = 0.5  # the share of a rate that counts as making use of it (inferred)
+_USED = 0.5  # share of a rate that counts as load (inferred)
 _MANY_NAMES = 10_000
 
 
 class Meter:
-    """What is left of one bucket's quotas at one moment.
+    """The remaining quotas of one bucket at one moment.
 
     Args:
-        quotas: of the bucket.
-        bucket: its name, for messages.
+        quotas: quotas of the bucket.
+        bucket: name of the bucket, for messages.
     """
 
     def __init__(self, quotas: Quotas, bucket: str) -> None:
@@ -71,12 +72,12 @@ class Meter:
         self._prune_at = _MANY_NAMES
 
     def check(self, op: str, names: tuple[str, ...], now: float) -> None:
-        """Count one request. Refused with 429 if it is one too many.
+        """Count one request. Rejected with 429 if it exceeds a quota.
 
         Args:
-            op: of ``READS`` or ``WRITES``; any other is no business of the quotas.
-            names: the objects that it changes.
-            now: seconds.
+            op: operation of ``READS`` or ``WRITES``; others have no quota.
+            names: objects that the request changes.
+            now: time in seconds.
         """
         gate = self._gate(op)
         if gate is None and op not in WRITES:
@@ -94,12 +95,12 @@ class Meter:
             self._prune(interval, now)
 
     def rate(self, op: str) -> float | None:
-        """Return how many requests like ``op`` a second the bucket takes now."""
+        """Return the present rate of requests like ``op`` per second."""
         gate = self._gate(op)
         return None if gate is None else gate.rate
 
     def copy(self) -> Meter:
-        """Return one that goes on from here by itself."""
+        """Return an independent copy in the same state."""
         made = copy.copy(self)
         made._writes, made._reads = copy.copy(self._writes), copy.copy(self._reads)
         made._names = dict(self._names)
@@ -111,13 +112,13 @@ class Meter:
         return self._reads if op in READS else None
 
     def _level(self, name: str, interval: float, now: float) -> float:
-        """Return how many changes of a name may come now."""
+        """Return how many changes of a name are allowed now."""
         most = self._quotas.name_burst
         level, last = self._names.get(name, (most, now))
         return min(most, level + (now - last) / interval)
 
     def _prune(self, interval: float, now: float) -> None:
-        """Forget the names that nobody changed of late."""
+        """Forget names that were not changed recently."""
         most = self._quotas.name_burst
         self._names = {
             name: (level, last)
@@ -128,7 +129,7 @@ class Meter:
 
 
 class _Gate:
-    """One rate, which grows while it is made use of."""
+    """A rate limit that grows under load."""
 
     __slots__ = ("_busy", "_count", "_doubling", "_last", "_level", "_seconds", "_since", "_start")
 
@@ -151,7 +152,7 @@ class _Gate:
         return self._start * grown
 
     def take(self, now: float) -> bool:
-        """Take one request if there is one."""
+        """Take one request; return whether the limit allows it."""
         rate = self.rate
         most = max(1.0, rate * self._seconds)
         if self._level is None:
@@ -165,7 +166,10 @@ class _Gate:
         return True
 
     def _grow(self, rate: float, now: float) -> None:
-        """Count a request, refused or not: load is what a bucket grows by (inferred)."""
+        """Count a request, rejected or not.
+
+        The limit grows with the load (inferred).
+        """
         seconds = now - self._since
         if seconds >= _WINDOW:
             if self._count >= seconds * rate * _USED:

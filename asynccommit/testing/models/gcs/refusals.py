@@ -1,7 +1,7 @@
-"""What the service answers no with: every reason, its status and Google's own words.
+"""Define the service's errors: every reason, its status and Google's own message.
 
-Source: https://cloud.google.com/storage/docs/json_api/v1/status-codes, and messages as clients
-of the service quote them.
+Source: https://cloud.google.com/storage/docs/json_api/v1/status-codes, and messages as clients of
+the service quote them.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ REASONS: Mapping[str, tuple[int, str]] = {
 
 
 class GcsRefusal(Refusal):
-    """The service's answer no.
+    """Raised when the service rejects a request.
 
     Args:
-        status: of HTTP.
-        reason: of the first entry of ``error.errors``; ``code`` is another name for it.
-        message: in the service's words.
-        location_type: ``header`` or ``parameter``, if one of them is to blame.
-        location: which.
-        headers: what else the answer has, named as on the wire.
+        status: HTTP status.
+        reason: reason in the first entry of ``error.errors``; ``code`` is another name for it.
+        message: message in the service's words.
+        location_type: ``header`` or ``parameter``, if one of them caused the error.
+        location: name of that header or parameter.
+        headers: further response headers, named as on the wire.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class GcsRefusal(Refusal):
 
     @property
     def reason(self) -> str:
-        """Why, in one word."""
+        """The reason, in one word."""
         return self.code
 
     @property
@@ -95,7 +95,7 @@ def refuse(
     location: str = "",
     headers: Mapping[str, str] | None = None,
 ) -> GcsRefusal:
-    """Return the refusal of this reason, in the service's words unless others are given.
+    """Return the refusal with this reason, by default in the service's words.
 
     A reason that is not in ``REASONS`` has the status 500.
     """

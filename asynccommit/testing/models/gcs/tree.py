@@ -1,4 +1,4 @@
-"""What a bucket holds, as the checks of ``asynccommit.testing.models.invariants`` want it."""
+"""Convert the content of a bucket to a tree for ``asynccommit.testing.models.invariants``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ _DIRECTORY = Item()
 
 
 def tree_of(service: GcsService, bucket: str) -> dict[str, Item]:
-    """Return everything that a bucket holds: live objects as files; placeholders and folders.
+    """Return the content of a bucket as a tree.
 
-    An item's etag is the object's CRC32C in hexadecimal: what survives a move. An object whose
-    name ends in a slash is a directory, as are folders; a file of the same name hides it.
+    Live objects become files; placeholders and folders become directories. An item's etag is the
+    object's CRC32C in hexadecimal, which survives a move. An object whose name ends in a slash is a
+    directory, as are folders; a file of the same name hides it.
     """
     held = service.held(bucket)
     found = {f"/{name[:-1]}": _DIRECTORY for name in held.folder_names.below("")}
@@ -26,7 +27,7 @@ def tree_of(service: GcsService, bucket: str) -> dict[str, Item]:
 
 
 def item_of(service: GcsService, bucket: str, path: str) -> Item | None:
-    """Return what is at one path, ``None`` if nothing is."""
+    """Return the item at one path, ``None`` if there is none."""
     held: GcsBucket = service.held(bucket)
     name = path[1:]
     there = held.objects.get(name)

@@ -1,4 +1,4 @@
-"""What becomes of objects that are replaced or deleted, and which of them may be.
+"""Handle replaced and deleted objects: holds, retention, noncurrent and soft-deleted versions.
 
 Sources: https://cloud.google.com/storage/docs/object-versioning,
 https://cloud.google.com/storage/docs/soft-delete,
@@ -16,7 +16,7 @@ from asynccommit.testing.models.gcs.refusals import refuse
 
 
 def check_free(bucket: GcsBucket, found: GcsObject, now: float) -> None:
-    """Refuse to replace or delete an object that is held or retained."""
+    """Check that an object may be replaced or deleted: no hold, no retention."""
     details = found.details
     if details.temporary_hold or details.event_based_hold:
         kind = "Temporary" if details.temporary_hold else "Event-Based"
@@ -36,7 +36,7 @@ def check_free(bucket: GcsBucket, found: GcsObject, now: float) -> None:
 
 
 def replaced(bucket: GcsBucket, found: GcsObject, now: float) -> None:
-    """Keep what was live and is not any more, if the bucket keeps such."""
+    """Keep an object that is no longer live, if the bucket has versioning."""
     if bucket.options.versioning:
         older = bucket.noncurrent.get(found.name, ())
         bucket.noncurrent[found.name] = (*older, found.ended(now, None))
@@ -45,27 +45,27 @@ def replaced(bucket: GcsBucket, found: GcsObject, now: float) -> None:
 
 
 def soften(bucket: GcsBucket, found: GcsObject, now: float) -> None:
-    """Keep what was deleted for as long as it can be restored."""
+    """Keep a deleted object for as long as it can be restored."""
     if bucket.options.soft_delete:
         ended = found.ended(now, now + bucket.options.soft_delete)
         bucket.soft_deleted[found.name] = (*restorable(bucket, found.name, now), ended)
 
 
 def restorable(bucket: GcsBucket, name: str, now: float) -> tuple[GcsObject, ...]:
-    """Return the soft-deleted objects of a name that are not gone for good."""
+    """Return the soft-deleted objects of a name that can still be restored."""
     found = bucket.soft_deleted.get(name, ())
     return tuple(old for old in found if old.purged is not None and now < old.purged)
 
 
 def all_of(bucket: GcsBucket, name: str) -> tuple[GcsObject, ...]:
-    """Return the objects of a name, the noncurrent ones first."""
+    """Return the objects of a name, noncurrent ones first."""
     live = bucket.objects.get(name)
     older = bucket.noncurrent.get(name, ())
     return older if live is None else (*older, live)
 
 
 def drop(bucket: GcsBucket, found: GcsObject, now: float) -> None:
-    """Delete one generation, live or not, without keeping it as noncurrent."""
+    """Delete one generation without keeping it as noncurrent."""
     if bucket.objects.get(found.name) is found:
         bucket.take(found.name)
     else:

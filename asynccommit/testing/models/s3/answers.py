@@ -1,4 +1,4 @@
-"""What the model's answers mean to the caller of a store: one function and its tables."""
+"""Translate the model's responses into store errors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _KINDS: dict[str, type[StoreError]] = {
     "OperationAborted": UnavailableError,
     "RequestTimeout": UnavailableError,
 }
-# Of a completion: it has to be uploaded again, which only its writer can do; and nothing is there
-# that has the etag.
+# Errors of a completion. One means that it must be uploaded again, which only its writer can do;
+# the other, that no object has the etag.
 _BARRED = frozenset({"ConditionalRequestConflict", "NoSuchKey"})
 _BY_STATUS: dict[int, type[StoreError]] = {
     401: DeniedError,
@@ -37,7 +37,7 @@ _BY_STATUS: dict[int, type[StoreError]] = {
 
 
 def translate(asked: Asked, answer: Refusal | LostError) -> StoreError:
-    """Return the error that an answer means."""
+    """Return the store error for a response."""
     method, path = asked.method, asked.path
     lost = OutcomeUnknownError if asked.writes else UnavailableError
     if isinstance(answer, LostError):

@@ -1,6 +1,6 @@
-"""The model as a store, in process: a bucket of S3 without the HTTP.
+"""Provide the model as an in-process store: a bucket of S3 without HTTP.
 
-Each request asks the weather first, as ``asynccommit.testing.models.adls.store`` does.
+Each request passes the fault injector first, as in ``asynccommit.testing.models.adls.store``.
 """
 
 from __future__ import annotations
@@ -54,25 +54,25 @@ _BULK = 1000
 
 
 class SimS3Store(Sender):
-    """One bucket of the model, as a store that takes files in parts.
+    """One bucket of the model, as a store with multipart uploads.
 
-    It has neither directories nor renames: a directory is what the keys of objects say, and
-    ``mkdir`` makes an empty object whose key ends in a slash. ``put_marker`` can be asked of the
-    model only: no method of a store shows metadata.
+    It has neither directories nor renames: a directory is implied by the keys of objects, and
+    ``mkdir`` creates an empty object whose key ends in a slash. The metadata of ``put_marker`` are
+    visible only in the model: no method of a store returns metadata.
 
     Late effects happen in the background; ``aclose`` waits for them.
 
     Args:
         address: its authority names the bucket of a service.
-        options: ``bucket``, a ``S3Bucket``, or ``service``, a ``S3Service`` that has it; and, if
-            wanted, ``weather``, a ``Weather`` of the dialect ``S3``; ``patience``, the seconds
-            after which an answer that never comes is given up; ``page``, the most entries of a
-            page; ``checksum``, the algorithm of what uploads are checked by; ``workers``, the
-            requests in flight that are told to be taken gladly; ``known``, false for a service of
-            which the store does not know whether it keeps conditions and what its aborts tell.
+        options: ``bucket``, a ``S3Bucket``, or ``service``, a ``S3Service`` that has it; and,
+            optionally, ``weather``, a ``Weather`` of the dialect ``S3``; ``patience``, the timeout
+            in seconds for a response that never comes; ``page``, the maximum number of entries on a
+            page; ``checksum``, the checksum algorithm of uploads; ``workers``, the recommended
+            number of requests in flight; ``known``, false for a service of which the store does not
+            know whether it enforces conditions and what its aborts report.
 
     Raises:
-        OptionError: there is no bucket among the options.
+        OptionError: the options contain no bucket.
     """
 
     def __init__(self, address: Address, options: Mapping[str, Any]) -> None:
@@ -110,7 +110,7 @@ class SimS3Store(Sender):
 
     @property
     def traits(self) -> Traits:
-        """What this store can do."""
+        """The capabilities of this store."""
         return self._traits
 
     # --- files and directories -----------------------------------------------------------------
@@ -186,7 +186,7 @@ class SimS3Store(Sender):
         await self._ask(asked, "delete", path, partial(self.bucket.delete, key))
 
     async def delete_tree(self, path: str) -> None:
-        """A tree is not deleted by one request here; ``parallel.remove_tree`` sends them all."""
+        """Raise an error; ``parallel.remove_tree`` sends the many requests."""
         raise UnsupportedError(f"delete_tree {path}: it takes many requests: ask remove_tree")
 
     async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
@@ -196,7 +196,7 @@ class SimS3Store(Sender):
         if not self._traits.conditional_delete and len(entries) == 1 and entries[0].is_dir:
             await self._need_below(Asked("delete_many", entries[0].path), entries[0].path)
         asked = [Asked("delete_many", info.path, writes=True) for info in entries]
-        # Of a directory it matters whether it was there: a condition that any object fulfils tells.
+        # A directory must exist to be deleted: a condition that any object fulfils checks that.
         keys = [(key_of(info), info.etag or (ANY if info.is_dir else "")) for info in entries]
         act = partial(self.bucket.delete_many, keys)
         said = await self._ask(asked[0], "delete_many", entries[0].path, act)
@@ -239,7 +239,7 @@ class SimS3Store(Sender):
         etag: str | None = None,
         token: str | None = None,
     ) -> None:
-        """There is none."""
+        """Raise ``UnsupportedError``: S3 has no rename."""
         raise UnsupportedError(f"rename {source}: S3 renames nothing; upload in parts, or copy")
 
     async def mkdir(self, path: str) -> None:
@@ -252,7 +252,7 @@ class SimS3Store(Sender):
         await self._ask(asked, "put", path, partial(self.bucket.put, f"{path[1:]}/", b""))
 
     async def sync(self, path: str) -> None:
-        """See ``Store.sync``: there is nothing to do."""
+        """Do nothing: ``Store.sync`` has no work here."""
 
     # --- parts ---------------------------------------------------------------------------------
 
@@ -291,7 +291,7 @@ class SimS3Store(Sender):
         conditions = {"if_none_match": ABSENT if new else "", "if_match": etag or ""}
         act = partial(self.bucket.complete, path[1:], upload_id, listed, **conditions)
         made = await self._ask(asked, "complete_upload", path, act)
-        return Info(path, Kind.FILE, etag=made.etag)  # The answer says no more.
+        return Info(path, Kind.FILE, etag=made.etag)  # The response contains no more.
 
     async def completed(
         self, path: str, parts: Sequence[Part], token: str | None = None
@@ -342,7 +342,7 @@ class SimS3Store(Sender):
 
         return await self._ask(Asked("list_parts", path), "list_parts", path, act)
 
-    # --- requests that others consist of -------------------------------------------------------
+    # --- helpers -------------------------------------------------------------------------------
 
     async def _find(self, asked: Asked, path: str, op: str = "head") -> S3Object | None:
         act: Callable[[], S3Object] = partial(self.bucket.head, path[1:])
@@ -369,13 +369,13 @@ class SimS3Store(Sender):
             raise NotFoundError(asked.method, path, "there is no such object")
 
     async def _need_etag(self, asked: Asked, etag: str) -> None:
-        """Raise if something else is there than what is to be replaced."""
+        """Raise an error if the object to be replaced has changed."""
         found = await self._find(asked, asked.path)
         if found is None or found.etag != etag:
             raise PreconditionError(asked.method, asked.path, "another file is there, or none")
 
     async def _missing(self, asked: Asked, path: str) -> StoreError:
-        """Return the error for a path where no object is."""
+        """Return the error for a path without an object."""
         if path != "/":
             try:
                 await self._need_below(asked, path)

@@ -1,4 +1,4 @@
-"""A bucket of the model as one process reaches it, which can die at every request."""
+"""Give a process that can die at every request access to a bucket of the model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MortalS3Store(MortalSender, SimS3Store):
     Args:
         address: see ``SimS3Store``.
         options: see ``SimS3Store``.
-        process: whose requests these are.
+        process: process that sends the requests.
     """
 
     _writes = WRITES

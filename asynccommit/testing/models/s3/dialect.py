@@ -1,6 +1,6 @@
-"""How weather speaks to clients of S3.
+"""Define the fault dialect of S3.
 
-Give it to ``Weather``, ``Climate.from_json`` and ``Fault.from_json``.
+Pass it to ``Weather``, ``Climate.from_json`` and ``Fault.from_json``.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ WRITES = frozenset(
         *("create_upload", "put_part", "complete_upload", "abort_upload"),
     }
 )
-"""The operations that change what a bucket holds."""
+"""The operations that change the content of a bucket."""
 
 OPS = (
     *("list_buckets", "bucket", "head", "get", "list", "list_versions"),
     *("list_uploads", "list_parts", *sorted(WRITES), "other"),
 )
-"""The names of operations in rules, besides ``*``. The model has those of a bucket's content."""
+"""The names of operations in rules, besides ``*``. The model implements those on objects."""
 
 S3 = Dialect(
     name="s3",

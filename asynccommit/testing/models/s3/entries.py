@@ -1,4 +1,4 @@
-"""What the keys of a bucket are to the caller of a store: files, and directories by their names."""
+"""Map the keys of a bucket to files and directories of a store."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ TOKEN = "asynccommit-token"
 
 
 def prefix_of(path: str) -> str:
-    """Return what the keys of everything below a directory start with."""
+    """Return the common prefix of all keys below a directory."""
     return "" if path == "/" else f"{path[1:]}/"
 
 
 def key_of(info: Info) -> str:
-    """Return the key of an entry of a listing: of a directory, that of the object for it."""
+    """Return the key of a listing entry.
+
+    For a directory, that of its marker object.
+    """
     return prefix_of(info.path) if info.is_dir else info.path[1:]
 
 
 def file_of(found: S3Object) -> Info:
-    """Return what is said of an object under the path that is its key."""
+    """Return the entry of an object, with its key as path."""
     return Info(f"/{found.key}", Kind.FILE, found.size, found.etag, found.modified)
 
 
 def directory_of(key: str, etag: str | None = None) -> Info:
-    """Return what a key with a slash at its end stands for.
+    """Return the entry of a key that ends in a slash.
 
-    Kind ``OTHER``, under the whole key, is what no path can name.
+    It is of kind ``OTHER``, under the whole key, if no path can name it.
     """
     path = f"/{key[:-1]}"
     if all(word not in ("", ".", "..") for word in path.split("/")[1:]):
@@ -36,7 +39,10 @@ def directory_of(key: str, etag: str | None = None) -> Info:
 
 
 def entry_of(found: S3Object, *, tree: bool) -> Info:
-    """Return what an object of a listing is taken for; only those of a tree are deleted by it."""
+    """Return the entry of an object in a listing.
+
+    A directory's entry has an etag only in a tree listing, by which it is deleted.
+    """
     if not found.key.endswith("/"):
         return file_of(found)
     return directory_of(found.key, found.etag if tree else None)

@@ -1,4 +1,4 @@
-"""One page of a listing: objects and common prefixes in one order, by code point.
+"""List one page: objects and common prefixes in one order, by code point.
 
 Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
 """
@@ -31,10 +31,10 @@ def list_page(
     token: str,
     most: int,
 ) -> S3Page:
-    """Return one page of what starts with ``prefix`` and comes behind ``start_after``.
+    """Return one page of the keys with ``prefix`` after ``start_after``.
 
-    A token takes the place of ``start_after``. What has ``delimiter`` behind the prefix is shown
-    up to it, once for all.
+    A token overrides ``start_after``. Keys with ``delimiter`` after the prefix are shown up to it,
+    as one common prefix.
     """
     after = decode_marker(token, 1)[0] if token else start_after
     found, prefixes, last = list[S3Object](), list[str](), ""
@@ -57,6 +57,6 @@ def list_page(
             continue
         last = name[: cut + len(delimiter)]
         prefixes.append(last)
-        # Names that are gone may still be between; none of them is shown twice.
+        # Removed names may still be in the list; none of them is shown twice.
         place = bisect_left(order, behind(last))
     return S3Page(found, prefixes)

@@ -1,10 +1,10 @@
-"""The one model of a bucket of S3: what the service does, without its wire.
+"""Model a bucket of S3: the behaviour of the service, without its wire format.
 
-It is synchronous, in memory, and knows no HTTP and no wall time; every answer no is a ``Refusal``.
-Each change is there in one moment, for every request that comes after it. Keys are decoded, etags
-are without quotes, and a condition on an etag takes both.
+It is synchronous, in memory, and uses neither HTTP nor wall time; every rejected request raises
+``Refusal``. Each change is atomic and visible to every later request. Keys are decoded, etags are
+without quotes, and a condition on an etag accepts both forms.
 
-Comments mark what is only *inferred*; the rest is documented by Amazon.
+Comments mark behaviour that is only *inferred*; the rest is documented by Amazon.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ __all__ = [
 ]
 
 ABSENT = ANY = "*"
-"""What ``if_none_match`` is, if it is anything; and what in ``if_match`` any object fulfils."""
+"""The value of ``if_none_match`` if given, and the ``if_match`` that any object fulfils."""
 
 _MOST_DELETES = 1000
-_HIGHEST_PART = 10_000  # number, whatever the rules say
+_HIGHEST_PART = 10_000  # maximum part number, whatever the rules say
 
 
 class S3Bucket:
     """One bucket.
 
     Args:
-        name: of the bucket.
+        name: name of the bucket.
         now: the server's clock, seconds since the epoch.
-        new_id: makes ids, each another one.
-        rules: what it is like; may be replaced at any time.
+        new_id: returns unique ids.
+        rules: rules of the bucket; may be replaced at any time.
 
-    ``objects`` has what is there, by key; it is not to be changed from outside.
+    ``objects`` holds the present objects by key; it must not be changed from outside.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class S3Bucket:
 
     @property
     def rules(self) -> UploadRules:
-        """What the bucket is like."""
+        """The rules of the bucket."""
         return self.uploads.rules
 
     @rules.setter
@@ -98,7 +98,7 @@ class S3Bucket:
         self.uploads.rules = rules
 
     def copy(self) -> S3Bucket:
-        """Return one with the same content, of the same clock and ids."""
+        """Return a bucket with the same content, clock and ids."""
         made = type(self)(self.name, now=self.now, new_id=self.new_id)
         made.objects.update(self.objects)
         made.uploads = self.uploads.copy()
@@ -124,7 +124,7 @@ class S3Bucket:
         if_none_match: str = "",
         if_match: str = "",
     ) -> S3Object:
-        """Make an object, in the place of what is there."""
+        """Create an object, replacing the present one."""
         check_key(key)
         self._need(key, if_none_match, if_match)
         checksum = checksum_of(algorithm, data)
@@ -133,18 +133,18 @@ class S3Bucket:
         )
 
     def delete(self, key: str, *, if_match: str = "") -> None:
-        """Delete an object; without a condition, one that is not there is fine."""
+        """Delete an object; without a condition, a missing one is no error."""
         check_key(key)
         if if_match and self.rules.conditional_deletes:
-            # Inferred: a condition on nothing is answered as one of a put is.
+            # Inferred: a condition on a missing object fails like that of a put.
             self._check(key, "", if_match)
         if self.objects.pop(key, None) is not None:
             self._names.removed()
 
     def delete_many(self, keys: Sequence[tuple[str, str]]) -> list[Refusal | None]:
-        """Delete up to 1000 objects, each with its etag for a condition or an empty one.
+        """Delete up to 1000 objects, each with its etag as condition, or none.
 
-        Returns what is said of each, ``None`` for deleted.
+        Returns the error of each, ``None`` for a deleted one.
         """
         if not 0 < len(keys) <= _MOST_DELETES:
             raise refuse("MalformedXML")
@@ -160,9 +160,10 @@ class S3Bucket:
         if_match: str = "",
         source_if_match: str = "",
     ) -> S3Object:
-        """Make an object of another one's content, and of its metadata unless others are given.
+        """Create an object with the content of another one.
 
-        It is made as by one ``put``, whatever parts the other was made of.
+        Its metadata are those of the source unless others are given. It counts as made by one
+        ``put``, whatever parts the source was made of.
         """
         check_key(key)
         found = self.head(source)
@@ -187,7 +188,7 @@ class S3Bucket:
         token: str = "",
         most: int | None = None,
     ) -> S3Page:
-        """Return one page of what starts with ``prefix``."""
+        """Return one page of the keys with ``prefix``."""
         room = self._room(most)
         return list_page(self.objects, self._names, prefix, delimiter, start_after, token, room)
 
@@ -196,7 +197,7 @@ class S3Bucket:
     def create_upload(
         self, key: str, *, metadata: Mapping[str, str] = NOTHING, algorithm: str = ""
     ) -> str:
-        """Begin an upload, and return its id."""
+        """Create an upload, and return its id."""
         check_key(key)
         if algorithm and algorithm not in ALGORITHMS:
             raise refuse("InvalidRequest", "Checksum algorithm provided is unsupported.")
@@ -207,9 +208,9 @@ class S3Bucket:
     def upload_part(
         self, key: str, upload_id: str, number: int, data: bytes, *, begun: bool = False
     ) -> Sent:
-        """Take a part, in the place of one of the same number.
+        """Store a part, replacing one of the same number.
 
-        ``begun`` says that it was on its way already when the upload was aborted.
+        ``begun`` means that it was in flight when the upload was aborted.
         """
         if not 1 <= number <= _HIGHEST_PART:
             raise refuse("InvalidArgument", "Part number must be an integer from 1 to 10000")
@@ -234,13 +235,13 @@ class S3Bucket:
         if_none_match: str = "",
         if_match: str = "",
     ) -> S3Object:
-        """Make an object of the parts of an upload, which ends by it.
+        """Create an object from the parts of an upload, and end the upload.
 
-        For a while the same once more is answered as the first one was, and does nothing.
+        For some time the same request again gets the same response, and does nothing.
         """
         over = self.uploads.ended.get(upload_id)
         if over is not None and upload_id not in self.uploads.open:
-            # Inferred: a condition is looked at before it is known to be a repetition.
+            # Inferred: conditions are checked before the request is recognized as a repetition.
             self._need(key, if_none_match, if_match)
             return self._repeated(over, key, parts)
         upload = self.uploads.find(key, upload_id)
@@ -254,12 +255,12 @@ class S3Bucket:
         return made
 
     def is_open(self, key: str, upload_id: str) -> bool:
-        """Whether an upload is under way."""
+        """Return whether an upload is open."""
         upload = self.uploads.open.get(upload_id)
         return upload is not None and upload.key == key and not upload.aborted
 
     def abort(self, key: str, upload_id: str) -> None:
-        """End an upload, and forget its parts."""
+        """End an upload and discard its parts."""
         over = self.uploads.ended.get(upload_id)
         if not self.rules.abort_tells and over is not None and over.made is not None:
             return
@@ -275,7 +276,7 @@ class S3Bucket:
         upload_id_marker: str = "",
         most: int | None = None,
     ) -> UploadListing:
-        """Return one page of the uploads of keys that start with ``prefix``."""
+        """Return one page of the uploads of keys with ``prefix``."""
         return self.uploads.list(prefix, key_marker, upload_id_marker, self._room(most))
 
     def list_parts(
@@ -354,7 +355,7 @@ class S3Bucket:
 
 
 class S3Service:
-    """Buckets by name, of one clock.
+    """Buckets by name, with a common clock.
 
     Args:
         now: see ``S3Bucket``.
@@ -370,7 +371,7 @@ class S3Service:
         return f"Service({', '.join(self.buckets)})"
 
     def create_bucket(self, name: str, rules: UploadRules | None = None) -> S3Bucket:
-        """Make a bucket, and return it."""
+        """Create a bucket, and return it."""
         made = self.buckets[name] = S3Bucket(name, now=self.now, new_id=self.new_id, rules=rules)
         return made
 

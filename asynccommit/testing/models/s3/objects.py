@@ -1,6 +1,6 @@
-"""One object of a bucket as it is at one moment, and what its parts and checksums make of it.
+"""Represent one object at one moment, with the checksums made from its parts.
 
-An ``S3Object`` is never changed, only replaced, so that copies of a bucket share them all.
+An ``S3Object`` is never changed, only replaced, so that copies of a bucket share all objects.
 """
 
 from __future__ import annotations
@@ -26,20 +26,19 @@ _DIGESTS: Mapping[str, Callable[[bytes], bytes]] = {
     "SHA256": lambda data: hashlib.sha256(data).digest(),
 }
 ALGORITHMS = tuple(_DIGESTS)
-"""Of the checksums that the model knows."""
+"""The checksum algorithms that the model supports."""
 
 
 class S3Object(NamedTuple):
-    """What is at one key.
+    """The object at one key.
 
     Attributes:
-        etag: without quotes.
-        modified: seconds since the epoch, whole ones; of what was uploaded in parts, the time at
-            which the upload was begun.
-        metadata: the user's own.
-        algorithm: of the checksum; empty without one.
-        checksum: in base64, and of what was uploaded in parts with their number.
-        encrypted: by a key of the customer's in KMS, and then its etag is no MD5.
+        etag: etag without quotes.
+        modified: whole seconds since the epoch; for a multipart upload, the time of its creation.
+        metadata: the user's own metadata.
+        algorithm: checksum algorithm; empty without a checksum.
+        checksum: checksum in base64; for a multipart upload followed by the number of parts.
+        encrypted: encrypted by a customer's KMS key; the etag is then not an MD5.
     """
 
     key: str
@@ -53,12 +52,12 @@ class S3Object(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
         return len(self.data)
 
 
 class Sent(NamedTuple):
-    """A part as it was sent; ``checksum`` is in base64, and empty without one."""
+    """A part as it was sent; ``checksum`` is in base64, and empty if absent."""
 
     number: int
     data: bytes
@@ -69,7 +68,7 @@ class Sent(NamedTuple):
 
 
 class CompletedPart(NamedTuple):
-    """A part as who completes an upload names it; a checksum may be left out."""
+    """A part as named in a completion; its checksum is optional."""
 
     number: int
     etag: str
@@ -89,7 +88,10 @@ def checksum_of(algorithm: str, data: bytes) -> str:
 
 
 def composite_checksum(algorithm: str, parts: Iterable[Sent | Part]) -> str:
-    """Return the checksum of an object made of ``parts``: that of theirs, and their number."""
+    """Return the checksum of an object made of ``parts``.
+
+    It is the checksum of theirs, followed by their number.
+    """
     if not algorithm:
         return ""
     each = [base64.b64decode(part.checksum) for part in parts]
@@ -97,7 +99,7 @@ def composite_checksum(algorithm: str, parts: Iterable[Sent | Part]) -> str:
 
 
 def check_key(key: str) -> None:
-    """Refuse a key that no object can have."""
+    """Check the key of an object."""
     if len(key.encode("utf-8", "surrogatepass")) > _LONGEST_KEY:
         raise refuse("KeyTooLongError")
     if not key:
@@ -105,7 +107,7 @@ def check_key(key: str) -> None:
 
 
 def is_made_of(found: S3Object, parts: Sequence[Part]) -> bool | None:
-    """Whether an object was made of ``parts``; ``None`` if that cannot be told."""
+    """Return whether an object was made of ``parts``; ``None`` if unknown."""
     etag = composite_etag(parts)
     if not found.encrypted or found.etag == etag:
         return found.etag == etag

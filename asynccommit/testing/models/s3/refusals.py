@@ -1,4 +1,4 @@
-"""What S3 answers no with: every code, its status and the service's own words.
+"""Define the errors of S3: every code, its status and the service's own message.
 
 Source: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 """
@@ -53,7 +53,7 @@ CODES: Mapping[str, tuple[int, str]] = {
 def refuse(
     code: str, message: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Refusal:
-    """Return the refusal of this code, in the service's words unless others are given.
+    """Return the refusal with this code, by default in the service's words.
 
     A code that is not in ``CODES`` has the status 500.
     """

@@ -1,4 +1,4 @@
-"""The uploads of a bucket: those under way, and what is remembered of those that ended."""
+"""Manage the uploads of a bucket: open ones, and records of ended ones."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from asynccommit.testing.models.s3.refusals import refuse
 
 
 class UploadRules(NamedTuple):
-    """What a bucket is like.
+    """The rules of a bucket.
 
     Attributes:
-        smallest_part: bytes of every part but the last.
-        largest_part: bytes of a part, and of what one request copies.
-        most_parts: of one upload.
-        page: most entries of a page of any listing.
-        sse_kms: objects are encrypted by a key of the customer's: etags are no MD5s.
-        remembers: seconds after a completion in which the same one again is answered with yes.
-        late_parts: a part that was on its way when its upload was aborted is kept, and has to be
-            aborted again.
-        conditional_deletes: deletes can have conditions; if not, they are not looked at.
-        conditional_writes: likewise what makes an object of data or of parts. S3 looks at them.
-        abort_tells: the abort of a completed upload finds none, as on S3; else it says yes.
+        smallest_part: minimum bytes of every part but the last.
+        largest_part: maximum bytes of a part, and of one copy request.
+        most_parts: maximum number of parts of one upload.
+        page: maximum number of entries on a page of any listing.
+        sse_kms: objects are encrypted by a customer's KMS key: etags are not MD5s.
+        remembers: seconds after a completion in which the same request succeeds again.
+        late_parts: a part in flight when its upload was aborted is kept, and must be aborted again.
+        conditional_deletes: deletes support conditions; otherwise conditions are ignored.
+        conditional_writes: likewise for puts and completions. S3 supports conditions.
+        abort_tells: the abort of a completed upload reports that there is none, as on S3; otherwise
+            it succeeds.
     """
 
     smallest_part: int = 5 << 20
@@ -49,10 +49,10 @@ class S3Upload:
 
     Attributes:
         initiated: seconds since the epoch.
-        serial: how many were begun before it.
-        algorithm: of its checksums; empty without them.
-        parts: by number.
-        aborted: it is over, and is here only for the parts that came late.
+        serial: number of uploads created before it.
+        algorithm: checksum algorithm; empty without checksums.
+        parts: parts by number.
+        aborted: it has ended, and is kept only for late parts.
     """
 
     key: str
@@ -65,7 +65,7 @@ class S3Upload:
     aborted: bool = False
 
     def chosen(self, listed: Sequence[CompletedPart], rules: UploadRules) -> list[Sent]:
-        """Return the parts that ``listed`` names. Refuses what does not fit."""
+        """Return the parts that ``listed`` names. Rejects a mismatch."""
         if not 0 < len(listed) <= rules.most_parts:
             raise refuse("MalformedXML")
         numbers = [part.number for part in listed]
@@ -80,14 +80,14 @@ class S3Upload:
         sent = self.parts.get(listed.number)
         if sent is None or sent.etag != listed.etag.strip('"'):
             raise refuse("InvalidPart")
-        # Inferred: who begins an upload with checksums has to name them at its end.
+        # Inferred: an upload created with checksums must be completed with them.
         if sent.checksum != listed.checksum and (listed.checksum or self.algorithm):
             raise refuse("InvalidPart")
         return sent
 
 
 class Ended(NamedTuple):
-    """What is remembered of an upload that ended."""
+    """The record of an ended upload."""
 
     key: str
     serial: int
@@ -98,7 +98,7 @@ class Ended(NamedTuple):
 
 
 class UploadListing(NamedTuple):
-    """One page of uploads; what comes next begins behind the two markers, empty at the end."""
+    """One page of uploads; the next begins after the two markers, empty at the end."""
 
     entries: list[S3Upload]
     key_marker: str = ""
@@ -106,7 +106,7 @@ class UploadListing(NamedTuple):
 
 
 class PartListing(NamedTuple):
-    """One page of parts; what comes next begins behind ``marker``, 0 at the end."""
+    """One page of parts; the next begins after ``marker``, 0 at the end."""
 
     entries: list[Sent]
     marker: int = 0
@@ -116,7 +116,7 @@ class UploadTable:
     """All uploads of a bucket, by id.
 
     Args:
-        rules: of the bucket.
+        rules: rules of the bucket.
     """
 
     def __init__(self, rules: UploadRules) -> None:
@@ -144,19 +144,19 @@ class UploadTable:
         return upload
 
     def find(self, key: str, upload_id: str) -> S3Upload:
-        """Return an upload, or what is left of one. Refuses what is not there."""
+        """Return an upload, or the remains of one. Rejected if it does not exist."""
         upload = self.open.get(upload_id)
         if upload is None or upload.key != key:
             raise refuse("NoSuchUpload")
         return upload
 
     def end(self, upload: S3Upload, ended: Ended) -> None:
-        """Remember that an upload is over."""
+        """Record that an upload has ended."""
         del self.open[upload.upload_id]
         self.ended[upload.upload_id] = ended
 
     def bring_back(self, key: str, upload_id: str) -> S3Upload:
-        """Return what an aborted upload leaves for parts that come late."""
+        """Return the remains of an aborted upload, for late parts."""
         over = self.ended.get(upload_id)
         if over is None or over.key != key or over.made is not None or not self.rules.late_parts:
             raise refuse("NoSuchUpload")
@@ -166,7 +166,7 @@ class UploadTable:
         return upload
 
     def list(self, prefix: str, key_marker: str, upload_id_marker: str, most: int) -> UploadListing:
-        """Return one page, by key and, of one key, by the time at which they were begun."""
+        """Return one page, ordered by key, then by creation time."""
         found = sorted(
             (upload for upload in self.open.values() if upload.key.startswith(prefix)),
             key=lambda upload: (upload.key, upload.serial),
@@ -196,12 +196,15 @@ class UploadTable:
 
 
 def encode_marker(*words: str) -> str:
-    """Return a token of words."""
+    """Encode words as a token."""
     return base64.urlsafe_b64encode(json.dumps(words).encode()).decode()
 
 
 def decode_marker(token: str, count: int) -> list[str]:
-    """Return the words of a token. Refuses what is none of so many words."""
+    """Return the words of a token.
+
+    Rejects one without exactly ``count`` words.
+    """
     try:
         words = json.loads(base64.urlsafe_b64decode(token))
         if len(words) != count or not all(isinstance(word, str) for word in words):
