@@ -1,9 +1,9 @@
-"""What the owners of a commit say: that they take it, live, have stopped, have decided.
+"""The claim, sign of life, stop and decision files of the owners of a commit.
 
 All are JSON with ``type``, ``epoch`` and times in milliseconds since the epoch of 1970; readers
-ignore fields that they do not know. A claim: ``owner``, ``lease`` (seconds), ``started``, ``why``.
-A sign of life: ``owner`` (the id), ``beat``. A stop: ``owner`` (the id), ``stopped``, ``stage``,
-``error``, ``renamed``. The decision: ``outcome`` (``committed`` or ``rollback``), ``owner`` (the
+ignore unknown fields. A claim has ``owner``, ``lease`` (seconds), ``started``, ``why``. A sign of
+life has ``owner`` (the id), ``beat``. A stop has ``owner`` (the id), ``stopped``, ``stage``,
+``error``, ``renamed``. The decision has ``outcome`` (``committed`` or ``rollback``), ``owner`` (the
 id), ``decided``, ``commit`` (the id of the commit).
 """
 
@@ -30,7 +30,7 @@ _MAX_TEXT = 10_000
 
 
 class Outcome(StrEnum):
-    """How a commit ends."""
+    """The end of a commit: committed or rolled back."""
 
     COMMITTED = "committed"
     ROLLBACK = "rollback"
@@ -38,14 +38,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """That somebody has taken a commit over.
+    """The statement that an owner has taken a commit over.
 
     Attributes:
-        epoch: which owner this is; the record is the claim of the first.
-        owner: who it is.
-        lease: seconds without a sign of life after which another may go on.
-        started_ms: when.
-        why: what made the commit free, for people.
+        epoch: number of this owner; the commit record is the claim of the first.
+        owner: the owner's identity.
+        lease: seconds without a sign of life after which another owner may take over.
+        started_ms: when the owner took over.
+        why: the reason why the commit could be taken over, for people.
     """
 
     epoch: int
@@ -57,15 +57,15 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class OwnerStop:
-    """That an owner has stopped and will do nothing more.
+    """The statement that an owner has stopped and will do nothing more.
 
     Attributes:
-        epoch: which owner.
-        owner_id: its id.
-        stopped_ms: when.
+        epoch: number of the owner.
+        owner_id: id of the owner.
+        stopped_ms: when it stopped.
         stage: the stage that failed, by its Hadoop statistic name.
-        error: what went wrong, for people.
-        renamed: how many files it has renamed.
+        error: the error, for people.
+        renamed: number of files that it has renamed.
     """
 
     epoch: int
@@ -78,13 +78,13 @@ class OwnerStop:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How the commit ends: there is one, and it stands.
+    """The final decision how a commit ends; there is only one.
 
     Attributes:
         outcome: committed or rolled back.
-        epoch: the owner that has decided.
-        owner_id: its id.
-        decided_ms: when.
+        epoch: number of the owner that decided.
+        owner_id: id of that owner.
+        decided_ms: when it was decided.
         commit: the id of the commit.
     """
 
@@ -96,7 +96,7 @@ class Decision:
 
 
 def encode_claim(claim: Claim) -> bytes:
-    """Return the JSON of a claim. Raises ``ManifestError`` if it could not be read."""
+    """Return the JSON of a claim. Raises ``ManifestError`` if it is invalid."""
     value = {
         "type": CLAIM,
         "epoch": claim.epoch,
@@ -124,13 +124,13 @@ def decode_claim(data: bytes, path: str) -> Claim:
 
 
 def encode_beat(epoch: int, owner_id: str, beat_ms: int) -> bytes:
-    """Return the JSON of a sign of life, which is read by people alone."""
+    """Return the JSON of a sign of life; only people read it."""
     value = {"type": ALIVE, "epoch": epoch, "owner": owner_id, "beat": beat_ms}
     return dump_object(value, "commit-alive.json")
 
 
 def is_stand_in(data: bytes) -> bool:
-    """Return whether a stop file is a sign of life that was renamed on a full disk."""
+    """Return whether a stop file is a sign of life, renamed on a full disk."""
     try:
         fields = load_object(data, "commit-stopped.json")
     except ManifestError:
@@ -139,7 +139,10 @@ def is_stand_in(data: bytes) -> bool:
 
 
 def encode_stop(stop: OwnerStop) -> bytes:
-    """Return the JSON of a stop; texts are cut, so that it can be written whatever went wrong."""
+    """Return the JSON of a stop.
+
+    Texts are truncated, so that it can be written whatever went wrong.
+    """
     value = {
         "type": STOPPED,
         "epoch": stop.epoch,
@@ -167,7 +170,10 @@ def decode_stop(data: bytes, path: str) -> OwnerStop:
 
 
 def encode_decision(decision: Decision) -> bytes:
-    """Return the JSON of the decision. Raises ``ManifestError`` if it could not be read."""
+    """Return the JSON of the decision.
+
+    Raises ``ManifestError`` if it is invalid.
+    """
     value: dict[str, Any] = {
         "type": OUTCOME,
         "outcome": decision.outcome.value,
@@ -212,6 +218,6 @@ def _time(fields: JsonFields, key: str) -> int:
 
 
 def _plain(text: str) -> str:
-    """Return a text that can be written, whatever names of files are in it."""
+    """Return a text that can be encoded, whatever file names are in it."""
     text = text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."
     return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()

@@ -1,11 +1,11 @@
-"""The plan of a commit, in chunks: what the first owner and every later one carries out.
+"""The plan of a commit, in chunks: the operations that the first and every later owner carries out.
 
 One chunk is a JSON object: ``type``, ``plan`` (its id), ``index``, ``directories`` [d], ``aside``
 and ``replaced`` [[d, kind, etag]], ``units`` [d], ``old`` [[d, size, etag]], ``files``
-[[s, d, size, etag]]. A source s is relative to the job attempt's directory, or, of
-FileOutputCommitter, to the one that its committed tasks are in; a place d is relative to the
-destination, or absolute and then outside of it. Names of files that are no UTF-8 hold lone
-surrogates, which are escaped. Readers ignore fields that they do not know.
+[[s, d, size, etag]]. A source s is relative to the job attempt's directory or, for
+FileOutputCommitter, to the directory of its committed tasks. A place d is relative to the
+destination, or absolute if it is outside of the destination. File names that are not UTF-8 contain
+lone surrogates, which are escaped. Readers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ Move = tuple[str, str, int, str | None]
 
 @dataclass(frozen=True, slots=True)
 class PlanChunk:
-    """A part of a plan. Rows are plain tuples.
+    """One part of a plan. Rows are plain tuples.
 
     Attributes:
-        plan_id: the plan.
-        index: which part, from 0.
-        directories: places where a directory must be.
-        aside: what is moved aside because it is in the way: place, kind, etag.
-        replaced: what is moved aside because the job replaces it: place, kind, etag.
-        units: places of the directories that are moved in as one, and directories in these.
-        old: the files in what is replaced, as they were when the plan was made: place, size, etag.
-        files: what is renamed: source, place, size, etag.
+        plan_id: id of the plan.
+        index: number of this part, from 0.
+        directories: places where a directory must exist.
+        aside: existing things to move aside because they are in the way: place, kind, etag.
+        replaced: existing things to move aside because the job replaces them: place, kind, etag.
+        units: places of directories that are renamed as a whole, and of the directories in them.
+        old: the files in replaced directories, as they were when the plan was made: place, size,
+            etag.
+        files: files to rename: source, place, size, etag.
     """
 
     plan_id: str
@@ -59,12 +60,12 @@ def encode_chunk(chunk: PlanChunk, *, files_checked: bool = False) -> bytes:
     """Return the JSON of a chunk.
 
     Args:
-        chunk: what to write.
-        files_checked: the files are of manifests that were checked in the same way: looking at
-            them again would take most of the time.
+        chunk: the chunk to encode.
+        files_checked: whether the files come from manifests that were checked in the same way;
+            checking them again would take most of the time.
 
     Raises:
-        ManifestError: it could not be read, or is larger than ``MAX_CHUNK_BYTES``.
+        ManifestError: the chunk is invalid, or larger than ``MAX_CHUNK_BYTES``.
     """
     path = f"commit-plan-{chunk.plan_id}/{chunk.index:05d}.json"
     value: dict[str, Any] = {
@@ -84,16 +85,16 @@ def encode_chunk(chunk: PlanChunk, *, files_checked: bool = False) -> bytes:
 
 
 def decode_chunk(data: bytes, path: str, plan_id: str, index: int) -> PlanChunk:
-    """Read a chunk, and trust nothing in it.
+    """Read a chunk and check everything in it.
 
     Args:
         data: the content.
         path: the file, for messages.
         plan_id: the plan that it must belong to.
-        index: which part of it this must be.
+        index: the number that this part must have.
 
     Raises:
-        ManifestError: with the row and the field that is wrong.
+        ManifestError: names the row and the field that is invalid.
     """
     check_size(data, path, MAX_CHUNK_BYTES)
     fields = load_object(data, path, surrogates=True)
@@ -126,7 +127,7 @@ _SIZE = Column("size", are_sizes, "a size")
 _ETAG = Column("etag", are_etags, "an etag or null")
 _KIND = Column("kind", _kinds, "file, directory or other")
 
-# A table of one column holds its values themselves.
+# A table of one column is a list of values.
 _TABLES: dict[str, tuple[Column, ...]] = {
     "directories": (_PLACE,),
     "aside": (_PLACE, _KIND, _ETAG),

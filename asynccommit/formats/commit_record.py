@@ -1,11 +1,11 @@
-"""The commit record: there from before the first change under the destination.
+"""The commit record: written before the first change under the destination.
 
 Format 2, JSON: ``type``, ``jobId``, ``attempt``, ``started`` (milliseconds since the epoch),
 ``owner`` (``id``, ``host``, ``user``, ``process``), ``lease`` (seconds), ``files``, ``bytes``,
 ``manifests`` (a digest over the tasks, their attempts and their manifests' digests), ``tasks``
 (task id -> task attempt id), ``mode``, ``key``, ``options``, ``madeDestination``, ``planId``,
 ``plan`` (a digest of each of its chunks) and ``outside`` (directories elsewhere that the plan
-changes). Readers ignore fields that they do not know.
+changes). Readers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Option = str | int | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who commits.
+    """The identity of whoever commits a job.
 
     Attributes:
-        id: unique to this try to commit.
-        host: the machine.
-        user: the user.
+        id: unique to this attempt to commit.
+        host: name of the machine.
+        user: name of the user.
         process: the process on that machine, as ``Host.process`` names it; may be empty.
     """
 
@@ -53,7 +53,7 @@ class Owner:
     process: str = ""
 
     def to_json(self) -> dict[str, str]:
-        """Return the JSON object."""
+        """Return the owner as a JSON object."""
         return {"id": self.id, "host": self.host, "user": self.user, "process": self.process}
 
     @classmethod
@@ -66,25 +66,25 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """That a job commit has begun, whose it is, and what it covers.
+    """The statement that a job commit has begun, with its owner and its extent.
 
     Attributes:
-        job_id: the job.
-        attempt: the job attempt.
-        started_ms: when, milliseconds since the epoch.
-        owner: who began it: the owner of epoch 1.
-        lease: seconds without a sign of life after which another may go on.
-        files: how many files are to be renamed.
-        bytes: their sizes, added up.
-        manifests: digest over what was accepted.
+        job_id: id of the job.
+        attempt: number of the job attempt.
+        started_ms: when the commit began, in milliseconds since the epoch.
+        owner: the owner that began it, of epoch 1.
+        lease: seconds without a sign of life after which another owner may take over.
+        files: number of files to rename.
+        bytes: total size of the files.
+        manifests: digest over the accepted manifests.
         tasks: task id -> accepted task attempt id.
-        mode: what becomes of what is at the destination.
-        key: what the user calls this piece of work, the same when it is run again.
-        options: those that decide how the commit goes on, by name.
-        made_destination: the job made the destination, so a rollback may remove it.
-        plan_id: names the directory of the plan.
+        mode: treatment of existing data at the destination.
+        key: the user's name for this piece of work, the same when it is run again.
+        options: the options that determine how the commit continues, by name.
+        made_destination: whether the job made the destination, so that a rollback may remove it.
+        plan_id: id of the plan, which its files are named by.
         plan: the digest of each chunk of the plan, in order.
-        outside: absolute decoded paths that the plan changes outside of the destination.
+        outside: absolute decoded paths outside of the destination that the plan changes.
     """
 
     job_id: str
@@ -106,7 +106,7 @@ class CommitRecord:
 
 
 def digest_of(tasks: Mapping[str, str], digests: Mapping[str, str]) -> str:
-    """Return one digest over accepted task attempts and what is known of their manifests."""
+    """Return one digest over accepted task attempts and their manifests."""
     whole = hashlib.sha256()
     for task_id in sorted(tasks):
         line = f"{task_id}\t{tasks[task_id]}\t{digests.get(task_id, '')}\n"
@@ -115,7 +115,10 @@ def digest_of(tasks: Mapping[str, str], digests: Mapping[str, str]) -> str:
 
 
 def encode_record(record: CommitRecord) -> bytes:
-    """Return the JSON of a commit record. Raises ``ManifestError`` if it could not be read."""
+    """Return the JSON of a commit record.
+
+    Raises ``ManifestError`` if it is invalid.
+    """
     value: dict[str, Any] = {
         "type": TYPE,
         "jobId": record.job_id,
@@ -176,12 +179,12 @@ def options_of(fields: JsonFields) -> dict[str, Option]:
 
 
 def is_digest(text: str) -> bool:
-    """Whether a text is a digest as the records have it: ``sha256:`` and hexadecimal digits."""
+    """Return whether a text is a digest: ``sha256:`` and hexadecimal digits."""
     return _DIGEST.fullmatch(text) is not None
 
 
 def digests_of(fields: JsonFields, key: str) -> tuple[str, ...]:
-    """Read a list of digests, which must be there. Raises ``ManifestError``."""
+    """Read a required list of digests. Raises ``ManifestError``."""
     values = fields.rows(key)
     for index, value in enumerate(values):
         if not isinstance(value, str) or not is_digest(value):

@@ -1,4 +1,4 @@
-"""Reads JSON objects that others wrote, field by field, and names what is wrong."""
+"""Read JSON objects from other writers field by field; errors name the invalid field."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 def as_integer(value: object) -> int | None:
-    """Return a JSON value as a Java ``long``, or ``None`` if it is none.
+    """Return a JSON value as a Java ``long``, or ``None`` if it is not one.
 
-    An integer in a quoted string is one, as for Jackson; a boolean or a float is not.
+    An integer in a quoted string counts, as it does for Jackson; a boolean or a float does not.
     """
     if isinstance(value, str):
         found = _QUOTED_INTEGER.fullmatch(value)
@@ -35,13 +35,16 @@ def as_integer(value: object) -> int | None:
 
 
 def are_paths(values: Iterable[Any], absolute: bool = False) -> bool:
-    """Whether all are paths whose segments are neither empty, nor ``.`` or ``..``, nor hold NUL.
+    """Return whether all are safe paths: no ``..``, no empty segment, no NUL.
 
-    All at once, in C: a job has millions. Lone surrogates are fine, file names may hold them.
+    A segment ``.`` is refused too.
+
+    The check is one operation in C, because a job has millions of paths. Lone surrogates are
+    allowed, because file names may contain them.
 
     Args:
-        values: anything.
-        absolute: a path may begin with a slash, too.
+        values: any JSON values.
+        absolute: whether a path may also begin with a slash.
     """
     values = list(values)
     if not {*map(type, values)} <= {str}:
@@ -56,15 +59,17 @@ def are_paths(values: Iterable[Any], absolute: bool = False) -> bool:
 
 
 def dump_object(value: Mapping[str, Any], path: str, indent: bool = True) -> bytes:
-    """Return the JSON of an object; lone surrogates, which are no UTF-8, are escaped.
+    """Return the JSON of an object.
+
+    Lone surrogates, which are not valid UTF-8, are escaped.
 
     Args:
-        value: what to write.
-        path: the file, for messages.
-        indent: write it for people.
+        value: the object to encode.
+        path: path of the file, for messages.
+        indent: whether to indent the JSON for people.
 
     Raises:
-        ManifestError: it would not be read as it is written.
+        ManifestError: the object would be read back as a different one.
     """
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
@@ -74,7 +79,7 @@ def dump_object(value: Mapping[str, Any], path: str, indent: bool = True) -> byt
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2 if indent else None)
     except (TypeError, ValueError) as error:
         raise ManifestError(path, f"cannot be written: {error}") from error
-    if _HALVES.search(text):  # escaped, they would read as one character
+    if _HALVES.search(text):  # escaped, the two would be read as one character
         raise ManifestError(path, "cannot be written: some text holds two halves of a character")
     return text.encode("utf-8", "backslashreplace")
 
@@ -85,10 +90,10 @@ def load_object(data: bytes, path: str, *, surrogates: bool = False) -> JsonFiel
     Args:
         data: the content.
         path: the file, for messages.
-        surrogates: its texts may hold lone ones, as names of files do that are no UTF-8.
+        surrogates: whether texts may contain lone surrogates, as file names that are not UTF-8 do.
 
     Raises:
-        ManifestError: ``data`` is anything else.
+        ManifestError: ``data`` is not a JSON object.
     """
     try:
         value = orjson.loads(data)
@@ -119,13 +124,13 @@ def _no_constant(name: str) -> NoReturn:
 class JsonFields:
     """One JSON object of the file ``path``.
 
-    Every method raises ``ManifestError`` if the field holds what it must not. A ``null`` is
-    wrong everywhere, except where Jackson reads it as the default: in ``integer``.
+    Every method raises ``ManifestError`` if the field is invalid. A ``null`` is invalid everywhere
+    except in ``integer``, where Jackson reads it as the default.
 
     Args:
-        value: what should be an object.
+        value: the value that should be an object.
         path: the file, for messages.
-        where: the place in the file, for messages: ``"files[3]."``.
+        where: position in the file, for messages, such as ``"files[3]."``.
     """
 
     def __init__(self, value: object, path: str, where: str = "") -> None:
@@ -141,16 +146,16 @@ class JsonFields:
         return ManifestError(self.path, f"{self.where}{key} {problem}")
 
     def get(self, key: str, default: object = None) -> Any:
-        """Return whatever is there."""
+        """Return the value of a field, whatever its type."""
         return self._value.get(key, default)
 
     def is_type(self, name: str) -> None:
-        """Refuse another file than one of this type."""
+        """Raise ``ManifestError`` unless the file is of this type."""
         if self.text("type") != name:
             raise self.wrong("type", f"is {self._value['type'][:200]!r}, not {name!r}")
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a string without NUL; one that is not empty if there is no default."""
+        """Return a string without NUL, and not empty if there is no default."""
         value = self._value.get(key, default)
         if not isinstance(value, str):
             raise self.wrong(key, f"is {kind_of(value)}, not a string")
@@ -167,18 +172,18 @@ class JsonFields:
         return self.text(key, "") or None
 
     def any_text(self, key: str) -> str:
-        """Return a string that must be there and may be empty."""
+        """Return a required string that may be empty."""
         return self.text(key, "" if key in self._value else None)
 
     def name(self, key: str) -> str:
-        """Return a string that can be the name of a file."""
+        """Return a string that is valid as the name of a file."""
         value = self.text(key)
         if value in (".", "..") or _NO_NAME.search(value):
             raise self.wrong(key, f"is {value[:100]!r}, not a plain name")
         return value
 
     def integer(self, key: str, default: int = 0, minimum: int = -MAX_LONG - 1) -> int:
-        """Return an integer that a Java ``long`` can hold."""
+        """Return an integer in the range of a Java ``long``."""
         value = self._value.get(key)
         number = default if value is None else as_integer(value)
         if number is None:
@@ -188,7 +193,7 @@ class JsonFields:
         return number
 
     def count(self, key: str, minimum: int = 0, maximum: int = MAX_LONG) -> int:
-        """Return an integer that must be there."""
+        """Return a required integer within bounds."""
         value = self._value.get(key)
         if type(value) is not int:
             raise self.wrong(key, f"is {kind_of(value)}, not an integer")
@@ -198,7 +203,7 @@ class JsonFields:
         return value
 
     def seconds(self, key: str) -> float:
-        """Return a duration that must be there, longer than none and not endless."""
+        """Return a required duration that is positive and finite."""
         value = self._value.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong(key, f"is {kind_of(value)}, not a number")
@@ -207,7 +212,7 @@ class JsonFields:
         return float(value)
 
     def boolean(self, key: str, default: bool | None = None) -> bool:
-        """Return true or false, which must be there if there is no default."""
+        """Return a boolean, which is required if there is no default."""
         value = self._value.get(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, f"is {kind_of(value)}, not true or false")
@@ -221,7 +226,7 @@ class JsonFields:
         return value
 
     def rows(self, key: str) -> list[Any]:
-        """Return a list that must be there."""
+        """Return a required list."""
         if key not in self._value:
             raise self.wrong(key, "is missing")
         return self.items(key)
@@ -242,7 +247,7 @@ class JsonFields:
         return value
 
     def names(self, key: str) -> dict[str, str]:
-        """Return an object that must be there, of plain names to plain names."""
+        """Return a required object that maps plain names to plain names."""
         value = self.texts(key)
         if key not in self._value:
             raise self.wrong(key, "is missing")
@@ -255,7 +260,7 @@ class JsonFields:
 
 
 def kind_of(value: object) -> str:
-    """Return what a JSON value is, for messages."""
+    """Return the name of a JSON value's type, for messages."""
     kinds = {bool: "a boolean", int: "a number", float: "a float", str: "a string"}
     kinds |= {list: "a list", dict: "an object", type(None): "null or missing"}
     if isinstance(value, str):

@@ -1,9 +1,9 @@
-"""The owner file of a job: its set-up writes it, and its driver renews it while it lives.
+"""The owner file of a job: its setup writes it, and its driver renews it while the driver is alive.
 
 JSON with ``type``, ``owner`` (id, host, user, process), ``lease`` (seconds), and ``started`` and
-``seen`` in milliseconds since the epoch of 1970; readers ignore fields that they do not know.
-Without a lease nobody writes it again, and only the process tells whether the job is alive. The
-store's time of the file tells when it was written last; ``seen`` is for people.
+``seen`` in milliseconds since the epoch of 1970; readers ignore unknown fields. A file without a
+lease is never renewed, and only the process shows whether the job is alive. The time of the last
+write is the store's modification time of the file; ``seen`` is for people.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class JobOwner:
     """The driver of a job.
 
     Attributes:
-        owner: who it is; its id is drawn for this one setup.
-        lease: seconds without a sign of life after which it counts as dead; ``None``
-            if it gives none.
+        owner: identity of the driver; the id is unique to this setup.
+        lease: seconds without a sign of life after which the driver counts as dead; ``None`` if it
+            gives no signs of life.
         started_ms: when the job was set up.
-        seen_ms: when this was written.
+        seen_ms: when this file was written.
     """
 
     owner: Owner
@@ -37,7 +37,10 @@ class JobOwner:
 
 
 def encode_job_owner(owner: JobOwner) -> bytes:
-    """Return the JSON of a job's owner. Raises ``ManifestError`` if it could not be read."""
+    """Return the JSON of a job's owner.
+
+    Raises ``ManifestError`` if it is invalid.
+    """
     value = {
         "type": JOB_OWNER,
         "owner": owner.owner.to_json(),

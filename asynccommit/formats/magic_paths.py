@@ -1,8 +1,9 @@
-"""Where files go that are written below a magic directory of Hadoop's S3A committer.
+"""Paths below a magic directory of Hadoop's S3A committer, and the destinations of their files.
 
-``$out/__magic_job-<uuid>/job-<uuid>/NN/tasks/<attempt>/__base/a/b`` is ``$out/a/b``: its upload
-goes there, and at the magic path there are an empty marker, which says in a header how long the
-file will be, and ``<path>.pending``. All is about names alone; paths may be absolute or not.
+A file ``$out/__magic_job-<uuid>/job-<uuid>/NN/tasks/<attempt>/__base/a/b`` is uploaded to
+``$out/a/b``. The magic path itself holds an empty marker, with the future length of the file in a
+header, and ``<path>.pending``. The functions here only look at names; paths may be absolute or
+relative.
 """
 
 from __future__ import annotations
@@ -23,25 +24,30 @@ LENGTH_HEADER = "x-hadoop-s3a-magic-data-length"
 
 
 def is_magic(path: str, *, old: bool = False) -> bool:
-    """Whether a path has a magic element.
+    """Return whether a path has a magic element.
 
     Args:
-        path: with slashes.
-        old: one as Hadoop before 3.4 named it counts, too.
+        path: path with slashes.
+        old: whether the element as named by Hadoop before 3.4 counts, too.
     """
     return _place(path.split("/"), ANY_MAGIC if old else MAGIC) is not None
 
 
 def is_magic_file(path: str) -> bool:
-    """Whether a file written there goes elsewhere: the committer's own files do not."""
+    """Return whether a file written to this path is uploaded elsewhere.
+
+    The committer's own files are not.
+    """
     return is_magic(path) and not path.endswith((pending.SUFFIX, pending_set.SUFFIX))
 
 
 def final_path(path: str) -> str:
-    """Return where a file written at ``path`` appears; a path that is not magic is itself.
+    """Return the final path of a file written at ``path``.
+
+    A path that is not magic is returned unchanged.
 
     Raises:
-        UrlError: there is nothing below the magic element, or nothing below ``__base``.
+        UrlError: the path has nothing below the magic element, or nothing below ``__base``.
     """
     names = path.rstrip("/").split("/")
     at = _place(names, MAGIC)
@@ -59,7 +65,7 @@ def final_path(path: str) -> str:
 
 
 def pending_path(path: str) -> str:
-    """Return where the upload of a file written at ``path`` is recorded."""
+    """Return the path of the pending file for a file written at ``path``."""
     return path + pending.SUFFIX
 
 
@@ -69,11 +75,14 @@ def marker_metadata(length: int) -> dict[str, str]:
 
 
 def marker_length(metadata: Mapping[str, str]) -> int | None:
-    """Return the bytes that a marker speaks of; ``None`` for none, or nothing that is a length."""
+    """Return the file length recorded in a marker's metadata.
+
+    Return ``None`` if there is no length or it is invalid.
+    """
     text = metadata.get(LENGTH_HEADER, "")
     return int(text) if len(text) < 20 and text.isascii() and text.isdigit() else None
 
 
 def _place(names: Sequence[str], prefix: str) -> int | None:
-    """Return which element is the magic one: the first."""
+    """Return the index of the first magic element, or ``None``."""
     return next((at for at, name in enumerate(names) if name.startswith(prefix)), None)

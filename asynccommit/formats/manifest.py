@@ -1,6 +1,6 @@
-"""The task manifest of Hadoop's manifest committer: what one task attempt wants to be committed.
+"""The task manifest of Hadoop's manifest committer: the files of one task attempt to commit.
 
-Written by a task, read by the job commit; either side may be Hadoop's own class
+A task writes it and the job commit reads it; either side may be Hadoop's own class
 ``org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest``.
 """
 
@@ -24,7 +24,7 @@ SUFFIX = "-manifest.json"
 
 
 class FileEntry(NamedTuple):
-    """One file to commit: URI texts of where it is and where it goes, its size and etag."""
+    """One file to commit: source and destination as URI texts, size and etag."""
 
     source: str
     dest: str
@@ -33,7 +33,7 @@ class FileEntry(NamedTuple):
 
 
 class DirEntry(NamedTuple):
-    """One directory that must exist: URI text, status when the task looked, depth (1 = topmost).
+    """One directory that must exist: URI text, status seen by the task, depth (1 = topmost).
 
     The statuses are ``UNKNOWN`` to ``CREATED_DIR``.
     """
@@ -48,11 +48,11 @@ UNKNOWN, NOT_FOUND, FILE, DIR, CREATED_DIR = range(5)
 
 @dataclass(frozen=True, slots=True)
 class TaskManifest:
-    """What one committed task attempt made. Nothing in it is to be trusted but the types.
+    """The output of one committed task attempt. Only the types of its values are checked.
 
     Attributes:
-        task_attempt_dir: URI text, ``""`` if the writer left it out.
-        directories: a ``dest`` of ``""`` stands for one that the writer left out.
+        task_attempt_dir: URI text; ``""`` if the writer left it out.
+        directories: the directories; a ``dest`` of ``""`` means that the writer left it out.
     """
 
     job_id: str
@@ -67,14 +67,14 @@ class TaskManifest:
 
 
 def encode_manifest(manifest: TaskManifest, *, full: bool = False) -> bytes:
-    """Return the bytes of the manifest's file, with the fields in Hadoop's order.
+    """Return the bytes of a manifest file, with the fields in Hadoop's order.
 
     Args:
-        manifest: what to write.
-        full: write the statistics that are zero too, about 18 KB, as Hadoop does.
+        manifest: the manifest to encode.
+        full: whether to write statistics that are zero too, about 18 KB, as Hadoop does.
 
     Raises:
-        ManifestError: some text holds a lone surrogate, or some number exceeds 64 bits.
+        ManifestError: a text contains a lone surrogate, or a number exceeds 64 bits.
     """
     value = {
         "extraData": dict(manifest.extra_data),
@@ -96,17 +96,18 @@ def encode_manifest(manifest: TaskManifest, *, full: bool = False) -> bytes:
 
 
 def decode_manifest(data: bytes, path: str) -> TaskManifest:
-    """Read the bytes of a manifest's file, whoever wrote it.
+    """Read the bytes of a manifest file from any writer.
 
-    Stricter than Hadoop where a value would become a file name or a rename; unknown fields are
-    ignored. Whether the paths lie where they must is for the caller (``urls.Under``) to see.
+    The check is stricter than Hadoop's for values that become a file name or a rename; unknown
+    fields are ignored. The caller must check that the paths are in the right directories
+    (``urls.Under``).
 
     Args:
         data: the content.
         path: the file, for messages.
 
     Raises:
-        ManifestError: with the index of the entry and the field that is wrong.
+        ManifestError: names the index of the entry and the invalid field.
     """
     if not data:
         raise ManifestError(path, "empty: the file was not written to its end")
@@ -154,9 +155,9 @@ _new_file: Any = partial(tuple.__new__, FileEntry)
 
 
 def _quick_files(raw: list[Any]) -> list[FileEntry] | None:
-    """Return the entries if all is as Hadoop writes it, else ``None``.
+    """Return the entries if all are as Hadoop writes them, else ``None``.
 
-    Column by column in C: a loop that looks at one value after another takes four times as long.
+    The check runs column by column in C: a loop over single values takes four times as long.
     """
     if not raw:
         return []

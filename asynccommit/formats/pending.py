@@ -1,10 +1,10 @@
 """The ``.pending`` file of Hadoop's S3A committers: one upload that waits to be completed.
 
 It is ``SinglePendingCommit`` of version 2, JSON. Etags are strings in Hadoop up to 3.4.1, and
-objects that hold a checksum as well from 3.4.2 on. The version is 2 in both forms and each release
-refuses the other's, so readers here take both, and who writes for an older Hadoop says so. Parts
-have no number: the first is 1. Readers ignore fields that they do not know, and of a key that is
-there twice they take the last value, as Jackson does.
+objects that also contain a checksum from 3.4.2 on. The version is 2 in both forms, and each release
+refuses the other's form. Readers here accept both; a user who writes for an older Hadoop must set
+the form. Parts have no number: the first is 1. Readers ignore unknown fields, and take the last
+value of a duplicate key, as Jackson does.
 """
 
 from __future__ import annotations
@@ -49,21 +49,22 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 @dataclass(frozen=True, slots=True)
 class PendingCommit:
-    """One file of a task: all that completing its upload takes.
+    """One file of a task, with everything needed to complete its upload.
 
     Attributes:
-        bucket: where.
-        key: where in the bucket the file appears; a plain relative path.
-        upload_id: the service's name for the upload.
+        bucket: name of the bucket.
+        key: key of the file in the bucket; a plain relative path.
+        upload_id: id that the service gave the upload.
         parts: all of them, in order; at least one.
-        length: bytes of the file.
-        uri: of the file, percent-encoded; the magic committer of Hadoop has the marker's here.
+        length: size of the file in bytes.
+        uri: URI of the file, percent-encoded; Hadoop's magic committer writes the marker's URI
+            here.
         job_id: the job's unique id, or empty.
         task_id: the task attempt's id, or empty.
-        text: for people.
+        text: a note for people.
         created: milliseconds since the epoch.
-        filename: the file that this was read from; not what somebody wrote there.
-        extra: what else the writer had to say.
+        filename: path of the file that this was read from; the value in the file is ignored.
+        extra: further fields from the writer.
     """
 
     bucket: str
@@ -81,12 +82,15 @@ class PendingCommit:
 
     @property
     def token(self) -> str:
-        """What marks the file to be; empty where the writer gave none, as Hadoop does."""
+        """Return the token that marks the future file.
+
+        It is empty if the writer gave none, as Hadoop does.
+        """
         return self.extra.get(TOKEN, "")
 
 
 def is_token(text: str) -> bool:
-    """Whether a text can be the token of an upload."""
+    """Return whether a text is valid as the token of an upload."""
     return _TOKEN.fullmatch(text) is not None
 
 
@@ -94,11 +98,11 @@ def encode_pending(commit: PendingCommit, form: EtagForm = EtagForm.OBJECTS) -> 
     """Return the JSON of a ``.pending`` file.
 
     Args:
-        commit: what to write.
-        form: of the etags; as strings they leave the checksums out.
+        commit: the commit to encode.
+        form: form of the etags; the string form leaves out the checksums.
 
     Raises:
-        ManifestError: it could not be read, by Hadoop or by us.
+        ManifestError: Hadoop, or this package, could not read the result.
     """
     path = commit.key + SUFFIX
     check_uri(commit, path)
@@ -108,14 +112,14 @@ def encode_pending(commit: PendingCommit, form: EtagForm = EtagForm.OBJECTS) -> 
 
 
 def decode_pending(data: bytes, path: str) -> PendingCommit:
-    """Read a ``.pending`` file, and trust nothing in it.
+    """Read a ``.pending`` file and check everything in it.
 
     Args:
         data: the content.
-        path: the file, for messages; it becomes the ``filename``, as in Hadoop.
+        path: path of the file, for messages; it becomes the ``filename``, as in Hadoop.
 
     Raises:
-        ManifestError: with the field that is wrong.
+        ManifestError: names the field that is invalid.
     """
     check_size(data, path, MAX_PENDING_BYTES)
     return commit_of(load_object(data, path), filename=path)
@@ -153,10 +157,10 @@ def commit_of(fields: JsonFields, filename: str | None = None) -> PendingCommit:
 
     Args:
         fields: the object.
-        filename: the file of its own that it is in, if it has one.
+        filename: path of the file, if the commit has a file of its own.
 
     Raises:
-        ManifestError: with the field that is wrong.
+        ManifestError: names the field that is invalid.
     """
     check_version(fields, VERSION)
     extra = {} if fields.get("extraData") is None else fields.texts("extraData")
@@ -179,7 +183,7 @@ def commit_of(fields: JsonFields, filename: str | None = None) -> PendingCommit:
 
 
 def check_uri(commit: PendingCommit, path: str) -> None:
-    """Refuse a ``uri`` that Java could not read. Raises ``ManifestError``."""
+    """Raise ``ManifestError`` for a ``uri`` that Java could not read."""
     try:
         decode_uri(commit.uri)
     except UrlError as error:
@@ -187,7 +191,10 @@ def check_uri(commit: PendingCommit, path: str) -> None:
 
 
 def check_version(fields: JsonFields, version: int) -> None:
-    """Refuse another version; a file without one is of this one, as in Hadoop."""
+    """Raise an error for another version than this.
+
+    A file without a version is accepted, as in Hadoop.
+    """
     found = fields.integer("version", version)
     if found != version:
         raise fields.wrong("version", f"is {found}, not {version}: another release wrote it")
@@ -236,7 +243,7 @@ def _part(value: Any) -> Part:
 
 
 def _are_parts(parts: Sequence[Part]) -> bool:
-    """Whether all are as they must be: all at once, a set has many."""
+    """Return whether all are valid parts, checked in one pass for speed."""
     etags, algorithms, checksums = zip(*parts, strict=True)
     if not are_words(etags) or not all(etag.strip('"') for etag in etags):
         return False
@@ -268,7 +275,10 @@ def _etag_object(part: Part) -> dict[str, str | None]:
 
 
 def _java_date(millis: int) -> str:
-    """Return a time as Java's ``Date`` shows it, in UTC and English wherever this runs."""
+    """Return a time in the format of Java's ``Date``.
+
+    It is in UTC and English on every system.
+    """
     when = _EPOCH + timedelta(milliseconds=max(0, min(millis, MAX_TIME)))
     day, month = _DAYS[when.weekday()], _MONTHS[when.month - 1]
     return f"{day} {month} {when:%d %H:%M:%S} UTC {when.year}"

@@ -1,8 +1,9 @@
 """The ``.pendingset`` file of Hadoop's S3A committers: the uploads of one task.
 
 It is ``PendingSet`` of version 3, JSON: ``version``, ``jobId``, ``commits`` (as in ``.pending``
-files) and ``iostatistics``. It does not say which attempt wrote it; the commits of the magic
-committer do. The staging committers write the same under the task's id, without the suffix.
+files) and ``iostatistics``. It does not name the attempt that wrote it; the commits of the magic
+committer do. The staging committers write the same format to a file named by the task's id, without
+the suffix.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ MAX_PENDING_SET_BYTES = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PendingSet:
-    """What one task has to have completed.
+    """The uploads of one task that the job must complete.
 
     Attributes:
         job_id: the job's unique id, or empty.
-        commits: one for each file; none is fine. No two have one key.
-        statistics: what the task counted.
+        commits: one for each file; may be empty. No two have the same key.
+        statistics: the task's statistics.
     """
 
     job_id: str
@@ -46,11 +47,11 @@ def encode_pending_set(pending: PendingSet, form: EtagForm = EtagForm.OBJECTS) -
     """Return the JSON of a pending set.
 
     Args:
-        pending: what to write.
-        form: of the etags; as strings they leave the checksums out.
+        pending: the set to encode.
+        form: form of the etags; the string form leaves out the checksums.
 
     Raises:
-        ManifestError: it could not be read, by Hadoop or by us.
+        ManifestError: Hadoop, or this package, could not read the result.
     """
     path = f"{pending.job_id or 'job'}{SUFFIX}"
     for commit in pending.commits:
@@ -67,16 +68,16 @@ def encode_pending_set(pending: PendingSet, form: EtagForm = EtagForm.OBJECTS) -
 
 
 def decode_pending_set(data: bytes, path: str) -> PendingSet:
-    """Read a pending set, and trust nothing in it.
+    """Read a pending set and check everything in it.
 
-    Whether its keys are the job's to write, and no other task's, is for the caller to see.
+    The caller must check that the keys belong to the job, and to no other task.
 
     Args:
         data: the content.
         path: the file, for messages.
 
     Raises:
-        ManifestError: with the field that is wrong.
+        ManifestError: names the field that is invalid.
     """
     check_size(data, path, MAX_PENDING_SET_BYTES)
     fields = load_object(data, path)

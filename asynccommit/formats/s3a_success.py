@@ -1,8 +1,8 @@
-"""The ``_SUCCESS`` marker of a job whose files were uploads, as Hadoop's S3A committers write it.
+"""The ``_SUCCESS`` marker of a job that uploaded its files, as Hadoop's S3A committers write it.
 
-The format is that of ``success.py``, where it is read, too. What differs: ``committer`` is the
-name under which ``fs.s3a.committer.name`` knows it, and ``filenames`` are keys with a slash before
-them, not URIs.
+The format is that of ``success.py``, which also reads this marker. Two fields differ: ``committer``
+is the name used by ``fs.s3a.committer.name``, and ``filenames`` are keys with a leading slash, not
+URIs.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ def encode_s3a_success(data: SuccessData) -> bytes:
     """Return the bytes of the marker.
 
     Args:
-        data: what to write; its file names are keys or absolute paths, of which the first
+        data: the content; its file names are keys or absolute paths, of which the first
             ``success.MAX_FILENAMES`` are written.
 
     Raises:
-        ManifestError: the committer is none of S3A's, or some text cannot be written.
+        ManifestError: the committer is not one of S3A's, or a text cannot be encoded.
     """
     if data.committer not in COMMITTERS:
         known = ", ".join(sorted(COMMITTERS))

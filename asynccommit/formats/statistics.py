@@ -1,9 +1,9 @@
 """Counters and durations in the shape of Hadoop's ``IOStatisticsSnapshot``.
 
-Durations are in milliseconds. The operation ``X`` counts in the counter ``X``, a failed one in
-``X.failures`` as well, and its times are under ``X.min``, ``X.max`` and ``X.mean``, or
-``X.failures.min`` and so on. A sample has the bare name in every map and adds its value to the
-counter. A minimum or maximum that was never set is -1 in JSON and absent here.
+Durations are in milliseconds. An operation ``X`` increments the counter ``X``, and a failed one
+also ``X.failures``. Its times are under ``X.min``, ``X.max`` and ``X.mean``, or ``X.failures.min``
+and so on. A sample uses the bare name in every map and adds its value to the counter. A minimum or
+maximum that was never set is -1 in JSON and absent here.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ MAX_NAMES = 1000
 
 @dataclass(slots=True)
 class Statistics:
-    """What was counted and timed.
+    """Counters and timings.
 
     Attributes:
-        counters, gauges, minimums, maximums: name to integer.
-        means: name to (number of samples, their sum).
+        counters, gauges, minimums, maximums: maps of name to integer.
+        means: map of name to (number of samples, their sum).
     """
 
     counters: dict[str, int] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Statistics:
             self.counters[name] = self.counters.get(name, 0) + n
 
     def gauge(self, name: str, value: int) -> None:
-        """Set a gauge."""
+        """Set the value of a gauge."""
         self.gauges[name] = value
 
     def sample(self, name: str, value: int) -> None:
@@ -111,7 +111,7 @@ class Statistics:
         self._observe(f"{name}.min", f"{name}.max", f"{name}.mean", millis)
 
     def merge(self, other: Statistics) -> None:
-        """Add all of ``other``: sums of counters, gauges and means, least and greatest values."""
+        """Merge ``other``: add counters, gauges and means; combine extremes."""
         for name, value in other.counters.items():
             self.count(name, value)
         for name, value in other.gauges.items():
@@ -128,7 +128,8 @@ class Statistics:
         """Return the five maps of the snapshot.
 
         Args:
-            full: write all 84 registered names, as Hadoop does, rather than those in use.
+            full: whether to write all 84 registered names, as Hadoop does, rather than only those
+                in use.
         """
         means = {
             name: {"samples": _long(samples), "sum": _long(total)}
@@ -145,11 +146,11 @@ class Statistics:
 
     @classmethod
     def from_json(cls, value: object) -> Statistics:
-        """Read a snapshot; what is not one counts as nothing.
+        """Read a snapshot; an invalid one counts as empty.
 
-        Statistics are for people, so nothing in them can fail a commit: a map, name or value
-        of another type or out of range is left out, as are names beyond ``MAX_NAMES`` and
-        values that say nothing (zero counters and gauges, unset minimums, no samples).
+        Statistics are for people, so they never fail a commit. Maps, names and values of another
+        type or out of range are left out, as are names beyond ``MAX_NAMES`` and empty values (zero
+        counters and gauges, unset minimums, no samples).
         """
         maps = value if isinstance(value, dict) else {}
         return cls(
@@ -186,7 +187,7 @@ def _some(value: object) -> list[tuple[str, Any]]:
 
 
 def _integers(value: object, unset: int = 0) -> list[tuple[str, int]]:
-    # Hadoop writes all names always, so nearly all numbers say nothing.
+    # Hadoop always writes all names, so nearly all numbers are zero or unset.
     said = [(name, number) for name, number in _some(value) if number != unset]
     read = ((name, as_integer(number)) for name, number in said)
     return [(name, number) for name, number in read if number is not None]

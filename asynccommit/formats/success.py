@@ -1,6 +1,6 @@
-"""The ``_SUCCESS`` marker and the summary of a job, which have one format.
+"""The ``_SUCCESS`` marker and the summary of a job; both have the same format.
 
-It is that of Hadoop's manifest committer and of its S3A committers, so that tools written for
+The format is that of Hadoop's manifest committer and S3A committers, so that tools written for
 either can read it. A classic committer leaves a ``_SUCCESS`` of zero bytes instead.
 """
 
@@ -29,11 +29,11 @@ _MAX_TIMESTAMP = 253_402_300_799_999
 
 @dataclass(frozen=True, slots=True)
 class SuccessData:
-    """What a job did.
+    """The result of a job, as written to the marker.
 
     Attributes:
-        timestamp_ms: milliseconds since the epoch, of a year below 10000.
-        job_id_source: ``"JobID"`` or the Spark option that gave the id.
+        timestamp_ms: milliseconds since the epoch; the year is below 10000.
+        job_id_source: ``"JobID"`` or the Spark option that set the id.
         diagnostics: ``principal``, ``stage``, ``exception``, ...
         filenames: URI texts of the first files committed.
     """
@@ -54,7 +54,7 @@ class SuccessData:
 
     @property
     def date(self) -> str:
-        """The timestamp as Java's ``ZonedDateTime`` writes it, in UTC."""
+        """Return the timestamp as Java's ``ZonedDateTime`` writes it, in UTC."""
         when = _EPOCH + timedelta(milliseconds=self.timestamp_ms)
         return f"{when:%Y-%m-%dT%H:%M:%S}.{self.timestamp_ms % 1000:03d}Z[Etc/UTC]"
 
@@ -63,11 +63,11 @@ def encode_success(data: SuccessData, *, full: bool = True) -> bytes:
     """Return the bytes of the file, with the fields in Hadoop's order.
 
     Args:
-        data: what to write; of the file names the first ``MAX_FILENAMES``.
-        full: write the statistics that are zero too, as Hadoop does.
+        data: the content; only the first ``MAX_FILENAMES`` file names are written.
+        full: whether to write statistics that are zero too, as Hadoop does.
 
     Raises:
-        ManifestError: some text holds a lone surrogate, or some number exceeds 64 bits.
+        ManifestError: a text contains a lone surrogate, or a number exceeds 64 bits.
     """
     value = {
         "name": NAME,
@@ -94,14 +94,14 @@ def encode_success(data: SuccessData, *, full: bool = True) -> bytes:
 
 
 def decode_success(data: bytes, path: str) -> SuccessData:
-    """Read a marker or summary, whoever wrote it; fields that are missing are empty.
+    """Read a marker or summary from any writer; missing fields are empty.
 
     Args:
         data: the content.
-        path: the file, for messages.
+        path: path of the file, for messages.
 
     Raises:
-        ManifestError: it is the empty marker of a classic committer, or not of this format.
+        ManifestError: it is the empty marker of a classic committer, or not in this format.
     """
     if not data:
         raise ManifestError(path, "empty: the marker of a classic committer, it says no more")

@@ -1,6 +1,7 @@
-"""Tables in JSON, of which there may be millions of rows: checked column by column.
+"""Read and check JSON tables of possibly millions of rows, column by column.
 
-A table is a list of rows, a row a list of fields; a table of one column is a list of its values.
+A table is a list of rows and a row is a list of fields; a table of one column is a list of its
+values.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ _NO_WORD = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class Column(NamedTuple):
-    """One field of the rows of a table.
+    """One column of a table.
 
     Attributes:
-        name: for messages.
-        good: whether all of some values are as they must be.
-        what: what a good value is, for messages.
+        name: name of the column, for messages.
+        good: returns whether all given values are valid.
+        what: description of a valid value, for messages.
     """
 
     name: str
@@ -30,34 +31,34 @@ class Column(NamedTuple):
 
 
 def are_sizes(values: Sequence[Any]) -> bool:
-    """Whether all are integers from 0 that a Java ``long`` can hold."""
+    """Return whether all are non-negative integers of a Java ``long``."""
     return {*map(type, values)} <= {int} and min(values) >= 0 and max(values) <= MAX_LONG
 
 
 def are_etags(values: Sequence[Any]) -> bool:
-    """Whether all are strings that are not empty, or ``None``."""
+    """Return whether all are non-empty strings or ``None``."""
     return {*map(type, values)} <= {str, type(None)} and "" not in values
 
 
 def are_words(values: Sequence[Any]) -> bool:
-    """Whether all are strings that are not empty and hold no control character."""
+    """Return whether all are non-empty strings without control characters."""
     plain = {*map(type, values)} <= {str} and "" not in values
     return plain and not _NO_WORD.search("".join(values))
 
 
 def are_names(values: Sequence[Any]) -> bool:
-    """Whether all can be names of files."""
+    """Return whether all are valid as names of files."""
     return are_words(values) and are_paths(values) and "/" not in "".join(values)
 
 
 def check_head(fields: JsonFields, kind: str, plan_id: str, index: int) -> None:
-    """Refuse another file than one chunk of one plan.
+    """Raise ``ManifestError`` unless the file is this chunk of this plan.
 
     Args:
         fields: the chunk.
-        kind: its type.
+        kind: the type that it must have.
         plan_id: the plan that it must belong to.
-        index: which part of it this must be.
+        index: the number that this part must have.
     """
     fields.is_type(kind)
     if (found := fields.name("plan")) != plan_id:
@@ -69,17 +70,17 @@ def check_head(fields: JsonFields, kind: str, plan_id: str, index: int) -> None:
 def check_table(
     fields: JsonFields, name: str, columns: Sequence[Column], row: type[Any] = list
 ) -> list[Any]:
-    """Return a table whose rows are as they must be; of several columns, as tuples.
+    """Return a table with checked rows; rows of several columns are tuples.
 
-    Only what is wrong is looked for row by row.
+    Rows are examined one by one only if a column check fails, to find the invalid one.
 
     Args:
-        fields: the object that it is in.
-        name: of its field, which must be there.
-        columns: what its rows are.
-        row: what a row is made of: ``list`` as read, ``tuple`` as to be written.
+        fields: the object that contains the table.
+        name: name of its field, which is required.
+        columns: the columns of the table.
+        row: type of a row: ``list`` when reading, ``tuple`` when writing.
 
-    Raises ``ManifestError`` with the row and the field that is wrong.
+    Raises ``ManifestError`` that names the row and the field that is invalid.
     """
     rows = fields.rows(name)
     if not rows:

@@ -1,4 +1,4 @@
-"""Names of files that no other job writes, as Hadoop's staging committers make them."""
+"""Unique file names, which no other job writes, as Hadoop's staging committers make them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from asynccommit.errors import OptionError
 
 
 def add_uuid(path: str, uuid: str) -> str:
-    """Return a path with the job's id in the name of the file, before its first dot.
+    """Insert the job's id into a file name, before the first dot of the name.
 
-    A path that holds the id anywhere stays as it is: Spark puts it into names by itself.
+    A path that already contains the id is returned unchanged: Spark puts it into names by itself.
 
     Args:
-        path: of the file, with slashes; relative to the destination.
+        path: path of the file, with slashes; relative to the destination.
         uuid: the job's id.
 
     Raises:
-        OptionError: the path names no file, or there is no id.
+        OptionError: the path does not name a file, or the id is empty.
     """
     if not uuid:
         raise OptionError("names of files cannot be made unique without the job's id")

@@ -1,9 +1,9 @@
-"""The plan of a commit of uploads, in chunks: what the first owner and every later one carries out.
+"""The plan of an upload commit, in chunks: the operations that every owner carries out.
 
 One chunk is a JSON object: ``type``, ``plan`` (its id), ``index``, ``tasks`` [[task, attempt]],
 ``aside`` and ``old`` [[place, size, etag]], ``uploads`` [[place, upload id, size, parts, token]]. A
 place is relative to the destination; a part is its etag or, with a checksum, [etag, algorithm,
-checksum]; a token is empty where the task gave none. Readers ignore fields that they do not know.
+checksum]; a token is empty if the task gave none. Readers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class TaskRow(NamedTuple):
-    """A task, and the attempt that was accepted; the attempt may be empty."""
+    """A task and its accepted attempt, which may be empty."""
 
     task_id: str
     attempt_id: str
 
 
 class OldRow(NamedTuple):
-    """A file that was there when the plan was made."""
+    """A file that existed when the plan was made."""
 
     place: str
     size: int
@@ -51,7 +51,7 @@ class OldRow(NamedTuple):
 
 
 class UploadRow(NamedTuple):
-    """An upload to complete: where its file appears, its id, the file's bytes, parts and token."""
+    """An upload to complete: its file's place, upload id, size, parts and token."""
 
     place: str
     upload_id: str
@@ -62,15 +62,15 @@ class UploadRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UploadChunk:
-    """A part of a plan.
+    """One part of a plan.
 
     Attributes:
-        plan_id: the plan.
-        index: which part, from 0.
-        tasks: whose uploads these are.
-        aside: what is overwritten, of which a copy is made before.
-        old: what is replaced: deleted when all is completed.
-        uploads: what is completed.
+        plan_id: id of the plan.
+        index: number of this part, from 0.
+        tasks: the tasks that these uploads belong to.
+        aside: files to overwrite; a copy of each is made first.
+        old: replaced files, deleted after all uploads are completed.
+        uploads: the uploads to complete.
     """
 
     plan_id: str
@@ -85,11 +85,12 @@ def encode_upload_chunk(chunk: UploadChunk, *, uploads_checked: bool = False) ->
     """Return the JSON of a chunk.
 
     Args:
-        chunk: what to write.
-        uploads_checked: the uploads are of pending sets that were checked in the same way.
+        chunk: the chunk to encode.
+        uploads_checked: whether the uploads come from pending sets that were checked in the same
+            way.
 
     Raises:
-        ManifestError: it could not be read, or is larger than ``MAX_CHUNK_BYTES``.
+        ManifestError: the chunk is invalid, or larger than ``MAX_CHUNK_BYTES``.
     """
     path = f"commit-plan-{chunk.plan_id}-{chunk.index:05d}.json"
     value: dict[str, Any] = {
@@ -115,16 +116,16 @@ def encode_upload_chunk(chunk: UploadChunk, *, uploads_checked: bool = False) ->
 
 
 def decode_upload_chunk(data: bytes, path: str, plan_id: str, index: int) -> UploadChunk:
-    """Read a chunk, and trust nothing in it.
+    """Read a chunk and check everything in it.
 
     Args:
         data: the content.
         path: the file, for messages.
         plan_id: the plan that it must belong to.
-        index: which part of it this must be.
+        index: the number that this part must have.
 
     Raises:
-        ManifestError: with the row and the field that is wrong.
+        ManifestError: names the row and the field that is invalid.
     """
     check_size(data, path, MAX_CHUNK_BYTES)
     fields = load_object(data, path)
@@ -155,7 +156,7 @@ def _part_of(value: str | list[str]) -> Part:
 
 
 def _places(values: Sequence[Any]) -> bool:
-    # No key of an object holds a lone surrogate.
+    # Keys of objects never contain a lone surrogate.
     return are_paths(values) and _SURROGATE.search("".join(values)) is None
 
 
@@ -168,7 +169,7 @@ def _tokens(values: Sequence[Any]) -> bool:
 
 
 def _parts(values: Sequence[Any]) -> bool:
-    """Whether all are lists of parts, neither empty nor too long."""
+    """Return whether all are lists of parts, neither empty nor too long."""
     if {*map(type, values)} != {list} or not all(0 < len(parts) <= MAX_PARTS for parts in values):
         return False
     parts = list(chain.from_iterable(values))

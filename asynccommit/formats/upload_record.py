@@ -1,15 +1,15 @@
-"""What a job commit of uploads leaves: a record, an outcome; and what task attempts intend.
+"""The record, outcome and intent files of a job that commits uploads.
 
-All are JSON with ``type``; times are milliseconds since the epoch. Readers ignore fields that they
-do not know.
+All are JSON with ``type``; times are milliseconds since the epoch. Readers ignore unknown fields.
 
-- The record is there from before the first upload is completed: ``jobId``, ``uuid``, ``attempt``,
+- The record is written before the first upload is completed: ``jobId``, ``uuid``, ``attempt``,
   ``committer``, ``mode``, ``key``, ``options``, ``madeDestination``, ``owner``, ``started``,
   ``files``, ``bytes``, ``digest`` (of all sets), ``sets`` [[name, digest, uploads]], ``planId`` and
   ``plan`` (a digest of each of its chunks).
-- The outcome says how the commit ends, and stands: ``outcome`` (``committed`` or ``rollback``),
-  ``commit`` (the id of the commit), ``owner`` (the id of who decided), ``decided``.
-- An intent is there from before the first part of its uploads: ``jobId``, ``taskAttempt``,
+- The outcome is the final decision how the commit ends: ``outcome`` (``committed`` or
+  ``rollback``), ``commit`` (the id of the commit), ``owner`` (the id of the owner that decided),
+  ``decided``.
+- An intent is written before the first part of its uploads: ``jobId``, ``taskAttempt``,
   ``created``, ``uploads`` [[key, upload id]].
 """
 
@@ -45,9 +45,9 @@ class SetRow(NamedTuple):
     """One pending set that a commit has accepted.
 
     Attributes:
-        name: of its file, in the directory of sets.
-        digest: ``sha256:`` and that of its bytes in hexadecimal.
-        uploads: how many it holds.
+        name: name of its file in the directory of sets.
+        digest: ``sha256:`` and the hexadecimal digest of its bytes.
+        uploads: number of uploads in it.
     """
 
     name: str
@@ -57,25 +57,25 @@ class SetRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UploadRecord:
-    """That a job commit of uploads has begun, whose it is, and what it covers.
+    """The statement that an upload commit has begun, with its owner and its extent.
 
     Attributes:
-        job_id: the job.
-        uuid: its unique id, which is in its files.
-        attempt: the job attempt.
-        committer: the name under which Hadoop knows how the tasks wrote.
-        mode: what becomes of what is at the destination.
-        owner: who began it.
-        started_ms: when, milliseconds since the epoch.
-        files: how many uploads are to be completed.
-        bytes: their lengths, added up.
-        sets: what was accepted, by name.
-        digest: over all of them: ``digest_of_sets``.
-        plan_id: names the files of the plan.
+        job_id: id of the job.
+        uuid: unique id of the job, which its files contain.
+        attempt: number of the job attempt.
+        committer: Hadoop's name for the committer that the tasks wrote with.
+        mode: treatment of existing data at the destination.
+        owner: the owner that began it.
+        started_ms: when the commit began, in milliseconds since the epoch.
+        files: number of uploads to complete.
+        bytes: total length of the uploads.
+        sets: the accepted sets, by name.
+        digest: digest over all sets: ``digest_of_sets``.
+        plan_id: id of the plan, which its files are named by.
         plan: the digest of each chunk of the plan, in order.
-        key: what the user calls this piece of work, the same when it is run again.
-        options: those that decide how the commit goes on, by name.
-        made_destination: the job made the destination, so a rollback may remove it.
+        key: the user's name for this piece of work, the same when it is run again.
+        options: the options that determine how the commit continues, by name.
+        made_destination: whether the job made the destination, so that a rollback may remove it.
     """
 
     job_id: str
@@ -98,13 +98,13 @@ class UploadRecord:
 
 @dataclass(frozen=True, slots=True)
 class UploadOutcome:
-    """How a commit of uploads ends: there is one, and it stands.
+    """The final outcome of an upload commit; there is only one.
 
     Attributes:
         outcome: committed or rolled back.
         commit: the id of the commit: the ``plan_id`` of its record, or empty if there is none.
-        owner_id: who decided.
-        decided_ms: when.
+        owner_id: id of the owner that decided.
+        decided_ms: when it was decided.
     """
 
     outcome: Outcome
@@ -114,7 +114,7 @@ class UploadOutcome:
 
 
 class Intended(NamedTuple):
-    """One upload that a task attempt has begun: the key in the bucket, and the upload's id."""
+    """One upload that a task attempt has begun: the key in the bucket and the upload id."""
 
     key: str
     upload_id: str
@@ -122,13 +122,13 @@ class Intended(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UploadIntent:
-    """Uploads that a task attempt has begun, so that they are found if it is killed.
+    """The uploads that a task attempt has begun, recorded so that they are found if it is killed.
 
     Attributes:
         job_id: the job's unique id.
         task_attempt: the task attempt's id.
-        uploads: those begun.
-        created_ms: when.
+        uploads: the uploads that were begun.
+        created_ms: when this was written.
     """
 
     job_id: str
@@ -138,7 +138,7 @@ class UploadIntent:
 
 
 def digest_of_sets(sets: Iterable[SetRow]) -> str:
-    """Return one digest over all sets, in whatever order they come."""
+    """Return one digest over all sets, independent of their order."""
     whole = hashlib.sha256()
     for name, digest, uploads in sorted(sets):
         line = f"{name}\t{digest}\t{uploads}\n"
@@ -147,7 +147,10 @@ def digest_of_sets(sets: Iterable[SetRow]) -> str:
 
 
 def encode_upload_record(record: UploadRecord) -> bytes:
-    """Return the JSON of a record. Raises ``ManifestError`` if it could not be read."""
+    """Return the JSON of a record.
+
+    Raises ``ManifestError`` if it is invalid.
+    """
     value: dict[str, Any] = {
         "type": RECORD,
         "jobId": record.job_id,
@@ -198,7 +201,10 @@ def decode_upload_record(data: bytes, path: str) -> UploadRecord:
 
 
 def encode_upload_outcome(outcome: UploadOutcome) -> bytes:
-    """Return the JSON of an outcome. Raises ``ManifestError`` if it could not be read."""
+    """Return the JSON of an outcome.
+
+    Raises ``ManifestError`` if it is invalid.
+    """
     value: dict[str, Any] = {
         "type": OUTCOME,
         "outcome": outcome.outcome.value,
@@ -228,7 +234,10 @@ def decode_upload_outcome(data: bytes, path: str) -> UploadOutcome:
 
 
 def encode_upload_intent(intent: UploadIntent) -> bytes:
-    """Return the JSON of an intent. Raises ``ManifestError`` if it could not be read."""
+    """Return the JSON of an intent.
+
+    Raises ``ManifestError`` if it is invalid.
+    """
     value: dict[str, Any] = {
         "type": INTENT,
         "jobId": intent.job_id,
@@ -242,7 +251,7 @@ def encode_upload_intent(intent: UploadIntent) -> bytes:
 def decode_upload_intent(data: bytes, path: str) -> UploadIntent:
     """Read an intent. Raises ``ManifestError`` for anything else.
 
-    Whether the keys are the job's to write is for the caller to see.
+    The caller must check that the keys belong to the job.
     """
     fields = load_object(data, path)
     fields.is_type(INTENT)

@@ -1,10 +1,10 @@
-"""Checking values by their type hints: the fields of options classes, and public arguments.
+"""Check values by their type hints: the fields of options classes, and public arguments.
 
-One rule for all of them. A hint says the type, and ``Annotated`` says the rest: the bounds of a
-number (``Within``), that a path object is taken for its text (``PATH``, ``URL``), that a value is
-never shown (``HIDDEN``). What has one plain meaning is coerced: text to a member of an enumeration,
-a path object to its text, a whole number to a float. Anything else is refused with an error that
-names the field or argument, the value, and what was expected.
+One rule applies to all of them. The hint gives the type, and ``Annotated`` gives the rest: the
+bounds of a number (``Within``), that a path object is converted to text (``PATH``, ``URL``), that a
+value is never shown (``HIDDEN``). A value with one plain meaning is coerced: text to a member of an
+enumeration, a path object to its text, a whole number to a float. Anything else is refused with an
+error that names the field or argument, the value, and what was expected.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The bounds of a number, both of which it may have.
+    """The bounds of a number, both inclusive.
 
     Attributes:
         low: the lower bound.
         high: the upper bound.
-        unit: what is counted, for messages.
+        unit: unit of the number, for messages.
     """
 
     low: float
@@ -59,7 +59,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Something else that is said of a value. See ``PATH``, ``URL``, ``HIDDEN``, ``BUFFER``."""
+    """A further property of a value. See ``PATH``, ``URL``, ``HIDDEN``, ``BUFFER``."""
 
     name: str
 
@@ -79,7 +79,7 @@ Url = Annotated[str | os.PathLike[str], URL]
 
 
 class _Unfit(Exception):  # noqa: N818 - never leaves this module
-    """A value is not what a hint says; the text says what was expected."""
+    """Raised when a value does not match its hint; the text says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ class _Checked:
     """The name, type and rules of one field or argument.
 
     Attributes:
-        name: what messages call it.
+        name: its name in messages.
         hint: its type, with ``Annotated``.
-        hidden: its value is never shown.
-        error: what is raised for a value that does not fit.
+        hidden: whether its value is never shown.
+        error: class of the error raised for an invalid value.
     """
 
     name: str
@@ -100,9 +100,11 @@ class _Checked:
 
 
 def check_fields(made: object) -> None:
-    """Check and coerce the fields of a frozen dataclass; called by its ``__post_init__``.
+    """Check and coerce the fields of a frozen dataclass after its creation.
 
-    Raises ``OptionError`` that names class and field, value, and what was expected.
+    Its ``__post_init__`` calls this.
+
+    Raises ``OptionError`` that names the class and field, the value, and what was expected.
     """
     kind: Any = type(made)
     for field, place in _fields(kind).items():
@@ -113,7 +115,9 @@ def check_fields(made: object) -> None:
 
 
 def check_field(kind: type, field: str, value: object, name: str) -> object:
-    """Return ``value``, which ``name`` says, as the field of a class has to have it.
+    """Return ``value`` coerced to the type of a field of a class.
+
+    ``name`` is the source of the value, such as a configuration key.
 
     Raises ``OptionError`` that names ``name``.
     """
@@ -121,14 +125,14 @@ def check_field(kind: type, field: str, value: object, name: str) -> object:
 
 
 def bounds_of(kind: type, field: str) -> Within | None:
-    """Return the bounds of a field of a class, ``None`` if it has none."""
+    """Return the bounds of a field of a class, or ``None`` if it has none."""
     return _marked(_fields(kind)[field].hint, Within)
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Return ``function``, whose arguments are checked and coerced by their hints on each call.
+    """Return ``function`` with its arguments checked and coerced on each call.
 
-    A function that is a coroutine raises when it is awaited, as for any other error.
+    A coroutine function raises when it is awaited, as for any other error.
     """
     if inspect.iscoroutinefunction(function):
 
@@ -150,7 +154,10 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 def _arguments(
     function: Callable[..., object], given: tuple[Any, ...], named: Mapping[str, Any]
 ) -> inspect.BoundArguments:
-    """Return what a call passes, checked. A call that cannot be made at all is a ``TypeError``."""
+    """Return the checked arguments of a call.
+
+    Raises ``TypeError`` for a call that does not match the signature.
+    """
     bound = _signature(function).bind(*given, **named)
     places = _parameters(function)
     for name, value in bound.arguments.items():
@@ -168,17 +175,20 @@ def _checked(place: _Checked, value: object, name: str) -> object:
 
 
 def show(value: object) -> str:
-    """Return a value for a message, redacted and cut; of what may hold others only its type."""
+    """Return a value for a message, redacted and truncated.
+
+    Only the type of a container is shown.
+    """
     if isinstance(value, _PLAIN):
         try:
             text = redact(repr(value))
-        except Exception:  # a number of thousands of digits has no text
+        except Exception:  # Python does not convert a number with thousands of digits to text
             return f"a {type(value).__name__} that is too large"
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
     return f"a {type(value).__name__}"
 
 
-# --- what is declared ------------------------------------------------------------------------
+# --- declarations ----------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
@@ -208,7 +218,7 @@ def _place(name: str, hint: Any, *, hide: bool = False) -> _Checked:
 
 
 def _marks(hint: Any) -> typing.Iterator[object]:
-    """Yield what is annotated anywhere in a hint, the parts of a union included."""
+    """Yield the annotations anywhere in a hint, including parts of a union."""
     if typing.get_origin(hint) is Annotated:
         base, *marks = typing.get_args(hint)
         yield from marks
@@ -230,7 +240,7 @@ def _is_union(hint: Any) -> bool:
 
 
 def _fit(hint: Any, value: Any, marks: Sequence[object] = ()) -> Any:
-    """Return ``value`` as ``hint`` wants it. Raises ``_Unfit``."""
+    """Return ``value`` coerced to ``hint``. Raises ``_Unfit``."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return _fit(parts[0], value, (*parts[1:], *marks))
@@ -262,7 +272,7 @@ def _require(fits: bool, value: T, expected: str) -> T:
 
 
 def _one_of(parts: Sequence[Any], value: Any, marks: Sequence[object]) -> Any:
-    """Return ``value`` as the first part of a union takes it."""
+    """Return ``value`` coerced to the first part of a union that accepts it."""
     expected: list[str] = []
     for part in parts:
         try:

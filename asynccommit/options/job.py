@@ -1,8 +1,8 @@
 """Options of a commit, under the names that Hadoop gave them.
 
 Sources: the constants of Hadoop 3.5.0's manifest committer and FileOutputCommitter; those of the
-S3A committers are in ``upload_options``. Keys are accepted bare, with ``spark.hadoop.`` in front,
-and ours also as ``spark.asynccommit.*``.
+S3A committers are in ``upload_options``. Keys are accepted bare and with the prefix
+``spark.hadoop.``; our own keys also as ``spark.asynccommit.*``.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 
 
 class Mode(StrEnum):
-    """What a job does with what its destination holds.
+    """The treatment of existing data at a job's destination.
 
-    ``APPEND`` adds to it, ``FAIL`` wants none of it, ``REPLACE_TABLE`` replaces all of it,
-    ``REPLACE_PARTITIONS`` replaces each directory that files of the job go to.
+    ``APPEND`` keeps it, ``FAIL`` raises an error if there is any, ``REPLACE_TABLE`` replaces all of
+    it, ``REPLACE_PARTITIONS`` replaces each directory that receives files of the job.
     """
 
     APPEND = "append"
@@ -52,7 +52,7 @@ class Mode(StrEnum):
 
     @classmethod
     def of(cls, mode: Mode | str) -> Mode:
-        """Return the mode of this name. Raises ``OptionError``."""
+        """Return the mode with this name. Raises ``OptionError``."""
         try:
             return cls(mode)
         except ValueError:
@@ -61,7 +61,7 @@ class Mode(StrEnum):
 
 
 class OnUnfinished(StrEnum):
-    """What the setup of a job does about commits of other jobs that were cut short."""
+    """The action of a job's setup on interrupted commits of other jobs."""
 
     REFUSE = "refuse"
     RESUME = "resume"
@@ -69,7 +69,7 @@ class OnUnfinished(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What becomes of a job commit that failed half-way."""
+    """The action on a job commit that failed half-way."""
 
     KEEP = "keep"
     ROLLBACK = "rollback"
@@ -84,47 +84,52 @@ _LONGEST_KEY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a job is committed. Every default is the one to take if in doubt.
+    """The options of a job commit. Every default is a sensible choice.
 
-    Raises ``OptionError`` for a value of a wrong type or out of bounds; text is taken for the
-    member of an enumeration that it names, and a path object for its text.
+    Raises ``OptionError`` for a value of a wrong type or out of bounds. Text is converted to the
+    member of an enumeration that it names, and a path object to its text.
 
     Attributes:
-        workers: requests in flight for one job; ``None`` for what suits the store.
-        window: manifests held in memory while they are loaded.
-        delete_target_files: an existing file at a destination is moved aside, not an error.
-        validate: compare the destination with the manifests before ``_SUCCESS``; ``None`` where
-            the store makes it cheap.
-        validate_sample: compare only so many files, chosen at random and asked for by name.
-        check_sources: see before the first rename that every file is there with its size, for
-            one listing of each directory that tasks wrote to.
-        report_directory: URL of a directory for a summary of every job, failed ones too.
-        diagnostics_directory: URL, on the destination's store, that keeps the manifests.
+        workers: maximum requests in flight for one job; ``None`` for the store's default.
+        window: maximum number of manifests held in memory while they are loaded.
+        delete_target_files: move an existing file at a destination aside instead of raising an
+            error.
+        validate: compare the destination with the manifests before ``_SUCCESS``; ``None`` to do so
+            only if it is cheap on this store.
+        validate_sample: compare only this many files, chosen at random and requested by name.
+        check_sources: check before the first rename that every file exists with its size; this
+            costs one listing of each directory that tasks wrote to.
+        report_directory: URL of a directory for a summary of every job, including failed ones.
+        diagnostics_directory: URL, on the destination's store, where the manifests are kept.
         parallel_delete: clean up the task attempt directories in parallel.
-        delete_base_first: try one delete of the whole job directory before.
+        delete_base_first: before that, try to delete the whole job directory in one request.
         mark_success: write ``_SUCCESS``.
-        cleanup_skipped: leave the job directory where it is, also on abort.
-        cleanup_failures_ignored: ``None`` makes a failed cleanup a warning in the report; true
-            the same without a warning; false an error after ``_SUCCESS``, as Hadoop has it.
-        rate: requests a second that the job may send, ``None`` for no limit.
-        attempts: how often a request that the store refused is sent; ``None`` for what suits it.
-        max_manifest_bytes: a larger task manifest is refused.
-        spill_directory: local directory for what does not fit in memory; ``None`` for the
-            system's.
-        job_id_source: what gave the job its id, as ``_SUCCESS`` says it.
-        on_unfinished: what setup does about commits of other jobs that were cut short.
-        on_failure: whether a commit that fails half-way is kept, to be resumed, or rolled back.
+        cleanup_skipped: keep the job directory, also on abort.
+        cleanup_failures_ignored: ``None`` reports a failed cleanup as a warning; true ignores it
+            without a warning; false raises an error after ``_SUCCESS``, as Hadoop does.
+        rate: maximum requests a second of the job; ``None`` for no limit.
+        attempts: how often a request that the store refused is sent; ``None`` for the store's
+            default.
+        max_manifest_bytes: maximum size of a task manifest; larger ones are refused.
+        spill_directory: local directory for data that does not fit in memory; ``None`` for the
+            system's temporary directory.
+        job_id_source: origin of the job id, as written to ``_SUCCESS``.
+        on_unfinished: action of the setup on interrupted commits of other jobs.
+        on_failure: whether a commit that fails half-way is kept for resuming, or rolled back.
         lease: seconds without a sign of life after which another may continue a commit; ``None``
             for 60, and 300 on stores over a network.
-        job_key: the user's own name for what the job does; a rerun of it is recognised as done.
-        algorithm: which FileOutputCommitter the name ``file`` is: 1 or 2.
-        commit_attempts: how often version 2 of it tries a job commit; version 1 tries once.
-        task_cleanup: version 2 of it deletes the directory of a task attempt when that commits.
-        outside: a commit that is resumed without the tasks' messages may move files outside of the
-            destination, as its plan says.
-        logged: files are added though readers see only what a streaming sink log lists, because
-            who commits them also lists them there.
-        uploads: what the committers that complete uploads have besides.
+        job_key: the user's own name for the work of the job; a rerun with the same key is
+            recognised as done.
+        algorithm: version of FileOutputCommitter that the name ``file`` selects: 1 or 2.
+        commit_attempts: how often FileOutputCommitter version 2 tries a job commit; version 1 tries
+            once.
+        task_cleanup: FileOutputCommitter version 2 deletes the directory of a task attempt when the
+            attempt commits.
+        outside: allow a commit that is resumed without the tasks' messages to move files outside of
+            the destination, as its plan says.
+        logged: add files although readers see only what a streaming sink log lists; the caller
+            lists the files there too.
+        uploads: further options of the committers that complete uploads.
     """
 
     workers: Annotated[int | None, WORKERS] = None
@@ -162,14 +167,14 @@ class Options:
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, str | float]) -> Options:
-        """Read options from configuration keys; keys of other families are passed over.
+        """Read options from configuration keys; ignore keys of other families.
 
-        Values are text, or numbers and truths that stand for theirs. Warns with ``OptionWarning``
-        for a key of these families that is unknown or dead, and for a number under a key of
-        Hadoop's that is above what is possible here, which is lowered to that.
+        Values are text, or the numbers and booleans that the text stands for. Warns with
+        ``OptionWarning`` for a key of these families that is unknown or dead, and for a number
+        under a Hadoop key that is above the maximum here; the number is lowered to the maximum.
 
-        Raises ``OptionError`` for a value that cannot be read, naming key and value, and for the
-        name of a field in the place of a key.
+        Raises ``OptionError``, which names key and value, for a value that cannot be read, and for
+        the name of a field given instead of a key.
         """
         told = _texts(conf)
         found: dict[str, Any] = {}
@@ -188,16 +193,16 @@ class Options:
 
 
 def _check_key(key: str | None) -> None:
-    """Raise ``OptionError`` for a job key that a marker could not give back as it is."""
+    """Raise ``OptionError`` for a job key that a marker cannot preserve."""
     if key is not None and (len(key) > _LONGEST_KEY or NO_TEXT.search(key)):
         text = f"at most {_LONGEST_KEY:,} characters of Unicode, without NUL"
         raise OptionError(f"Options.job_key is {show(key)}: expected {text}")
 
 
 def _texts(conf: Mapping[Any, Any]) -> dict[str, str]:
-    """Return the values of ``conf`` as texts, under keys without Spark's prefixes.
+    """Return the values of ``conf`` as texts, without Spark's key prefixes.
 
-    Raises ``OptionError`` for another value under a key that is known, or for a field's name.
+    Raises ``OptionError`` for another type of value under a known key, or for a field's name.
     """
     found: dict[str, str] = {}
     for key, value in conf.items():
@@ -215,7 +220,7 @@ def _texts(conf: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def _refuse_field(name: str) -> None:
-    """Refuse what is no key but the name of a field, or nearly so. Raises ``OptionError``."""
+    """Raise ``OptionError`` for the name of a field, or nearly one, as a key."""
     if "." in name:
         return
     for kind, keys in ((Options, KEYS), (UploadOptions, UPLOAD_KEYS)):
@@ -230,9 +235,9 @@ def _refuse_field(name: str) -> None:
 
 
 def rate_among(storage: Mapping[str, Any]) -> float | None:
-    """Return the rate that options of a store name, as Hadoop's are; ``None`` for no limit.
+    """Return the rate limit that a store's options set under Hadoop's keys.
 
-    Raises ``OptionError`` for a value that cannot be read.
+    ``None`` means no limit. Raises ``OptionError`` for a value that cannot be read.
     """
     return values.rate(AZURE_RATE, str(storage[AZURE_RATE])) if AZURE_RATE in storage else None
 
@@ -279,7 +284,7 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """An option that others know and that does nothing here, and values not worth a warning."""
+    """A known option that has no effect here, and values that need no warning."""
 
     why: str
     harmless: tuple[str, ...] = ()

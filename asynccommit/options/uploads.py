@@ -1,8 +1,8 @@
-"""Options of the committers that complete uploads, under the names that others gave them.
+"""Options of the committers that complete uploads, under the names of Hadoop and Netflix.
 
 Sources: the constants of Hadoop 3.5.0's S3A committers (``fs.s3a.committer.*``), and of Netflix'
-s3committer (``s3.multipart.committer.*``), whose rules a job has as soon as one of its keys is
-given: a conflict fails, and empty files are left out.
+s3committer (``s3.multipart.committer.*``). The rules of s3committer apply to a job as soon as one
+of its keys is given: a conflict fails, and empty files are left out.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ SPARK_UUID = "spark.sql.sources.writeJobUUID"
 
 
 class EtagForm(StrEnum):
-    """How the parts are written: each release of Hadoop reads one form and no other.
+    """The format of parts in pending files: each release of Hadoop reads only one.
 
-    ``STRINGS`` is for Hadoop up to 3.4.1, ``OBJECTS`` for 3.4.2 and later, which completes with
-    every kind of checksum but CRC64NVME, and without that where it is given.
+    ``STRINGS`` is for Hadoop up to 3.4.1, ``OBJECTS`` for 3.4.2 and later, which completes uploads
+    with every kind of checksum except CRC64NVME; it leaves a given CRC64NVME out.
     """
 
     STRINGS = "strings"
@@ -40,7 +40,7 @@ class EtagForm(StrEnum):
 
 
 class Conflict(StrEnum):
-    """What a staging committer does where files are at the destination already."""
+    """The action of a staging committer on existing files at the destination."""
 
     APPEND = "append"
     FAIL = "fail"
@@ -49,30 +49,31 @@ class Conflict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UploadOptions:
-    """How files are uploaded and completed. Every default is the one to take if in doubt.
+    """The options for uploading and completing files. Every default is a sensible choice.
 
     Attributes:
-        committer: the committer of a destination that takes uploads, where none is named;
-            ``None`` for the one that suits it.
-        magic: the magic committer may be used.
-        part_size: bytes of a part of a file.
-        in_flight: parts of a file in memory at one time, the one that is being filled among them.
-        etags: how pending files have the etags: as objects for Hadoop 3.4.2 and later, as
-            strings for earlier ones.
-        in_memory: a task remembers its uploads, and writes neither markers nor pending files.
-        keep_magic: magic directories stay when they are needed no more.
-        abort_pending: the clean-up of a job aborts the uploads that its killed tasks left. Those
-            of others it never touches.
-        conflict: what a staging committer does about files that are there, where the job is given
-            no mode; ``None`` for append.
-        unique_names: staging puts the job's id into names of files.
-        skip_empty: staging leaves empty files out.
-        staging_path: URL or path of where staging keeps pending sets; ``None`` for beside the
-            data.
-        buffer_directory: local directory that staging tasks write to; ``None`` for the system's.
-        job_id: the job's id, where none is given otherwise.
-        job_id_source: the key that gave it.
-        require_id: a job without an id of its own is an error.
+        committer: default committer of a destination that takes uploads; ``None`` to choose the one
+            that suits it.
+        magic: whether the magic committer may be used.
+        part_size: bytes in one part of a file.
+        in_flight: maximum parts of a file in memory, including the one that is being filled.
+        etags: format of the etags in pending files: objects for Hadoop 3.4.2 and later, strings for
+            earlier releases.
+        in_memory: keep a task's uploads in memory, and write neither markers nor pending files.
+        keep_magic: keep magic directories that are no longer needed.
+        abort_pending: the cleanup of a job aborts the uploads that its killed tasks left. It never
+            touches uploads of other jobs.
+        conflict: action of a staging committer on existing files, for a job without a mode;
+            ``None`` for append.
+        unique_names: staging committers put the job's id into file names.
+        skip_empty: staging committers leave empty files out.
+        staging_path: URL or path of the directory where staging committers keep pending sets;
+            ``None`` for beside the data.
+        buffer_directory: local directory that staging tasks write to; ``None`` for the system's
+            temporary directory.
+        job_id: the job's id, if no other is given.
+        job_id_source: the key that ``job_id`` came from.
+        require_id: raise an error for a job without an id of its own.
     """
 
     committer: str | None = None
@@ -97,9 +98,10 @@ class UploadOptions:
 
     @classmethod
     def of(cls, conf: Mapping[str, str]) -> UploadOptions:
-        """Read options from keys without prefixes; other keys are passed over.
+        """Read options from keys without prefixes; ignore other keys.
 
-        Where Hadoop and Netflix have a key for one thing, Hadoop's counts. Raises ``OptionError``.
+        If Hadoop and Netflix both have a key for an option, Hadoop's takes precedence. Raises
+        ``OptionError``.
         """
         found: dict[str, Any] = {}
         if any(name.startswith(NETFLIX) for name in conf):
@@ -122,7 +124,10 @@ def _not_of(kind: values.Reader) -> values.Reader:
 
 
 def _factory(key: str, value: str) -> str | None:
-    """Read the name of Hadoop's class; the common one leaves it to ``fs.s3a.committer.name``."""
+    """Read the class name of Hadoop's committer factory.
+
+    The general S3A factory leaves the choice to ``fs.s3a.committer.name``.
+    """
     name = value.strip().rpartition(".")[2]
     if name not in FACTORIES:
         known = ", ".join(sorted(FACTORIES))
@@ -131,7 +136,7 @@ def _factory(key: str, value: str) -> str | None:
 
 
 def _staging_path(key: str, value: str) -> str | None:
-    """Read a URL or a path; Hadoop's own default is no choice of anybody's."""
+    """Read a URL or a path; Hadoop's own default counts as not set."""
     text = value.strip()
     if text in ("", "tmp/staging"):
         return None
@@ -141,7 +146,7 @@ def _staging_path(key: str, value: str) -> str | None:
 
 
 def _directory(key: str, value: str) -> str | None:
-    """Read the first of several directories; whichever the others are for, one is enough here."""
+    """Read the first of several local directories; only one is needed here."""
     first = value.split(",")[0].strip().removeprefix("file:").replace("//", "/", 1)
     if not first:
         return None

@@ -1,4 +1,4 @@
-"""Reading the values of options: each function takes a key, for the message, and its text.
+"""Read the values of options: each function takes a key, for the message, and its text.
 
 All raise ``OptionError`` that names key and value.
 """
@@ -25,14 +25,14 @@ _UNITS = ("", "k", "m", "g", "t", "p")
 
 
 class OptionWarning(UserWarning):
-    """An option of a family that belongs to this package is unknown, or has no effect here."""
+    """Warning about an option of this package's families that is unknown or has no effect."""
 
 
 def within_bounds(kind: type, field_of: str, key: str, value: object) -> object:
-    """Return what a key says as its field has to have it.
+    """Return the value of a key, checked and coerced for its field.
 
-    A number that is too large for here is lowered where the key is of others, whose users mean
-    "many" by it, with an ``OptionWarning``. Raises ``OptionError`` that names the key.
+    A number above the maximum is lowered with an ``OptionWarning`` if the key belongs to another
+    product, where a large number means "many". Raises ``OptionError`` that names the key.
     """
     bounds = bounds_of(kind, field_of)
     foreign = not key.startswith(OURS)
@@ -61,7 +61,7 @@ def integer(key: str, value: str) -> int:
 
 
 def count(key: str, value: str) -> int:
-    """Read a whole number from 1."""
+    """Read a whole number of at least 1."""
     number = integer(key, value)
     if number < 1:
         raise OptionError(f"{key} is {show(value)}: say a number of at least 1")
@@ -76,19 +76,22 @@ def version(key: str, value: str) -> int:
 
 
 def workers(key: str, value: str) -> int | None:
-    """Read how many at once; a number below one is the default."""
+    """Read a number of workers; a number below one means the default."""
     number = integer(key, value)
     return number if number > 0 else None
 
 
 def threads(key: str, value: str) -> int:
-    """Read how many at once, as the S3A committers have it: 0 is one, -2 two for each core."""
+    """Read a thread count as the S3A committers do: 0 is one, -2 two per core."""
     number = integer(key, value)
     return max(1, number if number >= 0 else -number * (os.cpu_count() or 1))
 
 
 def size(key: str, value: str) -> int:
-    """Read a number of bytes, as ``67108864``, ``64M`` or ``1G``: the units are powers of 1024."""
+    """Read a number of bytes such as ``67108864``, ``64M`` or ``1G``.
+
+    The units are powers of 1024.
+    """
     found = _SIZE.fullmatch(value.strip())
     number = 0 if found is None else int(found[1]) << (10 * _UNITS.index(found[2].lower()))
     if not 1 <= number < 1 << 63:
@@ -97,7 +100,7 @@ def size(key: str, value: str) -> int:
 
 
 def rate(key: str, value: str) -> float | None:
-    """Read requests a second; 0 is no limit."""
+    """Read a number of requests a second; 0 means no limit."""
     try:
         number = float(value)
     except ValueError:
@@ -110,7 +113,7 @@ def rate(key: str, value: str) -> float | None:
 
 
 def text(key: str, value: str) -> str | None:
-    """Read any text; none is ``None``."""
+    """Read any text; an empty one is ``None``."""
     return value.strip() or None
 
 
@@ -126,7 +129,7 @@ def lease(key: str, value: str) -> float:
 
 
 def one_of(kind: type[Enum]) -> Reader:
-    """Return what reads one of the values of an enumeration, in any case."""
+    """Return a reader for the values of an enumeration, in any case."""
 
     def read(key: str, value: str) -> Enum:
         try:

@@ -1,7 +1,7 @@
-"""Blocks that a program has entered and not left when it ends: they are left then, as by an error.
+"""Leave the blocks that a program has entered and not left when it ends, as an error would.
 
-Python closes a generator that nobody holds any more only after its pools of threads have ended,
-which stores use, and after the engine has: what the block does on leaving would wait for ever.
+Python closes an abandoned generator only after its thread pools have ended, which stores use, and
+after the engine has ended: the code that leaves the block would then wait for ever.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _watched = 0
 
 
 def entered(leave: Callable[[], object]) -> int:
-    """Let ``leave`` be called when the program ends; return what ``leaving`` takes."""
+    """Call ``leave`` when the program ends; return a key for ``leaving``."""
     _watch()
     number = next(_numbers)
     _open[number] = (threading.current_thread(), leave)
@@ -28,7 +28,7 @@ def entered(leave: Callable[[], object]) -> int:
 
 
 def leaving(number: int) -> bool:
-    """Return whether a block is still to be left, which is up to the caller now."""
+    """Return whether the block is still open; if so, the caller must leave it."""
     return _open.pop(number, None) is not None
 
 
@@ -38,13 +38,13 @@ def _watch() -> None:
         return
     _watched = os.getpid()
     _open.clear()  # a forked child leaves its parent's blocks alone
-    import_module("concurrent.futures.thread")  # the last to register is the first to run
+    import_module("concurrent.futures.thread")  # callbacks run in reverse order of registration
     register = getattr(threading, "_register_atexit", atexit.register)
     register(_leave_all, _watched)
 
 
 def _leave_all(process: int) -> None:
-    """Leave what nobody else will, the innermost first: other threads may be at work yet."""
+    """Leave all open blocks, innermost first; other threads may still run."""
     if process != os.getpid():
         return
     for number, (thread, leave) in sorted(_open.items(), reverse=True):

@@ -1,8 +1,9 @@
 """Run work over many items at once, and undo it where an item fails.
 
-``for_each`` is N workers over one shared iterator: a fraction of a microsecond an item, where a
-task an item costs some 70. Its callbacks descend from ``Tasks`` of Netflix's s3committer and
-Hadoop's ``TaskPool``: the item that failed, the items never tried, the items already done.
+``for_each`` runs N workers over one shared iterator: it costs a fraction of a microsecond an item,
+where one task for each item costs about 70. Its callbacks are modelled on ``Tasks`` of Netflix's
+s3committer and Hadoop's ``TaskPool``: one for an item that failed, one for items never tried, one
+for items already done.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ U = TypeVar("U")
 Work = Callable[[T], Awaitable[object]]
 OnFailure = Callable[[T, BaseException], Awaitable[object]]
 
-_YIELD_EVERY = 256  # items after which a worker lets the loop turn, even if no work ever waited
-_NOTES = 5  # further errors that are named on the one that is raised
+_YIELD_EVERY = 256  # items after which a worker yields to the loop, even if no work ever waited
+_NOTES = 5  # maximum number of further errors noted on the raised one
 
 
 async def for_each(
@@ -38,21 +39,21 @@ async def for_each(
 ) -> None:
     """Await ``work(item)`` for every item, at most ``workers`` at a time.
 
-    The first failure stops new items; those under way are let finish. Then each item that failed
-    goes to ``on_failure`` with its error, each never tried to ``on_abort``, each done to
-    ``on_revert``; an error in one of these does not keep the others from running.
+    The first failure stops new items; items in progress are finished. Then ``on_failure`` is called
+    for each failed item with its error, ``on_abort`` for each item never tried, and ``on_revert``
+    for each completed item; an error in one of these calls does not prevent the others.
 
     Args:
         items: read lazily; an error that it raises counts as a failure.
-        work: what to do with one item.
-        workers: how many items may be under way, at least 1.
-        on_failure: undo what a failed item left behind.
-        on_abort: told of the items that were never tried.
-        on_revert: undo a done item; done items are remembered only if this is given.
+        work: processes one item.
+        workers: maximum number of items in progress, at least 1.
+        on_failure: undoes the partial effects of a failed item.
+        on_abort: called for the items that were never tried.
+        on_revert: undoes a completed item; completed items are remembered only if this is given.
 
     Raises:
-        Exception: the first error, the others as notes on it; never an ``ExceptionGroup``.
-        asyncio.CancelledError: once all workers have ended; then nothing is undone.
+        Exception: the first error, with the others as notes; never an ``ExceptionGroup``.
+        asyncio.CancelledError: raised after all workers have ended; nothing is undone then.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, not {workers}")
@@ -71,7 +72,7 @@ async def for_each(
 
 
 class _Run(Generic[T]):
-    """What the workers of one ``for_each`` share."""
+    """State shared by the workers of one ``for_each``."""
 
     def __init__(
         self, items: Iterable[T] | AsyncIterable[T], work: Work[T], *, remember: bool = False
@@ -99,7 +100,7 @@ class _Run(Generic[T]):
                 await self._drain_async(self.rest)
             else:
                 await self._drain(self.rest)
-        except Exception as error:  # of the iterator: those of the work are kept in _do
+        except Exception as error:  # from the iterator: errors of the work are kept in _do
             self.errors.append(error)
 
     async def _drain(self, items: Iterator[T]) -> None:
@@ -127,8 +128,8 @@ class _Run(Generic[T]):
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
-            # A cancellation that nobody asked of this worker came out of the work itself. A task
-            # group would take it for a quiet end, and the item would be lost.
+            # A cancellation that was not requested of this worker came from the work itself. A task
+            # group would treat it as a normal end, and the item would be lost.
             self.errors.append(error)
             self.failed.append((item, error))
         else:
@@ -138,7 +139,7 @@ class _Run(Generic[T]):
     async def undo(
         self, items: Iterable[U] | AsyncIterable[U], work: Work[U], workers: int
     ) -> None:
-        """Await ``work`` for every item, whatever fails on the way; keep the errors."""
+        """Await ``work`` for every item and keep the errors."""
 
         async def attempt(item: U) -> None:
             try:
@@ -152,7 +153,7 @@ class _Run(Generic[T]):
 
 
 class _InTurn(Generic[T]):
-    """An async iterator that several tasks may ask at once; a generator forbids that."""
+    """An async iterator that several tasks may await concurrently, unlike a generator."""
 
     def __init__(self, items: AsyncIterable[T]) -> None:
         self._items = aiter(items)

@@ -1,6 +1,6 @@
-"""The one door to what a run cannot repeat: wall time, randomness, ids, names of this machine.
+"""The only source of what a run cannot repeat: wall time, randomness, ids, names of this machine.
 
-Everything else takes a ``Host`` as an argument, so that a simulated run repeats exactly.
+All other code takes a ``Host`` as an argument, so that a simulated run repeats exactly.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from functools import lru_cache
 
 _PROC = "/proc"
 _NUMBER = r"(?:0|[1-9][0-9]{0,19})"
-# Process, start in ticks since the boot, boot, namespace of process numbers.
+# Process number, start in ticks since boot, boot id, pid namespace.
 _PROCESS = re.compile(rf"([1-9][0-9]{{0,6}})\.({_NUMBER})\.([0-9a-f-]{{36}}\.{_NUMBER})", re.ASCII)
 _ENDED = ("Z", "X", "x")
-_ABOVE = 32  # processes above one another that are looked at
+_ABOVE = 32  # maximum number of ancestors that are examined
 
 
 def _cannot_tell(process: str) -> bool | None:
@@ -30,19 +30,19 @@ def _cannot_tell(process: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where and when a job is committed.
+    """The clock, randomness and identity of the machine that commits a job.
 
     Attributes:
-        now: seconds since the epoch.
-        new_id: a fresh unique name.
-        rng: for jitter; nothing that must be secret comes from it.
+        now: returns the seconds since the epoch.
+        new_id: returns a new unique name.
+        rng: source of jitter; never used for secrets.
         name: the host's name, as written into ``_SUCCESS``.
         user: the short user name, as written into ``_SUCCESS``.
-        clock: seconds since any moment, to measure durations with; where the system has such a
-            clock, it goes on while the machine sleeps.
-        process: names this process among all that ever ran on this machine; empty if unknown.
-        is_running: whether a process of this machine, named by its ``process``, still runs;
-            ``None`` if that cannot be told.
+        clock: seconds since an arbitrary moment, for measuring durations; it includes the time that
+            the machine sleeps if the system has such a clock.
+        process: identifies this process among all that ever ran on this machine; empty if unknown.
+        is_running: returns whether the process of this machine with this ``process`` id still runs;
+            ``None`` if unknown.
     """
 
     now: Callable[[], float]
@@ -56,7 +56,7 @@ class Host:
 
 
 def this_host() -> Host:
-    """Return the real one."""
+    """Return the host that this process runs on."""
     return Host(
         now=time.time,
         new_id=lambda: str(uuid.uuid4()),
@@ -81,13 +81,13 @@ def _user() -> str:
 
 
 def _clock() -> Callable[[], float]:
-    """Return a clock that counts the time that the machine sleeps, if there is one."""
+    """Return a clock that includes the time the machine sleeps, if possible."""
     number: int | None = getattr(time, "CLOCK_BOOTTIME", None)
     if number is None:
         return time.monotonic
     try:
         time.clock_gettime(number)
-    except OSError:  # an old kernel, or one that only looks like Linux
+    except OSError:  # an old kernel, or an emulation of Linux
         return time.monotonic
     return lambda: time.clock_gettime(number)
 
@@ -97,7 +97,7 @@ def _clock() -> Callable[[], float]:
 
 @lru_cache(maxsize=1)
 def _own(number: int) -> str:
-    """Name this process, which has that number, or return an empty text."""
+    """Return the identity of this process; empty if unknown."""
     try:
         boot = _read("sys/kernel/random/boot_id").strip()
         space = os.stat(f"{_PROC}/self/ns/pid").st_ino
@@ -105,12 +105,15 @@ def _own(number: int) -> str:
     except (OSError, ValueError):
         return ""
     name = f"{number}.{start}.{boot}.{space}"
-    # Where /proc shows another namespace, the numbers in it are not those that are known here.
+    # If /proc shows another pid namespace, its numbers differ from those of this process.
     return name if known == number and _PROCESS.fullmatch(name) else ""
 
 
 def process_above(program: str) -> str:
-    """Name the nearest process above this one that runs ``program``; empty if there is none."""
+    """Return the identity of the nearest ancestor running ``program``.
+
+    Return an empty text if there is none.
+    """
     known = _PROCESS.fullmatch(_own(os.getpid()))
     number = os.getpid()
     try:
@@ -125,14 +128,14 @@ def process_above(program: str) -> str:
 
 
 def _parent(process: str) -> tuple[str, int, int]:
-    """Return the program, the parent's number and the start of a process."""
+    """Return program, parent's process number and start time of a process."""
     name, _, rest = _read(f"{process}/stat").partition(" (")[2].rpartition(") ")
     fields = rest.split()
     return name, int(fields[1]), int(fields[19])
 
 
 def _is_running(process: str) -> bool | None:
-    """Answer ``Host.is_running``."""
+    """Implement ``Host.is_running``."""
     own = _PROCESS.fullmatch(_own(os.getpid()))
     other = _PROCESS.fullmatch(process)
     if own is None or other is None or own[3] != other[3]:
@@ -149,7 +152,7 @@ def _is_running(process: str) -> bool | None:
 
 
 def _has_number(number: int) -> bool | None:
-    """Tell a process that is not there from one that /proc does not show to everybody."""
+    """Return false if a process number is unused, else ``None``."""
     try:
         os.kill(number, 0)  # sends nothing
     except ProcessLookupError:
@@ -160,9 +163,9 @@ def _has_number(number: int) -> bool | None:
 
 
 def _status(process: str) -> tuple[int, str, int, int]:
-    """Return number, state, number of threads and start of a process."""
+    """Return number, state, thread count and start time of a process."""
     number, _, rest = _read(f"{process}/stat").partition(" (")
-    # The name that follows may hold anything, also brackets and spaces.
+    # The program name may contain anything, including brackets and spaces.
     fields = rest.rpartition(") ")[2].split()
     if len(fields) < 20:
         raise ValueError("not what Linux says of a process")
@@ -175,7 +178,7 @@ def _read(name: str) -> str:
 
 
 def _know_own() -> None:
-    """Keep the own name, so that no event loop waits for /proc."""
+    """Cache the own identity, so that no event loop waits for /proc."""
     _own(os.getpid())
 
 

@@ -1,7 +1,7 @@
-"""One event loop thread a process, to which every blocking caller submits.
+"""The event loop thread of a process, to which every blocking caller submits.
 
-Jobs that run at the same time then share limiters, and a notebook's running loop is not in the
-way. A process that forks gets an engine of its own: a loop does not survive a fork.
+Jobs that run at the same time share limiters this way, and a notebook's running loop does not
+interfere. A forked process gets its own engine: a loop does not survive a fork.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GRACE = 60.0
 
 
 class Engine:
-    """An event loop in a daemon thread. Used through ``submit``; tests make their own."""
+    """An event loop in a daemon thread. Use it through ``submit``; tests create their own."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -35,8 +35,8 @@ class Engine:
 
     def _serve(self) -> None:
         loop = self._loop = _new_loop()
-        # Its own, because the loop's would be ended by a new thread, and while the interpreter
-        # ends, which is when this happens, Python 3.12 and later start none.
+        # A separate executor: the loop's own would be shut down by a new thread, and while the
+        # interpreter ends, which is when this happens, Python 3.12 and later start no threads.
         executor = ThreadPoolExecutor(thread_name_prefix="asynccommit-default")
         loop.set_default_executor(executor)
         try:
@@ -51,8 +51,8 @@ class Engine:
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run ``coroutine`` on the engine's loop and return its result.
 
-        An interrupt of the caller (Ctrl-C) cancels it, and is raised once it has ended, so that
-        nothing goes on behind the caller's back.
+        An interrupt of the caller (Ctrl-C) cancels the coroutine and is raised after the coroutine
+        has ended, so that nothing continues in the background.
         """
         if threading.current_thread() is self._thread:
             coroutine.close()
@@ -75,7 +75,7 @@ class Engine:
         return cast(T, result)
 
     def _let_end(self) -> None:
-        """Wait until tasks that were cancelled have said their last words."""
+        """Wait until cancelled tasks have finished their cleanup."""
         assert self._loop is not None
         ended = asyncio.run_coroutine_threadsafe(_cancelled_tasks_end(), self._loop)
         try:
@@ -84,7 +84,7 @@ class Engine:
             ended.cancel()
 
     def is_alive(self) -> bool:
-        """Whether it belongs to this process and its thread runs."""
+        """Return whether the engine belongs to this process and its thread runs."""
         return self.pid == os.getpid() and self._thread.is_alive()
 
     def close(self) -> None:
@@ -97,9 +97,10 @@ class Engine:
 async def _kept(
     coroutine: Coroutine[Any, Any, T], notes: list[str]
 ) -> tuple[T | None, KeyboardInterrupt | SystemExit | None]:
-    """Await ``coroutine``; carry over what would end the loop and with it all other callers.
+    """Await ``coroutine`` and return an exception that would stop the loop.
 
-    The notes on its error go to ``notes``: a caller that was interrupted gets no error of it.
+    Raising it here would end all other callers too. The notes on its error go to ``notes``, because
+    an interrupted caller does not see that error.
     """
     try:
         result = await coroutine
@@ -128,7 +129,7 @@ async def _cancelled_tasks_end() -> None:
 
 
 async def _end_tasks() -> None:
-    """Cancel what is left and wait for it."""
+    """Cancel the remaining tasks and wait for them."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
@@ -149,7 +150,7 @@ _engine: Engine | None = None
 
 
 def engine() -> Engine:
-    """Return the engine of this process, started if need be."""
+    """Return the engine of this process; start it if needed."""
     global _engine
     with _lock:
         if _engine is None or not _engine.is_alive():

@@ -1,4 +1,4 @@
-"""Names of objects as Stocator gave them: the attempt that wrote a file is in its name.
+"""Object names as Stocator gave them: the name contains the attempt that wrote the file.
 
 A file that a task attempt writes at ``$out/_temporary/0/_temporary/attempt_X/p=1/part-7.csv`` is
 the object ``$out/p=1/part-7-attempt_X.csv`` from the start: the extension is everything after the
@@ -21,13 +21,13 @@ _WRITTEN = re.compile(
 
 
 def direct_path(path: str) -> str:
-    """Return the object that Stocator makes of a file in a task attempt's directory.
+    """Return the object path that Stocator gives a file of a task attempt.
 
     Args:
-        path: where the task writes; any other path stays as it is.
+        path: the path that the task writes to; any other path is returned unchanged.
 
     Raises:
-        UrlError: it is the directory of the attempt itself.
+        UrlError: the path is the directory of the attempt itself.
     """
     found = _WRITTEN.match(path)
     if found is None:
@@ -42,9 +42,10 @@ def direct_path(path: str) -> str:
 
 
 def is_attempt(path: str) -> bool:
-    """Whether an object is what one task attempt wrote, and so may be one of several.
+    """Return whether an object is the output of one task attempt.
 
-    Only its name counts, not that of a directory that it is in.
+    Other attempts may then have written the same file. Only the object's name counts, not the names
+    of its directories.
     """
     name = path.rpartition("/")[2]
     return "part-" in name and _ATTEMPT in name
@@ -57,7 +58,7 @@ def attempt_of(path: str) -> str | None:
 
 
 def united(path: str) -> str:
-    """Return the name that all attempts of one file share: theirs without the attempt."""
+    """Return the name shared by all attempts of a file: without the attempt."""
     if attempt_of(path) is None:
         return path
     folder, slash, name = path.rpartition("/")

@@ -1,9 +1,10 @@
-"""Tables that Stocator wrote: what a reader should see of them, and deleting the rest.
+"""Resolve tables that Stocator wrote: which files a reader should see, and delete the others.
 
-Stocator writes what every task attempt writes to the final place, so that there may be several of
-one file, of which the largest counts, and of two as large the one of the smaller name; and none
-counts unless there is a ``_SUCCESS`` in a directory above it. Empty objects are no files. Readers
-other than Stocator see them all. New data is not written so: see ``refused.py``.
+Stocator writes the output of every task attempt to the final place, so there may be several objects
+for one file. The largest counts, and of two equally large ones the one with the smaller name; none
+counts unless there is a ``_SUCCESS`` in a directory above it. Empty objects are not files. Readers
+other than Stocator see all of them. New data is not written this way: see
+``unsupported_committers.py``.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from asynccommit.stores.unchanged import delete_unchanged
 
 @dataclass(slots=True)
 class Resolved:
-    """What is below a directory, as a reader has to take it; each list by path.
+    """The content of a directory as a reader should see it; each list is sorted by path.
 
     Attributes:
-        visible: the files that there are.
+        visible: the files that a reader should see.
         losers: winner's path -> other attempts of the same file.
         unfinished: attempts without a ``_SUCCESS`` above them.
         empty: files without content: markers, and directories.
@@ -38,12 +39,12 @@ class Resolved:
 
 @dataclass(slots=True)
 class Repair:
-    """What repairing a table does, or did.
+    """The result, or the plan, of repairing a table.
 
     Attributes:
         dry_run: nothing was deleted.
-        losers: what readers without Stocator see too often.
-        deleted: paths of those that were deleted.
+        losers: superseded attempts, which readers without Stocator see as duplicates.
+        deleted: paths of the losers that were deleted.
         kept: path -> why it was left.
     """
 
@@ -54,15 +55,14 @@ class Repair:
 
 
 async def resolve(store: Store, path: str) -> Resolved:
-    """Return what a reader should see below a directory.
+    """Return the files below a directory as a reader should see them.
 
-    All of it is listed, and kept in memory.
+    The whole directory is listed and kept in memory.
 
     Args:
-        store: any.
-        path: of the directory; absolute and decoded.
+        store: the store of the table.
 
-    Raises ``NotFoundError`` where there is no such directory and the store can tell.
+    Raises ``NotFoundError`` if the directory does not exist and the store can tell.
     """
     above = await _has_success_above(store, path)
     found = Resolved()
@@ -89,15 +89,16 @@ async def resolve(store: Store, path: str) -> Resolved:
 
 
 async def repair(store: Store, path: str, *, dry_run: bool = True) -> Repair:
-    """Delete the attempts that lose, so that every reader sees what Stocator shows.
+    """Delete superseded attempts, so that readers see what Stocator shows.
 
-    Only below a ``_SUCCESS``, and only while the winner is there and not smaller, and the loser is
-    as it was listed. No job may write to the table meanwhile.
+    An attempt is deleted only if it is below a ``_SUCCESS``, the winner still exists and is not
+    smaller, and the loser is unchanged since it was listed. No job may write to the table
+    meanwhile.
 
     Args:
-        store: any.
-        path: of the table; absolute and decoded.
-        dry_run: only say what would be deleted.
+        store: the store of the table.
+        path: path of the table; absolute and decoded.
+        dry_run: only report what would be deleted.
     """
     losers = (await resolve(store, path)).losers
     done = Repair(dry_run, sorted(info for group in losers.values() for info in group))
@@ -131,7 +132,7 @@ def _counts(info: Info, path: str) -> bool:
 
 
 async def _has_success_above(store: Store, path: str) -> bool:
-    """Whether there is a marker in the directory or one above it."""
+    """Return whether there is a marker in the directory or in one above it."""
     folder = path.rstrip("/")
     while True:
         if await is_there(store, f"{folder}/{SUCCESS}"):
@@ -151,7 +152,7 @@ def _is_below(path: str, committed: set[str]) -> bool:
 def _choose(found: Resolved, attempts: list[Info]) -> None:
     winner, *losers = sorted(attempts, key=lambda info: (-info.size, info.path))
     found.visible.append(winner)
-    # Without the attempt in its name a file is nobody's second try.
+    # A file without an attempt in its name has no other attempts.
     beaten = [info for info in losers if attempt_of(info.path)]
     if beaten:
         found.losers[winner.path] = beaten
