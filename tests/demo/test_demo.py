@@ -193,7 +193,7 @@ def test_emulator_of_a_demo_that_does_not_start(
     """The error says why, or names the log, where the last words are."""
     log = tmp_path / "log"
     with (
-        pytest.raises(AsyncCommitError, match="latency 'often'"),
+        pytest.raises(AsyncCommitError, match="latency is 'often'"),
         serving("gcs", ["--latency", "often"], log),
     ):
         pass
