@@ -1,4 +1,4 @@
-"""Putting files of Hive's beside others: one by one, as copies where a name is taken."""
+"""Add Hive's files to a directory one by one, as copies where a name is taken."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind, Store
 from asynccommit.stores.tree import list_if_there, walk
 
-_MOST_COPIES = 999_999  # that a name has digits for
+_MOST_COPIES = 999_999  # limited by the digits of a name
 
 
 async def add(store: Store, places: PublishDirectories) -> Published:
-    """Move all files to where others are; whole, if nothing is there."""
+    """Move all files to the existing ones.
+
+    The whole directory if there are none.
+    """
     await restore(store, places)
     try:
         await move(store, places.taken, places.final)
@@ -33,7 +36,10 @@ async def add(store: Store, places: PublishDirectories) -> Published:
 
 
 async def add_from(store: Store, places: PublishDirectories, *, resumed: bool = False) -> Published:
-    """Move the files one by one; ``resumed`` if an earlier run may have moved some."""
+    """Move the files one by one.
+
+    ``resumed`` if an earlier run may have moved some.
+    """
     adding = _Adding(store, places, known=not resumed)
     try:
         added = await adding.run()
@@ -49,12 +55,12 @@ async def add_from(store: Store, places: PublishDirectories, *, resumed: bool = 
 
 
 class _Adding:
-    """Moving files beside others, and back if one cannot be moved.
+    """A move of files into a directory with others, undone if one file cannot be moved.
 
     Args:
-        store: any.
-        places: where from and where to.
-        known: no earlier run has moved some.
+        store: any store.
+        places: source and destination directories.
+        known: no earlier run has moved any files.
     """
 
     def __init__(self, store: Store, places: PublishDirectories, *, known: bool) -> None:
@@ -64,7 +70,7 @@ class _Adding:
         self._known = known
 
     async def run(self) -> int:
-        """Move all files; return how many."""
+        """Move all files; return their number."""
         folders: dict[str, list[str]] = {}
         async for info in walk(self._store, self._places.adding):
             if info.kind is not Kind.DIRECTORY:
@@ -78,7 +84,7 @@ class _Adding:
         return len(self._moved)
 
     async def take_back(self) -> None:
-        """Move all back that was moved, unless more may have been moved than is known."""
+        """Move all files back, unless more may have been moved than is known."""
         if not self._known:
             return
 
@@ -98,14 +104,14 @@ class _Adding:
     async def _move(self, pair: tuple[str, str]) -> None:
         try:
             await self._store.rename(*pair)
-        except (OutcomeUnknownError, NotFoundError):  # it was there: an earlier run's last word
+        except (OutcomeUnknownError, NotFoundError):  # it did exist: an earlier run's late request
             self._known = False
             raise
         self._moved.append(pair)
 
 
 class _Names:
-    """The names of a directory, and which ones are free."""
+    """The names of a directory, taken and free."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._taken: set[str] = set()
@@ -114,7 +120,7 @@ class _Names:
             self._take(name)
 
     def free(self, name: str) -> str:
-        """Return the name itself, or that of its next copy; it is taken from now on."""
+        """Return the name or that of its next free copy, and reserve it."""
         chosen = self._copy(name) if name in self._taken else name
         self._take(chosen)
         return chosen

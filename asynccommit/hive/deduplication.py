@@ -1,8 +1,8 @@
-"""Tables that Hive wrote: one file a task where several attempts wrote one, and a file a bucket.
+"""Remove duplicate task output from Hive tables, and add files for empty buckets.
 
-A Hive task gives its file its final name itself when it closes it, outside of any commit of tasks.
-So where a task ran twice, both attempts are there, and every row of it is read twice. Hive's own
-cure, which runs when a job ends, is done here after the fact, and on any store.
+A Hive task renames its file to the final name itself when it closes it, outside any task commit. So
+if a task ran twice, both attempts are there, and every row of it is read twice. Hive's own remedy
+runs when a job ends; this module does the same afterwards, and on any store.
 
 Where Hive's rule itself loses data it is not followed: see ``docs/hive.md``.
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Put(Protocol):
-    """Writes a file, as ``Store.put`` does."""
+    """A function that writes a file, like ``Store.put``."""
 
     def __call__(self, path: str, data: bytes, *, overwrite: bool) -> Awaitable[object]:
         """Write a file."""
@@ -37,15 +37,15 @@ class Put(Protocol):
 
 @dataclass(slots=True)
 class Dedup:
-    """What removing duplicates does, or did; each list by path.
+    """The result of removing duplicates, or of a dry run; each list by path.
 
     Attributes:
         dry_run: nothing was changed.
-        found: what was there before.
-        deleted: files that were deleted.
-        removed: partition directories that were removed.
-        created: empty buckets that were made.
-        kept: path -> why it was left as it is.
+        found: state of the table before.
+        deleted: deleted files.
+        removed: removed partition directories.
+        created: created empty buckets.
+        kept: path -> why it was left unchanged.
     """
 
     dry_run: bool
@@ -60,23 +60,23 @@ class Dedup:
 async def dedup(
     store: Store, path: str, reading: Reading | None = None, *, dry_run: bool = True
 ) -> Dedup:
-    """Delete all but one file of each task, and what else Hive clears away when a job ends.
+    """Delete all but one file of each task, as Hive does at the end of a job.
 
-    A file is deleted only while it and the one that stays are as they were listed. Nothing is
-    changed if the rules cannot be applied somewhere. A run that was cut short is finished by
-    another. No job may write to the table meanwhile.
+    Everything else that Hive cleans up then is deleted too. A file is deleted only while it and the
+    one that stays are unchanged since they were listed. Nothing is changed if the rules cannot be
+    applied somewhere. An interrupted run can be repeated. No job may write to the table meanwhile.
 
     Args:
-        store: any.
-        path: of the table; absolute and decoded.
-        reading: how it is to be read; ``None`` is one level, by the rules up to Hive 2.3.
-        dry_run: only say what would be done.
+        store: any store.
+        path: path of the table; absolute and decoded.
+        reading: how to read the table; ``None`` means one level, by the rules up to Hive 2.3.
+        dry_run: only report what would be done.
 
     Raises:
-        ManifestError: the rules cannot be applied: they know no winner, or the names are not
-            Hive's, or an empty bucket cannot be made. A dry run has the first and the last of
-            these in ``found.conflicts``.
-        NotFoundError: there is no such directory, and the store can tell.
+        ManifestError: the rules cannot be applied: they do not decide a winner, or the names are
+            not Hive's, or an empty bucket cannot be created. A dry run reports the first and the
+            last case in ``found.conflicts``.
+        NotFoundError: the directory does not exist, and the store can tell.
     """
     done = Dedup(dry_run, await scan_table(store, path, reading or Reading()))
     if not dry_run:
@@ -85,12 +85,12 @@ async def dedup(
 
 
 async def change(store: Store, done: Dedup, put: Put) -> None:
-    """Do what was found.
+    """Apply the changes that were found.
 
     Args:
-        store: any.
-        done: what was found; what is done is noted in it.
-        put: makes an empty bucket, and raises ``ExistsError`` if something is there.
+        store: any store.
+        done: findings; each change is recorded in it.
+        put: creates an empty bucket, and raises ``ExistsError`` if the path exists.
 
     Raises ``ManifestError`` before anything is changed.
     """
@@ -123,7 +123,7 @@ async def _all(store: Store, items: Iterable[T], work: Callable[[T], Awaitable[o
 
 
 async def _noted(done: Dedup, path: str, into: list[str], change: Awaitable[object]) -> None:
-    """Await a change, and note whether it was made or why not."""
+    """Await a change, and record that it was made or why not."""
     try:
         await change
     except NotFoundError as error:
@@ -138,7 +138,7 @@ async def _noted(done: Dedup, path: str, into: list[str], change: Awaitable[obje
 
 
 async def _remove(store: Store, path: str) -> None:
-    # Where there are no directories it has gone with its last file.
+    # Without real directories it vanished with its last file.
     with suppress(NotFoundError):
         await remove_directory(store, path)
 

@@ -1,7 +1,7 @@
-"""Files without rows, in the format of the files beside them: what Hive puts in empty buckets.
+"""Create files without rows, in the format of the neighbouring files, for Hive's empty buckets.
 
 A bucket without a file is an error for readers that take the n-th file for the n-th bucket. The
-columns of an empty ORC or Parquet file are those of a file beside it.
+columns of an empty ORC or Parquet file are those of a neighbouring file.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 from asynccommit.errors import ManifestError, UnsupportedError
 
 MOST = 256 << 20
-"""Bytes of a file beside it that are read at most to learn the format and the columns."""
+"""Maximum number of bytes read from a neighbouring file to learn its format and columns."""
 
 
 class Format(Enum):
-    """What the files of a table are."""
+    """The file formats of a table."""
 
     TEXT = "text"
     ORC = "orc"
@@ -33,7 +33,7 @@ _REFUSED = {
     "SequenceFile": "its header names Java classes of the table, and nothing here writes one",
     "Avro": "its header has the table's own schema and codec, which Hive has to choose",
 }
-# RCFiles of Hive before 0.9 are SequenceFiles whose key class says so.
+# RCFiles of Hive before 0.9 are SequenceFiles whose key class tells that.
 _MAGIC = ((b"RCF", "RCFile"), (b"SEQ", "SequenceFile"), (b"Obj\x01", "Avro"))
 _EMPTY: dict[str, Callable[[bytes], bytes]] = {
     "gz": lambda data: gzip.compress(data, mtime=0),
@@ -47,12 +47,12 @@ def empty_file(path: str, beside: bytes, format: Format | None = None) -> bytes:
     """Return a file without rows.
 
     Args:
-        path: where it will be; its extension says how text is compressed.
-        beside: a whole file of the table, or nothing if the format is text.
-        format: of the table; ``None`` is told from the file beside.
+        path: future path; its extension gives the compression of text.
+        beside: content of a whole file of the table; empty if the format is text.
+        format: format of the table; ``None`` to detect it from the neighbouring file.
 
     Raises:
-        ManifestError: the file beside cannot be read, or is of a format that is not written here.
+        ManifestError: the neighbouring file cannot be read, or its format is not supported.
         UnsupportedError: pyarrow is not installed.
     """
     found = format or recognise(path, beside)
@@ -64,16 +64,20 @@ def empty_file(path: str, beside: bytes, format: Format | None = None) -> bytes:
         raise UnsupportedError(
             f"an empty {found.value} file needs pyarrow: pip install pyarrow"
         ) from error
-    except Exception as error:  # of many kinds: what is read may be anything
+    except Exception as error:  # of any kind: the input may be anything
         raise ManifestError(path, f"the file beside is no {found.value} file: {error}") from error
 
 
 def recognise(path: str, beside: bytes) -> Format:
-    """Return the format of a file by its first bytes. Raises ``ManifestError`` for a refused one.
+    """Detect the format of a file by its first bytes.
+
+    Raises ``ManifestError``.
+
+    The error means an unsupported format.
 
     Args:
-        path: that an error is to name.
-        beside: the file.
+        path: path for the error message.
+        beside: content of the file.
     """
     for magic, name in _MAGIC:
         if beside.startswith(magic):
@@ -95,7 +99,7 @@ def _empty_text(path: str) -> bytes:
             path, f"an empty .{extension} file cannot be made here; let Hive write the bucket"
         )
     compress = _EMPTY.get(extension)
-    # A reader of compressed text takes no bytes at all for a file that was cut off.
+    # A reader of compressed text treats a file of zero bytes as truncated.
     return compress(b"") if compress else b""
 
 
@@ -105,10 +109,10 @@ def _empty_parquet(beside: bytes) -> bytes:
     int96 = any(
         file.schema.column(number).physical_type == "INT96" for number in range(len(file.schema))
     )
-    # What pandas or Arrow noted of a file's rows is not true of another file.
+    # Metadata that pandas or Arrow stored about a file's rows do not apply to another file.
     schema = file.schema_arrow.remove_metadata()
     sink = pa.BufferOutputStream()
-    # A table of no rows would be one row group of none, at which older readers of Java fail.
+    # A table of no rows would be written as one empty row group, which older Java readers reject.
     pq.ParquetWriter(
         sink, schema, use_deprecated_int96_timestamps=int96, store_schema=False
     ).close()

@@ -1,4 +1,4 @@
-"""Refuse, before the first rename, to replace what a Hive job could not move."""
+"""Check, before the first rename, that a directory to be replaced can be moved."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from asynccommit.stores.tree import walk
 
 
 async def refuse_unmovable(store: Store, path: str, place: str) -> None:
-    """Refuse to replace what cannot be moved, or not be deleted in the end.
+    """Raise an error if a directory cannot be moved, or deleted in the end.
 
-    A link would be replaced by a directory, with the old files left where it leads to.
+    A link would be replaced by a directory, and the old files would stay at its target.
 
     Args:
-        store: any.
-        path: the directory that is to be replaced; nothing there is fine.
+        store: any store.
+        path: directory to be replaced; it may be missing.
         place: a directory beside it.
 
     Raises ``ManifestError`` for a link; ``RejectedError`` or ``DeniedError`` with the reason.

@@ -1,8 +1,8 @@
-"""Names of files as Hive's tasks give them: ``000003_1.gz`` is what attempt 1 of task 3 wrote.
+"""Parse the file names of Hive's tasks: ``000003_1.gz`` is the output of attempt 1 of task 3.
 
-Hive tells by them which files of a directory are several attempts of one task, and keeps one. How
-it reads a name, and which attempt stays, has changed: see ``HiveRules``. A name is read here in one
-pass, because Hive's regular expressions are quadratic on hostile names.
+By these names Hive recognizes several attempts of one task in a directory, and keeps one. The way
+it parses a name, and the attempt that it keeps, have changed over time: see ``HiveRules``. A name
+is parsed here in one pass, because Hive's regular expressions are quadratic on hostile names.
 
 Source: ``Utilities`` of Hive 2.3.10, observed; the releases before and after it, documented.
 """
@@ -22,18 +22,18 @@ _TEMP, _TASK_TEMP = "_tmp.", "_task_tmp."
 _DIGITS = re.compile("[0-9]+")
 _COPY = re.compile(r"_copy_(?:[0-9]{1,6}|[0-9a-fA-F]{16})(?=\.|\Z)")
 _COPY_DIGITS = 6
-_WIDTH = 6  # digits of a task: with 2026_01.csv and 2026_02.csv somebody means months
-_LINE_ENDS = re.compile("[\n\r\x85\u2028\u2029]")  # no "." of a Java expression matches one
+_WIDTH = 6  # digits of a task; 2026_01.csv and 2026_02.csv contain months
+_LINE_ENDS = re.compile("[\n\r\x85\u2028\u2029]")  # not matched by "." in Java
 _SPARKS = re.compile("part-[0-9]+-")
 _BEFORE = re.compile(r"(?:tmp_|attempt_[0-9]{1,20}_[0-9]{1,10}_[mr]_)?\Z")
 
 
 class HiveRules(Enum):
-    """Whose rules: which of several attempts of one task stays.
+    """The rules of a Hive version: which of several attempts of one task stays.
 
-    ``TWO``, up to Hive 2.3, keeps the largest; of two as large, the one whose name comes first.
-    ``THREE`` keeps the newest attempt, and is at a loss if that is smaller than an older one.
-    ``FOUR`` keeps the newest attempt. Of two files of the same attempt both know no winner.
+    ``TWO``, up to Hive 2.3, keeps the largest; of equal ones, the one whose name sorts first.
+    ``THREE`` keeps the newest attempt, and fails if it is smaller than an older one. ``FOUR`` keeps
+    the newest attempt. ``THREE`` and ``FOUR`` do not decide between two files of the same attempt.
     """
 
     TWO = "2"
@@ -50,12 +50,12 @@ _ATTEMPT = {
 
 
 class HiveName(NamedTuple):
-    """The parts of a name, which one after the other are the name.
+    """The parts of a name, which concatenated are the name.
 
     Attributes:
-        before: what is no part of the id: ``tmp_``.
-        prefix: of the id: ``(ds%3D1)``.
-        task: the digits of the id: ``000003``.
+        before: prefix outside the id: ``tmp_``.
+        prefix: prefix within the id: ``(ds%3D1)``.
+        task: digits of the id: ``000003``.
         attempt: ``_1``, or empty.
         copy: ``_copy_2``, of a file that a later statement added beside others; or empty.
         extension: ``.gz``, or empty.
@@ -70,7 +70,7 @@ class HiveName(NamedTuple):
 
     @property
     def id(self) -> str:
-        """What all attempts of the task have in common."""
+        """The id that all attempts of the task share."""
         return self.prefix + self.task
 
     @property
@@ -80,23 +80,26 @@ class HiveName(NamedTuple):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether Hive gives no such name: the number is in the middle of it, or not as wide."""
+        """Return whether Hive would not create such a name.
+
+        That is so if the number is in the middle of it, or shorter than Hive's.
+        """
         return _BEFORE.match(self.before) is None or len(self.task) != _WIDTH
 
     def of_task(self, task: int) -> str:
-        """Return the name with another task, as wide as this one at least."""
+        """Return the name with another task, padded to at least the same width."""
         return "".join(self._replace(task=str(task).zfill(len(self.task))))
 
 
 def parse_name(name: str, rules: HiveRules = HiveRules.TWO) -> HiveName | None:
-    """Read a file's name; ``None`` where there is no task in it, and so nothing to compare.
+    """Parse a file's name; ``None`` if it contains no task.
 
-    Two names that Hive 2.3 reads otherwise: of ``000000_0_copy_1`` it takes ``1`` for the task,
-    and of ``(ds=1.5)000002_3`` at times the ``1`` of the date.
+    Hive 2.3 parses two kinds of names differently: in ``000000_0_copy_1`` it takes ``1`` for the
+    task, and in ``(ds=1.5)000002_3`` sometimes the ``1`` of the date.
 
     Args:
-        name: without its directory.
-        rules: how long the number of an attempt may be.
+        name: name without directory.
+        rules: determines the maximum length of an attempt number.
     """
     if _LINE_ENDS.search(name):
         return None
@@ -116,7 +119,10 @@ def parse_name(name: str, rules: HiveRules = HiveRules.TWO) -> HiveName | None:
 
 
 def _start(name: str, runs: Sequence[re.Match[str]]) -> tuple[int, re.Match[str]]:
-    """Return where the id begins, and its digits: the leftmost reading, with a prefix if any."""
+    """Return the start of the id, and its digits.
+
+    It is the leftmost match, with a prefix if there is one.
+    """
     opened = name.find("(")
     if 0 <= opened < runs[0].start():
         for run in reversed(runs):
@@ -126,33 +132,36 @@ def _start(name: str, runs: Sequence[re.Match[str]]) -> tuple[int, re.Match[str]
 
 
 def is_copy(name: str) -> bool:
-    """Whether a file was added beside others, and so is nobody's second attempt.
+    """Return whether a file is a copy, added beside others, not an attempt.
 
-    Wider than Hive 2.3, which takes ``000000_0_copy_1.gz`` for an attempt, and deletes it.
+    This accepts more than Hive 2.3, which takes ``000000_0_copy_1.gz`` for an attempt and deletes
+    it.
     """
     return _COPY.search(name) is not None
 
 
 def is_spark(name: str) -> bool:
-    """Whether a name looks like Spark's, in which the rules find ids that mean nothing."""
+    """Return whether a name looks like Spark's; ids found in it mean nothing."""
     return _SPARKS.match(name) is not None
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file or directory is one that Hive had not finished."""
+    """Return whether a file or directory is an unfinished one of Hive's."""
     return name.startswith((_TEMP, _TASK_TEMP))
 
 
 def is_hidden(name: str) -> bool:
-    """Whether Hive's readers pass a name over."""
+    """Return whether Hive's readers ignore a name."""
     return name.startswith(("_", "."))
 
 
 def replace_task(name: str, task: int, rules: HiveRules = HiveRules.TWO) -> str:
-    """Return the name that another task would give such a file, as wide at least.
+    """Return the name that another task would give such a file.
+
+    It has at least the same width.
 
     Raises:
-        ManifestError: there is no task in it.
+        ManifestError: the name contains no task.
     """
     found = parse_name(name, rules)
     if found is None:
@@ -161,7 +170,7 @@ def replace_task(name: str, task: int, rules: HiveRules = HiveRules.TWO) -> str:
 
 
 def split_copy(name: str) -> tuple[str, int]:
-    """Return a file's name as that of the first of its copies, and which copy it is; 0 for none."""
+    """Return the original's name and the copy number of a file; 0 if no copy."""
     copied = _COPY.search(name)
     if copied is None:
         return name, 0
@@ -171,10 +180,10 @@ def split_copy(name: str) -> tuple[str, int]:
 
 
 def next_copy(name: str, number: int) -> str:
-    """Return the name of a file that is added beside others as the so many-th copy.
+    """Return the name of the n-th copy of a file, added beside others.
 
     Args:
-        name: that another file has.
+        name: name of the existing file.
         number: from 1 to 999,999.
     """
     copied = _COPY.search(name)
@@ -186,12 +195,12 @@ def next_copy(name: str, number: int) -> str:
 
 
 def temporary_path(path: str) -> str:
-    """Return where the files of tasks are until they are published at ``path``: ``_tmp.X``."""
+    """Return the path of task files until published at ``path``: ``_tmp.X``."""
     return _beside(path, _TEMP)
 
 
 def task_temporary_path(path: str) -> str:
-    """Return where tasks write what will be at ``path``: ``_task_tmp.X``."""
+    """Return the path where tasks write ``path``'s files: ``_task_tmp.X``."""
     return _beside(path, _TASK_TEMP)
 
 
@@ -208,14 +217,14 @@ class HiveAttempt(NamedTuple):
 
 
 def winner_of(attempts: Sequence[HiveAttempt], rules: HiveRules) -> HiveAttempt:
-    """Return which of several files of one task stays.
+    """Return the file to keep of several files of one task.
 
     Args:
-        attempts: at least one, in any order; none is a copy.
-        rules: whose.
+        attempts: at least one, in any order, no copies.
+        rules: rules of a Hive version.
 
     Raises:
-        ManifestError: the rules know no winner.
+        ManifestError: the rules do not decide a winner.
     """
     if rules is HiveRules.TWO:
         return min(attempts, key=lambda one: (-one.size, one.name))

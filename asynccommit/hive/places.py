@@ -1,4 +1,4 @@
-"""The directories of one publication of Hive's, and how they are moved and removed."""
+"""Name, move and remove the directories of one Hive publication."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from asynccommit.stores.tree import remove_tree
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What publishing did.
+    """The result of publishing.
 
     Attributes:
-        dedup: what was cleared away before; ``None`` if there was nothing to publish.
-        added: how many files were put beside others; 0 where the whole directory was moved.
-        replaced: the directory that was there before is gone.
+        dedup: result of the cleanup before; ``None`` if there was nothing to publish.
+        added: number of files added beside others; 0 if the whole directory was moved.
+        replaced: the previous directory was removed.
     """
 
     dedup: Dedup | None = None
@@ -34,56 +34,59 @@ class PublishDirectories:
     """The directories of one publication.
 
     Attributes:
-        final: where the files are to be.
+        final: destination of the files.
     """
 
     final: str
 
     @property
     def written(self) -> str:
-        """Return where the tasks write."""
+        """Return the directory that tasks write to."""
         return temporary_path(self.final)
 
     @property
     def taken(self) -> str:
-        """Return where that is moved, so that no straggler writes to it."""
+        """Return the directory it is moved to, out of the reach of stragglers."""
         return f"{self.written}.intermediate"
 
     @property
     def adding(self) -> str:
-        """Return where files are while they are added one by one."""
+        """Return the directory of the files while they are added one by one."""
         return f"{self.written}.adding"
 
     @property
     def buckets(self) -> str:
-        """Return where empty buckets are written before they are moved."""
+        """Return the directory in which empty buckets are written before the move."""
         return f"{self.written}.buckets"
 
     @property
     def discarded(self) -> str:
-        """Return where that is moved which is to be removed."""
+        """Return the directory to which removed directories are moved."""
         return f"{self.written}.discarded"
 
     @property
     def task(self) -> str:
-        """Return where the attempts of tasks write."""
+        """Return the directory that task attempts write to."""
         return task_temporary_path(self.final)
 
     @property
     def backup(self) -> str:
-        """Return where that is moved which is to be replaced."""
+        """Return the directory to which the replaced directory is moved."""
         folder, _, name = self.final.rpartition("/")
         return f"{folder}/_backup.{name}"
 
 
 async def restore(store: Store, places: PublishDirectories) -> None:
-    """Put back what is replaced, unless it is there."""
+    """Put back the replaced directory, unless the destination exists."""
     with suppress(NotFoundError, ExistsError):
         await move(store, places.backup, places.final)
 
 
 async def move(store: Store, source: str, dest: str) -> None:
-    """Rename a directory: this very one, where the store can tell, should the request come late."""
+    """Rename a directory.
+
+    Where the store can check it, only this very directory is moved, even if the request is late.
+    """
     await store.rename(source, dest, etag=(await store.head(source)).etag)
 
 
@@ -95,7 +98,7 @@ async def drop(store: Store, directory: str) -> None:
 
 @asynccontextmanager
 async def cleaning_up(places: PublishDirectories) -> AsyncIterator[None]:
-    """Say of whatever ends the block, a cancellation among it, that the job is committed."""
+    """Report any error or cancellation in the block as one after the commit."""
     try:
         yield
     except StoreError as error:

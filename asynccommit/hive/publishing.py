@@ -1,19 +1,19 @@
-"""What Hive does when a job ends: its files are cut off from stragglers, cleaned and published.
+"""Publish the output of a Hive job: cut off stragglers, remove duplicates, move the files.
 
 Tasks give their files final names in ``_tmp.X``, beside ``X``. Then::
 
-    _tmp.X  ->  _tmp.X.intermediate    whoever still writes, writes elsewhere from now on
+    _tmp.X  ->  _tmp.X.intermediate    tasks that still write, write elsewhere from now on
                 duplicates deleted, empty buckets made
                 _tmp.X.intermediate  ->  X
                 _task_tmp.X deleted
 
-Where ``X`` is to be replaced it is ``_backup.X`` meanwhile. Where files are added to it one by one
-they are in ``_tmp.X.adding`` meanwhile, so that nobody looks for duplicates among half of them.
-Empty buckets are written to ``_tmp.X.buckets`` and moved, so that a write of a dead process that
-comes late cannot make ``.intermediate`` again, and the next run take that for what a job wrote.
-Each step is one rename, or can be done twice; so a run that was cut short is finished by another.
-The order is that of Hive 0.9; later releases rename nothing first, and a straggler may add a file
-that nobody compares.
+If ``X`` is to be replaced it is ``_backup.X`` meanwhile. If files are added to it one by one they
+are in ``_tmp.X.adding`` meanwhile, so that no run searches half of them for duplicates. Empty
+buckets are written to ``_tmp.X.buckets`` and moved: otherwise a late write of a dead process could
+create ``.intermediate`` again, and the next run would take that for the output of a job. Each step
+is one rename, or can be repeated; so a later run can finish an interrupted one. The order is that
+of Hive 0.9; later releases rename nothing first, and a straggler may add a file that is never
+compared.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ from asynccommit.stores.tree import is_there
 async def publish(
     store: Store, path: str, reading: Reading | None = None, *, replaces: bool = False
 ) -> Published:
-    """Publish what the tasks of a Hive job left in ``_tmp.X`` beside ``path``.
+    """Publish the files that a Hive job left in ``_tmp.X`` beside ``path``.
 
-    All tasks have ended, and this is the only process that publishes there. After a failure, which
-    names what went wrong, or a crash run it again, or ``discard``. A failure whose outcome is known
-    leaves at ``path`` what was there, unless it says that the job is committed.
+    All tasks must have ended, and no other process may publish there. After a failure (the error
+    names the cause) or a crash, run it again, or ``discard``. A failure with a known outcome leaves
+    the previous content at ``path``, unless the error says that the job is committed.
 
     Args:
-        store: one that renames a directory in one step.
-        path: ``X``: where the files are to be; absolute and decoded.
-        reading: how they are to be read; ``None`` is one level, by the rules up to Hive 2.3.
-        replaces: what is at ``path`` goes; else the files are added, as copies where a name is
-            taken.
+        store: a store that renames a directory in one step.
+        path: ``X``: destination of the files; absolute and decoded.
+        reading: how to read the files; ``None`` means one level, by the rules up to Hive 2.3.
+        replaces: remove the previous content of ``path``; otherwise add the files, as copies where
+            a name is taken.
 
     Raises:
         UnsupportedError: the store has no such rename.
-        ManifestError: the duplicates cannot be told, or something is in the way that may be
-            another job's; it is named.
-        CommitError: the files are published, and what is left beside them could not be removed.
+        ManifestError: duplicates cannot be decided, or a named path is in the way that may belong
+            to another job.
+        CommitError: the files are published, and the remains beside them could not be removed.
         StoreError: the first request that failed before.
     """
     places = await _open(store, path)
@@ -78,15 +78,17 @@ async def publish(
 
 @checked
 async def discard(store: Store, path: str) -> None:
-    """Remove both temporary directories of a Hive job that failed, and put back what it replaces.
+    """Remove both temporary directories of a failed Hive job.
+
+    Restore the old files.
 
     Args:
-        store: one that renames a directory in one step.
-        path: ``X``: where the files would have been; absolute and decoded.
+        store: a store that renames a directory in one step.
+        path: ``X``: intended destination of the files; absolute and decoded.
 
     Raises:
         UnsupportedError: the store has no such rename.
-        ManifestError: the job is half published, or what it replaces cannot be put back.
+        ManifestError: the job is half published, or the replaced directory cannot be put back.
         StoreError: the first request that failed.
     """
     places = await _open(store, path)
@@ -99,7 +101,8 @@ async def discard(store: Store, path: str) -> None:
     await restore(store, places)
     await drop(store, places.discarded)
     for directory in (places.written, places.taken):
-        with suppress(NotFoundError):  # in one step: of a half no later run shall publish the rest
+        # Moved in one step first, so that no later run can publish the rest of a partial delete.
+        with suppress(NotFoundError):
             await move(store, directory, places.discarded)
             await drop(store, places.discarded)
     for directory in (places.buckets, places.task):
@@ -108,7 +111,7 @@ async def discard(store: Store, path: str) -> None:
 
 async def _open(store: Store, path: str) -> PublishDirectories:
     places = PublishDirectories(path.rstrip("/"))
-    await is_there(store, places.final)  # a store may learn by a first request what it can do
+    await is_there(store, places.final)  # a store may learn its capabilities by a first request
     if not store.traits.atomic_directory_rename:
         raise UnsupportedError(
             f"{store.traits.name} cannot rename a directory in one step, so nothing keeps "
@@ -142,7 +145,7 @@ async def _clean(store: Store, places: PublishDirectories, reading: Reading) -> 
 
     async def put(path: str, data: bytes, *, overwrite: bool) -> None:
         written = f"{places.buckets}/{numbers[path]}"
-        # A late sending that made another version would keep it from being moved.
+        # A late retry that made another version would prevent the move.
         made = await store.put(written, data, overwrite=False)
         await store.rename(written, path, replace=overwrite, etag=made.etag)
 
@@ -151,7 +154,7 @@ async def _clean(store: Store, places: PublishDirectories, reading: Reading) -> 
 
 
 async def _settle(store: Store, places: PublishDirectories) -> None:
-    """Finish, or take back, what an earlier run left of replacing."""
+    """Finish, or undo, a replacement that an earlier run left incomplete."""
     if not await is_there(store, places.backup):
         return
     if not await is_there(store, places.final):
@@ -196,7 +199,7 @@ async def _refuse_foreign(store: Store, places: PublishDirectories) -> None:
 
 @asynccontextmanager
 async def _putting_back(store: Store, places: PublishDirectories) -> AsyncIterator[None]:
-    """Put back what is replaced if the block fails, unless it may have done its work."""
+    """Put back the replaced directory if the block certainly did nothing."""
     try:
         yield
     except OutcomeUnknownError:

@@ -1,6 +1,6 @@
-"""Looking at a table that Hive wrote: which of its files are several attempts of one task.
+"""Find the files of a Hive table that are several attempts of one task.
 
-Nothing is changed here. ``hive_merge`` does what is found.
+This module changes nothing. ``deduplication`` acts on the findings.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _MOST_BUCKETS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a table is to be read.
+    """The options for reading a table.
 
     Attributes:
-        rules: whose rules.
-        partitions: how many directories deep the files are: 2 for ``year=2026/month=5``.
-        buckets: how many files each directory with files must have; 0 for as many as there are.
-        format: of empty buckets; ``None`` is told from a file beside them.
-        force: take names for Hive's that look like somebody else's.
+        rules: rules of a Hive version.
+        partitions: depth of the directories with files: 2 for ``year=2026/month=5``.
+        buckets: required number of files in each directory with files; 0 for any number.
+        format: format of empty buckets; ``None`` to detect it from a neighbouring file.
+        force: apply the rules to names that look like another program's.
 
     Raises:
         OptionError: a number is below 0, or there would be more than a million buckets.
@@ -56,7 +56,7 @@ class Reading:
 
 
 class Duplicates(NamedTuple):
-    """Files of one task: the one that stays, and those that do not."""
+    """The files of one task: the one to keep, and the others."""
 
     winner: Info
     losers: tuple[Info, ...]
@@ -64,17 +64,17 @@ class Duplicates(NamedTuple):
 
 @dataclass(slots=True)
 class TableScan:
-    """What is below a table; each list by path.
+    """The content of a table; each list by path.
 
     Attributes:
-        files: how many were looked at, temporary and hidden ones apart.
-        directories: how many directories with files, or none, that deep.
-        duplicates: of which tasks there are several files.
+        files: number of files, without temporary and hidden ones.
+        directories: number of directories at that depth, with or without files.
+        duplicates: tasks that have several files.
         temporary: files that no task had finished.
         empty: partition directories without any file.
-        missing: path of a bucket that has no file -> what is to be there.
+        missing: path of a bucket that has no file -> its future content.
         conflicts: path -> why the rules cannot be applied there.
-        passed: what is not as deep as the partitions, or deeper, and was passed over.
+        passed: paths above or below the depth of the partitions, which were ignored.
     """
 
     files: int = 0
@@ -88,7 +88,7 @@ class TableScan:
 
     @property
     def losers(self) -> list[Info]:
-        """The files that a better attempt makes superfluous."""
+        """The files that a better attempt makes redundant."""
         return [info for one in self.duplicates for info in one.losers]
 
     def check(self) -> None:
@@ -100,16 +100,18 @@ class TableScan:
 
 @checked
 async def scan_table(store: Store, path: str, reading: Reading) -> TableScan:
-    """Return what is below a table. Names and sizes of duplicates are kept in memory, no others.
+    """Return the content of a table.
+
+    Names and sizes are kept in memory only for duplicates.
 
     Args:
-        store: any.
-        path: of the table; absolute and decoded.
-        reading: how it is to be read.
+        store: any store.
+        path: path of the table; absolute and decoded.
+        reading: how to read the table.
 
     Raises:
-        NotFoundError: there is no such directory, and the store can tell.
-        ManifestError: its names look like Spark's, or like nobody's that is known, and the rules
+        NotFoundError: the directory does not exist, and the store can tell.
+        ManifestError: the names look like Spark's, or like those of no known program, and the rules
             would delete good data: unless ``reading.force``.
     """
     found = TableScan()
@@ -130,7 +132,7 @@ async def scan_table(store: Store, path: str, reading: Reading) -> TableScan:
 
 
 async def _leaves(store: Store, path: str, depth: int, found: TableScan) -> list[str]:
-    """Return the directories that are so many levels below."""
+    """Return the directories at a depth below the table."""
     level = [path]
     for _ in range(depth):
         below: list[str] = []
@@ -152,7 +154,7 @@ async def _listed(store: Store, directory: str, table: str) -> list[Info]:
     except NotFoundError:
         if directory == table:
             raise
-        return []  # somebody has deleted it since its parent was listed
+        return []  # deleted since its parent was listed
 
 
 async def _look_at(store: Store, directory: str, reading: Reading, found: TableScan) -> None:
@@ -162,7 +164,7 @@ async def _look_at(store: Store, directory: str, reading: Reading, found: TableS
     found.temporary += temporary
     found.passed += [info.path for info in entries if info.is_dir and not is_hidden(_name(info))]
     if reading.partitions and len(temporary) == len(entries):
-        # Of a transactional table an empty base_5 says that what came before does not count.
+        # In a transactional table an empty base_5 means that earlier data are obsolete.
         if "=" in directory.rpartition("/")[2]:
             found.empty.append(directory)
         return
@@ -188,7 +190,10 @@ def _refuse_spark(files: Iterable[Info]) -> None:
 
 
 def _compare(files: list[Info], reading: Reading, found: TableScan) -> list[Info]:
-    """Add the files of each task that has several, and who wins; return all files that stay."""
+    """Record tasks with several files and their winners.
+
+    Return all files to keep.
+    """
     groups: dict[str, list[Info]] = {}
     for info in files:
         name = _name(info)
@@ -230,9 +235,10 @@ def _refuse_foreign(names: Iterable[str], rules: HiveRules) -> None:
 
 
 def _refuse_same(names: Iterable[str], rules: HiveRules) -> None:
-    """Refuse two files of one attempt: that writes one, so they are of different statements.
+    """Reject two files of one attempt: they come from different statements.
 
-    A second INSERT with another compression finds its name free, and so makes no copy.
+    An attempt writes one file. A second INSERT with another compression finds its name free, and so
+    makes no copy.
     """
     seen: dict[int, str] = {}
     for name in names:
@@ -248,7 +254,7 @@ def _refuse_same(names: Iterable[str], rules: HiveRules) -> None:
 
 
 async def _fill(store: Store, files: list[Info], reading: Reading, found: TableScan) -> None:
-    """Add the buckets that have no file, with what is to be in it."""
+    """Record the buckets that have no file, with their future content."""
     parsed = [(info, parse_name(_name(info), reading.rules)) for info in files]
     named = [(info, name) for info, name in parsed if name is not None]
     if not named:
@@ -286,7 +292,7 @@ async def _add_buckets(
 
 
 async def _beside(store: Store, files: list[Info], reading: Reading) -> bytes:
-    """Return the smallest file with content, which has the format and the columns."""
+    """Return the smallest non-empty file, for its format and columns."""
     if reading.format is Format.TEXT:
         return b""
     filled = [info for info in files if info.size]

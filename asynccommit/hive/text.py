@@ -1,4 +1,4 @@
-"""What removing duplicates from a Hive table does, or did, as text for a terminal."""
+"""Show the result of removing duplicates from a Hive table, as text for a terminal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from asynccommit.stores.urls import Address
 
 
 def hive_dedup(dest: Address, done: Dedup) -> RenderableType:
-    """Return what was found, what was done about it, and what is to be said to do it.
+    """Return the findings, the changes, and the option that applies them.
 
     Args:
         dest: the table.
-        done: what ``dedup`` returned.
+        done: result of ``dedup``.
     """
     found = done.found
     where = count_of(found.directories, "directory", "directories")

@@ -1,4 +1,4 @@
-"""An account of ADLS Gen2 for a simulated commit."""
+"""Simulate commits on an account of ADLS Gen2."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from asynccommit.testing.models.fault_rules import ADLS as DIALECT
 from asynccommit.testing.models.fault_rules import FaultInjector
 
 FILESYSTEM = "data"
-_NEAR = 1024  # directories that are not looked for again
+_NEAR = 1024  # number of recently used directories that are cached
 
 
 class PackedAdls(Node):
-    """A file that nobody changes, compressed: the manifests of a large job are many megabytes."""
+    """An unchanging file stored compressed: a large job's manifests are many megabytes."""
 
     __slots__ = ("packed",)
     packed: bytes
 
     @classmethod
     def of(cls, blank: Node, data: bytes) -> PackedAdls:
-        """Return a file of ``data`` in the place of ``blank``."""
+        """Return a file with ``data``, replacing the node ``blank``."""
         packed = cls(None, blank.version, blank.created)
         packed.size = len(data)
         packed.packed = zlib.compress(data, 1)
@@ -38,7 +38,7 @@ class PackedAdls(Node):
 
 
 class _AdlsModelStore(SimStore):
-    """The model as a store, which knows how many bytes were written to it."""
+    """The model as a store that counts the bytes written to it."""
 
     written = 0
 
@@ -54,7 +54,7 @@ class _AdlsModelStore(SimStore):
 class Adls:
     """One filesystem of an account; see ``Model``."""
 
-    refused = 0  # The limit is the weather's.
+    refused = 0  # The limit is part of the weather.
 
     def __init__(self, site: Site) -> None:
         host = site.host
@@ -92,7 +92,7 @@ class Adls:
         return len(node.children or ()) if node is not None else 0
 
     def size(self) -> int:
-        """See ``Model.size``: what was written, and the entries and tokens of directories."""
+        """See ``Model.size``: file bytes, directory entries and tokens."""
         root = find(self.account.head_filesystem(FILESYSTEM).root, self.dest.path[1:])
         children = {} if root is None else root.children or {}
         return self.store.written + sum(
@@ -116,4 +116,4 @@ class Adls:
 
 
 ADLS = StoreKind("adls", Adls, DIALECT, limit=20_000.0, counted="requests", in_flight=512)
-"""What Azure gives in most regions, and ``max_concurrency`` of a store there."""
+"""The limit of an account in most Azure regions, and ``max_concurrency`` of a store there."""

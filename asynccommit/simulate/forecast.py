@@ -1,4 +1,4 @@
-"""Jobs of any size: simulated whole if they are not too large, else told from two smaller ones."""
+"""Forecast jobs of any size: simulate small ones in full, extrapolate large ones from two others."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from asynccommit.simulate.run import Figures, run_commit
 from asynccommit.simulate.setup import Setup
 
 STEADY = (100_000, 300_000)
-"""The two sizes: what lies between them is done at the steady rate, start-up is behind."""
+"""The sizes of the two simulated jobs: between them the rate is steady, start-up is over."""
 
 FREE = 30_000
-"""The largest job that is simulated whole where it is simulated for comparison only."""
+"""Maximum size of the job without a rate limit, simulated for comparison only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a commit would take.
+    """The forecast of a commit.
 
     Attributes:
-        setup: what was asked.
-        figures: of the commit that was asked about.
-        simulated: the commits that were simulated: this very one, or two smaller ones.
-        free: of the same commit where nothing is refused for its rate; told on stores that take
-            more by and by only.
+        setup: requested job and store.
+        figures: figures of the requested commit.
+        simulated: simulated commits: this one, or two smaller ones.
+        free: figures of the same commit on a store without a rate limit; only for stores whose
+            limit grows with use.
     """
 
     setup: Setup
@@ -36,17 +36,17 @@ class Forecast:
 
     @property
     def extrapolated(self) -> bool:
-        """Whether the figures are told from smaller commits."""
+        """Return whether the figures are extrapolated from smaller commits."""
         return len(self.simulated) > 1
 
     @property
     def rate(self) -> float:
-        """Files a second, from beginning to end."""
+        """Files per second, from beginning to end."""
         return self.figures.rate
 
     @property
     def real(self) -> float:
-        """Seconds that all this took to simulate."""
+        """Wall-clock seconds of the whole simulation."""
         return self.figures.real + (self.free.real if self.free else 0.0)
 
     def to_json(self) -> dict[str, Any]:
@@ -71,24 +71,25 @@ class Forecast:
 
 
 def simulate(setup: Setup, on_progress: OnProgress | None = None) -> Forecast:
-    """Return what the commit of a job would take.
+    """Forecast the commit of a job.
 
-    Exact up to ``setup.exact`` files: that commit is run. Beyond, two smaller ones of the same
-    shape are run, and what the larger takes more for its files is what each further file takes.
-    What a job has once, start-up and the partitions, is in both of them and counts once.
+    Up to ``setup.exact`` files the commit is simulated in full, and the forecast is exact. Beyond,
+    two smaller commits of the same shape are simulated, and their difference gives the cost of each
+    further file. Fixed costs of a job, such as start-up and the partitions, are in both of them and
+    count once.
 
-    Where the store takes more by and by, time does not grow in proportion to files. There the
-    limit doubles in so much less time as a commit is smaller: then the time of each is in
-    proportion to its files again, and to that of the larger one, however often its limit doubles.
-    And the commit is told of a store without such a limit, for comparison.
+    If the store's limit grows with use, time is not proportional to the number of files. For a
+    smaller commit the limit then doubles in proportionally less time: so the time of each is
+    proportional to its files again, and to that of the larger one, however often its limit doubles.
+    For comparison, the commit is also forecast for a store without such a limit.
 
     Args:
-        setup: what to simulate.
-        on_progress: told how far it is, in real seconds.
+        setup: job and store to simulate.
+        on_progress: called with the progress, in wall-clock time.
 
     Raises:
         OptionError: an option of the commit leads out of the simulation.
-        CommitError: the commit failed, as it would in such weather.
+        CommitError: the commit failed, as it would with such faults.
     """
     figures, simulated = _tell(setup, on_progress)
     free = None
@@ -104,16 +105,16 @@ def _tell(setup: Setup, on_progress: OnProgress | None) -> tuple[Figures, tuple[
         figures = run_commit(setup, on_progress)
         return figures, (figures,)
     small, large = (max(1, min(size, setup.exact * size // STEADY[1])) for size in STEADY)
-    # The large one first: after another run the process has memory to spare, and grows less.
+    # The larger one first: after another run the process has free memory, and grows less.
     second = run_commit(setup.of(large), on_progress)
     first = run_commit(setup.of(small), on_progress)
     return extrapolate(first, second, setup), (first, second)
 
 
 def extrapolate(first: Figures, second: Figures, setup: Setup) -> Figures:
-    """Return what ``setup`` takes if each file takes what those take that ``second`` has more.
+    """Extrapolate linearly from the files that ``second`` has more than ``first``.
 
-    Memory stays the second's: the size of a process is too rough a measure to be drawn out.
+    Memory is that of the second: the size of a process is too rough a measure to extrapolate.
     """
     more = second.files - first.files
     far = (setup.files - second.files) / more if more else 0.0
@@ -148,8 +149,8 @@ def _beyond(
 
 
 def _line(first: float, second: float, far: float) -> float:
-    """Return where the line through two values is ``far`` times their distance behind the second.
+    """Extrapolate a line by ``far`` times the distance of the two values.
 
-    What takes less in the larger job is taken not to depend on the size.
+    A value that is smaller in the larger job counts as independent of the size.
     """
     return second + max(0.0, second - first) * far

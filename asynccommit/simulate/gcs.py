@@ -1,8 +1,9 @@
-"""A bucket of Google Cloud Storage for a simulated commit: the store that users have, but a wire.
+"""Simulate commits on a bucket of Google Cloud Storage: the real store without a network.
 
-Requests are made and answers read as over HTTP; what answers is the JSON interface in process, over
-the model of the service. The bucket takes so many writes each second and five times as many reads,
-and gets used to more as Google documents it; the store is told the same, as users tell it theirs.
+Requests are made and responses read as over HTTP; the JSON interface answers in process, over the
+model of the service. The bucket has a limit on writes per second and five times that limit on
+reads, which grow under load as Google documents; the store gets the same limits, as users configure
+theirs.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from asynccommit.testing.models.gcs.quotas import FLAT, HIERARCHICAL, Quotas
 
 BUCKET = "data"
 READS = 5
-"""How many reads a bucket takes for each write."""
+"""Number of reads that a bucket accepts for each write."""
 
 _TOO_MANY = 429
 
 
 class _Bytes(bytes):
-    """Bytes that nobody reads: they are said to be so many, and none is kept."""
+    """Bytes that nobody reads: only their number is kept."""
 
     many = 0
 
@@ -55,12 +56,12 @@ class _Bytes(bytes):
 
 
 class Hollow(Content):
-    """What a file is said to hold."""
+    """The declared content of a file."""
 
     __slots__ = ("_said",)
 
     def __init__(self, data: bytes, crc32c: int) -> None:
-        super().__init__(data, components=1)  # Of what is composed there is no MD5.
+        super().__init__(data, components=1)  # Composed objects have no MD5.
         self._said = crc32c
 
     @property
@@ -70,13 +71,13 @@ class Hollow(Content):
 
 
 class PackedGcs(Content):
-    """What nobody changes, compressed: the manifests of a large job are many megabytes."""
+    """Unchanging content stored compressed: a large job's manifests are many megabytes."""
 
     __slots__ = ("packed",)
 
     @property
     def data(self) -> bytes:
-        """The bytes."""
+        """The decompressed bytes."""
         return zlib.decompress(self.packed)
 
     @data.setter
@@ -85,7 +86,7 @@ class PackedGcs(Content):
 
 
 class _Service(GcsService):
-    """The service, which knows what it refused and what was written, and takes any content."""
+    """The service with counts of rejected requests and written bytes, for any content."""
 
     refused = 0
     written = 0
@@ -105,13 +106,13 @@ class _Service(GcsService):
         return made
 
     def place(self, bucket: str, name: str, content: Content) -> GcsObject:
-        """Make an object of any content, whoever asks and however many."""
+        """Create an object of any content, without permission or quota checks."""
         held = self._bucket(bucket)
         return self._make(held, name, content, held.plain, self.now())
 
 
 class _GcsModelStore(GcsStore):
-    """The store, for a job that may stand for a larger one."""
+    """The store, for a job that may represent a larger one."""
 
     def __init__(self, address: Address, site: Site, transport: Transport) -> None:
         self._site = site
@@ -125,7 +126,7 @@ class _GcsModelStore(GcsStore):
 
     @property
     def traits(self) -> Traits:
-        """What this store can do."""
+        """The capabilities of this store."""
         return self._told
 
     @traits.setter
@@ -139,7 +140,7 @@ class Gcs:
     """One bucket; see ``Model``.
 
     Args:
-        site: what it is made with.
+        site: environment of the model.
         hns: with a hierarchical namespace.
     """
 
@@ -183,14 +184,14 @@ class Gcs:
         return len(self._held.names.below(f"{path[1:]}/"))
 
     def size(self) -> int:
-        """See ``Model.size``: what was written, and the names that files were moved to."""
+        """See ``Model.size``: the bytes written, and the names of moved files."""
         objects = self._held.objects
         moved = (name for name in objects if f"/{TEMPORARY}/" not in name)
         return self.service.written + sys.getsizeof(objects) + sum(map(sys.getsizeof, moved))
 
 
 def _quotas(site: Site) -> Quotas:
-    """Return what the bucket takes; the limit counts writes."""
+    """Return the quotas of the bucket; the limit counts writes."""
     interval, limit = FLAT.name_interval if site.whole else None, site.climate.limit
     if limit is None:
         return Quotas(name_interval=interval)
@@ -211,7 +212,7 @@ def _kind(name: str, quotas: Quotas, *, hns: bool) -> StoreKind:
 
 
 GCS = _kind("gcs", FLAT, hns=False)
-"""A bucket that nobody asked for much yet, and ``max_concurrency`` of a store there."""
+"""A bucket that had no load before, and ``max_concurrency`` of a store there."""
 
 GCS_HNS = _kind("gcs-hns", HIERARCHICAL, hns=True)
 """The same with a hierarchical namespace."""

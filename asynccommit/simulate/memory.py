@@ -1,6 +1,6 @@
-"""How much memory a piece of work takes, by the size of this process.
+"""Measure the memory of a piece of work by the size of this process.
 
-To trace every allocation would take several times as long as the work.
+Tracing every allocation would take several times as long as the work.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _RESET = Path("/proc/self/clear_refs")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a simulated commit took.
+    """The memory use of a simulated commit.
 
     Attributes:
-        files: of the job that was measured.
-        grown: bytes by which the process grew at most.
-        model: those of them that are the model's: what a real store would keep elsewhere.
-        how: how it was measured.
+        files: number of files of the measured job.
+        grown: maximum growth of the process in bytes.
+        model: bytes of it that belong to the model: a real store would keep them elsewhere.
+        how: method of measurement.
     """
 
     files: int
@@ -35,7 +35,7 @@ class Memory:
 
     @property
     def engine(self) -> int:
-        """What is left for the engine."""
+        """The bytes of the engine: growth without the model."""
         return max(0, self.grown - self.model)
 
     def to_json(self) -> dict[str, Any]:
@@ -44,28 +44,28 @@ class Memory:
 
 
 class MemoryGrowth:
-    """Measures from when it is made."""
+    """A measurement of memory growth since its creation."""
 
     def __init__(self) -> None:
         gc.collect()
-        with suppress(OSError):  # then an earlier peak hides what follows, up to its height
+        with suppress(OSError):  # otherwise an earlier peak hides later growth, up to its height
             _RESET.write_text("5")
         self._begin = _resident("VmRSS")
 
     def bytes(self) -> int:
-        """Return by how much the process has grown at most since then."""
+        """Return the maximum growth of the process since the start, in bytes."""
         return max(0, _resident("VmHWM") - self._begin)
 
     @property
     def how(self) -> str:
-        """How this is measured here."""
+        """The method of measurement on this machine."""
         if _STATUS.exists():
             return "growth of the process's resident set up to its peak"
         return "growth of the process's ru_maxrss, which hides what earlier peaks had room for"
 
 
 def _resident(name: str) -> int:
-    """Return the resident set in bytes: as of now (``VmRSS``) or its peak (``VmHWM``)."""
+    """Return the resident set in bytes: now (``VmRSS``) or peak (``VmHWM``)."""
     with suppress(OSError):
         for line in _STATUS.read_text().splitlines():
             key, _, value = line.partition(":")

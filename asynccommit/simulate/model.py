@@ -1,4 +1,4 @@
-"""What a simulated commit needs of a store that is a model: one module has each kind of them."""
+"""Define the interface of a model store for simulated commits; each kind has a module."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from asynccommit.testing.models.fault_rules import Climate, Dialect, FaultInject
 from asynccommit.testing.models.seeds import Seeds
 
 PATIENCE = 120.0
-"""Seconds that a client of the real stores waits for an answer."""
+"""Timeout of the real stores' clients in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What a model is made with.
+    """The environment of a model.
 
     Attributes:
         climate: latency, limit and faults.
-        in_flight: requests on the wire at one time at most.
-        doubling: seconds in which the limit doubles at most, where it grows at all.
-        whole: is for a whole job, not for one that stands for a larger.
-        seeds: of everything random.
-        host: its clocks and ids.
+        in_flight: maximum number of requests in flight.
+        doubling: minimum time in seconds in which the limit doubles, if it grows.
+        whole: for a whole job, not for one that represents a larger one.
+        seeds: source of randomness.
+        host: clocks and ids.
     """
 
     climate: Climate
@@ -38,61 +38,62 @@ class Site:
 
 
 class Model(Protocol):
-    """A store that is a model, and what can be done to it without a request. Paths are absolute."""
+    """A model store with operations that need no request. Paths are absolute."""
 
     @property
     def dest(self) -> Address:
-        """Where the job is committed to."""
+        """The destination of the job."""
         ...
 
     @property
     def store(self) -> Store:
-        """What requests are sent by."""
+        """The store that sends the requests."""
         ...
 
     @property
     def weather(self) -> FaultInjector:
-        """What becomes of requests."""
+        """The fault injector for the requests."""
         ...
 
     @property
     def refused(self) -> int:
-        """Requests that were refused for their rate, beside those that the weather refused."""
+        """Number of requests rejected for their rate, besides the weather's."""
         ...
 
     def put_file(self, path: str, size: int) -> str:
-        """Put a file there that is said to have so many bytes; returns its etag."""
+        """Create a file with this declared size; return its etag."""
         ...
 
     def put_data(self, path: str, data: bytes) -> None:
-        """Put a file there that can be read."""
+        """Create a readable file."""
         ...
 
     def put_directory(self, path: str) -> None:
-        """Put a directory there, as ``Store.mkdir`` would."""
+        """Create a directory, as ``Store.mkdir`` would."""
         ...
 
     def files_in(self, path: str) -> int:
-        """Return how many files are in a directory."""
+        """Return the number of files in a directory."""
         ...
 
     def size(self) -> int:
-        """Return about how many bytes the model keeps of what a commit changes."""
+        """Return the approximate bytes that the model keeps of a commit's changes."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoreKind:
-    """One kind of stores that there is a model of.
+    """A kind of store that has a model.
 
     Attributes:
-        name: as users say it.
-        make: makes one.
-        dialect: of its weather.
-        limit: what it takes each second, where nobody says otherwise.
-        counted: what the limit is a number of.
-        in_flight: requests on the wire at one time, where nobody says otherwise.
-        doubling: seconds in which the limit doubles at most while it is made use of; 0 if it stays.
+        name: name for users.
+        make: creates a model.
+        dialect: fault dialect.
+        limit: default limit per second.
+        counted: unit of the limit.
+        in_flight: default number of requests in flight.
+        doubling: minimum time in seconds in which the limit doubles under load; 0 if it is
+            constant.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A job whose tasks have committed, put into a model without a request."""
+"""Create a job with committed tasks in a model, without requests."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from asynccommit.simulate.model import Model
 from asynccommit.simulate.setup import Setup
 
 SIZE = 128 * 1024 * 1024
-"""Bytes that each file is said to have."""
+"""Declared size of each file in bytes."""
 
 
 class Placed:
-    """Puts the tasks of a job into a model, one after the other.
+    """A writer that puts the tasks of a job into a model, one by one.
 
     Args:
-        model: takes them.
-        layout: of the job.
-        setup: how large it is.
+        model: model to write to.
+        layout: layout of the job.
+        setup: size of the job.
     """
 
     def __init__(self, model: Model, layout: Layout, setup: Setup) -> None:
@@ -36,7 +36,10 @@ class Placed:
         self._dest = layout.url(layout.dest.path)
 
     def all_tasks(self, step: Callable[[int], object]) -> list[TaskCommit]:
-        """Put all tasks there, and return their commit messages; ``step`` is told each one."""
+        """Write all tasks and return their commit messages.
+
+        ``step`` gets each one.
+        """
         setup = self._setup
         self._model.put_directory(self._layout.manifests_dir)
         commits, first = [], 0
@@ -48,7 +51,7 @@ class Placed:
         return commits
 
     def _task(self, task: int, numbers: Sequence[int]) -> TaskCommit:
-        """Put what one task attempt leaves: its files, and the manifest that lists them."""
+        """Write the output of a task attempt: its files, and their manifest."""
         layout = self._layout
         task_id, attempt_id = layout.ids(task)
         base = layout.task_attempt_dir(attempt_id)
@@ -91,6 +94,6 @@ def partition_name(number: int) -> str:
 
 
 def visible(model: Model, setup: Setup) -> int:
-    """Return how many files of the job are at their destination."""
+    """Return the number of the job's files at their destination."""
     names = map(partition_name, range(setup.partitions))
     return sum(model.files_in(f"{model.dest.path}/{name}") for name in names)

@@ -1,4 +1,4 @@
-"""One simulated commit: the real committer and wrappers, over the model, in virtual time."""
+"""Run one simulated commit: the real committer and policies, over the model, in virtual time."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ EPOCH = 1_795_000_000.0
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one commit took.
+    """The figures of one commit.
 
     Attributes:
-        files: of the job.
-        tasks: that wrote them.
-        partitions: that they went to.
-        seconds: of virtual time, from the call to its return.
-        stages: stage -> seconds of virtual time, by Hadoop's names; the outer ones hold the inner.
-        requests: operation of the store -> how many it was asked for, every sending counted.
-        struck: what went wrong -> how often: ``limit``, or the kind of a fault.
-        refused: requests that the store refused for their rate, or because it was busy.
-        recovered: method -> requests that were found done though no answer said so.
-        waited: reason -> seconds that requests waited before they were sent, added up.
-        warnings: of the commit.
-        memory: what it took.
-        real: seconds that all this took to simulate.
+        files: number of files of the job.
+        tasks: number of tasks that wrote them.
+        partitions: number of partitions that they belong to.
+        seconds: virtual seconds, from the call to its return.
+        stages: stage -> virtual seconds, by Hadoop's names; outer stages include inner ones.
+        requests: store operation -> number of requests, retries included.
+        struck: kind of fault, or ``limit`` -> number of strikes.
+        refused: number of requests that the store rejected for their rate, or because it was busy.
+        recovered: method -> number of requests found done although no response said so.
+        waited: reason -> total seconds that requests waited before they were sent.
+        warnings: warnings of the commit.
+        memory: memory use.
+        real: wall-clock seconds of the simulation.
     """
 
     files: int
@@ -69,7 +69,7 @@ class Figures:
 
     @property
     def rate(self) -> float:
-        """Files a second, from beginning to end."""
+        """Files per second, from beginning to end."""
         return self.files / self.seconds if self.seconds else 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -78,11 +78,11 @@ class Figures:
 
 
 class World:
-    """A store that is a model, and all that a commit on it needs; everything follows a seed.
+    """A model store and everything that a commit on it needs; all determined by a seed.
 
     Args:
-        setup: what to simulate.
-        loop: whose time it is.
+        setup: job and store to simulate.
+        loop: event loop that provides the time.
     """
 
     def __init__(self, setup: Setup, loop: asyncio.AbstractEventLoop) -> None:
@@ -112,7 +112,7 @@ class World:
         self.layout = Layout(self.model.dest, JOB)
 
     def wrapped(self, *policies: Policy) -> Wrapped:
-        """Return the store with the wrappers that every store has; ``policies`` go innermost."""
+        """Return the store with the usual policies; ``policies`` are innermost."""
         options = self.setup.options
         settings = StoreSettings(
             self.seeds.rng("store"),
@@ -154,12 +154,12 @@ def run_commit(setup: Setup, on_progress: OnProgress | None = None) -> Figures:
     """Simulate one commit from its beginning to its end.
 
     Args:
-        setup: what to simulate.
-        on_progress: told how far it is, in real seconds.
+        setup: job and store to simulate.
+        on_progress: called with the progress, in wall-clock time.
 
     Raises:
         OptionError: an option of the commit leads out of the simulation.
-        CommitError: the commit failed, as it would in such weather.
+        CommitError: the commit failed, as it would with such faults.
     """
     if setup.options.report_directory is not None:
         raise OptionError("a simulated job has no report: leave out the summary.report.directory")
@@ -169,7 +169,7 @@ def run_commit(setup: Setup, on_progress: OnProgress | None = None) -> Figures:
         world = World(setup, runner.get_loop())
         tasks = Placed(world.model, world.layout, setup).all_tasks(tell.placed)
         size, growth = world.model.size(), MemoryGrowth()
-        gc.freeze()  # A million nodes that stay need not be looked at again and again.
+        gc.freeze()  # A million permanent nodes need not be scanned repeatedly.
         try:
             report = runner.run(world.commit(tasks, tell.committed if on_progress else None))
         finally:
@@ -206,7 +206,7 @@ def _figures(world: World, report: JobReport, memory: Memory, real: float) -> Fi
 
 
 class _ProgressReporter:
-    """Tells how far a simulation is: for who waits, real seconds count."""
+    """A progress reporter that reports in wall-clock time."""
 
     def __init__(self, on_progress: OnProgress | None, begin: float, files: int) -> None:
         self._on_progress = on_progress
@@ -214,12 +214,12 @@ class _ProgressReporter:
         self._files = files
 
     def placed(self, files: int) -> None:
-        """Tell that so many files are in the model."""
+        """Report the number of files in the model."""
         if self._on_progress is not None:
             self._on_progress(Progress(JOB, "place_files", files, self._files, self._seconds()))
 
     def committed(self, progress: Progress) -> None:
-        """Tell how far the commit is."""
+        """Report the progress of the commit."""
         if self._on_progress is not None:
             self._on_progress(replace(progress, seconds=self._seconds()))
 

@@ -1,4 +1,4 @@
-"""What is to be simulated, as a user says it: every value is checked, what is wrong is named."""
+"""Read and validate the options of a simulation; errors name the invalid option."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from asynccommit.testing.models.latency import Latency, RequestLimit, read_laten
 KINDS: Mapping[str, StoreKind] = MappingProxyType(
     {kind.name: kind for kind in (ADLS, GCS, GCS_HNS)}
 )
-"""The stores that there are models of."""
+"""The stores that have a model."""
 
 LATENCY = 30.0
-"""Milliseconds of an answer, where nobody says otherwise."""
+"""Default latency in milliseconds."""
 
 EXACT = 1_000_000
-"""The largest job that is simulated whole, likewise."""
+"""Default maximum size of a job that is simulated in full."""
 
 _MOST = 10**12
 _MANY = Within(1, _MOST)
@@ -41,20 +41,20 @@ _USUAL = Climate()
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A job whose tasks have committed, and the store that it is committed on.
+    """A job with committed tasks, and the store for its commit.
 
     Attributes:
-        files: of the whole job.
-        tasks: that wrote them, each about as many.
-        partitions: directories that they go to, each about as many.
-        climate: latency, limit and faults of the store; those that are usual there if not given.
-        faults: what the faults are called.
-        in_flight: requests on the wire at one time at most; 0 for what is usual there.
-        seed: of everything random.
-        store: which model.
-        exact: the largest number of files that is simulated whole.
-        options: of the commit.
-        share: of another job that this one stands for; see ``of``.
+        files: total number of files.
+        tasks: number of tasks that wrote them, each about the same number.
+        partitions: number of directories that they go to, each about the same number.
+        climate: latency, limit and faults of the store; the usual ones by default.
+        faults: name of the faults.
+        in_flight: maximum number of requests in flight; 0 for the usual number.
+        seed: random seed.
+        store: name of the model.
+        exact: maximum number of files of a job that is simulated in full.
+        options: options of the commit.
+        share: size of this job relative to the one it represents; see ``of``.
     """
 
     files: Annotated[int, _MANY] = 100_000
@@ -79,7 +79,7 @@ class Setup:
 
     @property
     def kind(self) -> StoreKind:
-        """What kind of store it is. Raises ``OptionError`` if there is no model of it."""
+        """The kind of store. Raises ``OptionError`` if there is no model of it."""
         if self.store not in KINDS:
             raise OptionError(
                 f"--store is {self.store!r}: say {', '.join(KINDS)}, which there is a model of"
@@ -88,16 +88,19 @@ class Setup:
 
     @property
     def doubling(self) -> float:
-        """Seconds in which the limit doubles at most while it is made use of; 0 if it stays."""
+        """Minimum time in seconds in which the limit doubles under load.
+
+        0 if constant.
+        """
         return 0.0 if self.climate.limit is None else self.kind.doubling * self.share
 
     def of(self, files: int) -> Setup:
-        """Return a job of another size and the same shape, which stands for this one.
+        """Return a job of another size and the same shape to represent this one.
 
-        Tasks are as large, and partitions as many if that can be. A limit that grows does so in
-        so much less time, so that it comes as far in the course of the job. Names may be changed
-        as often as one likes: whether anybody waits a second for one is chance, and would count
-        as often as the smaller job goes into the larger.
+        Tasks have the same size, and the number of partitions is the same if possible. A growing
+        limit grows proportionally faster, so that it reaches the same level during the job. The
+        limit on changes of one name is off: whether a request waits a second for it is chance, and
+        would count as often as the smaller job fits into the larger.
         """
         share = files / self.files
         few = self.partitions <= min(files, self.files)
@@ -110,11 +113,11 @@ class Setup:
         )
 
     def unlimited(self) -> Setup:
-        """Return the same job on a store that takes as many requests as are sent."""
+        """Return the same job on a store without a rate limit."""
         return replace(self, climate=replace(self.climate, limit=None))
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values; of the options those that are not the default."""
+        """Return plain JSON values; only those options that are not the default."""
         known, chosen = asdict(Options()), asdict(self.options)
         climate = self.climate.to_json()
         return {
@@ -130,19 +133,19 @@ class Setup:
 
 
 def usual_climate(kind: StoreKind) -> Climate:
-    """Return the weather of a store of which nothing is said."""
+    """Return the default climate of a store."""
     return Climate((), Latency(first=LATENCY / 1000), limit_of(kind.limit))
 
 
 def limit_of(rate: float) -> RequestLimit:
-    """Return a limit that a tenth of a second's worth can come at once to."""
+    """Return a limit with a burst of a tenth of a second's requests."""
     return RequestLimit(rate, max(1.0, rate / 10))
 
 
 def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup:
-    """Read the values of command line options, by their names without dashes.
+    """Read the values of command line options, by name without dashes.
 
-    Raises ``OptionError`` that names the option and says what to give.
+    Raises ``OptionError`` that names the option and the expected value.
     """
     kind = Setup(store=told.get("store", ADLS.name)).kind
     files = _count(told, "files", 100_000)
@@ -163,7 +166,7 @@ def read_setup(told: Mapping[str, str], options: Options | None = None) -> Setup
 
 
 def _climate(told: Mapping[str, str], kind: StoreKind) -> Climate:
-    """Return the weather: a name's or a file's, with what the other options say of it."""
+    """Return the climate of a name or a file, overridden by the other options."""
     climate, is_whole = _faults(told.get("faults", "none"), kind.dialect)
     if "latency" in told or "latency" not in is_whole:
         text = told.get("latency", f"{LATENCY}ms")
@@ -174,7 +177,7 @@ def _climate(told: Mapping[str, str], kind: StoreKind) -> Climate:
 
 
 def _faults(name: str, dialect: Dialect) -> tuple[Climate, frozenset[str]]:
-    """Return what a name or a file means, and which fields the file has."""
+    """Return the climate of a name or a file, and the fields of the file."""
     if name in CLIMATES:
         return CLIMATES[name], frozenset()
     try:

@@ -1,4 +1,4 @@
-"""A forecast as text for a terminal."""
+"""Show a forecast as text for a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STRUCK = {
 
 
 def shown(forecast: Forecast) -> RenderableType:
-    """Return what a commit would take, and how that is known."""
+    """Return the forecast as text, with its method."""
     figures, setup = forecast.figures, forecast.setup
     head = (
         f"a commit of {count_of(setup.files, 'file')} of {count_of(setup.tasks, 'task')} "
@@ -73,7 +73,7 @@ def _facts(forecast: Forecast) -> Table:
 
 
 def _ramp(setup: Setup, figures: Figures, free: Figures) -> str:
-    """Return what it costs that a store takes more by and by only."""
+    """Return the cost of a limit that grows only under load."""
     more = figures.seconds - free.seconds
     costs = show_seconds(more) if more > 0 else "nothing"
     return (
@@ -83,7 +83,7 @@ def _ramp(setup: Setup, figures: Figures, free: Figures) -> str:
 
 
 def store_of(setup: Setup) -> str:
-    """Return what store is simulated, in a line."""
+    """Describe the simulated store in one line."""
     limit = setup.climate.limit
     rate = "no limit" if limit is None else f"{limit.rate:,.0f} {setup.kind.counted}/s"
     if setup.doubling:

@@ -191,7 +191,8 @@ class GcsBuckets:
     def copy(self) -> Self:
         """Return a service with the same content, which shares the objects.
 
-        The objects never change. The same holds for a subclass: its own attributes are shared, as are ``now`` and ``new_id``.
+        The objects never change. The same holds for a subclass: its own attributes are shared, as
+        are ``now`` and ``new_id``.
         """
         made = copy.copy(self)
         made.denied = set(self.denied)
