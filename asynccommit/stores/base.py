@@ -1,8 +1,8 @@
-"""The contract between the engine and a store: what an implementation must do.
+"""The contract between the engine and a store: the methods that an implementation must have.
 
 Every method is one request. ``list`` returns one page and ``get`` returns bytes, so that
-throttling, retry, counting and fault injection need no special cases. What takes several
-requests (walking a tree, writing through a temporary name) is a function elsewhere.
+throttling, retry, counting and fault injection need no special cases. What takes several requests
+(walking a tree, writing through a temporary name) is a function elsewhere.
 
 Paths are absolute and decoded: ``/warehouse/t/day=1/part-0.parquet``, whatever the scheme; an
 ``Address`` in ``urls.py`` adds scheme and authority. No path ends in ``/`` but the root.
@@ -25,10 +25,10 @@ _FILE_ETAG = re.compile("([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]+").fullmatch
 
 
 class Kind(Enum):
-    """What is at a path.
+    """The kind of an entry at a path.
 
-    ``OTHER`` is what is neither: a symbolic link, a socket, a device. A link is never followed to
-    find out what it points to, so that nobody walks out of a directory through one.
+    ``OTHER`` is an entry that is neither file nor directory: a symbolic link, a socket, a device. A
+    link is never followed to find its target, so that no walk leaves a directory through a link.
     """
 
     FILE = "file"
@@ -37,24 +37,27 @@ class Kind(Enum):
 
 
 class Info(NamedTuple):
-    """What a store says of one path. A tuple, because listings make one for every file.
+    """The facts that a store gives about one path.
+
+    It is a tuple, because listings make one for every file.
 
     Attributes:
         path: absolute and decoded.
-        kind: file, directory or something else.
+        kind: file, directory or other.
         size: bytes; 0 for a directory.
-        etag: changes whenever the content does, and names this very object; ``None`` if unknown.
+        etag: identifies this object and changes whenever its content does; ``None`` if unknown.
         modified: seconds since the epoch, or 0.0 if unknown.
-        volume: of a directory: files can only be renamed within one volume; 0 where there are none.
-        writable: false if the store knows that the caller may not make files in this directory, or
-            not take them out of it.
-        token: what the request that brought this object here was marked with, where the store
-            remembers it (``Traits.tokens``); listings leave it out.
-        held: until when the store lets nobody move or delete it, in seconds since the epoch, and
-            ``math.inf`` for until somebody releases it; 0.0 if it is free. Where ``Traits.probes``
-            is true, a listing says it of directories only.
-        made: when the file was made, in nanoseconds since the epoch, which no later change alters;
-            0 if unknown. Listings leave it out.
+        volume: the volume of a directory; files can only be renamed within one volume. 0 if the
+            store has no volumes.
+        writable: false if the store knows that the caller may not create files in this directory,
+            or not remove files from it.
+        token: the token of the request that brought this object here, if the store remembers tokens
+            (``Traits.tokens``); listings leave it out.
+        held: time until which the store lets nobody move or delete the entry, in seconds since the
+            epoch; ``math.inf`` until it is released, 0.0 if it is free. If ``Traits.probes`` is
+            true, listings give it for directories only.
+        made: time of creation in nanoseconds since the epoch, which no later change alters; 0 if
+            unknown. Listings leave it out.
     """
 
     path: str
@@ -70,7 +73,7 @@ class Info(NamedTuple):
 
     @property
     def is_dir(self) -> bool:
-        """Whether this is a directory."""
+        """Return whether this is a directory."""
         return self.kind is Kind.DIRECTORY
 
 
@@ -78,8 +81,8 @@ class Info(NamedTuple):
 class Page:
     """One page of a listing; ``token`` asks for the next one and is ``None`` at the end.
 
-    ``stale`` are the paths of checksum files beside which the file is missing, where the store has
-    such files (``Traits.checksums``); the entries leave them out. The first page names them all.
+    ``stale`` are the paths of checksum files without their file, if the store has checksum files
+    (``Traits.checksums``); the entries leave them out. The first page names them all.
     """
 
     entries: tuple[Info, ...]
@@ -88,18 +91,18 @@ class Page:
 
 
 Move = tuple[str, str, str | None]
-"""Where a file is, where it goes, and the etag that it must have, if that is known."""
+"""Source, destination and the required etag of a rename; the etag may be unknown."""
 Renamed = tuple[int, StoreError | None]
-"""How many files were renamed, and the error of the next one, if that was tried."""
+"""The number of files renamed, and the error of the next one, if it was tried."""
 
 
 class Ramp(NamedTuple):
-    """How fast the rate of requests to an account may grow.
+    """A limit on the growth of the request rate of an account.
 
     Attributes:
-        reads: requests a second that read, at the start.
-        writes: requests a second that change something, at the start.
-        doubling: seconds in which a rate may double at most.
+        reads: initial rate of read requests, per second.
+        writes: initial rate of write requests, per second.
+        doubling: minimum number of seconds in which a rate may double.
     """
 
     reads: float
@@ -108,18 +111,18 @@ class Ramp(NamedTuple):
 
 
 class Multipart(NamedTuple):
-    """What the parts of an upload may be.
+    """The rules of a store for the parts of an upload.
 
     Attributes:
-        smallest: bytes of every part but the last.
-        largest: bytes of a part.
-        parts: of one upload at most.
-        conditional: ``complete_upload(overwrite=False)`` is atomic against other writers.
-        matches: ``complete_upload(etag=...)`` is so too; without this the store looks first, and
-            another may come between.
-        abort_tells: ``abort_upload`` says of what was completed that there is no such upload;
-            without this a yes may mean just that.
-        checked: parts have checksums, and whoever completes an upload has to name them.
+        smallest: minimum size in bytes of every part but the last.
+        largest: maximum size in bytes of a part.
+        parts: maximum number of parts of one upload.
+        conditional: whether ``complete_upload(overwrite=False)`` is atomic against other writers.
+        matches: whether ``complete_upload(etag=...)`` is atomic too; if not, the store checks the
+            etag first, and another writer may come between.
+        abort_tells: whether ``abort_upload`` reports a completed upload as missing; if not, a
+            successful abort may mean that the upload was completed.
+        checked: whether parts have checksums, which ``complete_upload`` must then name.
     """
 
     smallest: int = 5 << 20
@@ -133,46 +136,47 @@ class Multipart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a store can do, as data: ask here, never for the store's class or name.
+    """The capabilities of a store, as data: check these, never the store's class or name.
 
     Attributes:
-        name: for messages.
-        directories: a file needs its parent directory; without this, files bring theirs along.
-        atomic_rename: a file rename happens wholly or not at all, in O(1).
+        name: the name of the store for messages.
+        directories: a file needs its parent directory; otherwise parents exist with their files.
+        atomic_rename: a file rename happens completely or not at all, in O(1).
         atomic_directory_rename: the same for a directory with all it holds.
         rename_no_replace: ``rename(replace=False)`` is one atomic request.
         rename_replaces: ``rename(replace=True)`` leaves no moment in which neither file is there.
         etag_survives_rename: the etag of a file is the same after a rename.
-        file_etags: an etag is ``<number>-<time>-<size>`` in hexadecimal digits: a change in place
-            leaves the number as it is, and another file has it once this one is deleted.
-        content_etags: an etag is ``<version>-<checksum>``: a rename gives another version, and the
+        file_etags: an etag is ``<number>-<time>-<size>`` in hexadecimal digits: the number stays
+            the same on a change in place, and may be reused once the file is deleted.
+        content_etags: an etag is ``<version>-<checksum>``: a rename changes the version, and the
             checksum of the content stays.
-        whole_listings: listings show whole etags; without this, ``head`` may say more of one.
-        conditional_rename: a rename with an etag moves nothing whose etag is another.
+        whole_listings: listings show whole etags; otherwise an etag of ``head`` may be longer.
+        conditional_rename: a rename with an etag moves nothing that has another etag.
         conditional_put: ``put(overwrite=False)`` is atomic against other writers.
-        conditions_proven: that is known of this service; without this, one that passes the
-            condition over is possible: see that it is kept before anything depends on it.
-        atomic_put: ``put`` makes the whole file visible in one moment, and nothing before.
-        recursive_delete: ``delete_tree`` can be asked; else ``list_tree`` and ``delete_many``.
-        bulk_delete: how many files one ``delete_many`` takes; 0 where there is none.
-        conditional_delete: ``delete_many`` deletes nothing whose etag is another.
-        bulk_rename: how many files one ``rename_many`` takes gladly; 0 where there is none.
-        multipart: files can be uploaded in parts and completed later; ``None`` where they cannot.
+        conditions_proven: this service is known to honour that condition; otherwise the service may
+            ignore the condition, and callers must check it before they rely on it.
+        atomic_put: ``put`` makes the whole file visible at once, and nothing before.
+        recursive_delete: ``delete_tree`` is supported; otherwise use ``list_tree`` and
+            ``delete_many``.
+        bulk_delete: maximum number of files of one ``delete_many``; 0 if it is unsupported.
+        conditional_delete: ``delete_many`` deletes nothing that has another etag.
+        bulk_rename: recommended batch size of ``rename_many``; 0 if it is unsupported.
+        multipart: rules for uploads in parts that are completed later; ``None`` if unsupported.
         consistent_listing: a listing shows every change that was acknowledged before it.
         tokens: the store remembers the ``token`` of a rename or put, and ``head`` returns it.
-        put_tokens: it remembers those of puts only.
+        put_tokens: the store remembers tokens of puts only.
         links: paths may be symbolic links, which lead elsewhere.
-        probes: renames fail for reasons that listings do not show, and ``probe`` finds out.
+        probes: renames may fail for reasons that listings do not show, and ``probe`` finds these.
         pins: directories can be pinned, see ``asynccommit.stores.pinning``.
-        durable: what is acknowledged outlives a power cut; if not, ``sync`` sees to it.
+        durable: an acknowledged change survives a power cut; otherwise ``sync`` ensures that.
         checksums: Hadoop keeps the checksum of a file beside it, and readers refuse a file that
-            does not agree with it; listings leave checksums out.
-        longest_path: bytes of a path in UTF-8 at most; 0 where only names are bounded.
-        workers: how many requests in flight the store takes gladly.
-        account: names what shares one limit on requests; empty if nothing does.
-        ramp: how fast the rate of requests to it may grow; ``None`` is as it likes.
-        name_interval: seconds that the store wants between two changes of one name.
-        costs: method -> requests that one call of it sends, where it is not one.
+            does not match; listings leave checksums out.
+        longest_path: maximum length of a path in bytes of UTF-8; 0 if only names are limited.
+        workers: recommended number of requests in flight.
+        account: the name of what shares one limit on requests; empty if nothing does.
+        ramp: limit on the growth of the request rate; ``None`` for no limit.
+        name_interval: minimum number of seconds between two changes of one name.
+        costs: method -> number of requests that one call sends, if not one.
     """
 
     name: str
@@ -211,25 +215,28 @@ class Traits:
 
     @property
     def fences(self) -> bool:
-        """Whether nothing can come to a directory any more once it is renamed away."""
+        """Return whether nothing can enter a directory once it is renamed away."""
         return self.directories and self.atomic_directory_rename
 
     def lasting(self, etag: str | None) -> str | None:
-        """Return what of an etag is the same after a rename; ``None`` for nothing."""
+        """Return the part of an etag that a rename preserves, or ``None``."""
         if etag is None or self.etag_survives_rename:
             return etag
         return etag.partition("-")[2] or None if self.content_etags else None
 
     def same(self, one: str | None, other: str | None) -> bool:
-        """Whether two etags name one version of a file, whatever else they say."""
+        """Return whether two etags identify the same version of a file.
+
+        They may differ in other parts.
+        """
         if one is None or other is None or not self.content_etags:
             return one == other
         return one.partition("-")[0] == other.partition("-")[0]
 
     def is_changed(self, etag: str | None, info: Info, until: int) -> bool:
-        """Return whether ``info`` is surely of the file that had ``etag``, changed in place since.
+        """Return whether ``info`` is surely the file of ``etag``, changed in place.
 
-        The number of a file is used again once it is deleted, so this file has to be as old as the
+        The number of a file is reused once it is deleted. Therefore this file must be as old as the
         etag and no younger than ``until``, nanoseconds since the epoch.
         """
         known = _FILE_ETAG(etag or "") if self.file_etags else None
@@ -239,7 +246,7 @@ class Traits:
 
 
 class Store(Protocol):
-    """A place of files, as one account, bucket or disk. See the module for the rules.
+    """A store of files, such as an account, a bucket or a disk. See the module for the rules.
 
     Every method may raise ``ThrottledError``, ``UnavailableError``, ``OutcomeUnknownError``,
     ``DeniedError`` and ``RejectedError`` besides what it names.
@@ -247,11 +254,11 @@ class Store(Protocol):
 
     @property
     def traits(self) -> Traits:
-        """What this store can do."""
+        """The capabilities of this store."""
         ...
 
     async def head(self, path: str) -> Info:
-        """Return what is at ``path``. Raises ``NotFoundError``."""
+        """Return the facts about ``path``. Raises ``NotFoundError``."""
         ...
 
     async def list(self, path: str, token: str | None = None) -> Page:
@@ -284,21 +291,24 @@ class Store(Protocol):
     async def delete(self, path: str) -> None:
         """Delete one file or one empty directory, and never a symbolic link.
 
-        A link is somebody's decision where a directory is to be, and what lies behind it may be in
-        use. Raises ``NotFoundError``, ``ExistsError`` for a directory that is not empty, and
+        A link in the place of a directory was made on purpose, and its target may be in use. Raises
+        ``NotFoundError``, ``ExistsError`` for a directory that is not empty, and
         ``PreconditionError`` for a link.
         """
         ...
 
     async def delete_tree(self, path: str) -> None:
-        """Delete ``path`` and everything below it, where ``Traits.recursive_delete`` says so.
+        """Delete ``path`` and everything below it.
 
-        Raises ``NotFoundError``.
+        Requires ``Traits.recursive_delete``. Raises ``NotFoundError``.
         """
         ...
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
-        """Copy one file. Raises ``NotFoundError``, ``ExistsError``, ``PreconditionError``."""
+        """Copy one file.
+
+        Raises ``NotFoundError``, ``ExistsError``, ``PreconditionError``.
+        """
         ...
 
     async def rename(
@@ -310,17 +320,16 @@ class Store(Protocol):
         etag: str | None = None,
         token: str | None = None,
     ) -> None:
-        """Move a file, or a directory with all it holds, to ``dest`` itself, never into it.
+        """Move a file or a whole directory to ``dest`` itself, never into it.
 
-        ``etag`` is what the source must have, where the store can make that a condition; whoever
-        does not know the outcome tells by it at ``dest``. ``token`` is a UUID that marks this
-        rename, the same for every sending of it.
+        ``etag`` is the etag that the source must have, if the store supports that condition; after
+        an unknown outcome, the etag at ``dest`` shows whether the rename happened. ``token`` is a
+        UUID that marks this rename, the same for every sending of it.
 
-        Raises ``NotFoundError`` if the source or the parent of ``dest`` is missing,
-        ``ExistsError`` if something is at ``dest`` and ``replace`` is false,
-        ``PreconditionError`` if the source has another etag, or ``replace`` would put a file in a
-        directory's place or the other way round, ``RejectedError`` if ``dest`` is on another
-        filesystem.
+        Raises ``NotFoundError`` if the source or the parent of ``dest`` is missing, ``ExistsError``
+        if something is at ``dest`` and ``replace`` is false, ``PreconditionError`` if the source
+        has another etag, or ``replace`` would put a file in a directory's place or the other way
+        round, ``RejectedError`` if ``dest`` is on another filesystem.
         """
         ...
 
@@ -332,45 +341,50 @@ class Store(Protocol):
         ...
 
     async def sync(self, path: str) -> None:
-        """Return once what was acknowledged at ``path`` outlives a power cut.
+        """Return once acknowledged changes of ``path`` survive a power cut.
 
-        Of a file that is its content, of a directory its entries. Where ``Traits.durable`` is
-        true this does nothing, and need not be asked.
+        For a file these are changes of its content, for a directory of its entries. If
+        ``Traits.durable`` is true, this does nothing and need not be called.
 
-        Raises ``NotFoundError``, and ``RejectedError`` if the disk has lost it already; either
-        only where ``Traits.durable`` is false.
+        Raises ``NotFoundError``, and ``RejectedError`` if the disk has lost the change already;
+        either only if ``Traits.durable`` is false.
         """
         ...
 
     async def aclose(self) -> None:
-        """Give back what the store holds (threads, connections); nothing is asked afterwards."""
+        """Release threads and connections; the store is unusable afterwards."""
         ...
 
 
 class BulkStore(Store, Protocol):
-    """A store without directories: ``Traits.bulk_delete`` is how many files go in one request."""
+    """A store without directories, which lists and deletes trees in bulk.
+
+    ``Traits.bulk_delete`` is the maximum number of files of one request.
+    """
 
     async def list_tree(self, path: str, token: str | None = None) -> Page:
-        """Return one page of everything below ``path``; nothing is an empty page.
+        """Return one page of everything below ``path``; empty if there is nothing.
 
-        Files, and objects that stand for a directory, both with etags; then real directories.
+        Files, and objects that represent a directory, both with etags, come before real
+        directories.
         """
         ...
 
     async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
-        """Delete up to ``Traits.bulk_delete`` entries, each only while it has its etag, if any.
+        """Delete up to ``Traits.bulk_delete`` entries whose etags match.
 
-        A directory without an etag is deleted if it is empty. Returns what became of each, ``None``
-        for deleted; a single entry's error that may pass is raised, so that it is sent again.
+        An entry without an etag is deleted without a check; a directory without an etag is deleted
+        if it is empty. Returns the result for each, ``None`` for deleted; a transient error of a
+        single entry is raised, so that the request is sent again.
         """
         ...
 
 
 class ProbingStore(Store, Protocol):
-    """A store whose renames depend on more than it lists: mounts, attributes, layers."""
+    """A store whose renames depend on facts that listings lack: mounts, attributes, layers."""
 
     async def probe(self, path: str, place: str) -> None:
-        """Return if a rename of ``path`` to below the directory ``place`` would be carried out.
+        """Return if ``path`` could be renamed to below the directory ``place``.
 
         Nothing is changed. Raises ``NotFoundError``; ``RejectedError`` or ``DeniedError`` with the
         reason why the store would refuse.
@@ -379,22 +393,24 @@ class ProbingStore(Store, Protocol):
 
 
 class DirectoryStore(Store, Protocol):
-    """A store whose directories are there of themselves: ``Traits.directories``."""
+    """A store with real directories: ``Traits.directories``."""
 
     async def mkdir_new(self, path: str, *, token: str | None = None) -> None:
-        """Make ``path``, and its missing parents; of all who ask for it at once one succeeds.
+        """Make ``path`` and its missing parents.
 
-        Raises ``ExistsError`` if it is there, ``PreconditionError`` if a parent is a file.
+        Of concurrent callers one succeeds. Raises ``ExistsError`` if ``path`` exists,
+        ``PreconditionError`` if a parent is a file.
         """
         ...
 
 
 class BatchStore(Store, Protocol):
-    """A store that renames so quickly that asking for each file alone would take longer."""
+    """A store that renames so quickly that a call for each file would cost more."""
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
-        """Rename up to ``Traits.bulk_rename`` files in order, each as ``rename`` with its etag.
+        """Rename up to ``Traits.bulk_rename`` files in order.
 
-        Return how many were renamed before one failed or it took long, and that one's error.
+        Each file is renamed as by ``rename`` with its etag. Returns the number of files renamed
+        before one failed or the time was up, and the error of that one.
         """
         ...

@@ -1,32 +1,32 @@
-"""Names of files that belong to the filesystem, not to a job, and that no listing shows."""
+"""Names of files that belong to the filesystem, not to a job, and that listings hide."""
 
 from __future__ import annotations
 
 TEMPORARY_FILE = ".asynccommit-"
-"""How the name of a file begins that a store writes aside; it ends in ``.tmp``."""
+"""The prefix of the temporary files that a store writes; their suffix is ``.tmp``."""
 
 
 def is_checksum(name: str) -> bool:
-    """Return whether Hadoop's local filesystem takes ``name`` for a checksum file and hides it."""
+    """Return whether Hadoop's local filesystem hides ``name`` as a checksum."""
     return name.startswith(".") and name.endswith(".crc")
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether ``name`` is that of a file that a store of ours writes aside."""
+    """Return whether ``name`` belongs to a temporary file of our stores."""
     return name.startswith(TEMPORARY_FILE) and name.endswith(".tmp")
 
 
 def is_unlisted(name: str) -> bool:
-    """Return whether a store or Hadoop can leave ``name`` out of a listing."""
+    """Return whether a store or Hadoop may leave ``name`` out of a listing."""
     return name[:1] == "." and (is_checksum(name) or is_temporary(name))
 
 
 def checksum_of(path: str) -> str:
-    """Return where Hadoop's local filesystem keeps the checksum of ``path``."""
+    """Return the path of the checksum that Hadoop keeps for ``path``."""
     directory, slash, name = path.rpartition("/")
     return f"{directory}{slash}.{name}.crc"
 
 
 def file_of(checksum: str) -> str:
-    """Return the name of the file whose checksum has this name; empty for none."""
+    """Return the name of the file whose checksum has this name, or ``""``."""
     return checksum[1 : -len(".crc")]

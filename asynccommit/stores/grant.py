@@ -1,10 +1,10 @@
-"""What goes with every request of an owner: whether it may be sent, and which directories it means.
+"""The permission under which the requests of an owner are sent, and the pinned directories.
 
-A process that was suspended wakes in the middle of what it was doing, with requests that wait in
-queues, for their turn or for a thread. So the last to handle a request, the thread that makes the
-system call or the code that writes to a connection, asks once more. A grant is a context variable,
-not an argument of each request: whatever is done under it is covered, by wrappers and stores that
-know nothing of leases.
+A suspended process wakes in the middle of its work, with requests that wait in queues or for a
+thread. Therefore the last code that handles a request checks the permission again: the thread that
+makes the system call, or the code that writes to a connection. A grant is a context variable, not
+an argument of each request: it covers everything that is done under it, through policies and stores
+that know nothing of leases.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ class Pins(Protocol):
     """Directories that are held as they were when they were pinned; made by a store."""
 
     async def aclose(self) -> None:
-        """Let them go."""
+        """Release the directories."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the requests of one owner are sent under.
+    """The permission under which the requests of one owner are sent.
 
     Attributes:
-        check: raises what the caller is to be told if nothing may be changed any more; called in
-            any thread, without waiting.
-        pins: the directories that paths lead to, whatever bears their names by now.
+        check: raises the error for the caller if nothing may be changed any more; called in any
+            thread, without waiting.
+        pins: the directories that paths lead to, whatever has their names by now.
     """
 
     check: Callable[[], object] | None = None
@@ -42,12 +42,12 @@ _granted: ContextVar[Grant | None] = ContextVar("asynccommit_grant", default=Non
 
 
 def granted() -> Grant | None:
-    """Return what requests of this context are sent under, ``None`` for no limits."""
+    """Return the grant of this context, or ``None`` for no limits."""
     return _granted.get()
 
 
 def check_grant() -> None:
-    """Raise what the grant says if this context may change nothing any more."""
+    """Raise the grant's error if this context may change nothing any more."""
     grant = _granted.get()
     if grant is not None and grant.check is not None:
         grant.check()
@@ -57,7 +57,10 @@ def check_grant() -> None:
 def granting(
     *, check: Callable[[], object] | None = None, pins: Pins | None = None
 ) -> Iterator[None]:
-    """Send what is asked in this block under ``check`` and ``pins``; what is not given stays."""
+    """Send the requests of this block under ``check`` and ``pins``.
+
+    An omitted argument keeps its current value.
+    """
     before = _granted.get() or Grant()
     with _sending(replace(before, check=check or before.check, pins=pins or before.pins)):
         yield
@@ -65,7 +68,10 @@ def granting(
 
 @contextmanager
 def unchecked() -> Iterator[None]:
-    """Send what is asked in this block whatever the time: it puts right what came too late."""
+    """Send the requests of this block without the check.
+
+    The requests repair changes that came too late.
+    """
     with _sending(replace(_granted.get() or Grant(), check=None)):
         yield
 

@@ -72,17 +72,17 @@ class MultipartStore(BulkStore, Protocol):
         etag: str | None = None,
         token: str | None = None,
     ) -> Info:
-        """Make the file ``path`` of ``parts``, in one moment, and return what is there now.
+        """Make the file ``path`` from ``parts``, atomically, and return its facts.
 
-        ``etag`` is what the file in its place must have, and then ``overwrite`` says nothing; see
-        ``Multipart.matches``. ``token`` is the one that the upload was begun with, if the caller
-        knows it: it is not sent, but whoever has to find out what became of a request asks
-        ``completed`` with it.
+        ``etag`` is the etag of the file to replace, and then ``overwrite`` is ignored; see
+        ``Multipart.matches``. ``token`` is the token of the upload's beginning, if the caller knows
+        it: it is not sent, but a caller that must determine the outcome of a request passes it to
+        ``completed``.
 
         Raises ``NotFoundError`` if there is no such upload (any more), ``ExistsError`` if something
-        is at ``path`` and ``overwrite`` is false, ``PreconditionError`` if nothing is there, or
-        something with another etag than ``etag``: the upload is still there then. Raises
-        ``PreconditionError`` if ``parts`` are not what was sent, or too small.
+        is at ``path`` and ``overwrite`` is false, ``PreconditionError`` if there is nothing to
+        replace, or its etag is not ``etag``: the upload still exists then. Raises
+        ``PreconditionError`` if ``parts`` differ from what was sent, or are too small.
         """
         ...
 
@@ -113,11 +113,14 @@ class MultipartStore(BulkStore, Protocol):
         ...
 
     async def abort_upload(self, path: str, upload_id: str) -> None:
-        """Delete an upload and its parts. Raises ``NotFoundError`` if there is none (any more)."""
+        """Delete an upload and its parts.
+
+        Raises ``NotFoundError`` if there is no such upload (any more).
+        """
         ...
 
     async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
-        """Write the empty file ``path``, with what is to be said of it; one there is replaced."""
+        """Write the empty file ``path`` with metadata; replace an existing file."""
         ...
 
     async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:

@@ -1,4 +1,4 @@
-"""The parts of an upload, as the service acknowledged them, and what is made of them."""
+"""The parts of an upload, as the service acknowledged them, and the etag of their object."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Part(NamedTuple):
 def composite_etag(parts: Sequence[Part]) -> str | None:
     """Return the etag of an object made of ``parts``, without quotes.
 
-    That is the MD5 of their MD5s and how many they are, as S3 has it where an etag is an MD5.
-    ``None`` where an etag is none, or there are no parts.
+    The etag is the MD5 of the parts' MD5s, with the number of parts, as on S3 where an etag is an
+    MD5. The result is ``None`` if an etag is not an MD5, or there are no parts.
     """
     try:
         digests = b"".join(bytes.fromhex(part.etag.strip('"')) for part in parts)

@@ -60,20 +60,20 @@ STORES: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """How a store is asked.
+    """The settings under which a store is opened.
 
     Attributes:
-        rng: where the waits between attempts are drawn from.
-        rate: requests a second at most, every attempt counted; ``None`` is no bound but the one
-            that an account is found to have.
-        ceilings: of an account, for its reads, writes and deletes; beside ``rate``.
-        in_flight: requests on the wire at one time at most; ``None`` for what an account takes
-            gladly, and for no bound elsewhere.
-        attempts: how often a request is sent at most, answers aside that ask to slow down;
-            ``None`` for 5, or 12 where a network is between.
-        dry_run: note the writes down and do none.
-        clock: what the durations of requests are measured with, for statistics.
-        options: for the store itself; credentials may be among them.
+        rng: source of randomness for waits between attempts.
+        rate: maximum number of requests a second, every attempt counted; ``None`` for no limit but
+            the measured one of an account.
+        ceilings: limits of an account for its reads, writes and deletes; in addition to ``rate``.
+        in_flight: maximum number of requests in flight; ``None`` for the account's recommended
+            limit, which is unlimited for local stores.
+        attempts: maximum number of attempts of a request, not counting responses that ask to slow
+            down; ``None`` for 5, or 12 over a network.
+        dry_run: record writes instead of executing them.
+        clock: measures the durations of requests, for statistics.
+        options: options of the store itself; credentials may be among them.
     """
 
     rng: random.Random = field(repr=False)
@@ -102,7 +102,10 @@ def open_store(address: Address, settings: StoreSettings) -> Wrapped:
 
 
 async def close_store(store: Store) -> None:
-    """Close a store. What fails then says nothing of what was done, and is only logged."""
+    """Close a store; only log an error.
+
+    An error of closing says nothing about past requests.
+    """
     try:
         await store.aclose()
     except Exception as error:

@@ -29,7 +29,7 @@ def pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
 
 
 def whole_pages(store: Store, path: str) -> AsyncIterator[Page]:
-    """Yield the pages of a listing of the directory ``path``, with what they say besides."""
+    """Yield the pages of a listing of ``path``, with their ``stale`` paths."""
     return _whole(store.list, path)
 
 
@@ -73,7 +73,7 @@ async def list_if_there(store: Store, path: str) -> list[Info]:
 
 
 async def is_there(store: Store, path: str) -> bool:
-    """Whether anything is at ``path``."""
+    """Return whether anything is at ``path``."""
     try:
         await store.head(path)
     except NotFoundError:

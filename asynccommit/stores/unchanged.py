@@ -9,7 +9,7 @@ from asynccommit.stores.base import BulkStore, Info, Store
 
 
 def is_changed(store: Store, now: Info, then: Info) -> bool:
-    """Whether a file is another than when it was listed, as far as the store can tell."""
+    """Return whether a file has changed since its listing, if that is known."""
     known = now.etag is not None and then.etag is not None
     return now.size != then.size or (known and not store.traits.same(now.etag, then.etag))
 

@@ -1,11 +1,12 @@
-"""Where things are: store URLs as users type them, and the path encoding of Hadoop's manifests.
+"""Parse store URLs as users type them, and the encoded paths of Hadoop's manifests.
 
 Users type raw text, as Hadoop's ``new Path(String)`` reads it: ``file:/data/a b%``. Manifests and
 markers hold the same place as a URI with percent-encoding: ``file:/data/a%20b%25``. Inside the
 package a place is an ``Address`` with a decoded path.
 
-What is encoded is what ``java.net.URI`` quotes in a path: ASCII outside of its ``pchar`` set, the
-C1 controls, and the space, line and paragraph separators. Other non-ASCII text stays raw.
+The encoded characters are those that ``java.net.URI`` quotes in a path: ASCII outside of its
+``pchar`` set, the C1 controls, and the space, line and paragraph separators. Other non-ASCII text
+stays raw.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ class Address:
         return replace(self, path=path)
 
     def same_store(self, other: Address) -> bool:
-        """Whether both have the same scheme and authority (in any case, as in Hadoop)."""
+        """Return whether both have the same scheme and authority, in any case.
+
+        Hadoop ignores case likewise.
+        """
         return (self.scheme, self.authority.lower()) == (other.scheme, other.authority.lower())
 
     def __str__(self) -> str:
@@ -99,11 +103,12 @@ def parse_url(text: str) -> Address:
 def decode_uri(text: str) -> Address:
     """Read a URI as a manifest holds it, strictly.
 
-    ``.`` and ``..`` segments are kept, so that a test of containment can refuse them.
+    ``.`` and ``..`` segments are kept, so that a check of containment can refuse them.
 
     Raises:
-        UrlError: no scheme, a relative path, an empty segment, a query or fragment, a character
-            that Hadoop would have encoded, or an escape that is no UTF-8, a slash or NUL.
+        UrlError: the URI has no scheme, a relative path, an empty segment, a query or fragment, a
+            character that Hadoop would have encoded, or an escape that is no valid UTF-8, a slash
+            or NUL.
     """
     _refuse_no_text(text)
     scheme, authority, encoded = _split(text)

@@ -1,8 +1,8 @@
-"""The one door to HTTP: what a store needs of a client, whichever library sends.
+"""The only door to HTTP: the interface of a transport, whichever library sends.
 
-A transport sends one request and returns its answer, whatever the status says. It adds nothing:
-no redirect is followed, no cookie kept, no body decoded, and no request is ever sent twice. What
-goes wrong is said by what can have happened:
+A transport sends one request and returns its answer, whatever the status says. It adds nothing: no
+redirect is followed, no cookie kept, no body decoded, and no request is ever sent twice. What goes
+wrong is said by what can have happened:
 
 TransportError                there is no answer to use: has .detail
   NotSentError                nothing can have reached the server
@@ -43,7 +43,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 READS = frozenset({"GET", "HEAD"})
 """The verbs that change nothing."""
 
-# What both libraries send byte for byte. The rest they quote or resolve each in its own way.
+# The characters that both libraries send unchanged; they quote or resolve others differently.
 _PATH = r"(?:/(?!(?:\.|%2[eE]){1,2}(?:[/?]|\Z))[\w.~!$&'()*+,;=:@%-]*)+"
 _URL = re.compile(
     rf"https?://(?:[\w.-]+|\[[\w:.]+\])(?::\d+)?{_PATH}(?:\?[\w.~!$&()*+,;=:@%/?-]+)?", re.ASCII
@@ -51,7 +51,7 @@ _URL = re.compile(
 
 
 class Response(NamedTuple):
-    """An answer: its status, its headers by lower-case name, and its body as it came."""
+    """A response: its status, its headers by lower-case name, and its body as received."""
 
     status: int
     headers: Mapping[str, str]
@@ -59,7 +59,7 @@ class Response(NamedTuple):
 
 
 class TransportError(Exception):
-    """A request has no answer that can be used.
+    """Raised when a request has no response that can be used.
 
     ``detail`` names method, host and path and what went wrong; never a header, a query or a body.
     """
@@ -70,23 +70,26 @@ class TransportError(Exception):
 
 
 class NotSentError(TransportError):
-    """Nothing of the request can have reached the server."""
+    """Raised when nothing of the request can have reached the server."""
 
 
 class UntrustedError(NotSentError):
-    """The server's certificate is not trusted; asking again does not help."""
+    """Raised when the server's certificate is not trusted; a repetition does not help."""
 
 
 class NoAnswerError(TransportError):
-    """Sent, or partly sent, and no whole answer came: it may have happened."""
+    """Raised when a request was sent, at least partly, and may have been executed.
+
+    No complete response was received.
+    """
 
 
 class TooLargeError(TransportError):
-    """The answer is larger than the caller takes."""
+    """Raised when the response is larger than the caller accepts."""
 
 
 class Transport(Protocol):
-    """Sends requests over connections that it keeps."""
+    """A sender of requests over connections that it keeps."""
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", *, limit: int
@@ -119,17 +122,17 @@ _Seconds = Annotated[float, Within(1e-9, 1e6, "seconds")]
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """How a transport connects and how long it waits, in seconds.
+    """The settings of a transport: connections and timeouts in seconds.
 
     Attributes:
-        connect_timeout: for a connection, be it a free or a new one, with its name and TLS.
-        read_timeout: from one piece of an answer to the next, and until the first.
-        total_timeout: for a request as a whole.
-        connections: open at one time at most.
+        connect_timeout: limit for getting a free or new connection, including DNS and TLS.
+        read_timeout: limit between two pieces of a response, and until the first.
+        total_timeout: limit for a request as a whole.
+        connections: maximum number of open connections.
         keep_alive: how long an unused connection stays open.
-        proxy: its URL; ``""`` is none, ``None`` is what the environment says.
+        proxy: its URL; ``""`` for no proxy, ``None`` for the proxy of the environment.
         ca_file: certificates in PEM form to trust beside those of the system.
-        user_agent: what the client calls itself.
+        user_agent: the name that the client sends.
     """
 
     connect_timeout: _Seconds = 10.0
@@ -150,7 +153,7 @@ class HttpSettings:
 
 
 class Proxies:
-    """Which proxy a URL is asked through, read once from a setting or the environment.
+    """The proxies for URLs, read once from a setting or the environment.
 
     Raises:
         OptionError: a proxy is of another kind than ``http`` or ``https``.
@@ -179,7 +182,10 @@ class Proxies:
         return None if not proxy or self._is_direct(url.hostname or "", url.netloc) else proxy
 
     def _is_direct(self, host: str, netloc: str) -> bool:
-        """Whether NO_PROXY names the host, a domain or network that it is in, or all hosts."""
+        """Return whether NO_PROXY excludes the host.
+
+        NO_PROXY may name the host, its domain or network, or all hosts.
+        """
         for name in self._known.get("no", "").lower().split(","):
             suffix = name.strip().lstrip(".")
             if suffix in ("*", host, netloc) or (suffix and host.endswith(f".{suffix}")):
@@ -206,13 +212,16 @@ def _check_proxy(proxy: str | None) -> None:
 
 
 def check_url(url: str) -> None:
-    """Raise ValueError for a URL that would not be sent as it is."""
+    """Raise ``ValueError`` for a URL that would not be sent unchanged."""
     if not _URL.fullmatch(url):
         raise ValueError(f"cannot be sent byte for byte: {place(url)}")
 
 
 def place(url: str) -> str:
-    """Return host and path of ``url``, which errors may name; the query may hold a signature."""
+    """Return host and path of ``url`` for messages, without the query.
+
+    The query may hold a signature.
+    """
     return url.partition("?")[0].partition("#")[0].partition("://")[2].rpartition("@")[2]
 
 
@@ -244,7 +253,10 @@ def _open(name: str, settings: HttpSettings) -> Transport:
 
 
 def is_loopback(server: str) -> bool:
-    """Whether ``HOST:PORT`` is this machine, so that nobody else reads what is sent there."""
+    """Return whether ``HOST:PORT`` is this machine.
+
+    Nobody else can read the requests to such a host.
+    """
     server = server.rpartition("@")[2]
     name = server[1:].partition("]")[0] if server[:1] == "[" else server.partition(":")[0]
     try:

@@ -1,4 +1,4 @@
-"""Values of a store's options, which may be given as text."""
+"""Parse values of a store's options, which may be given as text."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from asynccommit.options.job import OptionWarning
 T = TypeVar("T", int, float)
 
 CONNECTIONS = 4096
-"""The most connections that a store may have."""
+"""The maximum number of connections of a store."""
 LONGEST = 1e6
-"""A number of seconds, or of requests a second, is below it."""
+"""The exclusive upper bound for seconds, and for requests a second."""
 LARGEST = 5 << 30
-"""The most bytes that are sent in one request."""
+"""The maximum number of bytes of one request."""
 
 WORDS: Mapping[str, bool] = {
     **dict.fromkeys(("true", "1", "t", "yes"), True),
     **dict.fromkeys(("false", "0", "f", "no"), False),
 }
-"""What says yes or no, in lower case."""
+"""The accepted spellings of true and false, in lower case."""
 
 
 def flag(told: Mapping[str, Any], name: str) -> bool | None:
     """Return whether the option ``name`` is true; ``None`` if it is not given.
 
     Raises:
-        OptionError: it is neither true nor false.
+        OptionError: the value is neither true nor false.
     """
     if name not in told:
         return None
@@ -41,10 +41,10 @@ def flag(told: Mapping[str, Any], name: str) -> bool | None:
 
 
 def count(told: Mapping[str, Any], name: str, most: int = (1 << 31) - 1) -> int | None:
-    """Return the whole number that the option ``name`` says; ``None`` if it is not given.
+    """Return the option ``name`` as a whole number; ``None`` if it is missing.
 
     Raises:
-        OptionError: it is no number from 1 to ``most``.
+        OptionError: the value is not a whole number from 1 to ``most``.
     """
     if name not in told:
         return None
@@ -61,12 +61,12 @@ def count(told: Mapping[str, Any], name: str, most: int = (1 << 31) - 1) -> int 
 
 
 def number(told: Mapping[str, Any], name: str, what: str) -> float | None:
-    """Return the number above 0 and below a million that the option ``name`` says.
+    """Return the option ``name`` as a number above 0 and below a million.
 
-    Returns ``None`` if it is not given.
+    Returns ``None`` if the option is missing.
 
     Raises:
-        OptionError: it is none; the message says that it is ``what``.
+        OptionError: the value is invalid; the message says that ``what`` is expected.
     """
     if name not in told:
         return None

@@ -1,7 +1,7 @@
-"""Bearer tokens: when they are renewed, who waits for that, and what a refusal leads to.
+"""Bearer tokens: their renewal, and the reaction to a refused token.
 
-Wherever tokens come from, three things hold: no request waits for a renewal while the old token
-is good, one renewal serves all who need it, and a token that the service refuses is renewed once.
+For every source of tokens, no request waits for a renewal while the old token is valid, one renewal
+serves all requests that need it, and a token that the service refuses is renewed once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DOUBT = 60.0  # seconds in which a second refusal is not for the token's age
 
 
 class TokenError(Exception):
-    """A credential gave no token; ``again`` is true if it may give one later."""
+    """Raised when a credential gave no token; ``again`` is true if it may give one later."""
 
     def __init__(self, detail: str, *, again: bool) -> None:
         super().__init__(detail)
@@ -30,7 +30,7 @@ class TokenError(Exception):
 
 
 ROOM = 1000
-"""Characters of what a library or an identity service says."""
+"""Maximum length of text from a library or an identity service."""
 
 
 class Fresh(NamedTuple):
@@ -47,23 +47,23 @@ class Fresh(NamedTuple):
 
 
 class TokenSource(Protocol):
-    """Where tokens come from."""
+    """A source of tokens."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Texts that it knows and no error may show."""
+        """The secret texts that no error may show."""
         ...
 
     async def ask(self) -> Fresh:
-        """Get a new token, by one attempt."""
+        """Request a new token, in one attempt."""
         ...
 
     def explain(self, error: Exception) -> TokenError:
-        """Say what it means that ``ask`` failed so."""
+        """Explain a failure of ``ask``."""
         ...
 
     async def aclose(self) -> None:
-        """Give back what it holds."""
+        """Release the resources of the source."""
         ...
 
 
@@ -90,16 +90,16 @@ class Flight(Generic[T]):
 
 
 class Renewal:
-    """The token of ``source``, renewed ahead of its end.
+    """The token of ``source``, renewed before it expires.
 
     Args:
-        source: where it comes from; it is closed here.
+        source: gives the tokens; it is closed here.
         now: seconds since the epoch.
         patience: seconds that the source may take.
 
     Attributes:
-        header: what authorises a request; empty before the first token.
-        renew_at: from when on ``renew`` is to be awaited before a request.
+        header: authorises a request; empty before the first token.
+        renew_at: time from which ``renew`` must be awaited before a request.
     """
 
     def __init__(
@@ -118,15 +118,15 @@ class Renewal:
         return f"{type(self).__name__}()"
 
     async def renew(self) -> None:
-        """Get a new token. Raises ``TokenError`` if there is none to use."""
+        """Get a new token. Raises ``TokenError`` if no token is usable."""
         failure = await self._flight()
         if failure is not None and self._now() >= self._expires:
             raise TokenError(failure.detail, again=failure.again)
 
     async def refused(self, headers: dict[str, str]) -> bool:
-        """Take note that the service refused ``headers``; say whether there is a new token.
+        """Record that the service refused ``headers``; return if a token is new.
 
-        Raises ``TokenError`` if there is none to be had.
+        Raises ``TokenError`` if no new token can be got.
         """
         sent = headers["authorization"]
         if sent != self.header:

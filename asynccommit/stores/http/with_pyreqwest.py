@@ -69,7 +69,7 @@ class PyreqwestTransport:
 
     async def aclose(self) -> None:
         client, self._client = self._client, None
-        if self._abandoned:  # later than this none of them begins to be sent
+        if self._abandoned:  # no waiting request is sent after this
             await asyncio.wait(self._abandoned, timeout=self._settings.connect_timeout)
         if client is not None:
             await client.close()
@@ -130,10 +130,11 @@ class PyreqwestTransport:
         task.add_done_callback(self._abandoned.discard)
 
     def _failure(self, error: Exception, what: str, seconds: float) -> TransportError:
-        """Say what an error means, by its causes: the types of pyreqwest 0.15 mislead.
+        """Translate an error of pyreqwest by its causes.
 
-        A ``ConnectError`` is also a connection that was cut, and a ``ConnectTimeoutError`` also an
-        answer that was waited for; only the cause tells that it was never connected.
+        In pyreqwest 0.15 the types of errors mislead: a ``ConnectError`` can also be a connection
+        that was cut, and a ``ConnectTimeoutError`` can also be a response that took too long; only
+        the cause shows that there was no connection.
         """
         settings = self._settings
         if isinstance(error, _PyreqwestLargeError):
@@ -208,7 +209,7 @@ async def _read(request: StreamRequest, answer: Answer, length: str | None, limi
             raise _PyreqwestLargeError(limit)
         return (await answer.bytes()).to_bytes()
     except BaseException:
-        await request.__aexit__(None, None, None)  # only this ends what is not read
+        await request.__aexit__(None, None, None)  # only this ends an unread body
         raise
 
 

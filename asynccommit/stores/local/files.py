@@ -209,7 +209,7 @@ def mkdir_new(path: str) -> None:
 
 
 def _was_removed(error: OSError) -> bool:
-    """Whether a directory that was there is the reason why another could not be made."""
+    """Return whether making a directory failed because one came or went."""
     if isinstance(error, FileExistsError):
         return os.path.isdir(error.filename) or not os.path.lexists(error.filename)
     return isinstance(error, FileNotFoundError)

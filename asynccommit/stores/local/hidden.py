@@ -1,10 +1,10 @@
-"""What listings of the local store hide: Hadoop's checksums and our temporary files.
+"""The files that listings of the local store hide: Hadoop's checksums and our temporary files.
 
 Hadoop's local filesystem keeps a checksum of ``NAME`` in ``.NAME.crc`` and refuses to read a file
-that disagrees with it. So whatever replaces or deletes ``NAME`` removes that, and a directory that
-holds nothing else counts as empty. A checksum beside which there is no ``NAME`` is nobody's to
-remove; a listing names it apart from its entries. What has such a name and is no checksum is shown
-as any other file.
+that does not match it. Therefore replacing or deleting ``NAME`` also removes its checksum, and a
+directory that holds only checksums counts as empty. A checksum without its ``NAME`` must not be
+removed; a listing names it apart from its entries. A file that has such a name but is no checksum
+is shown like any other file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stat import S_ISDIR
 from asynccommit.stores.filesystem_names import checksum_of, file_of, is_checksum, is_unlisted
 
 _HEADER = b"crc\0"
-"""How a checksum file of Hadoop begins; Hadoop passes over one that does not."""
+"""The header of Hadoop's checksum files; Hadoop ignores a file without it."""
 
 
 def sort_out(path: str, found: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -95,7 +95,7 @@ class Lanes:
 
     @property
     def lanes(self) -> int:
-        """How many threads the calls of a turn are spread over, as of now."""
+        """The number of threads over which a turn's calls are now spread."""
         if not self._gather:
             return self._threads
         return spread(self._passed, self._computed, self._threads)

@@ -1,7 +1,8 @@
-"""Where things are mounted, and what the system lets nobody move, as far as Linux tells.
+"""Mount points and immovable paths, as far as Linux reports them.
 
-The number of a device does not say whether a rename is possible: the kernel renames within one
-mount, and a bind mount of the same device is another. Elsewhere the device number is all there is.
+The number of a device does not show whether a rename is possible: the kernel renames within one
+mount, and a bind mount of the same device is another mount. On other systems only the device number
+is available.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ MOUNT_POINT, IMMUTABLE, APPEND_ONLY = "a mount point", "immutable", "append-only
 
 
 class PathFacts(NamedTuple):
-    """What the system says of one path.
+    """The facts that the system reports about one path.
 
     Attributes:
-        mount: the number of the mount that it is in; 0 where the system does not tell.
-        fixed: why it can be neither moved nor deleted; empty if nothing is known against that.
+        mount: the number of the mount that contains it; 0 if the system does not report it.
+        fixed: why the path can be neither moved nor deleted; empty if no reason is known.
     """
 
     mount: int
@@ -36,9 +37,9 @@ class PathFacts(NamedTuple):
 
 
 def place_of(path: str, *, follow: bool = False) -> PathFacts:
-    """Return what the system says of ``path``, or of what a link there leads to.
+    """Return the facts about ``path``, or about the target of a link there.
 
-    Never raises: what is not told is not known.
+    Never raises: facts that the system does not report are left unknown.
     """
     ask = statx.statx
     told = None if ask is None else ask(path, statx.MOUNT, follow=follow, cached=True)

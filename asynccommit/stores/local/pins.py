@@ -23,7 +23,10 @@ _PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def can_pin() -> bool:
-    """Whether this system shows descriptors as paths, which calls for whole paths need."""
+    """Return whether this system shows descriptors as paths.
+
+    Calls that need whole paths depend on it.
+    """
     return os.path.isdir(PROC)
 
 
@@ -50,10 +53,10 @@ class LocalPins:
             os.close(self._opened.pop())
 
     def spot(self, path: str, *, new: bool = False) -> tuple[int, str]:
-        """Return a descriptor, and where ``path`` is from there.
+        """Return a descriptor, and the path of ``path`` relative to it.
 
         Raises ``FileNotFoundError`` below a place where no directory is held, and for a place that
-        has another by now, unless it is to be ``new``.
+        contains another directory by now, unless the path is ``new``.
         """
         for place, fd in self._held.items():
             if not path.startswith(place):
@@ -70,12 +73,12 @@ class LocalPins:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """What is pinned, the innermost first."""
+        """The pinned places, the innermost first."""
         return tuple(self._held)
 
     @property
     def nearest(self) -> tuple[str, int]:
-        """What paths below the innermost place begin with, and its descriptor."""
+        """Return the path prefix of the innermost place, and its descriptor."""
         for place, fd in self._held.items():
             return ("\0", AT_CWD) if fd is None else (f"{place}/", fd)
         return "\0", AT_CWD
@@ -100,7 +103,10 @@ class LocalPins:
         return text
 
     def makes(self, path: str) -> bool:
-        """Whether ``path`` is at or below a place where nothing was, and so is made by its name."""
+        """Return whether ``path`` is in a place that was empty when pinned.
+
+        Such a path is made by its name.
+        """
         return any(
             fd is None and f"{path}/".startswith(f"{place}/") for place, fd in self._held.items()
         )
@@ -137,14 +143,14 @@ def pins_of(grant: Grant) -> LocalPins | None:
 
 
 class Reach:
-    """Where the files of some renames are: looked up from descriptors, as far as there are any.
+    """A lookup of the files of some renames, from pinned descriptors where there are any.
 
-    What is directly in a family is opened first and the grant looked at afterwards, so that it is
-    of a time when this caller was allowed to go on.
+    Entries directly in a family are opened before the grant is checked, so that they were opened
+    while this caller was allowed to go on.
 
     Args:
-        pins: what is held; ``None`` for nothing.
-        check: looks at the grant.
+        pins: the pinned directories; ``None`` for no pins.
+        check: checks the grant.
     """
 
     def __init__(self, pins: LocalPins | None, check: Callable[[], object] | None) -> None:

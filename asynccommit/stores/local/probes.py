@@ -1,4 +1,4 @@
-"""Whether the local filesystem will rename something, found out before anything depends on it."""
+"""Find out whether the local filesystem will rename a file, before anything depends on it."""
 
 from __future__ import annotations
 

@@ -13,14 +13,14 @@ IMMUTABLE, APPEND_ONLY, MOUNT_ROOT = 0x10, 0x20, 0x2000
 
 
 class Told(NamedTuple):
-    """What Linux says of one path.
+    """The result of ``statx`` for one path.
 
     Attributes:
-        known: which of the last three are told: ``BIRTH``, ``MOUNT``.
+        known: bits for the last three fields that are reported: ``BIRTH``, ``MOUNT``.
         attributes: ``IMMUTABLE``, ``APPEND_ONLY``, ``MOUNT_ROOT``.
-        supported: which of these the filesystem can tell.
-        born: seconds since the epoch, when the file was made.
-        nanoseconds: beyond these.
+        supported: the attributes that the filesystem can report.
+        born: time of creation in seconds since the epoch.
+        nanoseconds: the fraction of ``born``.
         mount: the number of the mount.
     """
 
