@@ -1,4 +1,4 @@
-"""Asking an account as fast as it takes requests, and no faster."""
+"""Send requests as fast as an account accepts them, and no faster."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _KINDS = {
 
 
 class Adaptive:
-    """Send requests at the rate that their account takes, every attempt counted.
+    """A policy that sends requests at the rate that their account accepts.
 
-    One ``Limiter`` paces all stores that one event loop opened on an account (``Traits.account``).
-    Where the account has a ramp (``Traits.ramp``), that is a ceiling for reads and one for all
-    else; it may become known when the store has been asked first. What it has grown to is kept for
-    the next store of the loop.
+    Every attempt is counted. One ``Limiter`` paces all stores that one event loop opened on an
+    account (``Traits.account``). Where the account has a ramp (``Traits.ramp``), that is a ceiling
+    for reads and one for all else; it may become known when the store has been asked first. What it
+    has grown to is kept for the next store of the loop.
 
-    What counts as a refusal is ``ThrottledError``, and ``OutcomeUnknownError`` where the store was
-    busy. ``waited`` has the seconds that requests of this store waited here, by reason: for the
-    ``rate``, or in a pause that the store asked for (``retry-after``). ``refused`` counts refusals.
+    A refusal is a ``ThrottledError``, or an ``OutcomeUnknownError`` if the store was busy.
+    ``waited`` has the seconds that requests of this store waited here, by reason: for the ``rate``,
+    or in a pause that the store asked for (``retry-after``). ``refused`` counts refusals.
 
-    A refusal that names a time delays its own request, in ``Retry``, and everybody's only if most
-    requests are refused: an account at its limit answers some so all the time, and a pause at each
-    would leave most of the limit unused.
+    A refusal with a wait time delays its own request, in ``Retry``, and all requests only if most
+    requests are refused: an account at its limit always refuses some requests, and a pause after
+    each would leave most of the limit unused.
 
-    Each file of a ``delete_many`` pays for itself, and is answered for itself.
+    Each file of a ``delete_many`` counts as one request with one response.
 
     Args:
         traits: of the store: its account, its ramp, and what its calls cost.

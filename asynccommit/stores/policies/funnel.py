@@ -1,9 +1,9 @@
-"""The one funnel: every request of the ``Store`` contract, spelled out in this file alone.
+"""The single funnel of the ``Store`` contract: every request passes through this module.
 
 ``Wrapped(store, *policies)`` turns each call into an ``Op`` and sends it through the policies,
-which are composed once, when the store is opened. A policy is a class with one method,
-``around``: it is given the next call inwards and returns the call to make in its place. One that
-has nothing to do returns what it was given, and then costs nothing.
+which are composed once, when the store is opened. A policy is a class with one method, ``around``:
+``around`` gets the next inner call and returns the call to make in its place. A policy that has
+nothing to do returns the call that it got, and then costs nothing.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Op:
         args: its positional arguments; the first is the path that the call is about.
         options: its keyword arguments.
         writes: whether it changes the store.
-        repeatable: whether it may be sent again when nobody knows if it was done, because doing
-            it twice is doing it once. Renames are not, nor is what refuses to overwrite.
+        repeatable: whether it may be sent again after an unknown outcome, because it is idempotent.
+            Renames are not, nor are writes that refuse to overwrite.
     """
 
     __slots__ = ("args", "name", "options", "repeatable", "writes")
@@ -59,14 +59,14 @@ class Op:
 
     @property
     def path(self) -> str:
-        """The path that the call is about; of many, that of the first."""
+        """The path of the call; for several, the path of the first."""
         first: Any = self.args[0]
         path: str = first if isinstance(first, str) else first[0][0]
         return path
 
     @property
     def size(self) -> int:
-        """How many files the call is about: more than one where a method takes many."""
+        """The number of files of the call; some methods take several."""
         first: Any = self.args[0]
         return 1 if isinstance(first, str) else len(first)
 
@@ -90,7 +90,7 @@ Call = Callable[[Op], Awaitable[Any]]
 
 
 class Policy(Protocol):
-    """Something done around every request, whatever the request is."""
+    """A wrapper around every request of a store."""
 
     def around(self, call: Call) -> Call:
         """Return the call to make in place of ``call``."""
@@ -114,7 +114,7 @@ class Wrapped:
 
     @property
     def traits(self) -> Traits:
-        """What the store can do."""
+        """The capabilities of the store."""
         return self.store.traits
 
     async def head(self, path: str) -> Info:
@@ -262,7 +262,10 @@ class Wrapped:
         await self._call(Op("sync", (path,), True, True))
 
     async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> Pins:
-        """See ``PinningStore.pin``; no policy sees it, for nothing is asked of a service."""
+        """See ``PinningStore.pin``.
+
+        No policy sees the call, as it sends no request to a service.
+        """
         return await cast(PinningStore, self.store).pin(places, families)
 
     async def aclose(self) -> None:
@@ -273,7 +276,7 @@ class Wrapped:
 def _sender(store: Store) -> Call:
     """Return the innermost call: the store's own method, looked up once.
 
-    Whatever has made a request wait is behind it here, so here its grant is looked at.
+    The grant is checked here, after every wait of the request.
     """
     table: dict[str, Callable[..., Awaitable[Any]]]
     table = {name: getattr(store, name) for name in (*_READS, *_WRITES)}

@@ -1,4 +1,4 @@
-"""A bound on the requests that are on the wire at one time."""
+"""A limit on the number of requests in flight."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from asynccommit.stores.policies.funnel import Call, Op
 
 
 class InFlightLimit:
-    """Let at most ``slots`` requests run at a time; ``None`` is no bound.
+    """A policy that lets at most ``slots`` requests run at a time; ``None`` for no limit.
 
     It stands inside ``Retry``, so that a request that waits to be sent again holds no slot.
     """

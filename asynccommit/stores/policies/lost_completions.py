@@ -1,12 +1,13 @@
-"""Telling what became of the completion of an upload, by the upload and by what is there.
+"""Determine whether a completion of an upload took effect, by the upload and its object.
 
-An upload ends once, when it is completed or when it is aborted. So one that is still there has not
-been completed; and if it is gone, the object that is there tells who made it: by the token that the
-upload was begun with, if the caller gave one, and else by its parts.
+An upload ends once, when it is completed or aborted. Therefore an upload that still exists has not
+been completed. If it is gone, the object at its path shows its origin: by the token with which the
+upload was begun, if the caller gave one, and else by its parts.
 
-Nothing else of an upload needs this. A part can be sent again: the last one counts, and both are
-the same bytes. A begin can too; one whose answer was lost leaves an upload that nobody knows,
-which costs what its parts take, none, until somebody lists the uploads and aborts it.
+No other request of an upload needs this. A part can be sent again: the last one counts, and both
+hold the same bytes. The beginning of an upload can be sent again too; if its response was lost, it
+leaves an upload without parts that nobody knows, which costs nothing and remains until somebody
+lists the uploads and aborts it.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from asynccommit.stores.policies.verdicts import Case, ReplyVerdict
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What is known of a completion when it is settled.
+    """The known facts about a completion when its outcome is determined.
 
     Attributes:
-        lost: a sending of it was not answered: it may have been done, or be done later.
-        there: its upload is.
-        barred: the answer was that something is at its path which it must not replace, or not what
-            it is to replace.
-        made: whether the object at its path is its own; ``None`` if nothing tells.
+        lost: whether an attempt was not answered: it may have been executed, or be executed later.
+        there: whether its upload still exists.
+        barred: whether the response was that its path holds something that it must not replace, or
+            does not hold what it must replace.
+        made: whether the object at its path is its own; ``None`` if unknown.
     """
 
     lost: bool
@@ -44,7 +45,7 @@ class Ending:
 
 
 def judge_ending(ending: Ending) -> ReplyVerdict:
-    """Return what became of a completion.
+    """Return the verdict on a completion.
 
     ====== ===== ====== ====== =======
     upload lost  barred made   verdict
@@ -81,14 +82,14 @@ def judge_ending(ending: Ending) -> ReplyVerdict:
 
 
 class SuspectCompletion(Case):
-    """The completion of one upload, under suspicion."""
+    """The completion of one upload whose outcome is in doubt."""
 
     def __init__(self, call: Call, op: Op) -> None:
         super().__init__(call, op, op.path)
 
     async def look(self, error: StoreError) -> tuple[Info | None, ReplyVerdict]:
         """See ``Case.look``."""
-        # First the upload: what ended it is there when the object is looked at.
+        # The upload is checked first: if it has ended, the object is read after that end.
         there = not isinstance(error, NotFoundError) and await self._is_there(error)
         info, made = (None, None) if there else await self._object(error)
         return info, judge_ending(Ending(self.lost, there, self._is_barred(error), made))
@@ -117,7 +118,7 @@ class SuspectCompletion(Case):
         return True
 
     async def _object(self, error: StoreError) -> tuple[Info | None, bool | None]:
-        """Return what is at the path if it is the upload's, and whether it is."""
+        """Return the object at the path and whether the upload made it."""
         path, _, parts = self.op.args
         asked = Op("completed", (path, parts, self.op.options.get("token")), False, True)
         try:

@@ -1,9 +1,10 @@
-"""Telling what became of a request whose answer was lost, by the identity of what is there.
+"""Determine the outcome of a request whose reply was lost, by the identity of its result.
 
-A rename, or a write that must not replace, cannot simply be sent again, and a second answer alone
-says little: "there is no source" may mean that the first sending has done it. Nor is it always
-known that there was a first sending: a proxy sends again by itself, and a process that resumes has
-no memory. So every "no" to such a request is settled by looking, like every silence.
+A rename, or a write that must not replace, cannot simply be repeated, and a second response alone
+proves little: "there is no source" may mean that the first attempt succeeded. Nor is it always
+known that there was a first attempt: a proxy may repeat a request, and a process that resumes has
+no memory of earlier ones. Therefore every error response to such a request, like every missing
+response, is checked against the store.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ __all__ = ["DestinationState", "Observation", "Recover", "ReplyVerdict", "judge"
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What is known of a request when it is settled.
+    """The known facts about a request when its outcome is determined.
 
     Attributes:
-        lost: a sending of it was not answered: it may have been done, or be done later.
-        missing: the answer was that something is missing.
-        replace: it may replace what is at the destination.
-        dest: what is at the destination.
-        source: whether what it moves is still at its source; ``None`` if there is none, or nobody
-            looked.
+        lost: whether an attempt was not answered: it may have been executed, or be executed later.
+        missing: whether the response was that something is missing.
+        replace: whether it may replace what is at the destination.
+        dest: the state of the destination.
+        source: whether the source still exists; ``None`` if there is no source, or it was not
+            checked.
     """
 
     lost: bool
@@ -46,7 +47,7 @@ class Observation:
 
 
 def judge(sight: Observation) -> ReplyVerdict:
-    """Return what became of a request.
+    """Return the verdict on a request.
 
     ===== ======= ======== ======== ======= =======
     lost  dest    source   replace  missing verdict
@@ -95,27 +96,29 @@ def judge(sight: Observation) -> ReplyVerdict:
 
 
 class Recover:
-    """Settle what is not simply sent again, by looking; stands around ``Retry``.
+    """A policy that determines lost outcomes by reading; stands around ``Retry``.
 
-    That is renames and writes that must not replace, by token and etag, and the completion of
-    uploads, by the upload and its parts (see ``asynccommit.stores.policies.lost_completions``).
+    It covers the requests that cannot simply be repeated: renames and writes that must not replace,
+    by token and etag, and the completion of uploads, by the upload and its parts (see
+    ``asynccommit.stores.policies.lost_completions``).
 
-    Where the store remembers tokens (``Traits.tokens``) each such request gets one, unless the
-    caller gave it, the same for every sending. The etag that the caller gave counts where it, or
-    its part that tells the content, survives a rename; in the latter case a rename is done if its
-    source has not this version any more. A request with neither passes unchanged, and its lost
-    answer stays lost.
+    If the store remembers tokens (``Traits.tokens``), each such request gets a token, unless the
+    caller gave one; all attempts use the same token. The etag that the caller gave counts if it, or
+    its part for the content, survives a rename; in the latter case a rename is done if its source
+    no longer has this version. A request with neither passes unchanged, and its outcome stays
+    unknown.
 
-    ``recovered`` counts, by method, the requests that were found done though no answer, or another
-    one, said so. What is sent again waits as in ``Retry`` and spends the same budget.
+    ``recovered`` counts, by method, the requests that were found done although they had no
+    response, or another one. A repeated request waits as in ``Retry`` and spends the same budget.
 
     Args:
-        traits: of the store.
-        rng: where tokens and waits are drawn from.
-        attempts: how often a request is sent at most, answers aside that the store was busy.
-        deadline: seconds after the first lost answer in which it is sent again.
-        sleep: how to wait.
-        clock: what the deadline is measured with; ``None`` for the running loop's time.
+        traits: the capabilities of the store.
+        rng: source of randomness for tokens and waits.
+        attempts: maximum number of attempts of a request, not counting responses that the store was
+            busy.
+        deadline: seconds after the first lost response in which it is sent again.
+        sleep: waits for a number of seconds.
+        clock: measures the deadline; ``None`` for the running loop's time.
     """
 
     def __init__(
@@ -168,7 +171,7 @@ class Recover:
         return recovered
 
     async def _versioned(self, call: Call, op: Op) -> Any:
-        """Send a rename for the version that is there, so that what comes of it can be told."""
+        """Send a rename for the existing version, so that its outcome is testable."""
         info: Info = await call(Op("head", (op.path,), False, True))
         if info.etag is None:  # a directory
             return await call(op)
@@ -176,7 +179,7 @@ class Recover:
         return await self._sent(call, Op(op.name, op.args, op.writes, op.repeatable, options))
 
     def _marked(self, op: Op) -> Op:
-        """Return the request with a random UUID for a token."""
+        """Return the request with a random UUID as its token."""
         text = f"{self._rng.getrandbits(128):032x}"
         token = f"{text[:8]}-{text[8:12]}-4{text[13:16]}-8{text[17:20]}-{text[20:]}"
         return Op(op.name, op.args, op.writes, op.repeatable, {**op.options, "token": token})
@@ -212,7 +215,7 @@ class Recover:
 
 
 class _Case(Case):
-    """A rename or a write, under suspicion."""
+    """A rename or a write whose outcome is in doubt."""
 
     def __init__(self, traits: Traits, call: Call, op: Op) -> None:
         self._is_rename = op.name == "rename"
@@ -225,7 +228,7 @@ class _Case(Case):
         self._same = traits.same
 
     async def look(self, error: StoreError) -> tuple[Info | None, ReplyVerdict]:
-        """Return what is at the destination, and what that means."""
+        """Return the facts about the destination, and the verdict from them."""
         missing = isinstance(error, NotFoundError)
         info = await self._head(self.dest, error)
         seen, source = self._recognise(info), None
@@ -237,7 +240,7 @@ class _Case(Case):
             source = found is not None
             if found is not None and self._etag is not None:
                 source = self._same(self._etag, found.etag)
-            if not source:  # A late sending may have moved it between the two looks.
+            if not source:  # A late attempt may have moved it between the two reads.
                 info = await self._head(self.dest, error)
                 if self._contents and self._has_content(info):
                     return info, ReplyVerdict.DONE
@@ -246,15 +249,15 @@ class _Case(Case):
         return info, judge(Observation(self.lost, missing, replace, seen, source))
 
     def _has_content(self, info: Info | None) -> bool:
-        """Whether what is at the destination is what this rename brings, or is just like it."""
+        """Return whether the destination has the content that this rename brings."""
         content = self._lasting(self._etag)
         return info is not None and content is not None and self._lasting(info.etag) == content
 
     async def _told_by_source(self, error: StoreError) -> ReplyVerdict:
-        """Judge a rename whose content is at its destination, by whether it left its source.
+        """Judge a rename whose content is at its destination by its source.
 
-        If it did not, that is another's file of the same content, or its own copy where a rename is
-        a copy and a delete: the store knows which when it is asked again.
+        If the source still exists, the destination holds another file with the same content, or the
+        copy of a rename by copy and delete: the store knows which when the rename is sent again.
         """
         found = await self._head(self.op.path, error)
         if found is None or not self._same(found.etag, self._etag):
@@ -267,7 +270,7 @@ class _Case(Case):
         if info is None:
             return DestinationState.NOTHING
         if self._token is not None and info.token == self._token:
-            # A write that is there in part, under its token, must not pass for a whole one.
+            # A partial write under its token must not count as a complete one.
             whole = self.op.name != "put" or info.size == len(self.op.args[1])
             return DestinationState.MINE if whole else DestinationState.UNMARKED
         etag = self._lasting(self._etag) and self._etag

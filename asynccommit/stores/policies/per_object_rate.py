@@ -1,4 +1,4 @@
-"""Time between two changes of one name, for stores that refuse them in quick succession."""
+"""Keep a minimum time between two changes of one name, for stores that require it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _CHANGED = (ThrottledError, OutcomeUnknownError)  # A refusal counts: the name i
 
 
 class Changes:
-    """When names were changed last, for an interval at least and for two at most.
+    """The times of the last changes of names, kept for one to two intervals.
 
     Args:
         interval: seconds.
-        loop: whose clock and timers it uses.
+        loop: the event loop of the clock and timers.
     """
 
     __slots__ = ("__weakref__", "_loop", "before", "full", "interval", "late", "until")
@@ -39,56 +39,57 @@ class Changes:
         return f"Changes({len(self.late) + len(self.before)} names)"
 
     def rest(self, name: str) -> float:
-        """Return the seconds until this may be changed again."""
+        """Return the seconds until these names may be changed again."""
         last = self.late.get(name, self.before.get(name, -math.inf))
         return last + self.interval - self._loop.time()
 
     def mark(self, names: Iterable[str]) -> None:
-        """Note that these are changed now."""
+        """Record that these names are changed now."""
         now = self._loop.time()
         if now >= self.until:
             self._turn(now)
         for name in names:
             self.late[name] = now
         if len(self.late) >= _MOST and not self.full:
-            # A timer, so that whoever finds no room need not ask for the time.
+            # A timer frees room, so that a caller without room need not read the clock.
             self.full = True
             self._loop.call_at(self.until, self._turn, self.until)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Take back a mark."""
+        """Remove a mark."""
         for name in names:
             self.late.pop(name, None)
             self.before.pop(name, None)
 
     def _turn(self, now: float) -> None:
         if now >= self.until:
-            # After a silence both are old.
+            # After a pause, both generations are old.
             self.before = self.late if now < self.until + self.interval else {}
             self.late, self.full = {}, False
             self.until = now + self.interval
 
 
 class PerObjectRate:
-    """Write no name within ``interval`` seconds of its last change.
+    """A policy that writes no name within ``interval`` seconds of its last change.
 
-    Google takes about one change of a name each second and refuses more with 429, which says
-    nothing of the rate that the bucket takes. What changes a name is ``put``, ``rename`` (both
-    names), ``copy``, ``delete`` and what completes an upload; what waits is what writes to it: who
-    moves or deletes what was just written need not, and a 429 is sent again. All stores that one
-    event loop opened on an account share what they know; what other processes change is not known,
-    so 429 may come all the same, and then the second try has its distance too. ``waited`` has the
-    seconds that requests waited for their ``name``.
+    Google accepts about one change of a name each second and refuses more with 429, which says
+    nothing about the rate of the bucket. The changes are ``put``, ``rename`` (both names),
+    ``copy``, ``delete`` and the completion of uploads. Only requests that write content to a name
+    wait: a move or a deletion right after a write need not wait, and is repeated after a 429. All
+    stores that one event loop opened on an account share the times of changes. Changes by other
+    processes are unknown, so a 429 is still possible, and then the second attempt also keeps the
+    interval. ``waited`` has the seconds that requests waited for their ``name``.
 
-    The time of a change is when it was answered, so a request waits here before it waits for the
-    rate or for a slot. An answer that says no is no change.
+    The time of a change is the time of its response, so a request waits here before it waits for
+    the rate or for a slot. An error response is no change.
 
-    It stands inside ``Retry``, so that each attempt keeps its distance, and outside the rest: who
-    waits for a name holds no slot and has not paid for a rate that others could use.
+    The policy stands inside ``Retry``, so that each attempt keeps the interval, and outside the
+    other policies: a request that waits for a name holds no slot and has not used a rate that
+    others could use.
 
     Args:
-        interval: seconds; 0 for stores that do not mind, and then this costs nothing.
-        account: names what shares the names; empty for a store of its own.
+        interval: seconds; 0 for stores without such a limit, at no cost.
+        account: the name of what shares the names; empty for a store of its own.
     """
 
     def __init__(self, interval: float, account: str = "") -> None:
@@ -149,7 +150,10 @@ def _names(op: Op) -> Sequence[str]:
 
 
 def _change(call: Call, op: Op, changes: Changes) -> Awaitable[Any]:
-    """Do it and mark it: now, and again when it is answered, for who knows when it took effect."""
+    """Send a change and mark it: now, and again when it is answered.
+
+    The time when it took effect lies in between.
+    """
     names = _names(op)
     changes.mark(names)
     return _marked(call(op), names, changes)

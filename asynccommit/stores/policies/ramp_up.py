@@ -1,12 +1,13 @@
-"""How fast the rate of requests to a bucket may grow: Google's rule, as a hard upper bound.
+"""An upper bound on the growth of the request rate of a bucket: Google's rule.
 
-A bucket takes about 1,000 writes and 5,000 reads a second at first. Whoever wants more shall start
-near that, take twenty minutes at least for every doubling, and pause while errors grow:
-https://cloud.google.com/storage/docs/request-rate. So the ceiling of each of the two kinds is
+A bucket takes about 1,000 writes and 5,000 reads a second at first. A client that needs more must
+start near these rates, take at least twenty minutes for every doubling, and pause while errors
+increase: https://cloud.google.com/storage/docs/request-rate. So the ceiling of each of the two
+kinds is
 
     start * 2 ** (used / doubling)
 
-where ``used`` are seconds in which the bucket could notice that it is wanted:
+where ``used`` are the seconds in which the bucket could observe the load:
 
 * A second counts if at least half of the ceiling was let go in it. So the ceiling is never more
   than double of what was really asked, and one doubling is the most that comes at a time. Half, not
@@ -33,12 +34,12 @@ _USED = 0.5  # share of the ceiling
 
 
 class RampState:
-    """What the ramp of one kind of requests allows now.
+    """The current limit of the ramp for one kind of requests.
 
     Attributes:
-        start: requests a second at the beginning; infinite is no ramp.
-        doubling: seconds in which they may double at most.
-        used: seconds in which the rate was used, those of long rests taken off.
+        start: requests a second at the beginning; infinite for no ramp.
+        doubling: minimum number of seconds for a doubling.
+        used: seconds in which the rate was used, minus long pauses.
     """
 
     __slots__ = ("_idle", "_paused", "_sent", "_since", "doubling", "start", "used")

@@ -1,8 +1,8 @@
-"""How fast an account takes requests, found out from its answers alone.
+"""Find out from the responses how many requests a second an account accepts.
 
-The limit is not known and others share it, so the rate rises until some requests are refused and
-then falls a little: additive increase, multiplicative decrease. What is counted are windows of a
-tenth of a second; ``Pace.step`` judges one after the other and is plain arithmetic.
+The limit is unknown and shared with others, so the rate rises until some requests are refused and
+then falls a little: additive increase, multiplicative decrease. Responses are counted in windows of
+a tenth of a second; ``Pace.step`` evaluates one after the other by plain arithmetic.
 
 * It begins at ``START``, which Hadoop asks of every account, and doubles twice a second up to the
   first window with many refusals.
@@ -51,13 +51,13 @@ _OLD = 30.0  # seconds for which its result holds
 
 @dataclass(slots=True)
 class Window:
-    """What was seen in one stretch of time.
+    """The counts of one period.
 
     Attributes:
-        seconds: its length.
+        seconds: the length of the period.
         bound: seconds of it in which requests waited for the rate.
-        sent: requests that were let go.
-        good: answers to requests that were sent since the rate last changed at once.
+        sent: requests that were let through.
+        good: successful responses to requests sent since the last abrupt change of the rate.
         bad: refusals of such requests.
     """
 
@@ -79,11 +79,11 @@ class Window:
 
     @property
     def sure(self) -> float:
-        """The share of refusals that is no accident: of ten half, of a hundred most."""
+        """The share of refusals beyond chance: half of ten, most of a hundred."""
         return self.share * max(0.0, 1 - _DOUBT / math.sqrt(self.bad)) if self.bad else 0.0
 
     def is_over(self, share: float) -> bool:
-        """Whether more were refused than a true share of ``share`` explains."""
+        """Return whether refusals exceed what a true share of ``share`` explains."""
         expected = share * self.answers
         return self.bad > expected + 3 * math.sqrt(expected * (1 - share))
 
@@ -110,7 +110,7 @@ class Pace:
 
     @property
     def rate(self) -> float:
-        """What to ask at now."""
+        """The current rate."""
         return min(self._found, self.most)
 
     @property

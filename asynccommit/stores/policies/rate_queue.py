@@ -21,7 +21,7 @@ _WEIGHTS = (4, 4, 1)
 _TICK = 0.002  # seconds between two releases while requests wait
 
 
-# A lower one would let requests wait for minutes; the upper one is none.
+# A lower bound would let requests wait for minutes; the upper bound stands for no limit.
 _Rate = Annotated[float, Within(0.01, math.inf, "requests a second")]
 
 
@@ -67,7 +67,7 @@ class _Lane:
         self.bucket = TokenBucket(math.inf, now)
 
     def is_ready(self, now: float) -> bool:
-        """Whether one of its requests may go, as far as its kind is concerned."""
+        """Return whether the rate of this kind lets one of its requests through."""
         return self.bucket.catch_up(now) and self.quota.bucket.catch_up(now)
 
     def due(self, now: float) -> float:

@@ -144,5 +144,5 @@ class Retry:
 
 
 def _is_told(op: Op, error: StoreError) -> bool:
-    """Whether the outcome that nobody knows is what was asked for, and not lost on the way."""
+    """Return whether an unknown outcome is the reply of ``completed`` itself."""
     return op.name == "completed" and isinstance(error, OutcomeUnknownError)

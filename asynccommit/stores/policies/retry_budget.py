@@ -29,7 +29,7 @@ def is_throttled(error: StoreError) -> bool:
 
 
 class Budget:
-    """What may be sent again: ``RESERVE``, ``SHARE`` of what is sent first, ``TRICKLE`` a second.
+    """A retry allowance: ``RESERVE``, ``SHARE`` of first attempts, ``TRICKLE`` a second.
 
     At most a hundred are saved up.
     """

@@ -1,4 +1,4 @@
-"""What all stores share that one event loop opened on one account."""
+"""State shared by all stores that one event loop opened on one account."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _keeping: WeakKeyDictionary[asyncio.AbstractEventLoop, _Kept] = WeakKeyDictionar
 
 
 def shared(kind: type[T], account: str, make: Callable[[], T]) -> T:
-    """Return the one ``kind`` of ``account`` on the running loop, made if nobody has one yet.
+    """Return the running loop's ``kind`` of ``account``; make it if needed.
 
-    It lasts as long as somebody holds it. An account without a name shares nothing.
+    It exists as long as somebody holds it. An account without a name shares nothing.
     """
     if not account:
         return make()
@@ -30,7 +30,10 @@ def shared(kind: type[T], account: str, make: Callable[[], T]) -> T:
 
 
 def kept(kind: type[T], account: str, make: Callable[[], T]) -> T:
-    """Do the same with what lasts as long as the loop, because jobs come and go. Keep it small."""
+    """Return a shared object as ``shared`` does, but keep it with the loop.
+
+    It survives the jobs of the loop. Keep it small.
+    """
     if not account:
         return make()
     here = _keeping.setdefault(asyncio.get_running_loop(), {})

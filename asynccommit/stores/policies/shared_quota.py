@@ -1,4 +1,4 @@
-"""What an account counts together: leave to send, at the rate that its answers speak of."""
+"""The limits that an account's requests share: token buckets at the measured rate."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from asynccommit.stores.policies.rate_controller import Pace, Window
 
 _BURST = 0.01  # seconds' worth of requests that may leave at once after a pause
 _CATCH_UP = 0.05  # the same while requests wait, for a loop that came late
-_WINDOW = 0.1  # seconds after which what was answered is judged
-_ENOUGH = 20  # answers that this takes, or else
-_CLEAR = 10  # refusals that are enough whatever time has passed
+_WINDOW = 0.1  # seconds after which the responses are evaluated
+_ENOUGH = 20  # responses that this needs, or else
+_CLEAR = 10  # refusals that suffice at any time
 _LONGEST = 1.0  # seconds
 _DOWN = 0.5  # share of refusals from which a pause is everybody's
 _PAUSE = 30.0  # seconds of such a pause at most, whatever the store asks for
@@ -19,9 +19,10 @@ _ONE = 1 - 1e-6  # Rounding must not ask for a timer of no length.
 
 
 class TokenBucket:
-    """Leave to send, which comes in at ``rate`` and is paid with.
+    """A token bucket that fills at ``rate`` and is paid from.
 
-    A request may go where there is leave for one, and cost more; what comes after waits for that.
+    A request may go if the bucket is not empty, and may cost more than it holds; the next requests
+    then wait for the difference.
     """
 
     __slots__ = ("_at", "_left", "rate")
@@ -32,7 +33,7 @@ class TokenBucket:
         self._left = rate if rate == math.inf else 1.0
 
     def fill(self, now: float, span: float = _BURST) -> bool:
-        """Take in at most ``span`` seconds' worth; returns whether a request may go."""
+        """Add at most ``span`` seconds' worth; return whether a request may go."""
         passed = now - self._at
         if passed > 0:
             self._left += passed * self.rate
@@ -41,15 +42,15 @@ class TokenBucket:
         return self._left >= _ONE
 
     def catch_up(self, now: float) -> bool:
-        """Do the same while requests wait."""
+        """Fill the bucket as ``fill`` does, while requests wait."""
         return self.fill(now, _CATCH_UP)
 
     def pay(self, cost: int) -> None:
-        """Let a request go."""
+        """Let a request through."""
         self._left -= cost
 
     def pause(self, until: float) -> None:
-        """Take in nothing before ``until``."""
+        """Add nothing before ``until``."""
         self._at = max(self._at, until)
         self._left = min(self._left, 0.0)
 
@@ -59,16 +60,16 @@ class TokenBucket:
 
 
 class Quota:
-    """One limit of an account, and what is known of it.
+    """One limit of an account, with its measurements.
 
     Attributes:
-        pace: the rate that is asked at.
-        bucket: leave to send at that rate.
-        most: requests a second that are not exceeded, whatever ``growth`` allows.
-        growth: how fast the rate may grow; ``None`` is as the account likes.
-        epoch: changes when the rate falls: answers to what was sent before say nothing of it.
-        good: answers of this epoch that are no refusals.
-        short: requests wait for this limit, not for a ceiling of their own.
+        pace: the current rate.
+        bucket: the token bucket at that rate.
+        most: maximum number of requests a second, whatever ``growth`` allows.
+        growth: limit on the growth of the rate; ``None`` for no limit.
+        epoch: changes when the rate falls: responses to earlier requests no longer count.
+        good: responses of this epoch that are no refusals.
+        short: whether requests wait for this limit, not for a ceiling of their own.
     """
 
     __slots__ = (
@@ -109,29 +110,32 @@ class Quota:
         return f"Quota({self.pace!r})"
 
     def agree(self) -> None:
-        """Let ``pace`` and ``bucket`` know what holds now."""
+        """Apply the current limits to ``pace`` and ``bucket``."""
         grown = math.inf if self.growth is None else self.growth.ceiling
         self.pace.most = min(self.most, grown)
         self.bucket.rate = self.pace.rate
 
     def pay(self, cost: int, now: float) -> None:
-        """Let a request go."""
+        """Let a request through."""
         self.bucket.pay(cost)
         self._sent += cost
         if self.growth is not None and self.growth.count(cost, now):
             self.agree()
 
     def waited(self, seconds: float) -> None:
-        """Note that requests waited for the rate so long."""
+        """Record how long requests waited for the rate."""
         self._bound += seconds
 
     def paused(self, begin: float, end: float) -> float:
-        """Return how many of these seconds were a pause; of the last one, as far as is known."""
+        """Return how many of these seconds were a pause.
+
+        Only the last pause is known.
+        """
         return max(0.0, min(end, self.paused_until) - max(begin, self._paused_from))
 
     def refused(self, epoch: int, count: int, retry_after: float | None, now: float) -> None:
-        """Note refusals of requests that were let go in ``epoch``."""
-        if epoch != self.epoch:  # The rate has fallen since then, and for its like.
+        """Record refusals of requests that were let through in ``epoch``."""
+        if epoch != self.epoch:  # The rate has fallen since then for such refusals.
             return
         if now - self._began > 2 * _LONGEST:
             self._begin(now)
@@ -141,7 +145,7 @@ class Quota:
         self.look(now)
 
     def look(self, now: float) -> bool:
-        """Judge what was answered, once it is enough; returns whether it was."""
+        """Evaluate the responses once they suffice; return whether they did."""
         answers = self.good + self._bad
         passed = now - self._began
         if self._fresh and answers:

@@ -1,4 +1,4 @@
-"""How many requests of each kind there were, how long they took and how many failed."""
+"""Count the requests of each kind, their durations and their failures."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from asynccommit.stores.policies.retry_budget import is_throttled
 
 @dataclass(slots=True)
 class Count:
-    """What is known of the calls of one store method.
+    """The counts of the calls of one store method.
 
     Attributes:
-        n: calls that ended, well or badly.
-        failures: those of them that raised.
-        waits: those of the failures that were refused for the rate of requests.
-        seconds: how long all of them took together.
-        longest: how long the longest took.
+        n: calls that ended, with or without an error.
+        failures: calls that raised.
+        waits: failures that were refused for the rate of requests.
+        seconds: their total duration.
+        longest: the longest duration of a call.
     """
 
     n: int = 0
@@ -33,14 +33,14 @@ class Count:
 
 
 class Stats:
-    """Count what passes, by the name of the method, in ``counts``; many renames as so many.
+    """A policy that counts calls by method in ``counts``; a bulk rename counts each file.
 
-    Two of them make a stack readable: ``asked`` outermost, with all waiting included, and
-    ``sent`` innermost, which are the requests that cost money.
+    Two of them make a stack readable: ``asked`` outermost, with all waiting included, and ``sent``
+    innermost, which are the requests that cost money.
 
     Args:
-        name: which of them this is.
-        clock: what durations are measured with.
+        name: the name of this policy in the stack: ``asked`` or ``sent``.
+        clock: measures durations.
     """
 
     def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -86,7 +86,7 @@ class Stats:
         return counted
 
     async def _each(self, call: Call, op: Op) -> Any:
-        """Count every file of a ``rename_many`` as a rename that took its share of the time."""
+        """Count each file of a ``rename_many`` with its share of the time."""
         start, count = self._clock(), self.counts["rename"]
         done, failures = 0, 1
         try:

@@ -1,4 +1,4 @@
-"""What the policies around a store have counted, in one value for reports."""
+"""The counts of all policies around a store, in one value for reports."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from asynccommit.stores.policies.stats import Stats
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What became of the requests of one store.
+    """The counts of the requests of one store.
 
     Attributes:
-        sent: requests on the wire, every attempt counted.
-        refused: those that the store refused for their rate.
-        recovered: method -> requests found done though no answer said so.
-        waited: reason -> seconds that requests waited before they were sent, added up over
-            requests that waited at the same time.
+        sent: requests sent, every attempt counted.
+        refused: requests that the store refused for their rate.
+        recovered: method -> number of requests found done without a matching response.
+        waited: reason -> seconds that requests waited before they were sent, added up over requests
+            that waited at the same time.
     """
 
     sent: int = 0
@@ -33,7 +33,7 @@ class Traffic:
 
 
 def traffic_of(store: Wrapped) -> Traffic:
-    """Return what the policies of ``store`` have counted so far."""
+    """Return the counts of the policies of ``store``."""
     sent = refused = 0
     recovered: Counter[str] = Counter()
     waited: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What settling a request is made of, whatever the request is: verdicts, looks and last words."""
+"""Determine the outcome of doubtful requests: verdicts, reads and the resulting errors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from asynccommit.stores.base import Info
 from asynccommit.stores.policies.funnel import Call, Op
 
 TO_SETTLE = (OutcomeUnknownError, NotFoundError, ExistsError, PreconditionError)
-"""What is not taken for the truth before somebody has looked."""
+"""The errors that are not trusted before the store was read."""
 
 
 class ReplyVerdict(Enum):
-    """What became of a request that was not answered with yes."""
+    """The outcome of a request that had no successful response."""
 
     DONE = "it was done"
     AGAIN = "it was not done and may be sent again"
@@ -30,7 +30,7 @@ class ReplyVerdict(Enum):
 
 
 class DestinationState(Enum):
-    """What is at the destination."""
+    """The state of the destination."""
 
     NOTHING = "nothing"
     MINE = "what this request brings, by its token or etag"
@@ -39,14 +39,14 @@ class DestinationState(Enum):
 
 
 class Case(ABC):
-    """One request under suspicion.
+    """One request whose outcome is in doubt.
 
     Args:
-        call: sends a request, without settling it.
+        call: sends a request, without determining its outcome.
         op: the request.
-        dest: where it leaves something.
+        dest: the path where it creates something.
 
-    ``lost`` says whether a sending of it was not answered; who settles it sets it.
+    ``lost`` tells whether an attempt was not answered; the caller sets it.
     """
 
     def __init__(self, call: Call, op: Op, dest: str) -> None:
@@ -57,10 +57,10 @@ class Case(ABC):
 
     @abstractmethod
     async def look(self, error: StoreError) -> tuple[Info | None, ReplyVerdict]:
-        """Return what is at the destination, and what that means."""
+        """Return the facts about the destination, and the verdict from them."""
 
     def answer(self, error: StoreError, verdict: ReplyVerdict, sent: int) -> StoreError:
-        """Return what the caller is told."""
+        """Return the error for the caller."""
         if not self.lost:
             return error
         if verdict is ReplyVerdict.TAKEN and isinstance(error, TO_SETTLE):
@@ -79,7 +79,7 @@ class Case(ABC):
         return made
 
     def blind(self, path: str, error: StoreError, failed: StoreError) -> StoreError:
-        """Return what the caller is told where ``path`` could not be looked at."""
+        """Return the error for the caller if ``path`` could not be read."""
         if not self.lost:
             error.add_note(f"{path} could not be looked at: {failed}")
             return error
