@@ -14,7 +14,7 @@ from asynccommit.inspect.text import check_list, facts_table, job_report
 from asynccommit.results import JobReport
 
 _OTHERS = 10
-"""Renames that are not of data files: of manifests, by Spark's side, and of what stores write."""
+"""Number of renames not of data files: of manifests, by Spark, and of files that stores write."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PARTITIONS = ("month", "day")
 BIG_PARTITIONS = (*PARTITIONS, "carrier")
 MARK = ".asynccommit-demo"
-"""A directory with this file in it was made by the demo, and may be replaced by it."""
+"""Marks a directory as made by the demo, which may replace it."""
 
 PROTOCOL = "spark.sql.sources.commitProtocolClass"
 REPORTS = "mapreduce.manifest.committer.summary.report.directory"

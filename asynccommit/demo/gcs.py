@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 BUCKET = "flights"
 MONTHS = (1, 2)
-"""What is written unless other months are named: Spark's own commit of a year takes minutes."""
+"""The default months: Spark's own commit of a year takes minutes."""
 
 GCS_WEATHER = StoreBehaviour(latency="10ms", limit=300, lost="2%")
 THREADS = 8  # More threads than tasks: reading back only waits for responses.

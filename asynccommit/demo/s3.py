@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 BUCKET = "flights"
 S3_MONTHS = (1,)
-"""What is written unless other months are named: moto answers some hundred requests a second."""
+"""The default months: moto handles a few hundred requests per second."""
 
 S3_WEATHER = StoreBehaviour(latency="5ms", limit=3500, lost="5%")
 THREADS = 8  # More threads than tasks: reading back only waits for responses.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Files = Callable[[], Mapping[str, str]]
-"""Tells the data files of a table, each with what changes when it is written again."""
+"""Returns the data files of a table, each with a value that changes when it is rewritten."""
 
 
 def overwrite_day(

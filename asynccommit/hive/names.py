@@ -210,7 +210,7 @@ def _beside(path: str, prefix: str) -> str:
 
 
 class HiveAttempt(NamedTuple):
-    """One of several files of one task: its name, and its size in bytes."""
+    """A file among several of one task: its name, and its size in bytes."""
 
     name: str
     size: int

@@ -51,7 +51,7 @@ class MarkerSettings:
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, str]) -> MarkerSettings:
-        """Read Hadoop's two keys, in milliseconds, and ``asynccommit.lease``, in seconds.
+        """Read Hadoop's two keys (in ms) and ``asynccommit.lease`` (in seconds).
 
         Raises ``OptionError``.
         """
@@ -72,10 +72,10 @@ def _seconds(key: str, value: str) -> float:
 
 
 class Heartbeat:
-    """When the resource manager answered last; told by whoever talks to it.
+    """The time of the resource manager's last answer, reported by the code that talks to it.
 
     Args:
-        clock: seconds since any moment; by default the clock that commits have here.
+        clock: seconds since any moment; by default the clock of commits on this host.
     """
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:

@@ -75,20 +75,20 @@ _UNDECIDED = (
 
 
 class CommitMarkers:
-    """One attempt of an application master, as far as it commits its job.
+    """The job commit of one application master attempt.
 
     Args:
-        store: where the staging directory is.
-        directory: the job's staging directory, in this store; must be there.
-        job_id: the job.
-        epoch: the number of this attempt, from 1: of two owners the higher one stands.
-        heartbeat: is told when the resource manager has answered.
+        store: store of the staging directory.
+        directory: staging directory of the job, in this store; must exist.
+        job_id: id of the job.
+        epoch: number of this attempt, from 1; of two owners the higher one wins.
+        heartbeat: reports when the resource manager answered.
         host: clock, ids and names; the real ones by default.
-        settings: how long it waits.
+        settings: timeouts.
 
     Raises:
-        OptionError: the number cannot be one.
-        UrlError: ``directory`` cannot be read.
+        OptionError: the attempt number is invalid.
+        UrlError: ``directory`` cannot be parsed.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class CommitMarkers:
             self._idle.set()
 
     async def abort(self, undo: Callable[[], Awaitable[T]]) -> T:
-        """Stop this process's running commit, wait for it to stop, then undo the job.
+        """Stop this process's running commit, wait for its end, then undo the job.
 
         Args:
             undo: aborts the job; called only if the job is not committed and no owner is committing

@@ -71,7 +71,7 @@ class Tenure:
         self._guarded = task
 
     def check(self) -> None:
-        """Raise ``LeaseLostError`` unless the commit is still this owner's to go on with."""
+        """Raise ``LeaseLostError`` unless this owner may still go on."""
         if self._host.clock() > self._until:
             self._why = self._why or _SILENT
         if self._why:

@@ -147,7 +147,7 @@ async def read_staging(store: Store, place: Address, host: Host) -> Staging:
 
 
 async def _areas(store: Store, place: Address, found: Staging) -> list[Address]:
-    """Return the ``.staging`` directories of a user's directory, or of all below a root."""
+    """Return the ``.staging`` directories of a user, or of all below a root."""
     entries = [info for info in await list_all(store, place.path) if info.is_dir]
     if any(info.path.rpartition("/")[2] == STAGING for info in entries):
         return [place.child(STAGING)]

@@ -1,4 +1,4 @@
-"""Forecast jobs of any size: simulate small ones in full, extrapolate large ones from two others."""
+"""Forecast jobs of any size: simulate small ones in full, extrapolate large ones."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _tell(setup: Setup, on_progress: OnProgress | None) -> tuple[Figures, tuple[
 
 
 def extrapolate(first: Figures, second: Figures, setup: Setup) -> Figures:
-    """Extrapolate linearly from the files that ``second`` has more than ``first``.
+    """Extrapolate linearly from what ``second`` adds to ``first``.
 
     Memory is that of the second: the size of a process is too rough a measure to extrapolate.
     """

@@ -69,7 +69,7 @@ class AdlsCall:
 
 
 def read_target(request: ServerRequest, accounts: Container[str]) -> AdlsTarget:
-    """Parse ``/account/filesystem/path``; the account may be in the Host header.
+    """Parse ``/account/filesystem/path``, or the account from the Host header.
 
     Raises ``Refusal`` for an invalid URL, or an account that this emulator does not have.
     """

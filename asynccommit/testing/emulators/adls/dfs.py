@@ -250,7 +250,7 @@ class Dfs:
         return self._wire.answer(call, 200, _continuation(token))
 
     def lease(self, call: AdlsCall) -> bytes:
-        """Acquire, renew, change, release or break the lease of a file or directory."""
+        """Acquire, renew, change, release or break the lease of a path."""
         return answer_lease(self._accounts[call.account], self._wire, call)
 
     def set_properties(self, call: AdlsCall) -> bytes:

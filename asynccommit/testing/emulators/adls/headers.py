@@ -163,7 +163,7 @@ def rename_source(headers: Headers) -> tuple[str, str]:
 
 
 def copy_source(headers: Headers) -> tuple[str, str, str]:
-    """Return the path part of ``x-ms-copy-source`` as account, filesystem and path."""
+    """Return account, filesystem and path of ``x-ms-copy-source``."""
     raw = headers["x-ms-copy-source"].partition("?")[0]
     _, colon, rest = raw.partition("://")
     host, _, path = (rest if colon else raw).partition("/")

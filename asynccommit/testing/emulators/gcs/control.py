@@ -1,9 +1,9 @@
-"""What the endpoint of an emulator of Google Cloud Storage has beyond ``control``.
+"""Extend the control endpoint (``control``) of an emulator of Google Cloud Storage.
 
 ====================  =======================================================================
-GET  buckets          name -> options, quotas among them, of all buckets
-PUT  buckets          make or change those that are given, by the names of their options
-GET, PUT denied       the permissions that callers lack, as ``storage.objects.delete``; of one
+GET  buckets          name -> options, including quotas, of all buckets
+PUT  buckets          create or change the given buckets, by the names of their options
+GET, PUT denied       the permissions that callers lack: ``storage.objects.delete``; for one
                       bucket alone as ``BUCKET:storage.objects.delete``
 ====================  =======================================================================
 """

@@ -1,9 +1,9 @@
-"""The Retry Test API of Google's storage-testbench: faults that a client's tests ask for.
+"""Serve the Retry Test API of Google's storage-testbench: faults that client tests request.
 
 =======================================  ====================================================
-POST   /retry_test                       make one: ``{"instructions": {METHOD: [FAULT, ...]}}``
-GET    /retry_tests, /retry_test/ID      all of them, or one: what has not struck yet
-DELETE /retry_test/ID                    forget it
+POST   /retry_test                       new test: ``{"instructions": {METHOD: [FAULT, ...]}}``
+GET    /retry_tests, /retry_test/ID      all tests, or one: remaining faults
+DELETE /retry_test/ID                    delete the test
 =======================================  ====================================================
 
 Requests with the header ``x-retry-test-id`` meet the first fault that is left of their method;

@@ -28,7 +28,7 @@ class AdlsPage(NamedTuple):
 
 
 def encode_token(subject: str, place: str) -> str:
-    """Return the token to continue a request about ``subject`` after ``place``."""
+    """Return the token to continue a request on ``subject`` after ``place``."""
     return base64.b64encode(f"{subject}\n{place}".encode("utf-8", "surrogatepass")).decode()
 
 

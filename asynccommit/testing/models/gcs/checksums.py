@@ -15,7 +15,7 @@ def crc32c(data: bytes) -> int:
 
 
 def encode_crc32c(value: int) -> str:
-    """Return a checksum as the JSON API writes it: four bytes, big-endian, in base64."""
+    """Return a checksum as in the JSON API: four bytes, big-endian, base64."""
     return binascii.b2a_base64(value.to_bytes(4, "big"), newline=False).decode()
 
 

@@ -21,7 +21,7 @@ _ACME = ".well-known/acme-challenge/"
 
 
 class Retention(NamedTuple):
-    """An object's own retention: ``mode`` is ``Locked`` or ``Unlocked``, ``until`` is in seconds."""
+    """An object's own retention: ``mode`` is ``Locked`` or ``Unlocked``, ``until`` in seconds."""
 
     mode: str
     until: float
