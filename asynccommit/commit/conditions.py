@@ -1,4 +1,4 @@
-"""Seeing that a store keeps the conditions that a commit rests on, where that is not known."""
+"""Check that a store enforces the write conditions that a commit relies on, if unknown."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from asynccommit.stores.base import Store
 
 
 async def prove_conditions(store: Store, path: str, data: bytes) -> None:
-    """See that ``store`` refuses to write a file over one that is there.
+    """Check that ``store`` refuses to overwrite an existing file.
 
-    Where ``Traits.conditions_proven`` says so, nobody is asked. Else the file is written once more:
-    a server that passes the condition over says yes to that, and would say yes to two commits of
-    one job.
+    If ``Traits.conditions_proven`` is set, no request is sent. Otherwise the file is written once
+    more: a server that ignores the condition accepts that, and would accept two commits of one job.
 
     Args:
-        store: where the file is.
-        path: a file that this very caller has just written, and nobody changes.
-        data: what is in it, so that writing it again does no harm.
+        store: the store of the file.
+        path: a file that this caller has just written, and that nobody changes.
+        data: its content, so that writing it again does no harm.
 
     Raises:
-        RejectedError: the condition is not kept.
+        RejectedError: the store does not enforce the condition.
     """
     traits = store.traits
     if traits.conditions_proven or not traits.conditional_put:

@@ -1,4 +1,4 @@
-"""One commit under way: what every stage is given, and the clock that times it."""
+"""The context of a commit in progress: shared by all its stages, with the clock that times it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _CLOCK_EVERY = 32
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a commit is.
+    """The progress of a commit.
 
     Attributes:
-        job_id: the job.
-        stage: the stage, by its Hadoop statistic name.
-        done: items done in this stage.
-        total: items in this stage, ``None`` while unknown.
-        seconds: since the commit began.
+        job_id: id of the job.
+        stage: current stage, by its Hadoop statistic name.
+        done: number of items done in this stage.
+        total: number of items in this stage; ``None`` while unknown.
+        seconds: seconds since the commit began.
     """
 
     job_id: str
@@ -47,23 +47,23 @@ OnProgress = Callable[[Progress], object]
 
 
 class Ownership(Protocol):
-    """The right to go on with a commit."""
+    """The right to continue a commit."""
 
     def check(self) -> None:
-        """Raise ``LeaseLostError`` unless the commit is this owner's to go on with."""
+        """Raise ``LeaseLostError`` unless this owner may continue the commit."""
 
     def close(self) -> None:
-        """Let no work be cancelled from now on: only the clean-up is left."""
+        """Stop cancelling work when the lease is lost: only cleanup is left."""
 
     def free(self) -> None:
-        """Let requests look at it no more."""
+        """Stop checking the lease before requests."""
 
     async def end(self) -> None:
-        """Say no more that it is held."""
+        """Stop renewing the lease."""
 
 
 class Phase(Enum):
-    """What the caller of a commit that ends now can rely on."""
+    """The guarantee that a caller has if the commit ends now."""
 
     PLANNING = "nothing under the destination has changed"
     BEGUN = "a commit has begun, and this process has changed nothing"
@@ -74,15 +74,14 @@ class Phase(Enum):
 
 @dataclass(slots=True)
 class CommitContext:
-    """One job commit, task commit or abort under way. Belongs to one event loop.
+    """The context of one job commit, task commit or abort. It belongs to one event loop.
 
     ``phase`` is set by the commit record and by the outcome. ``renamed`` counts the files that
-    reached their destinations; more have if it is ``miscounted``. ``success`` is the URL of
-    ``_SUCCESS``. ``commit_id`` names this commit among all commits of the job, in 64 bytes at most;
-    ``manifests`` is the digest of what it took in; ``epoch`` counts its owners, 0 before there is
-    one, and ``owner_id`` is this one.
-    ``lease`` is what makes it the owner; one that is ``withdrawn`` gives way to another job.
-    ``driver_lives`` is asked, in a thread, before the commit begins.
+    reached their destinations; it is too low if ``miscounted``. ``success`` is the URL of
+    ``_SUCCESS``. ``commit_id`` names this commit among all commits of the job, in at most 64 bytes;
+    ``manifests`` is the digest of its input; ``epoch`` counts its owners, 0 before there is one,
+    and ``owner_id`` is the id of this owner. ``lease`` makes it the owner; a ``withdrawn`` commit
+    gives way to another job. ``driver_lives`` is called, in a thread, before the commit begins.
     """
 
     store: Store
@@ -115,18 +114,18 @@ class CommitContext:
     _told: float = 0.0
 
     def act_for(self, commit_id: str) -> None:
-        """Let what this run reads and says be of the commit of this id, and of no other."""
+        """Make this run read and write only files of the commit with this id."""
         self.commit_id = commit_id
         self.layout = of_commit(self.store, self.layout, commit_id)
 
     def check_lease(self) -> None:
-        """Raise ``LeaseLostError`` if this owner may not go on."""
+        """Raise ``LeaseLostError`` if this owner may not continue."""
         if self.lease is not None:
             self.lease.check()
 
     @property
     def committer(self) -> str:
-        """What reports call the committer: as Hadoop names its class."""
+        """Return the name of the committer in reports: Hadoop's class name."""
         return CLASS if self.layout.shared else COMMITTER
 
     def shown(self, path: str) -> str:
@@ -135,25 +134,26 @@ class CommitContext:
 
     @property
     def place(self) -> int:
-        """The number of the place where this owner works.
+        """Return the number of the directory in which this owner works.
 
-        Its own, where its predecessors can be kept out of that; else they all have the first one's.
+        It is the owner's own number if its predecessors can be kept out of the directory; otherwise
+        all owners use the first one's.
         """
         return self.epoch if self.store.traits.fences else 1
 
     @property
     def epoch_dir(self) -> str:
-        """Where this owner works."""
+        """Return the directory in which this owner works."""
         return self.layout.epoch_dir(self.place)
 
     @property
     def workers(self) -> int:
-        """Requests to keep in flight."""
+        """Return the number of requests to keep in flight."""
         return self.options.workers or self.store.traits.workers
 
     @contextmanager
     def timed(self, name: str, total: int | None = None) -> Iterator[None]:
-        """Time a stage, count its failure, and let progress name it."""
+        """Time a stage, count its failure, and name it in progress reports."""
         outer, self.stage = self.stage, name
         self.done, self.total = 0, total
         begin = _now()
@@ -182,7 +182,7 @@ class CommitContext:
             self.statistics.duration(name, _now() - begin, failed=failed)
 
     def step(self, count: int = 1) -> None:
-        """Count items done; tells progress a few times a second at most."""
+        """Count items done; report progress at most a few times a second."""
         self.done += count
         if self.on_progress is not None and (self.done % _CLOCK_EVERY == 0 or count > 1):
             now = _now()
@@ -195,7 +195,7 @@ class CommitContext:
         self.step()
 
     def tell(self) -> None:
-        """Tell progress now."""
+        """Report progress now."""
         if self.on_progress is None:
             return
         self._told = _now()
@@ -209,14 +209,14 @@ class CommitContext:
             self.warn(f"progress is told no more: {_reason(error)}")
 
     def warn(self, text: str) -> None:
-        """Note what the caller should know though the commit goes on."""
+        """Add a warning for the caller; the commit continues."""
         self.warnings.append(text)
 
 
 def _reason(error: Exception) -> str:
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # of an exception that cannot say what it is
+    except Exception:  # from an exception whose text cannot be formatted
         return type(error).__name__
 
 
@@ -225,9 +225,10 @@ def _now() -> float:
 
 
 def of_commit(store: Store, layout: Layout, commit_id: str) -> Layout:
-    """Return the layout in which the files that say something of a commit are named by its id.
+    """Return the layout in which state files are named by the commit's id.
 
-    One that comes late, to the next commit under the same job id, is then none of that one.
-    Where a directory that is renamed away keeps it out, there is no need.
+    A late state file can then not be mistaken for one of the next commit under the same job id.
+    Stores that rename the job's directory away keep late files out anyway, so there the layout is
+    unchanged.
     """
     return layout if store.traits.fences else replace(layout, commit=commit_id)

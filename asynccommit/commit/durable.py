@@ -1,4 +1,4 @@
-"""What must outlive a power cut before the next step is taken."""
+"""Durability: make files and directories survive a power cut before the next step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from asynccommit.commit.context import CommitContext
 
 
 async def make_durable(run: CommitContext, *paths: str) -> None:
-    """Have files and directories outlive a power cut, where the store does not see to it."""
+    """Make files and directories survive a power cut, if the store does not."""
     if not run.store.traits.durable:
         for path in paths:
             await run.store.sync(path)

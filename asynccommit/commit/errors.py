@@ -1,4 +1,4 @@
-"""How a commit fails: one error with the job, the stage and the remedy in it, and a report."""
+"""Failures of a commit: one error that names the job, the stage and the remedy, and a report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DECIDING = (
 
 @asynccontextmanager
 async def commit_failures(run: CommitContext) -> AsyncIterator[None]:
-    """Raise every error as a ``CommitError`` that names the stage in which it came."""
+    """Raise every error as a ``CommitError`` that names its stage."""
     try:
         yield
     except CommitError:
@@ -44,11 +44,13 @@ async def commit_failures(run: CommitContext) -> AsyncIterator[None]:
 
 
 def job_commit_error(run: CommitContext, error: Exception) -> CommitError:
-    """Return the error of a failed job commit; its kind says what the caller can rely on.
+    """Return the error for a failed job commit.
+
+    The kind of the error tells what the caller can rely on.
 
     Args:
-        run: the commit, whose ``phase`` tells what may have changed.
-        error: why it failed.
+        run: the commit; its ``phase`` tells what may have changed.
+        error: the cause.
     """
     if isinstance(error, CommitError):
         return _committed_too(error) if run.phase is Phase.COMMITTED else error
@@ -92,7 +94,10 @@ def _explained(run: CommitContext, error: Exception) -> CommitError:
 
 
 def _committed_too(error: CommitError) -> CommitError:
-    """Let an error that keeps its kind, as a lost lease, say first that the job is committed."""
+    """Prefix the text of an error with the fact that the job is committed.
+
+    This is for errors that keep their class, such as a lost lease.
+    """
     if not isinstance(error, CommittedError) and COMMITTED not in error.summary:
         error.summary = f"{COMMITTED}. After that: {error.summary or reason(error)}"
     return error
@@ -100,7 +105,10 @@ def _committed_too(error: CommitError) -> CommitError:
 
 @contextmanager
 def noting_commit(run: CommitContext) -> Iterator[None]:
-    """Let whatever ends a committed job, a cancellation among it, say that it is committed."""
+    """Add a note that the job is committed to any error in the block.
+
+    This includes a cancellation.
+    """
     try:
         yield
     except BaseException as error:
@@ -120,17 +128,17 @@ def _begun(run: CommitContext, why: str, error: Exception) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Return why something failed, in one text."""
+    """Return the reason for a failure as one text."""
     kind = type(error).__name__
     try:
         text = str(error)
-    except Exception:  # of an exception that cannot say what it is
+    except Exception:  # from an exception whose text cannot be formatted
         return kind
     return text if isinstance(error, AsyncCommitError) else f"{kind}: {text}"
 
 
 def say_undone(run: CommitContext, error: BaseException, report: AbortReport) -> None:
-    """Let the error of a failed commit say that it was rolled back, and how far."""
+    """Add to a failed commit's error that it was rolled back, and how far."""
     text = f"it was rolled back: {_state(run, report)}"
     if isinstance(error, CommitError) and error.failures:
         error.summary = f"{reason(error.failures[0])}; {text}"
@@ -147,7 +155,7 @@ def _state(run: CommitContext, report: AbortReport) -> str:
 
 
 def finish(run: CommitContext) -> str:
-    """Return what to type to finish a commit that was cut short, or to undo it."""
+    """Return the commands that finish or undo an interrupted commit."""
     finishing = f"Finish it: {job_command('resume', run.layout)}"
     if run.phase in (Phase.DECIDING, Phase.COMMITTED):
         return finishing
@@ -155,6 +163,6 @@ def finish(run: CommitContext) -> str:
 
 
 def named(problems: Sequence[str]) -> str:
-    """Return the first of ``problems`` as one text, and how many more there are."""
+    """Return the first of ``problems`` as one text, and the number of others."""
     more = len(problems) - NAMED
     return ", ".join(problems[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,8 +1,9 @@
-"""Sets of 64-bit fingerprints in flat memory: what is twice, in both, or missing.
+"""Sets of 64-bit fingerprints in flat memory, to find repeated, common or missing things.
 
 A fingerprint is Python's hash of a path or a tuple, so equal things have equal fingerprints and
-different ones almost never: a hit is to be checked exactly, no hit needs no check. Fingerprints
-are kept in partitions, which go to an unnamed temporary file when they are many.
+different ones almost never: a match must be checked exactly, a mismatch needs no check.
+Fingerprints are kept in partitions, which are written to an unnamed temporary file when they become
+many.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ class Fingerprints:
     """A bag of fingerprints, compared partition by partition.
 
     Args:
-        directory: where the file goes when one is needed; ``None`` for the system's.
-        in_memory: how many fingerprints to hold before.
+        directory: directory of the file, if one is needed; ``None`` for the system's temporary
+            directory.
+        in_memory: number of fingerprints to hold before a file is used.
     """
 
     def __init__(self, directory: str | None = None, in_memory: int = IN_MEMORY) -> None:
@@ -67,7 +69,7 @@ class Fingerprints:
         return found
 
     def missing(self, other: Fingerprints) -> set[int]:
-        """Return the fingerprints of this one that are not in the other."""
+        """Return the fingerprints of this bag that are not in the other."""
         found: set[int] = set()
         for index in range(_PARTITIONS):
             found |= set(self._partition(index)).difference(other._partition(index))
@@ -107,7 +109,7 @@ class Fingerprints:
         self.close()
 
     def close(self) -> None:
-        """Forget everything."""
+        """Release all memory and the file."""
         self._parts = [array("Q") for _ in range(_PARTITIONS)]
         file, self._file = self._file, None
         discard(file)

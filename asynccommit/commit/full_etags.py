@@ -1,4 +1,4 @@
-"""Etags as a store has them, where its listings show a part of them only."""
+"""Full etags of files, for stores that list only a part of an etag."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from asynccommit.stores.base import Info, Kind
 
 
 async def with_etags(run: CommitContext, infos: Sequence[Info]) -> Sequence[Info]:
-    """Return what a listing has shown, with what its etags leave out of files.
+    """Return listed infos with the etags of files completed.
 
-    Nothing is asked where listings say it all. A file that has gone meanwhile, or of which no more
-    is known, stays as it is.
+    No request is sent if listings show full etags. The info of a file that is gone meanwhile, or of
+    which nothing more is known, is returned unchanged.
     """
     traits = run.store.traits
     if traits.whole_listings:

@@ -1,4 +1,4 @@
-"""The commands that messages end with: whole, and quoted for a shell."""
+"""The commands that messages suggest: complete, and quoted for a shell."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _BEFORE_RECORDS = ("commit", "abort")
 
 
 def command(verb: str, dest: Address, *flags: str) -> str:
-    """Return what to type: ``asynccommit VERB URL ...``."""
+    """Return a command line: ``asynccommit VERB URL ...``."""
     words = ("asynccommit", verb, str(dest), *flags)
     return " ".join(quoted(word) for word in words)
 
 
 def job_command(verb: str, layout: Layout, *flags: str) -> str:
-    """Return what to type for one job attempt."""
+    """Return a command line for one job attempt."""
     named = ["--job-id", layout.job_id]
     if layout.attempt:
         named += ["--attempt", str(layout.attempt)]
@@ -34,7 +34,10 @@ def job_command(verb: str, layout: Layout, *flags: str) -> str:
 
 
 def by_hand(layout: Layout) -> str:
-    """Return how a person ends a commit whose record or plan cannot be read: no command can."""
+    """Return how a person ends a commit with an unreadable record or plan.
+
+    No command can end such a commit.
+    """
     if isinstance(layout, UploadLayout):
         return f"restore that file, or delete {layout.attempt_dir}: open uploads stay open then"
     return (
@@ -44,7 +47,10 @@ def by_hand(layout: Layout) -> str:
 
 
 def _options(layout: Layout) -> list[str]:
-    """Return the options without which nobody finds the job: those of staging are elsewhere."""
+    """Return the options that are required to find the job.
+
+    Staging jobs are found through options only.
+    """
     if not isinstance(layout, StagingLayout):
         return []
     said = ["-o", f"{NAME}={layout.committer}"]
@@ -55,7 +61,10 @@ def _options(layout: Layout) -> list[str]:
 
 
 def quoted(word: str) -> str:
-    """Return a word for a shell; what cannot be seen is escaped, as bash reads it."""
+    """Return a word quoted for a shell.
+
+    Invisible characters are escaped in bash's syntax.
+    """
     if word.isprintable():
         return shlex.quote(word)
     return f"$'{''.join(_escaped(letter) for letter in word)}'"

@@ -1,4 +1,4 @@
-"""What a committer is opened with, whichever it is."""
+"""The arguments with which any committer is opened."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from asynccommit.stores.urls import Address
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """A job attempt, and what its committer works with.
+    """A job attempt, and the objects that its committer works with.
 
     Attributes:
         dest: the destination of the job.
         job_id: unique among all jobs with this destination.
         attempt: the job attempt number.
-        store: where the destination is.
-        options: how to commit.
+        store: the destination's store.
+        options: options of the commit.
         host: clock, ids and names.
-        open_store: opens other stores; whoever made it closes them.
-        pending: where tasks leave their pending sets, if the committer has them elsewhere.
+        open_store: opens other stores; its creator closes them.
+        pending: the place where tasks leave their pending sets, if the committer keeps them
+            elsewhere.
         counted: the store's request counters, for statistics.
-        traffic: what has become of the store's requests, for statistics.
+        traffic: outcomes of the store's requests, for statistics.
     """
 
     dest: Address

@@ -1,4 +1,4 @@
-"""What a job is on the store: every path under the destination, and what a task reports.
+"""The layout of a job on the store: every path under the destination, and a task's report.
 
 Layout (Hadoop 3.4.1 and later)::
 
@@ -57,12 +57,12 @@ class Layout:
         dest: the destination of the job.
         job_id: unique among all jobs with this destination.
         attempt: the job attempt number, from 0.
-        prefix: what stands before the job id in the directory's name; Hadoop before 3.4.1 had
+        prefix: text before the job id in the directory's name; Hadoop before 3.4.1 used
             ``manifest_``, which is read and never written.
-        commit: the id of the commit that what is said of it shall name; empty for none.
+        commit: the id of the commit that state files must name; empty for none.
 
-    ``kind`` names the layout in a commit record; in one that is ``shared`` other jobs' tasks are
-    beside this one's.
+    ``kind`` names the layout in a commit record. In a ``shared`` layout, other jobs' tasks are next
+    to this job's.
     """
 
     kind: ClassVar[str] = "manifest"
@@ -80,142 +80,175 @@ class Layout:
             raise OptionError(f"the job attempt number {self.attempt} is not from 0 to 9999")
 
     def older(self) -> Self:
-        """Return the layout that Hadoop before 3.4.1 has for this job."""
+        """Return the layout that Hadoop before 3.4.1 uses for this job."""
         return replace(self, prefix=OLDER)
 
     @property
     def tag(self) -> str:
-        """What names the commit in the names of the files that say something of it."""
+        """Return the text that names the commit in names of its state files."""
         return f"{self.commit[:12]}-" if self.commit else ""
 
     def reserves(self, path: str) -> bool:
-        """Whether ``path`` is the marker's or in ``_temporary``, where no task may write."""
+        """Return whether no task may write to ``path``.
+
+        It is the path of the marker, or in ``_temporary``.
+        """
         return any(
             path == own or path.startswith(f"{own}/") for own in (self.temporary, self.success)
         )
 
     @property
     def root(self) -> str:
-        """The destination; ``""`` for the root itself, so that names can be appended."""
+        """Return the destination; ``""`` for the root, so names can be appended."""
         return "" if self.dest.path == "/" else self.dest.path
 
     @property
     def temporary(self) -> str:
-        """Shared by all jobs with this destination."""
+        """Return the directory shared by all jobs with this destination."""
         return f"{self.root}/{TEMPORARY}"
 
     @property
     def job_dir(self) -> str:
-        """Everything of this job, all its attempts."""
+        """Return the directory of this job, with all its attempts."""
         return f"{self.temporary}/{self.prefix}{self.job_id}"
 
     @property
     def attempt_dir(self) -> str:
-        """Everything of this job attempt."""
+        """Return the directory of this job attempt."""
         return f"{self.job_dir}/{self.attempt:02d}"
 
     @property
     def tasks_dir(self) -> str:
-        """The parent of the task attempts' directories."""
+        """Return the parent of the task attempts' directories."""
         return f"{self.attempt_dir}/tasks"
 
     @property
     def sources_dir(self) -> str:
-        """The directory that the sources of a plan are below."""
+        """Return the directory that contains the sources of a plan."""
         return self.attempt_dir
 
     @property
     def committed_dir(self) -> str:
-        """Where tasks leave what makes them committed; there from the job's setup on."""
+        """Return the directory where tasks leave the proof of their commit.
+
+        It exists from the job's setup on.
+        """
         return self.manifests_dir
 
     @property
     def setup_dirs(self) -> tuple[str, ...]:
-        """What the job's setup makes."""
+        """Return the directories that the job's setup creates."""
         return (self.committed_dir,)
 
     def has_committed(self, name: str) -> bool:
-        """Whether what has this name in ``committed_dir`` is of a committed task of this job."""
+        """Return whether ``name`` in ``committed_dir`` is our committed task."""
         return name.endswith(MANIFEST_SUFFIX)
 
     def has_source(self, name: str) -> bool:
-        """Whether files of this job's tasks can be below ``name`` in ``sources_dir``."""
+        """Return whether ``name`` in ``sources_dir`` may contain this job's files."""
         return name in ("tasks", "absolute")
 
     def committed(self, task_id: str) -> str:
-        """Where a task leaves what makes it committed."""
+        """Return the path where a task leaves the proof of its commit."""
         return self.manifest(task_id)
 
     def fenced(self, tasks: Iterable[str]) -> tuple[str, ...]:
-        """Return the directories that a rollback moves away, so that no file of ``tasks`` moves."""
+        """Return the directories that a rollback moves away.
+
+        After that, no file of ``tasks`` can be moved.
+        """
         return (self.tasks_dir, self.absolute_dir)
 
     @property
     def manifests_dir(self) -> str:
-        """Where committed tasks leave their manifests."""
+        """Return the directory where committed tasks leave their manifests."""
         return f"{self.attempt_dir}/manifests"
 
     @property
     def made_destination(self) -> str:
-        """There if Spark's setup of the job made the destination, so that an abort removes it."""
+        """Return the path of the marker for a destination made by Spark's setup.
+
+        If it exists, the job made the destination, and an abort removes it.
+        """
         return f"{self.attempt_dir}/alive/made-destination"
 
     @property
     def job_owner(self) -> str:
-        """Whose job it is: written once by its setup, and again as long as its driver lives."""
+        """Return the path of the job's owner file.
+
+        Its setup writes the file, and its driver renews it while the driver is alive.
+        """
         return f"{self.attempt_dir}/{JOB_OWNER}"
 
     @property
     def job_ended(self) -> str:
-        """The owner's file once its driver has given the job up and left it."""
+        """Return the path of the owner file after its driver has given the job up."""
         return f"{self.attempt_dir}/{JOB_ENDED}"
 
     def claim(self, attempt_id: str) -> str:
-        """Where a task attempt is claimed, on a store in which no directory can be."""
+        """Return the path that claims a task attempt.
+
+        It is used on a store in which a directory cannot be a claim.
+        """
         return f"{self.attempt_dir}/claims/{check_name('the task attempt id', attempt_id)}"
 
     @property
     def record(self) -> str:
-        """There from the moment before the first change under the destination."""
+        """Return the path of the commit record.
+
+        It exists from before the first change under the destination.
+        """
         return f"{self.attempt_dir}/{RECORD}"
 
     @property
     def outcome(self) -> str:
-        """There from the moment in which it is decided how the commit ends."""
+        """Return the path of the outcome.
+
+        It exists as soon as the end of the commit is decided.
+        """
         name = f"{OUTCOME}-{self.tag}".removesuffix("-")
         return f"{self.attempt_dir}/{name}.json"
 
     def plan(self, plan_id: str, index: int) -> str:
-        """Where one chunk of the accepted plan is."""
+        """Return the path of one chunk of the accepted plan."""
         return f"{self.attempt_dir}/{PLAN}{check_name('the plan id', plan_id)}-{index:05d}.json"
 
     def owner(self, epoch: int) -> str:
-        """The claim of the owner of ``epoch``; the first one's is the commit record."""
+        """Return the path of the claim of the owner of ``epoch``.
+
+        The first owner's claim is the commit record.
+        """
         claim = f"{self.attempt_dir}/{OWNER}{self.tag}{epoch:06d}.json"
         return self.record if epoch == 1 else claim
 
     def alive(self, epoch: int, number: int) -> str:
-        """One of the owner's signs of life."""
+        """Return the path of one of the owner's signs of life."""
         return f"{self.attempt_dir}/{ALIVE}{self.tag}{epoch:06d}-{number:06d}.json"
 
     def stopped(self, epoch: int) -> str:
-        """The owner's word that it has ended."""
+        """Return the path of the owner's statement that it has stopped."""
         return f"{self.attempt_dir}/{STOPPED}{self.tag}{epoch:06d}.json"
 
     def epoch_dir(self, epoch: int) -> str:
-        """Where the owner of ``epoch`` works; a new owner renames it to its own number."""
+        """Return the directory in which the owner of ``epoch`` works.
+
+        A new owner renames it to its own number.
+        """
         return f"{self.attempt_dir}/{EPOCH}{epoch:06d}"
 
     def closed(self, epoch: int) -> str:
-        """The place of the owner of ``epoch`` when all is done but the clean-up."""
+        """Return the owner's directory once only the cleanup is left to do."""
         return f"{self.attempt_dir}/{EPOCH}{self.tag}{epoch:06d}.done"
 
     def ended(self, how: str) -> str:
-        """The job attempt's directory while it is deleted."""
+        """Return the path of the job attempt's directory while it is deleted."""
         return f"{self.attempt_dir}.{how}"
 
     def beside(self, base: str, path: str) -> str:
-        """Return the place of ``path`` below ``base``; what is elsewhere has its own part."""
+        """Return the place of ``path`` below ``base``.
+
+        Paths outside of the destination have a part of their own.
+        """
         if path in (self.dest.path, self.root):
             return f"{base}/in"
         if path.startswith(self.root + "/"):
@@ -223,48 +256,57 @@ class Layout:
         return f"{base}/out{path}"
 
     def relative(self, path: str) -> str:
-        """Return ``path`` as the plan has it: relative to the destination if it is below."""
+        """Return ``path`` as plans write it.
+
+        It is relative to the destination if it is below that.
+        """
         inside = self.root + "/"
         if path == self.dest.path:
             return "."
         return path[len(inside) :] if path.startswith(inside) else path
 
     def resolve(self, name: str) -> str:
-        """Return the path that ``relative`` wrote."""
+        """Return the path that ``relative`` has converted."""
         if name == ".":
             return self.dest.path
         return name if name.startswith("/") else f"{self.root}/{name}"
 
     @property
     def absolute_dir(self) -> str:
-        """Where tasks stage files whose destination lies outside of the job's."""
+        """Return the directory where tasks stage files for other destinations."""
         return f"{self.attempt_dir}/absolute"
 
     @property
     def success(self) -> str:
-        """The marker that readers wait for."""
+        """Return the path of the marker that readers wait for."""
         return f"{self.root}/{SUCCESS}"
 
     def success_temp(self, epoch: int) -> str:
-        """Where the owner of ``epoch`` writes the marker before it is renamed."""
+        """Return the temporary path of the marker.
+
+        The owner of ``epoch`` writes the marker there before it is renamed.
+        """
         name = f"{SUCCESS}-{self.tag}".removesuffix("-")
         return f"{self.epoch_dir(epoch)}/{name}.tmp"
 
     def task_attempt_dir(self, attempt_id: str) -> str:
-        """Where one task attempt writes."""
+        """Return the directory that one task attempt writes to."""
         return f"{self.tasks_dir}/{check_name('the task attempt id', attempt_id)}"
 
     def manifest(self, task_id: str) -> str:
-        """The manifest of a committed task: one per task, whichever attempt."""
+        """Return the path of a committed task's manifest.
+
+        There is one per task, whichever attempt wrote it.
+        """
         return f"{self.manifests_dir}/{check_name('the task id', task_id)}{MANIFEST_SUFFIX}"
 
     def manifest_temp(self, attempt_id: str) -> str:
-        """Where a task attempt writes its manifest before it is renamed."""
+        """Return the path of an attempt's manifest before it is renamed."""
         name = check_name("the task attempt id", attempt_id)
         return f"{self.manifests_dir}/{name}{MANIFEST_SUFFIX}.tmp"
 
     def url(self, path: str) -> str:
-        """Return ``path`` as the text that goes into manifests and markers."""
+        """Return ``path`` as the text written to manifests and markers."""
         return self.dest.at(path).encode()
 
     def ids(self, task: int, task_attempt: int = 0) -> tuple[str, str]:
@@ -274,22 +316,22 @@ class Layout:
 
     @property
     def plain_id(self) -> str:
-        """The letters and digits of the job id."""
+        """Return the letters and digits of the job id."""
         return re.sub(r"[^A-Za-z0-9]", "", self.job_id) or "job"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskCommit:
-    """What a committed task tells the job: small, and enough to trust its manifest.
+    """The commit message of a task: small, and sufficient to verify its manifest.
 
     Attributes:
-        task_id: the task.
-        attempt_id: the attempt that was committed.
+        task_id: id of the task.
+        attempt_id: id of the committed attempt.
         manifest: the manifest's URI as text.
         digest: ``sha256:`` and the hexadecimal digest of the manifest's bytes.
-        files: how many files the manifest lists.
-        bytes: their sizes, added up.
-        absolute: staged URI -> final URI, for files whose destination is outside of the job's.
+        files: number of files in the manifest.
+        bytes: total size of the files.
+        absolute: staged URI -> final URI, for files outside of the job's destination.
         partitions: partition directories written to, relative to the destination.
     """
 
@@ -317,7 +359,7 @@ class TaskCommit:
 
     @classmethod
     def from_json(cls, value: Any) -> TaskCommit:
-        """Read what ``to_json`` gave. Raises ``OptionError`` that names the field."""
+        """Read the output of ``to_json``. Raises ``OptionError`` for a bad field."""
         if not isinstance(value, dict):
             raise OptionError("a task commit message is not a JSON object")
         text = {name: _typed(value, name, str) for name in ("taskId", "attemptId", "digest")}

@@ -1,4 +1,4 @@
-"""What a job of FileOutputCommitter is on the store: directories that jobs share.
+"""The layout of a FileOutputCommitter job on the store: directories that jobs share.
 
 Layout (all Hadoop that there is; ``n`` is the number of the application attempt)::
 
@@ -8,9 +8,9 @@ Layout (all Hadoop that there is; ``n`` is the number of the application attempt
     <dest>/_SUCCESS
 
 Nothing in ``_temporary/<n>`` names the job but the ids of its tasks: a task of the job
-``job_<tracker>_<number>`` is ``task_<tracker>_<number>_m_<task>``. Hadoop's job commit takes all
-that is there for its own; here the ids tell. What is ours lies where Hadoop's classes do not look,
-so that they can still commit what a commit of ours has left.
+``job_<tracker>_<number>`` is ``task_<tracker>_<number>_m_<task>``. Hadoop's job commit treats
+everything there as its own; here the ids decide. Our own files are at paths that Hadoop's classes
+do not read, so that they can still commit the remains of a commit of ours.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ class FileLayout(Layout):
 
     @property
     def run_id(self) -> str:
-        """What the ids of the job's tasks begin with, after ``task_`` or ``attempt_``."""
+        """Return the start of the job's task ids after ``task_`` or ``attempt_``."""
         known = _JOB.fullmatch(self.job_id)
         return known[1] if known else f"{self._unique_id}_0000"
 
     @property
     def _unique_id(self) -> str:
-        """The letters and digits of the job id, which differ if two ids do: tasks are told by it.
+        """Return the letters and digits of the job id, unique to this id.
 
-        Of ``load-2026-1-11`` and ``load-2026-11-1`` they alone would be the same.
+        Tasks are assigned to jobs by it. Without a further part, ``load-2026-1-11`` and
+        ``load-2026-11-1`` would be the same.
         """
         if self.plain_id == self.job_id or _UUID.fullmatch(self.job_id):
             return self.plain_id
@@ -60,7 +61,7 @@ class FileLayout(Layout):
 
     @property
     def sources_dir(self) -> str:
-        """The job attempt's directory, as Hadoop calls it; of all jobs with this destination."""
+        """Return Hadoop's job attempt directory, shared by jobs of a destination."""
         return f"{self.temporary}/{self.attempt}"
 
     @property
@@ -70,7 +71,7 @@ class FileLayout(Layout):
 
     @property
     def tasks_dir(self) -> str:
-        """The parent of the task attempts' directories, of all jobs."""
+        """Return the parent of the task attempts' directories, of all jobs."""
         return f"{self.sources_dir}/{TEMPORARY}"
 
     @property
@@ -79,9 +80,10 @@ class FileLayout(Layout):
         return (self.attempt_dir, self.sources_dir)
 
     def committed(self, task_id: str) -> str:
-        """Where a committed task of version 1 has its files.
+        """Return the directory with the files of a committed task of version 1.
 
-        Raises ``OptionError`` for what is no task of this job: others would be in its way.
+        Raises ``OptionError`` for an id that is not a task of this job, because it could collide
+        with other jobs' tasks.
         """
         if not self.has_committed(task_id):
             raise OptionError(_not_own("task", task_id, self.ids(0)[0]))
@@ -106,28 +108,29 @@ class FileLayout(Layout):
         return self.has_committed(name)
 
     def has_attempt(self, name: str) -> bool:
-        """Whether a directory of this name is of a task attempt of this job."""
+        """Return whether a directory name is of a task attempt of this job."""
         return _run_id(_ATTEMPT, name) == self.run_id
 
     def ids(self, task: int, task_attempt: int = 0) -> tuple[str, str]:
-        """Return ids as Hadoop makes them: the same in every application attempt."""
+        """Return ids in Hadoop's form: equal in every application attempt."""
         return (
             f"task_{self.run_id}_m_{task:06d}",
             f"attempt_{self.run_id}_m_{task:06d}_{task_attempt}",
         )
 
     def older(self) -> Self:
-        """Return this layout: there is no other of this committer."""
+        """Return this layout: this committer has only one."""
         return self
 
 
 def refuse_number(job_id: str) -> None:
-    """Refuse a job id that names a directory of application attempts, which jobs share.
+    """Refuse a job id that is the number of an application attempt.
 
-    What belongs to a job of FileOutputCommitter there would be published, or deleted, with it.
+    Jobs share that directory: files of a FileOutputCommitter job in it would be published, or
+    deleted, with this one.
 
     Raises:
-        OptionError: it is such a number.
+        OptionError: the id is such a number.
     """
     if is_number(job_id):
         raise OptionError(
@@ -137,18 +140,18 @@ def refuse_number(job_id: str) -> None:
 
 
 def is_number(name: str) -> bool:
-    """Whether a directory below ``_temporary`` is of an application attempt, of all jobs."""
+    """Return whether a name in ``_temporary`` is an application attempt's."""
     return name.isascii() and name.isdigit() and len(name) <= 4 and str(int(name)) == name
 
 
 def job_of_task(name: str) -> str | None:
-    """Return the job of which ``name`` is a task or a task attempt, ``None`` if it is neither."""
+    """Return the job id in a task or attempt id; ``None`` if it is neither."""
     found = _run_id(_TASK, name) or _run_id(_ATTEMPT, name)
     return f"job_{found}" if found else None
 
 
 def recorded(layout: Layout, options: Mapping[str, object]) -> Layout:
-    """Return ``layout`` as a commit record with these ``options`` has it."""
+    """Return ``layout`` in the form that a commit record's options describe."""
     kind = FileLayout if options.get(RECORDED) == FileLayout.kind else Layout
     if type(layout) is kind:
         return layout

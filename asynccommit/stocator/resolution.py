@@ -61,6 +61,7 @@ async def resolve(store: Store, path: str) -> Resolved:
 
     Args:
         store: the store of the table.
+        path: path of the directory; absolute and decoded.
 
     Raises ``NotFoundError`` if the directory does not exist and the store can tell.
     """

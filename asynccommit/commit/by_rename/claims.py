@@ -137,7 +137,9 @@ async def refuse_existing(store: Store, path: str, text: str) -> None:
 
 
 async def is_missing(store: Store, path: str) -> bool:
-    """Whether nothing is at ``path``. Raises ``PreconditionError`` for a file.
+    """Return whether nothing is at ``path``; a file is an error.
+
+    Raises ``PreconditionError`` for a file.
 
     Where files and directories of one name can be side by side, nothing else would refuse it.
     """

@@ -52,7 +52,7 @@ _SHOWN = 5
 
 
 class CleanupResult(Enum):
-    """What cleanup did."""
+    """The result of a cleanup."""
 
     DISABLED = "switched off"
     KEPT = "kept"
@@ -288,7 +288,7 @@ async def _set_aside(run: CommitContext, what: str) -> str:
 
 
 async def _is_of_commit(run: CommitContext, place: str) -> bool:
-    """Whether a directory holds the record of this very commit."""
+    """Return whether a directory contains the record of this very commit."""
     try:
         record = await run.store.get(f"{place}/{RECORD}", MAX_RECORD_BYTES)
     except NotFoundError:

@@ -78,7 +78,12 @@ async def _move_aside(run: CommitContext, aside: Aside, place: str) -> bool:
 
 
 async def _is_anothers(run: CommitContext, aside: Aside) -> bool:
-    """Whether the marker that was to be moved has gone, by this job or another: both will do."""
+    """Return whether the marker to move is gone or replaced.
+
+    This job or another may have moved it: either is fine.
+
+    This job or another may have moved it: either is fine.
+    """
     if aside.path != run.layout.success:
         return False
     try:
@@ -101,7 +106,10 @@ async def _check_moved(run: CommitContext, aside: Aside, place: str) -> None:
 
 
 async def _is_to_move(run: CommitContext, aside: Aside, place: str) -> bool:
-    """Whether an earlier owner has not moved it yet, or not wholly where that takes two steps."""
+    """Return whether something remains to be moved aside.
+
+    An earlier owner may not have moved it, or only partly if the move takes two steps.
+    """
     moved = await is_there(run.store, place)
     if moved and run.store.traits.fences:
         await _check_moved(run, aside, place)

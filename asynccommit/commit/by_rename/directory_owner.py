@@ -1,4 +1,4 @@
-"""Whose a directory is that has the name of one job and may be another's.
+"""The owner of a directory that has the name of one job and may belong to another.
 
 Hadoop before 3.4.1 has the job ``n7`` in ``_temporary/manifest_n7``, which is also the directory of
 a job ``manifest_n7``. What is in it tells: its commit record, or else the manifests. Where nothing

@@ -1,4 +1,4 @@
-"""What a manifest lists, as paths of the store: nothing of it lies where it may not."""
+"""The entries of a manifest as paths of the store, checked to be in allowed places."""
 
 from __future__ import annotations
 

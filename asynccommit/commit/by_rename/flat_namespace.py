@@ -55,7 +55,7 @@ async def close_record(run: CommitContext) -> Info | None:
 
 
 class RecordVersion(NamedTuple):
-    """What is in the record's place, as the version that it is.
+    """The object in the record's place, identified by its version.
 
     Attributes:
         info: the version: what was judged, so that nothing else is deleted.
@@ -172,7 +172,10 @@ async def _own_record(run: CommitContext) -> Info | None:
 
 
 async def is_closed(run: CommitContext) -> bool | None:
-    """Whether all of the commit is done but the clean-up; ``None`` if it is gone altogether."""
+    """Return whether all of the commit is done except the cleanup.
+
+    Return ``None`` if the commit is gone altogether.
+    """
     listing = {info.path for info in await list_if_there(run.store, run.layout.attempt_dir)}
     if run.layout.record not in listing:
         return None

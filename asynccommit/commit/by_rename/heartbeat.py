@@ -32,7 +32,7 @@ _held: set[str] = set()
 
 
 def is_held(owner_id: str) -> bool:
-    """Whether a driver of this process gives signs of life for its job just now."""
+    """Return whether a driver of this process is keeping its job alive now."""
     return owner_id in _held
 
 
@@ -41,7 +41,7 @@ def _yes() -> bool:
 
 
 class SignsOfLife:
-    """What the driver of a job that has been set up says of itself.
+    """The signs of life that the driver of a job writes after its setup.
 
     Args:
         store: where the job's own directory is.
@@ -152,7 +152,7 @@ class SignsOfLife:
                 await store.put(layout.job_ended, encode_job_owner(self.owner))
 
     async def _is_mine(self) -> bool:
-        """Whether the job that is there is the one that was set up here."""
+        """Return whether the existing job is the one that was set up here."""
         path = self._layout.job_owner
         try:
             found = decode_job_owner(await self._store.get(path, MAX_JOB_OWNER_BYTES), path)

@@ -46,7 +46,7 @@ async def report_on(
 
 
 async def has_report(run: CommitContext) -> bool:
-    """Whether any attempt of this job left a summary."""
+    """Return whether any attempt of this job left a summary."""
     if run.options.report_directory is None:
         return False
     try:
@@ -111,7 +111,10 @@ async def _move(run: CommitContext, place: str) -> None:
 
 
 async def _is_of_commit(run: CommitContext, place: str) -> bool:
-    """Whether an earlier owner of this commit has begun to move manifests to ``place``."""
+    """Return whether this commit has begun to move manifests to ``place``.
+
+    An earlier owner of the commit may have done so.
+    """
     since = await begun_at(run)
     found = await list_if_there(run.store, place)
     return run.epoch > 1 and all(info.modified >= since for info in found)

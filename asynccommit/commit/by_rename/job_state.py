@@ -1,4 +1,4 @@
-"""What is known of a job before anything is done: whether it is committed, or has work."""
+"""The state of a job before anything is done: whether it is committed, or has work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def is_own(run: CommitContext, layout: Layout) -> bool:
 async def is_committed(
     run: CommitContext, tasks: Sequence[TaskCommit] | None = None, *, trusting: bool = False
 ) -> bool:
-    """Whether this very job has been committed, and its commit record is gone.
+    """Return whether this job is committed and its commit record is gone.
 
     An id may be used again, as for a job of every night. So a marker of this id counts only if the
     job is cleaned up, and if it is of the task attempts that ``tasks`` are the messages of. With
@@ -62,7 +62,7 @@ async def is_committed(
 
 
 async def _has_ended(run: CommitContext) -> bool:
-    """Whether what a clean-up left that died half-way says that the job is committed."""
+    """Return whether remains of an interrupted cleanup show a committed job."""
     if run.store.traits.fences:
         return await is_there(run.store, run.layout.ended("committed"))
     for info in await list_if_there(run.store, run.layout.attempt_dir):
@@ -84,7 +84,7 @@ def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:
 
 
 async def has_work(run: CommitContext) -> bool:
-    """Whether a task has written below the job attempt's directory, which no commit has taken."""
+    """Return whether the job attempt's directory has uncommitted task output."""
     if run.layout.shared:
         return await holds_files(run)
     if run.store.traits.fences:
@@ -98,7 +98,7 @@ async def has_work(run: CommitContext) -> bool:
 
 
 async def is_set_up_again(run: CommitContext) -> bool:
-    """Whether the next job with this id may be at work here already.
+    """Return whether the next job with this id may be working here already.
 
     Tasks that come late make their own directories again, and only setup makes the one that tells
     that they are committed.

@@ -163,7 +163,10 @@ async def find_statuses(run: CommitContext) -> list[JobStatus]:
 
 
 async def _is_rubbish(run: CommitContext, layout: Layout) -> bool:
-    """Whether only what came late is left of a job attempt, where it can come."""
+    """Return whether only late files are left of a job attempt.
+
+    That is possible only on some stores.
+    """
     return not (run.store.traits.fences or await is_there(run.store, layout.manifests_dir))
 
 

@@ -47,7 +47,7 @@ _under_way: set[str] = set()
 
 
 def is_under_way(owner_id: str) -> bool:
-    """Whether an owner of this process is at work."""
+    """Return whether an owner in this process is at work."""
     return owner_id in _under_way
 
 
@@ -237,7 +237,10 @@ async def require_place(run: CommitContext) -> None:
 
 
 async def _is_taken(run: CommitContext) -> bool:
-    """Whether another has claimed the commit; or, where nothing else would tell, it is gone."""
+    """Return whether another owner has claimed the commit.
+
+    If nothing else would tell, also return true if the commit is gone.
+    """
     layout, epoch = run.layout, run.epoch
     if run.store.traits.fences:
         return await is_there(run.store, layout.owner(epoch + 1))

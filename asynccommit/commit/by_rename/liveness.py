@@ -1,4 +1,4 @@
-"""Whether a job whose commit has not begun is alive, as its owner's file and its directory tell.
+"""The liveness of a job without a commit, from its owner's file and its directory.
 
 An abort deletes what the tasks of a job are writing just now. So one that does not come from the
 job's own driver looks here first, and is refused while the job may be alive.
@@ -34,7 +34,7 @@ _CLOCK_SKEW_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What is known of the driver of a job.
+    """The known state of a job's driver.
 
     Attributes:
         state: ``RUNNING``, ``DEAD`` or ``UNKNOWN``.
@@ -111,7 +111,10 @@ async def _without_directory(run: CommitContext, store: Store) -> Life | None:
 
 
 def _tells_of_job(layout: Layout, path: str) -> bool:
-    """Whether tasks write to, or have committed to, what is at a path; else it is only rubbish."""
+    """Return whether tasks write, or have committed, to a path.
+
+    Otherwise its content is only rubbish.
+    """
     return isinstance(layout, UploadLayout) or path in (layout.committed_dir, layout.tasks_dir)
 
 
@@ -150,7 +153,7 @@ async def refuse_living(run: CommitContext, store: Store, *flags: str) -> None:
 
 
 def is_own(host: Host, owner: JobOwner) -> bool:
-    """Whether the driver of a job is this very process."""
+    """Return whether the driver of a job is this very process."""
     who = owner.owner
     return bool(who.process) and (who.host, who.process) == (host.name, host.process)
 
@@ -197,7 +200,7 @@ async def _silence(
 
 
 async def _is_process_alive(host: Host, owner: JobOwner) -> bool | None:
-    """Whether the owner's process lives; ``None`` if that cannot be told from here."""
+    """Return whether the owner's process is alive; ``None`` if unknown here."""
     process = owner.owner.process
     if owner.owner.host != host.name or not process:
         return None

@@ -29,7 +29,7 @@ from asynccommit.stores.urls import Under, decode_uri
 
 
 class LoadedManifests:
-    """What the manifests say, in memory that does not grow with the number of files.
+    """The content of the manifests, in memory that does not grow with the number of files.
 
     Args:
         options: where to spill to.
@@ -80,14 +80,14 @@ class LoadedManifests:
 
     @property
     def etags(self) -> bool | None:
-        """Whether all entries have an etag that lasts, none has, or (``None``) some have."""
+        """Return whether all entries have a lasting etag; ``None`` if only some."""
         if self._tagged == self.files:
             return True
         return None if self._tagged else False
 
     @property
     def files(self) -> int:
-        """How many files are to be renamed."""
+        """Return the number of files to rename."""
         return self.spill.count
 
     def expected(self, entry: Entry) -> tuple[str, int] | tuple[str, int, str]:

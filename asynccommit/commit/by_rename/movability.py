@@ -1,4 +1,4 @@
-"""What is moved aside must be movable, to where it goes and back: seen before anything is moved."""
+"""Check that everything to move aside can be moved there and back, before anything is moved."""
 
 from __future__ import annotations
 

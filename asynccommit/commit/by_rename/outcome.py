@@ -1,4 +1,4 @@
-"""How a commit ends: decided once, by whoever writes the outcome first."""
+"""The outcome of a commit: the first process to write it decides."""
 
 from __future__ import annotations
 

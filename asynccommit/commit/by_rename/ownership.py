@@ -1,4 +1,4 @@
-"""Whose a commit is: whether its owner lives, and how somebody else goes on with it.
+"""The ownership of a commit: whether its owner is alive, and how another takes it over.
 
 The commit record is the claim of the first owner; every later one adds a claim with the next
 number, which only one can write. Then it renames the place where the earlier one worked, so that
@@ -71,7 +71,7 @@ def describe(owner: Owner) -> str:
 
 
 async def is_alive(host: Host, standing: CommitState) -> bool | None:
-    """Whether the owner lives; ``None`` if only its lease tells."""
+    """Return whether the owner is alive; ``None`` if only its lease tells."""
     owner = standing.claim.owner
     if standing.stop is not None:
         return False
@@ -85,12 +85,15 @@ async def is_alive(host: Host, standing: CommitState) -> bool | None:
 
 
 def is_silent(host: Host, standing: CommitState) -> bool:
-    """Whether the lease is over, as far as this machine's clock can tell."""
+    """Return whether the lease has expired by this machine's clock."""
     return host.now() - standing.seen > standing.claim.lease + _CLOCK_SKEW_SECONDS
 
 
 async def is_expired(run: CommitContext, layout: Layout, standing: CommitState) -> bool:
-    """Whether the lease is over by the store's own time, which a new file tells."""
+    """Return whether the lease has expired by the store's own time.
+
+    The modification time of a new file tells the store's time.
+    """
     if not is_silent(run.host, standing):
         return False
     try:

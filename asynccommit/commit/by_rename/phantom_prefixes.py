@@ -1,4 +1,4 @@
-"""What is really at a path: a listing may show a prefix below which nothing is any more."""
+"""The real content of a path: a listing may show a prefix that has nothing below it any more."""
 
 from __future__ import annotations
 

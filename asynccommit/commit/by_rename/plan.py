@@ -1,4 +1,4 @@
-"""What a job commit will change under the destination, decided before it changes anything."""
+"""The changes that a job commit will make under the destination, decided in advance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAMPLE = 100
 
 
 class Aside(NamedTuple):
-    """What is to be moved aside, and what it must be."""
+    """Something to move aside, and the identity that it must have."""
 
     path: str
     kind: Kind
@@ -33,7 +33,7 @@ class Aside(NamedTuple):
 
 @dataclass(slots=True)
 class Plan:
-    """What the commit will change under the destination.
+    """The changes that the commit will make under the destination.
 
     Attributes:
         loaded: the files.
@@ -129,12 +129,12 @@ def outermost(paths: Collection[str]) -> list[str]:
 
 
 def within(path: str, directories: Collection[str]) -> bool:
-    """Whether ``path`` is one of ``directories`` or below one."""
+    """Return whether ``path`` is one of ``directories`` or below one."""
     return any(path == other or path.startswith(other + "/") for other in directories)
 
 
 def stays(name: str) -> bool:
-    """Whether something of this name is no data, so that no mode replaces it.
+    """Return whether a name is not data, so that no mode replaces it.
 
     As Spark reads tables: names that begin with ``.`` or ``_``, but for ``_part=1`` and the
     summaries of Parquet, which say what the replaced files held.
@@ -177,7 +177,7 @@ def emptied_path(layout: Layout, epoch: int, path: str) -> str:
 
 
 def untagged(plan: Plan) -> bool:
-    """Whether there are files of which only the size is known: that is no identity."""
+    """Return whether some files have no etag: a size alone is no identity."""
     return plan.loaded.etags is not True
 
 

@@ -39,7 +39,7 @@ from asynccommit.stores.tree import whole_pages
 
 @dataclass(slots=True)
 class _DestinationSurvey:
-    """What is under the destination already, as far as the job touches it."""
+    """The existing content under the destination, as far as the job touches it."""
 
     existing: Fingerprints
     needed: set[str]
@@ -282,7 +282,7 @@ async def _stale_checksums(
 
 
 async def _was_moved(run: CommitContext, entry: Entry) -> bool:
-    """Whether a file has left its source, and what is at its destination can be it."""
+    """Return whether a file may have moved from its source to its destination."""
     try:
         info = await run.store.head(entry.dest)
     except NotFoundError:

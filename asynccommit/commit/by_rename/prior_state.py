@@ -1,4 +1,4 @@
-"""What the table held before a commit, where it could be taken for the job's own files.
+"""The earlier content of a table, as far as it could be mistaken for the job's own files.
 
 A task may publish a file of the table again under its name, as a hard link: old and new file are
 then one, with one etag. What the plan is to move aside and has not is the table's.
@@ -20,7 +20,7 @@ from asynccommit.stores.tree import is_there
 
 @dataclass(slots=True)
 class Before:
-    """What a plan is to move aside, by path and identity.
+    """The things that a plan moves aside, by path and identity.
 
     Attributes:
         run: the commit under way.

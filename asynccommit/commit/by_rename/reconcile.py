@@ -1,4 +1,4 @@
-"""Which files an earlier owner of a commit has moved: told by what is at their destinations.
+"""The files that an earlier owner of a commit has moved, found by looking at destinations.
 
 A file is known by its etag, or by what of it survives a rename. Where that is not all of it, or a
 manifest has none, what is there with the right size is the file if its source is gone.
@@ -51,7 +51,10 @@ class Settled:
         return bool(self._there)
 
     def has(self, entry: Entry) -> bool:
-        """Whether ``entry`` is at its destination, or where its unit is put together."""
+        """Return whether ``entry`` is at its destination, or in its unit's place.
+
+        The unit's place is the directory where it is put together.
+        """
         if fingerprint(self._expected(entry)) not in self._there:
             return False
         if self._sources is None or (self._survives and entry.etag is not None):
@@ -59,7 +62,7 @@ class Settled:
         return source_print(entry.source, entry.etag) not in self._sources
 
     async def is_at(self, entry: Entry, place: str) -> bool:
-        """Whether what is at ``place`` is the file that ``entry``, whose source is gone, is of."""
+        """Return whether the file at ``place`` is the one ``entry`` moved there."""
         try:
             info = await self._run.store.head(place)
         except NotFoundError:

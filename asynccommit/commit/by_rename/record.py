@@ -141,7 +141,9 @@ async def _make_place(run: CommitContext, plan: Plan) -> None:
 
 
 async def _is_whole(run: CommitContext, plan: Plan) -> bool:
-    """Whether no abort has deleted what is to be moved, where nothing is taken out of its way.
+    """Return whether no abort has deleted sources of the plan.
+
+    This applies to stores where nothing is moved out of an abort's way.
 
     An abort deletes all manifests before it gives the record's place back. If they are those that
     were read, there was none; else nothing has been moved yet, and every file must be there. Where

@@ -27,14 +27,14 @@ _WORTH = 2
 
 @dataclass(slots=True)
 class _Tree:
-    """What one task has for one missing directory: its directories that hold files."""
+    """The output of one task for one missing directory: its directories that contain files."""
 
     source: str
     sources: dict[str, int] = field(default_factory=dict)
 
     @property
     def files(self) -> int:
-        """How many files are in it."""
+        """Return the number of files in the tree."""
         return sum(self.sources.values())
 
 
@@ -108,7 +108,7 @@ async def _move(run: CommitContext, plan: Plan, tree: _Tree, dest: str) -> bool:
 
 
 async def _is_as_planned(run: CommitContext, plan: Plan, tree: _Tree) -> bool:
-    """Whether a task's directory holds the files that were read, and no others."""
+    """Return whether a task's directory has exactly the files that were read."""
     pending, seen = [tree.source], 0
     while pending:
         path = pending.pop()

@@ -139,7 +139,7 @@ class _Mover:
             await self._alone(entry)
 
     def _is_to_move(self, entry: Entry) -> bool:
-        """Whether it was not moved before, else it is done; takes it into the sample."""
+        """Return whether a file still has to be moved; add it to the sample."""
         if len(self._sample) < SAMPLE:
             self._sample.append(entry.dest)
         if self._moved is None or not self._moved(entry):

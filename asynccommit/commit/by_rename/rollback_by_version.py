@@ -129,7 +129,7 @@ async def _kept(run: CommitContext, plan: Plan) -> set[int]:
 
 
 async def _is_copy(run: CommitContext, info: Info) -> bool:
-    """Whether a file is a copy of one that a task of this job attempt has written."""
+    """Return whether a file is a copy of one that this attempt's task wrote."""
     with suppress(NotFoundError):
         mark = (await run.store.head(info.path)).token or ""
         return within(mark, (run.layout.tasks_dir, run.layout.absolute_dir))

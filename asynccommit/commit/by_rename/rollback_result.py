@@ -1,4 +1,4 @@
-"""What a rollback has done, and what it could not make what it was before.
+"""The result of a rollback, including what it could not restore.
 
 Nothing is claimed that was not looked at: when everything is taken back and put back, the places
 of the plan are listed once more and compared with what it says of them.
@@ -38,7 +38,7 @@ _MOST = 1_000
 
 @dataclass(slots=True)
 class RollbackResult:
-    """What a rollback has done.
+    """The result of a rollback.
 
     Attributes:
         files: how many files were taken back.

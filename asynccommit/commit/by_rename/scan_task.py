@@ -21,7 +21,7 @@ _MAX_DEPTH = 512
 
 @dataclass(slots=True)
 class TaskFiles:
-    """What is below a task attempt's directory.
+    """The files and directories below a task attempt's directory.
 
     Attributes:
         files: entries with decoded paths, in the order of their paths.

@@ -75,7 +75,10 @@ async def own_tasks(run: CommitContext, *, until: int | None = None) -> list[Inf
 
 
 async def holds_files(run: CommitContext) -> bool:
-    """Whether files are in the directories of this job's tasks, up to this attempt's."""
+    """Return whether this job's task directories contain files.
+
+    Directories of application attempts up to this one are examined.
+    """
     for info in await own_tasks(run, until=run.layout.attempt):
         async for below in walk(run.store, info.path):
             if not below.is_dir:
@@ -119,7 +122,7 @@ async def take_own(run: CommitContext, place: str) -> bool:
 
 
 async def is_aborted(run: CommitContext, sources: Collection[str]) -> bool:
-    """Whether an abort is under way, or has taken a task with one of these ``sources``.
+    """Return whether an abort is in progress or has taken one of ``sources``.
 
     In this order: an abort that has not renamed the job's own directory by now finds the record;
     one that has ended has taken the tasks before.

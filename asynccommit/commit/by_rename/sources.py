@@ -1,4 +1,4 @@
-"""What is in directories, as far as it tells a job's files; and whether all sources are there."""
+"""The content of task directories, and a check that all sources exist."""
 
 from __future__ import annotations
 

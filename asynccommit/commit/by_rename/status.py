@@ -1,4 +1,4 @@
-"""What is known of a commit that has begun: read from the files that its owners have left."""
+"""The known state of a commit that has begun: read from the files that its owners have left."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLAN_VERSION = "planVersion"
 
 @dataclass(slots=True)
 class CommitState:
-    """What is known of a commit that has begun.
+    """The known state of a commit that has begun.
 
     Attributes:
         record: what its first owner wrote.
@@ -53,7 +53,7 @@ class CommitState:
 
     @property
     def epoch(self) -> int:
-        """How many have owned the commit."""
+        """Return the number of owners that the commit has had."""
         return self.claim.epoch
 
 
@@ -81,7 +81,10 @@ async def read_state(store: Store, layout: Layout) -> CommitState | None:
 
 
 def is_blank(data: bytes) -> bool:
-    """Whether a file has no content: one that a power cut left, and that counts as not written."""
+    """Return whether a file is empty.
+
+    A power cut leaves such a file; it counts as not written.
+    """
     return not data.strip(b"\0")
 
 
@@ -112,7 +115,9 @@ async def _standing(
 
 
 def is_void(store: Store, layout: Layout, record: CommitRecord, found: Mapping[str, Info]) -> bool:
-    """Whether a record came late to a job that had ended: its plan is gone, and no end is there.
+    """Return whether a record is stale: no plan and no outcome exist.
+
+    It was written late, to a job that had ended.
 
     Elsewhere it would have had no directory to come to. A plan that came late as well is another
     version of it, and a version never comes again.
@@ -128,7 +133,10 @@ def is_void(store: Store, layout: Layout, record: CommitRecord, found: Mapping[s
 
 
 def is_control(layout: Layout, path: str) -> bool:
-    """Whether ``path`` says how a commit stands: record, claims, signs of life, outcome, end."""
+    """Return whether ``path`` is a file that tells the state of a commit.
+
+    These are record, claims, signs of life, outcome and end.
+    """
     parent, _, name = path.rpartition("/")
     if parent != layout.attempt_dir:
         return False
@@ -138,7 +146,10 @@ def is_control(layout: Layout, path: str) -> bool:
 
 
 def is_end(layout: Layout, path: str) -> bool:
-    """Whether ``path`` says that all of a commit is done but its clean-up, whichever commit's."""
+    """Return whether ``path`` tells that a commit is done except for cleanup.
+
+    The commit may be any commit.
+    """
     parent, _, name = path.rpartition("/")
     last = name.rpartition("-")[2]
     mine = parent == layout.attempt_dir and name.startswith(EPOCH)
@@ -230,7 +241,7 @@ def number_in(name: str, prefix: str, suffix: str) -> int:
 
 
 def is_over(standing: CommitState) -> bool:
-    """Whether all of a committed job is done, though its directory was not deleted."""
+    """Return whether a committed job is all done but was not deleted."""
     decided, stop = standing.decision, standing.stop
     committed = decided is not None and decided.outcome is Outcome.COMMITTED
     return committed and stop is not None and not stop.error

@@ -1,4 +1,4 @@
-"""What is said of a job when it ends: ``_SUCCESS``, and the report that failed jobs have too."""
+"""The output at the end of a job: ``_SUCCESS``, and the report that failed jobs have too."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ async def _keep_keys(run: CommitContext) -> None:
 
 
 async def _is_written(run: CommitContext) -> bool:
-    """Whether an earlier owner of this commit has written its marker."""
+    """Return whether an earlier owner of this commit has written its marker."""
     try:
         marker = await read_success(run)
     except ManifestError:

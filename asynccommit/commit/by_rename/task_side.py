@@ -98,7 +98,7 @@ class TaskSide(DriverLiveness):
 
     @property
     def pending(self) -> Store:
-        """Where the job's own directories are: beside the data."""
+        """Return the store of the job's own directories: that of the data."""
         return self.store
 
     async def see_setup(self) -> None:

@@ -1,4 +1,4 @@
-"""What a task must not leave: no commit of its job could publish it.
+"""Task output that is refused because no commit of its job could publish it.
 
 Refused when the task commits, only this task fails, and its files are named. Found by the job
 commit, the same would fail the job.

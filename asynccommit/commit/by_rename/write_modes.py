@@ -1,4 +1,4 @@
-"""What a job does with what its destination holds: refuse it, or plan how it is replaced.
+"""The write modes: refuse the existing content of a destination, or plan its replacement.
 
 What is replaced is never deleted before the job is committed: it is moved aside. Where directories
 can be renamed, the new content of each is put together beside it and moved in as one (a unit), so
@@ -67,13 +67,13 @@ async def refuse_mode(run: CommitContext, mode: Mode, overwrite: Sequence[str]) 
 
 
 def is_replaced(run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> bool:
-    """Whether a job replaces what a finished one of the same work has written."""
+    """Return whether a job replaces the output of a finished run of its work."""
     replacing = (Mode.REPLACE_TABLE, Mode.REPLACE_PARTITIONS)
     return mode in replacing or run.layout.dest.path in overwrite
 
 
 def is_output(layout: Layout, info: Info) -> bool:
-    """Whether a child of the destination is the output of a job, and no other thing."""
+    """Return whether a child of the destination is the output of a job."""
     name = info.path.rpartition("/")[2]
     return info.path == layout.success or not (stays(name) or name == TEMPORARY)
 

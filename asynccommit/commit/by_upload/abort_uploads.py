@@ -1,4 +1,4 @@
-"""Aborting uploads that are given one by one, and seeing that they are gone."""
+"""Abort given uploads, and check that they are gone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LEFT = "it is still there: a part came meanwhile; abort it again"
 
 @dataclass(slots=True)
 class Aborted:
-    """What became of uploads.
+    """The result of aborting uploads.
 
     Attributes:
-        aborted: those that are gone.
-        ended: those that had ended when it was their turn, completed or aborted by another.
-        failures: those that may still be there, each with the reason.
+        aborted: the uploads that are gone.
+        ended: the uploads that had already ended, completed or aborted by another process.
+        failures: the uploads that may still be open, each with the reason.
     """
 
     aborted: list[Upload] = field(default_factory=list)
@@ -33,18 +33,18 @@ async def abort_uploads(
     uploads: Sequence[Upload],
     open_now: Callable[[], Awaitable[Sequence[Upload]]],
 ) -> Aborted:
-    """Abort uploads; one that fails keeps no other from being aborted.
+    """Abort uploads; a failure does not prevent the others.
 
-    A part that is on its way when its upload is aborted may be kept, and be paid for: what is
-    there afterwards is aborted again.
+    A part that is in transit when its upload is aborted may be kept, and be charged for: uploads
+    that are open afterwards are aborted again.
 
     Args:
-        store: where they are.
-        uploads: what to abort.
+        store: the store of the uploads.
+        uploads: the uploads to abort.
         open_now: lists the uploads that are open.
 
     Raises:
-        StoreError: it cannot be listed what is left.
+        StoreError: the remaining uploads cannot be listed.
     """
     found = Aborted()
     left = list(uploads)
@@ -66,7 +66,7 @@ async def abort_uploads(
 async def _abort_each(
     store: MultipartStore, uploads: Sequence[Upload]
 ) -> tuple[list[Upload], list[tuple[Upload, StoreError]]]:
-    """Return the uploads that had ended, and those that could not be aborted."""
+    """Return the uploads that had ended, and those that failed to abort."""
     ended: list[Upload] = []
     failures: list[tuple[Upload, StoreError]] = []
 

@@ -1,7 +1,7 @@
-"""Copies of what files of the job overwrite: made before, put back by a rollback.
+"""Copies of the files that a job overwrites: made before, put back by a rollback.
 
-A copy is made only while the file is the one that was planned, so that nobody who comes late takes
-the new one for it.
+A copy is made only while the file is the planned one, so that a late process does not copy the new
+file instead.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _TRIES = 3
 
 
 async def copy_aside(run: UploadContext, plan: UploadPlan) -> None:
-    """Copy what is overwritten; then the marker of an earlier job goes.
+    """Copy the files to overwrite; then delete the marker of an earlier job.
 
-    Raises ``PreconditionError`` for a file that somebody has changed since the plan was made.
+    Raises ``PreconditionError`` for a file that has changed since the plan was made.
     """
     if not plan.asides:
         return
@@ -31,7 +31,7 @@ async def copy_aside(run: UploadContext, plan: UploadPlan) -> None:
         await for_each(plan.asides, lambda path: _copy(run, plan, path), workers=run.workers)
         path = run.layout.success
         marker = plan.asides.get(path)
-        # By name alone a deletion that comes late would take the marker of this very job.
+        # A late deletion by name alone would delete the marker of this very job.
         if marker is not None and run.store.traits.conditional_delete:
             await remove_exactly(run, [Info(path, Kind.FILE, marker.size, marker.etag)])
 
@@ -48,13 +48,13 @@ async def _copy(run: UploadContext, plan: UploadPlan, path: str) -> None:
 
 
 async def keep_copies(run: UploadContext) -> None:
-    """Say that the copies stay, so that no driver that wakes later deletes them."""
+    """Record that the copies stay, so that a late driver does not delete them."""
     run.keeps_copies = True
     await run.store.put(run.layout.kept, b"")
 
 
 async def drop_copies(run: UploadContext) -> None:
-    """Delete the copies of a commit that has ended, unless a rollback could not do without."""
+    """Delete the copies of an ended commit, unless some were not restored."""
     if run.keeps_copies or await is_there(run.store, run.layout.kept):
         return
     with suppress(NotFoundError):
@@ -62,7 +62,10 @@ async def drop_copies(run: UploadContext) -> None:
 
 
 async def put_back(run: UploadContext, info: Info) -> bool:
-    """Copy back what this file of the job has overwritten; false if it is not there any more."""
+    """Copy back the file that this file of the job has overwritten.
+
+    Returns false if the copy does not exist any more.
+    """
     path, place = info.path, run.layout.aside(info.path)
     try:
         copy = await run.store.head(place)
@@ -78,10 +81,11 @@ async def put_back(run: UploadContext, info: Info) -> bool:
 
 
 async def restore(run: UploadContext, plan: UploadPlan, *, later: bool) -> tuple[int, list[str]]:
-    """Put back what was overwritten and is not there; return how many, and where that failed.
+    """Put back overwritten files whose place is now empty.
 
-    What somebody else has written since stays. So does a place that is empty, since this job has
-    left none so, if another job has committed ``later``: it may have replaced what was there.
+    Returns their number and the failures. Files that others have written since stay. An empty place
+    also stays empty if another job has committed ``later``, because this job left no place empty:
+    the other job may have replaced its content.
     """
     count, left = 0, list[str]()
 
@@ -107,7 +111,10 @@ async def restore(run: UploadContext, plan: UploadPlan, *, later: bool) -> tuple
 
 
 async def _copy_back(run: UploadContext, path: str) -> bool:
-    """Copy a file back to where nothing is; whether it is there now, or at least something."""
+    """Copy a file back to an empty place.
+
+    Returns false if there is no copy, or a file is at the place.
+    """
     try:
         await run.store.copy(run.layout.aside(path), path, overwrite=False)
     except (NotFoundError, ExistsError):
@@ -116,10 +123,10 @@ async def _copy_back(run: UploadContext, path: str) -> bool:
 
 
 async def _restore_marker(run: UploadContext, marker: Old, left: list[str]) -> None:
-    """Put back the marker of an earlier job, with a line break more at its end.
+    """Put back the marker of an earlier job, with a line break added.
 
-    It is written anew even if it is there: then its etag is another, and a driver of this commit
-    that stood still, or a deletion that comes late, finds that it is not the one to delete.
+    It is written again even if it exists: its etag then changes, so that a stalled driver of this
+    commit, or a late deletion, finds that it is not the marker to delete.
     """
     path, text = run.layout.success, "others write it again and again"
     for _ in range(_TRIES):
@@ -127,14 +134,14 @@ async def _restore_marker(run: UploadContext, marker: Old, left: list[str]) -> N
             text = await _renew(run, marker)
             break
         except (ExistsError, NotFoundError, PreconditionError, OutcomeUnknownError):
-            continue  # another has written or deleted it since
+            continue  # another process has written or deleted it since
     if text:
         left.append(path)
         run.warn(f"{path} is not put back: {text}")
 
 
 async def _renew(run: UploadContext, marker: Old) -> str:
-    """Write the marker that was planned anew; return why not, if another's is there."""
+    """Rewrite the planned marker; return the reason if another's is there."""
     path = run.layout.success
     old, info = await _content(run, run.layout.aside(path)), await _find(run, path)
     if info is None:
@@ -158,7 +165,7 @@ async def _content(run: UploadContext, path: str) -> bytes | None:
 
 
 async def _say_changed(run: UploadContext, path: str, info: Info | None, left: list[str]) -> None:
-    """Warn of another's file, or none, unless it is what was put back before."""
+    """Warn that a file is missing or not ours, unless it was put back before."""
     copy, there = await _find(run, run.layout.aside(path)), info or await _find(run, path)
     if copy is None:
         text = f"there is no copy of it in {run.layout.aside(path)}"

@@ -1,7 +1,7 @@
-"""The last step of commit, rollback and abort: this job's own files, and no other job's.
+"""The last step of commit, rollback and abort: delete this job's own files, and no other job's.
 
-The record goes after all that it speaks of, and what tells how the commit ended goes after the
-record: who comes late finds either that it is decided, or that no such commit is.
+The record is deleted after everything that it refers to, and the outcome after the record. A late
+process therefore finds either that the commit is decided, or that there is no such commit.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from asynccommit.stores.tree import (
 
 
 def is_kept(run: UploadContext) -> bool:
-    """Whether options say that the job's files stay."""
+    """Return whether the options keep the job's files."""
     return run.options.cleanup_skipped or run.options.uploads.keep_magic
 
 
 async def clean_up(run: UploadContext) -> tuple[CleanupResult, Swept]:
-    """Abort the uploads that this job's tasks have left, and delete its files.
+    """Abort open uploads of this job's tasks, and delete the job's files.
 
     Raises ``StoreError`` if they cannot be deleted.
     """
@@ -52,7 +52,10 @@ async def clean_up(run: UploadContext) -> tuple[CleanupResult, Swept]:
 
 
 async def _sweep_only(run: UploadContext, *, among_open: bool) -> Swept:
-    """Abort uploads of a job whose files stay; its tasks learn all the same that it has ended."""
+    """Abort uploads of a job whose files stay.
+
+    Its tasks learn that the job has ended as well.
+    """
     with suppress(NotFoundError):
         await remove_file(run.pending, run.layout.living)
     return await sweep(run, among_open=among_open)
@@ -66,11 +69,11 @@ async def _end_job(run: UploadContext, sweeper: Sweeper) -> tuple[CleanupResult,
 
 
 async def _delete_job(run: UploadContext, sweeper: Sweeper) -> CleanupResult:
-    """Delete the files of all attempts of the job, as long as it is this one that has ended.
+    """Delete the files of all attempts of the job, if it has really ended.
 
-    The record's place is looked at before anything is deleted: a job that took the same id
-    afterwards, or another attempt whose commit has begun, keeps all that it has. A file that names
-    uploads is deleted as it was listed, after these have ended.
+    The record is read before anything is deleted: a job that took the same id afterwards, or
+    another attempt whose commit has begun, keeps all its files. A file that names uploads is
+    deleted only as it was listed, after the uploads have ended.
     """
     found = False
     if await is_held(run):
@@ -88,7 +91,7 @@ async def _delete_job(run: UploadContext, sweeper: Sweeper) -> CleanupResult:
 
 
 async def _delete_scratch(run: UploadContext) -> None:
-    """Delete what the job has in ``_temporary`` but for the copies of its commits."""
+    """Delete the job's files in ``_temporary``, except copies of its commits."""
     scratch = run.layout.scratch
     await remove_below(run.store, scratch, lambda info: info.path.startswith(f"{scratch}/aside-"))
 
@@ -98,20 +101,20 @@ async def _remove_temporary(run: UploadContext) -> None:
     try:
         await remove_directory(run.store, run.layout.temporary)
     except (ExistsError, NotFoundError, PreconditionError):
-        pass  # another job is in it, or was quicker
+        pass  # another job uses it, or has deleted it
     except StoreError as error:
         run.warn(f"an empty {run.layout.temporary} is left: {error}")
 
 
 async def _delete_attempt(run: UploadContext, sweeper: Sweeper) -> bool:
-    """Delete the files of an attempt: the record after all others, and the outcome after it."""
+    """Delete the files of an attempt: last the record, then the outcome."""
     found, held = False, await is_held(run)
     below = within(run.layout.aside_dir, [run.layout.attempt_dir])
     if run.commit_id and not (held and below):
         await drop_copies(run)
     if held:
-        # A task looks for the sign of a living job, and for its intents, after it wrote down what
-        # it has begun. The first round deletes them: the second finds what it did not take back.
+        # A task reads the living file, and its intents, after it has recorded what
+        # it has begun. The first round deletes them: the second finds what the task did not undo.
         found = await _delete_most(run, sweeper)
         found |= await _delete_most(run, sweeper)
         if not run.commit_id:
@@ -123,7 +126,7 @@ async def _delete_attempt(run: UploadContext, sweeper: Sweeper) -> bool:
 
 
 async def _delete_own(run: UploadContext) -> None:
-    """Delete what only this very commit can have written."""
+    """Delete the files that only this very commit can have written."""
     last = [i for i in await list_if_there(run.pending, run.layout.attempt_dir) if _is_own(run, i)]
     if last and run.pending.traits.bulk_delete:
         await remove_files(run.pending, last)
@@ -132,7 +135,10 @@ async def _delete_own(run: UploadContext) -> None:
 
 
 def _is_own(run: UploadContext, info: Info) -> bool:
-    """Whether a file says how this commit stands: it goes after the record."""
+    """Return whether a file tells the state of this commit.
+
+    Such a file is deleted after the record.
+    """
     layout = run.layout
     if info.is_dir or not run.commit_id:
         return False
@@ -141,9 +147,9 @@ def _is_own(run: UploadContext, info: Info) -> bool:
 
 
 def _stays(run: UploadContext, info: Info) -> bool:
-    """Whether something in an attempt's directory is not to go before the record.
+    """Return whether a file must not be deleted before the record.
 
-    Copies that a commit has made are that one's, by its name: nobody else deletes them.
+    Copies belong to the commit that made them, as their names say: no other process deletes them.
     """
     layout = run.layout
     if within(layout.aside_dir, [layout.attempt_dir]):
@@ -155,7 +161,7 @@ def _stays(run: UploadContext, info: Info) -> bool:
 
 
 async def _remove_record(run: UploadContext) -> bool:
-    """Delete the record of this very commit, or what an abort has put in its place."""
+    """Delete the record of this very commit, or an abort's file in its place."""
     path = run.layout.record
     try:
         info = await run.pending.head(path)
@@ -172,10 +178,10 @@ async def _remove_record(run: UploadContext) -> bool:
 
 
 async def _delete_most(run: UploadContext, sweeper: Sweeper) -> bool:
-    """Delete the files of an attempt but for those that say how its commit stands.
+    """Delete the files of an attempt, except those with its commit's state.
 
-    The object that stands for the directory goes, too: once the record is gone, there is none. The
-    record is looked at after what is deleted was listed.
+    The object for the directory is deleted too: once the record is gone, no commit exists. The
+    record is read after the files to delete were listed.
     """
     if not run.pending.traits.bulk_delete:
         return await _delete_walked(run, sweeper)
@@ -197,14 +203,17 @@ async def _delete_most(run: UploadContext, sweeper: Sweeper) -> bool:
 
 
 async def _may_delete(run: UploadContext, sweeper: Sweeper, files: Sequence[Info]) -> bool:
-    """Abort what files name that were listed; return whether they are still this job's."""
+    """Abort uploads that listed files name; return whether we own them still."""
     if not await is_held(run):
         return False
     return not await sweeper.take(files) or await is_held(run)
 
 
 async def _delete_walked(run: UploadContext, sweeper: Sweeper) -> bool:
-    """See ``_delete_most``: where nothing is deleted by etag, and directories are of themselves."""
+    """Implement ``_delete_most`` for stores with real directories.
+
+    These stores do not delete by etag.
+    """
     store = run.pending
     try:
         inside = [i async for i in walk(store, run.layout.attempt_dir) if not _stays(run, i)]
@@ -215,20 +224,20 @@ async def _delete_walked(run: UploadContext, sweeper: Sweeper) -> bool:
         return bool(inside)
     await for_each(files, lambda info: _remove_unchanged(run, info), workers=run.workers)
     for info in sorted((i for i in inside if i.is_dir), key=lambda i: i.path, reverse=True):
-        with suppress(NotFoundError, ExistsError):  # something has come to it
+        with suppress(NotFoundError, ExistsError):  # something was added to it
             await store.delete(info.path)
     return True
 
 
 async def _remove_unchanged(run: UploadContext, info: Info) -> None:
-    """Delete a file that is as it was listed."""
+    """Delete a file if it is unchanged since it was listed."""
     with suppress(NotFoundError):
         if (await run.pending.head(info.path)).etag == info.etag:
             await run.pending.delete(info.path)
 
 
 async def _remove_empty(run: UploadContext) -> None:
-    """Delete the directories of the job, if no file is in them."""
+    """Delete the directories of the job, if they contain no file."""
     store, layout = run.pending, run.layout
     if store.traits.bulk_delete:
         objects: list[Info] = []
@@ -256,9 +265,9 @@ async def _remove_empty(run: UploadContext) -> None:
 
 
 async def clean_up_aborted(run: UploadContext) -> tuple[CleanupResult, Swept]:
-    """Abort all uploads of a job of which no commit has begun, and delete its files.
+    """Abort all uploads of a job without a commit, and delete its files.
 
-    Raises ``StoreError`` if that cannot be done.
+    Raises ``StoreError`` if that fails.
     """
     if not await attempts_of(run):
         return CleanupResult.NOTHING, Swept()
@@ -271,7 +280,10 @@ async def clean_up_aborted(run: UploadContext) -> tuple[CleanupResult, Swept]:
 
 
 async def _close(run: UploadContext) -> bool:
-    """Take the place of the record of every attempt, so that no commit begins; false if one has."""
+    """Occupy the record's place of every attempt, so that no commit begins.
+
+    Returns false if a commit has begun.
+    """
     for layout in await attempts_of(run):
         if not await _close_one(replace(run, layout=layout, commit_id="")):
             return False
@@ -279,7 +291,7 @@ async def _close(run: UploadContext) -> bool:
 
 
 async def _close_one(run: UploadContext) -> bool:
-    """Take the place of the record of an attempt; false if its commit has begun."""
+    """Occupy the record's place of an attempt; false if its commit has begun."""
     try:
         await save(run, run.layout.record, ABORTED)
     except ExistsError:

@@ -1,7 +1,7 @@
-"""The committers for stores with multipart uploads: tasks upload, the job completes what they did.
+"""The committers for stores with multipart uploads: tasks upload, the job completes the uploads.
 
-This is the side of the job, the same for all of them; ``magic.py`` and ``staging.py`` add what
-tasks do. Compatible on the store with Hadoop's S3A committers. What differs, and why, is in
+This is the job side, the same for all of them; ``magic.py`` and ``staging.py`` add the task side.
+It is compatible on the store with Hadoop's S3A committers. Differences and their reasons are in
 docs/protocol.md.
 """
 
@@ -66,17 +66,17 @@ from asynccommit.stores.urls import Address
 
 
 class UploadCommitter(DriverLiveness):
-    """Commits one job attempt under one destination.
+    """The job side of an upload committer, for one job attempt under one destination.
 
     Args:
-        store: where the destination is; must take uploads.
+        store: the destination's store; must support uploads.
         layout: destination and job.
-        options: how to commit.
+        options: options of the commit.
         host: clock, ids and names.
         counted: the store's request counters, for statistics.
-        traffic: what has become of the store's requests, for statistics.
-        open_store: opens the store of a report directory that is elsewhere.
-        pending: where the pending sets are, if that is another store.
+        traffic: outcomes of the store's requests, for statistics.
+        open_store: opens the store of a report directory on another store.
+        pending: the store of the pending sets, if it is another one.
 
     Attributes:
         driver_lives: see ``TaskSide``.
@@ -112,7 +112,12 @@ class UploadCommitter(DriverLiveness):
         refuse_unfit(store, self.pending)
 
     async def see_setup(self) -> None:
-        """See what another's setup has made, and add the sign. Raises ``NotFoundError``."""
+        """Check another process's setup, and write the living file.
+
+        Raises ``NotFoundError``.
+
+        Raises ``NotFoundError``.
+        """
         await self.pending.head(self.layout.job_dir)
         await self.pending.put(self.layout.living, b"")
 
@@ -121,10 +126,10 @@ class UploadCommitter(DriverLiveness):
         await self._take(self._run(), self.pending)
 
     async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
-        """Refuse now what could not be committed later; nothing of this job is made.
+        """Refuse now a job that could not be committed later; create nothing.
 
-        What other jobs' commits left that were cut short, as far as this machine and the stores at
-        hand tell, is refused, finished or undone, as ``options.on_unfinished`` says. Raises
+        Interrupted commits of other jobs, as far as this machine and the stores at hand show them,
+        are refused, finished or undone according to ``options.on_unfinished``. Raises
         ``UnfinishedError``, ``CommittedError`` for a job key that is done, and ``CommitError``.
         """
         run = self._run()
@@ -163,16 +168,15 @@ class UploadCommitter(DriverLiveness):
     ) -> JobReport:
         """Make the files of the committed tasks visible, and nothing else.
 
-        A commit of this job that was cut short, or is under way, is finished with what it began
-        with.
+        An interrupted commit of this job, or one in progress, is finished with its original inputs.
 
         Args:
             tasks: the commit messages of the tasks; without them every pending set is trusted.
-            mode: what becomes of what the destination holds.
+            mode: treatment of existing data at the destination.
             overwrite: decoded paths of further directories whose content is replaced.
-            strict: refuse a job in which tasks have committed that ``tasks`` does not name.
+            strict: refuse a job with committed tasks that ``tasks`` does not name.
             made_destination: whether the job made the destination, so that a rollback removes it;
-                ``None`` for what ``setup_job`` has seen.
+                ``None`` for the finding of ``setup_job``.
             on_progress: called a few times a second, on the event loop.
 
         Raises:
@@ -243,7 +247,7 @@ class UploadCommitter(DriverLiveness):
             return job_report(run, plan)
 
     async def _already(self, run: UploadContext) -> JobReport:
-        """Clean up after a job that is committed, and report on it if nobody has."""
+        """Clean up a committed job; write its report if there is none yet."""
         run.phase = Phase.COMMITTED
         await clean(run)
         if not await has_report(run):
@@ -251,7 +255,7 @@ class UploadCommitter(DriverLiveness):
         return replace(job_report(run), already=True)
 
     async def _undo_if_wanted(self, run: UploadContext, error: BaseException) -> None:
-        """Roll back a commit that failed half-way, if that is the policy."""
+        """Roll back a commit that failed half-way, if the options say so."""
         if self.options.on_failure is OnFailure.ROLLBACK:
             undo, say = self._run(), partial(say_undone, run, error)
             await undo_half_way(run, error, lambda: self._roll_back(undo), say)
@@ -263,12 +267,12 @@ class UploadCommitter(DriverLiveness):
         adopt: bool = False,
         on_progress: OnProgress | None = None,
     ) -> JobReport:
-        """Finish a commit that was cut short, or a rollback if that had been decided.
+        """Finish an interrupted commit, or a rollback if that was decided.
 
         Args:
-            force: of no meaning here: nobody owns a commit, and two who finish it do no harm.
-            adopt: a commit that Hadoop's committer left half-done, which has no record: what
-                completing an upload has made counts as completed.
+            force: ignored: an upload commit has no owner, and two processes may finish it safely.
+            adopt: finish a partial commit of Hadoop's committer, which has no record: a file made
+                by completing an upload counts as completed.
             on_progress: called a few times a second, on the event loop.
 
         Raises what ``commit_job`` raises.
@@ -292,10 +296,10 @@ class UploadCommitter(DriverLiveness):
     async def rollback_job(
         self, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> AbortReport:
-        """Undo a commit that has begun: exactly what it completed, and what that overwrote.
+        """Undo a commit that has begun: its files, and what they overwrote.
 
-        A job whose commit has not begun is aborted; one that was rolled back stays so. ``force``
-        is of meaning for the former only: though it may be alive.
+        A job whose commit has not begun is aborted; a job that was rolled back stays so. ``force``
+        applies to the former only: it aborts the job although it may be alive.
 
         Raises ``OwnedError``, ``CommittedError`` if it is committed, ``CommitError``.
         """
@@ -313,16 +317,19 @@ class UploadCommitter(DriverLiveness):
         return await self.abort_job("rolled back", careful=not force)
 
     async def seek(self) -> None:
-        """Act for this job where it is, whichever committer's or user's. Raises ``CommitError``."""
+        """Find this job's layout, whichever committer and user it belongs to.
+
+        Raises ``CommitError``.
+        """
         run = self._run()
         async with commit_failures(run):
             self.layout = await sought(run)
             self.pending = store_of(run, self.layout)
 
     async def job_status(self) -> JobStatus | None:
-        """Return what is known of this job attempt, ``None`` if its commit has not begun.
+        """Return the status of this job attempt; ``None`` without a commit.
 
-        Its files at their destinations are counted, one listing of each directory.
+        Its files at their destinations are counted with one listing of each directory.
         """
         run = self._run()
         async with commit_failures(run):
@@ -330,7 +337,7 @@ class UploadCommitter(DriverLiveness):
             return None if standing is None else await status(run, standing)
 
     async def job_statuses(self) -> list[JobStatus]:
-        """Return what is known of every job that can be seen from here; nothing is counted."""
+        """Return the status of every job visible from here, without counting."""
         run = self._run()
         async with commit_failures(run):
             return [found.status for found in await find_attempts(run, lives=True)]
@@ -342,7 +349,7 @@ class UploadCommitter(DriverLiveness):
         mode: Mode = Mode.APPEND,
         overwrite: Sequence[str] = (),
     ) -> JobReport:
-        """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
+        """Return the result of a dry run of ``commit_job``, or raise its errors."""
         run = self._run()
         async with reporting(run, save=False, owned=False):
             with UploadPlan.new(self.options, mode) as plan:
@@ -352,11 +359,13 @@ class UploadCommitter(DriverLiveness):
                 return job_report(run, plan)
 
     async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
-        """Abort this job's uploads and delete its files, unless a commit has begun: then all stay.
+        """Abort this job's uploads and delete its files unless it was committed.
 
-        Nothing there is fine: aborting twice, or after a success, changes nothing.
+        If a commit has begun, all files stay. A missing job is no error: aborting twice, or after a
+        success, changes nothing.
 
-        See ``ManifestCommitter.abort_job``; with ``careful`` no attempt of the job may be alive.
+        See ``ManifestCommitter.abort_job``; if ``careful``, an attempt of the job that may be alive
+        is an error.
         """
         run = self._run()
         async with commit_failures(run):
@@ -367,7 +376,10 @@ class UploadCommitter(DriverLiveness):
             return report
 
     async def cleanup(self) -> str:
-        """Abort this job's uploads and delete its files, whatever its state: see ``abort_job``."""
+        """Abort this job's uploads and delete its files, whatever its state.
+
+        See ``abort_job``.
+        """
         run = self._run()
         async with commit_failures(run):
             if await read_state(run) is None:
@@ -375,7 +387,7 @@ class UploadCommitter(DriverLiveness):
             return (await clean_up(run))[0].value
 
     async def _settle_other(self, run: UploadContext, other: Other) -> None:
-        """Finish or undo the commit of another job under the same destination."""
+        """Finish or undo the commit of another job at the same destination."""
         assert isinstance(other.layout, UploadLayout)
         layout = replace(other.layout, commit="")
         with_it = self.options, self.host, self._counted, self._traffic, self._open_store

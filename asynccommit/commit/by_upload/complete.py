@@ -1,7 +1,7 @@
 """Job commit, fifth step: complete the uploads, each of which makes one file visible.
 
-An upload that is not there any more was completed or aborted. What is at its destination tells:
-the etag of a completed upload follows from its parts.
+An upload that is gone was completed or aborted. The file at its destination tells which: the etag
+of a completed upload follows from its parts.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ GONE = (
 
 
 async def complete_uploads(run: UploadContext, plan: UploadPlan) -> None:
-    """Complete every upload; those that are completed already count as well.
+    """Complete every upload; already completed ones count as well.
 
-    Raises ``ExistsError`` for a file that came to a destination since the preflight,
-    ``NotFoundError`` for an upload that was aborted, ``PreconditionError`` for a file that was to
-    be overwritten and has changed, and for parts that are not those that were sent.
+    Raises ``ExistsError`` for a file that appeared at a destination since the preflight,
+    ``NotFoundError`` for an upload that was aborted, and ``PreconditionError`` for a file to
+    overwrite that has changed and for parts that differ from those that were sent.
     """
 
     async def complete(pending: Pending) -> None:
@@ -54,7 +54,10 @@ async def _complete(run: UploadContext, plan: UploadPlan, pending: Pending) -> I
 
 
 async def _beside(run: UploadContext, pending: Pending) -> Info:
-    """Complete an upload where nothing is. Raises ``ExistsError``, ``NotFoundError`` if ended."""
+    """Complete an upload to an empty place.
+
+    Raises ``ExistsError``, and ``NotFoundError`` if the upload has ended.
+    """
     dest, upload_id, _, parts, token = pending
     try:
         return await run.store.complete_upload(
@@ -68,7 +71,7 @@ async def _beside(run: UploadContext, pending: Pending) -> Info:
 
 
 async def _over(run: UploadContext, pending: Pending, etag: str) -> Info:
-    """Complete an upload over the file that was planned, and over no other.
+    """Complete an upload over the planned file, and over no other.
 
     Raises ``PreconditionError`` for another's file, ``NotFoundError`` if the upload has ended.
     """
@@ -81,7 +84,7 @@ async def _over(run: UploadContext, pending: Pending, etag: str) -> Info:
         there = await _etag_of(run, dest)
         if not await is_open(run, pending):
             raise NotFoundError("complete_upload", dest, GONE) from None
-        if there == etag:  # then it is the parts that are not as they were sent
+        if there == etag:  # so the parts differ from those that were sent
             raise
         if there is not None:
             text = "is to be overwritten, and another has changed it since the commit began"

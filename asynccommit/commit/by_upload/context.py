@@ -1,4 +1,4 @@
-"""One job commit of uploads under way, and how it reads and writes the job's own files."""
+"""The context of an upload commit: reads and writes the job's own files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class UploadContext(CommitContext):
     """A ``CommitContext`` on a store with uploads.
 
     ``pending`` is the store of the job's own files: pending sets, record, plan and outcome. The id
-    of the commit is that of its plan. ``keeps_copies`` is for a rollback that could not put all of
-    them back: they are not deleted. ``record_etag`` is that of this commit's record, once known.
+    of the commit is that of its plan. ``keeps_copies`` is set if a rollback could not put back all
+    copies: they are not deleted then. ``record_etag`` is the etag of this commit's record, once
+    known.
     """
 
     store: MultipartStore
@@ -30,17 +31,17 @@ class UploadContext(CommitContext):
     record_etag: str | None = None
 
     def act_for(self, commit_id: str) -> None:
-        """Let what this run reads and says be of the commit of this id, and of no other."""
+        """Make this run read and write only files of the commit with this id."""
         self.commit_id, self.record_etag = commit_id, None
         self.layout = replace(self.layout, commit=commit_id)
 
     def shown(self, path: str) -> str:
-        """Return a path as reports name a file: as a key, with a slash before it."""
+        """Return a path as reports name a file: as a key with a leading slash."""
         return path
 
     @property
     def committer(self) -> str:
-        """The name of the committer in reports."""
+        """Return the name of the committer in reports."""
         return self.layout.committer
 
 
@@ -49,7 +50,7 @@ _at_work: dict[int, UploadContext] = {}
 
 @contextmanager
 def at_work(run: UploadContext) -> Iterator[None]:
-    """Let this process know that it commits, resumes or undoes with ``run``."""
+    """Register that this process commits, resumes or rolls back with ``run``."""
     _at_work[id(run)] = run
     try:
         yield
@@ -58,12 +59,15 @@ def at_work(run: UploadContext) -> Iterator[None]:
 
 
 def is_at_work(commit_id: str) -> bool:
-    """Whether this process is at work on a commit."""
+    """Return whether this process is working on a commit."""
     return any(run.commit_id == commit_id for run in _at_work.values())
 
 
 async def save(run: UploadContext, path: str, data: bytes, *, overwrite: bool = False) -> Info:
-    """Write one of the job's own files, so that it outlives a power cut. Raises ``ExistsError``."""
+    """Write one of the job's own files durably.
+
+    It outlives a power cut. Raises ``ExistsError``.
+    """
     info = await run.pending.put(path, data, overwrite=overwrite)
     if not run.pending.traits.durable:
         await run.pending.sync(path)
@@ -72,7 +76,7 @@ async def save(run: UploadContext, path: str, data: bytes, *, overwrite: bool = 
 
 
 async def read_if_there(run: UploadContext, path: str, limit: int) -> bytes | None:
-    """Return one of the job's own files, ``None`` if it is missing."""
+    """Return the content of one of the job's own files, or ``None``."""
     try:
         return await run.pending.get(path, limit)
     except NotFoundError:
@@ -80,9 +84,10 @@ async def read_if_there(run: UploadContext, path: str, limit: int) -> bytes | No
 
 
 async def write_over(run: UploadContext, info: Info, data: bytes) -> None:
-    """Write a small file of the destination over just this one: only a copy can be told so.
+    """Replace exactly this version of a small file of the destination.
 
-    What it is a copy of goes with the job's files. Raises ``PreconditionError``, ``NotFoundError``.
+    Only a copy can have this condition; the source of the copy is deleted with the job's files.
+    Raises ``PreconditionError``, ``NotFoundError``.
     """
     place = f"{run.layout.aside_dir}/{ANY_MAGIC}-new"
     made = await run.store.put(place, data)

@@ -1,4 +1,4 @@
-"""Job commit, the end: replaced files go, and ``_SUCCESS`` comes, in Hadoop's form for S3A."""
+"""Job commit, the end: delete replaced files and write ``_SUCCESS``, in Hadoop's form for S3A."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _TRIES = 3
 
 
 async def finish_commit(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> bool:
-    """Do what is left of a commit that is decided, but for the clean-up.
+    """Finish a commit that is decided, except for the cleanup.
 
-    Returns false if another has done it, and ended the commit, meanwhile: a later job may have
-    written since, and what is there is not this one's to change any more.
+    Returns false if another process has finished and ended the commit meanwhile: a later job may
+    have written since, so this one must not change anything any more.
     """
-    if await is_finished(run):  # then all of it was done before
+    if await is_finished(run):  # everything was done before
         run.success = run.layout.url(run.layout.success)
         return True
     if not await remove_old(run, plan.old):
@@ -67,9 +67,10 @@ def _marker(run: UploadContext, plan: UploadPlan) -> bytes:
 
 
 async def _replace_marker(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> bool:
-    """Write the marker over the one that is there, while that is the one that was looked at.
+    """Write the marker over exactly the marker that was read.
 
-    The record is looked at after it: while it is there no later job has seen this one's end.
+    The record is read after the marker: while the record exists, no later job has seen this one's
+    end.
     """
     path = run.layout.success
     for _ in range(_TRIES):
@@ -82,13 +83,16 @@ async def _replace_marker(run: UploadContext, plan: UploadPlan, record: UploadRe
                 return False
             await write_over(run, info, _marker(run, plan))
         except (NotFoundError, PreconditionError, OutcomeUnknownError):
-            continue  # another has deleted or written it since, or it is this one
+            continue  # another process has deleted or written it since, or it is ours
         return True
     raise PreconditionError("complete_upload", path, "others write it again and again")
 
 
 async def _stays(run: UploadContext, record: UploadRecord) -> bool:
-    """Whether the marker that is there stays: it is of later than a resumed commit, or its own."""
+    """Return whether to keep the existing marker.
+
+    It stays if it is ours, or newer than the resumed commit.
+    """
     try:
         marker = await read_success(run)
     except ManifestError:
@@ -99,7 +103,7 @@ async def _stays(run: UploadContext, record: UploadRecord) -> bool:
 
 
 async def _keep_keys(run: UploadContext, plan: UploadPlan) -> None:
-    """Remember the keys of the marker that this one takes the place of."""
+    """Keep the job keys of the marker that this one replaces."""
     if run.layout.success in plan.asides:
         await _remember(run, run.layout.aside(run.layout.success))
 

@@ -1,8 +1,8 @@
-"""Jobs of uploads under one destination, whichever committer's: at work, or cut short.
+"""Upload jobs under one destination, of any upload committer: active or interrupted.
 
 Magic jobs are below the destination, and so are staging jobs unless their pending sets were put
-elsewhere. Those are found by staging jobs that put theirs there too: one place is for all tables of
-a user, so of what is in it only commits count whose record names this destination.
+elsewhere. Jobs elsewhere are found by staging jobs that use the same place. That place serves all
+tables of a user, so only commits whose record names this destination count.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class UploadAttempt:
 
     Attributes:
         layout: its paths, with the name of its committer.
-        status: how far it is.
-        places: what its commit touches, as its record says.
+        status: its status.
+        places: the places that its commit touches, from its record.
     """
 
     layout: UploadLayout
@@ -62,14 +62,14 @@ class UploadAttempt:
 async def find_attempts(
     run: UploadContext, *, own: bool = True, destinations: Sequence[str] = (), lives: bool = False
 ) -> list[UploadAttempt]:
-    """Return every job attempt that can be seen from here.
+    """Return every job attempt that is visible from here.
 
     Args:
-        run: the job whose destination is meant.
+        run: the job whose destination is searched.
         own: include the attempts of this job.
         destinations: decoded paths of further destinations whose jobs count.
-        lives: tell of those whose commit has not begun whether they are alive; they all count as
-            unknown without, which saves two requests for each.
+        lives: find out whether attempts without a commit are alive; otherwise they all count as
+            unknown, which saves two requests for each.
     """
     found: list[UploadAttempt] = []
 
@@ -99,7 +99,7 @@ def _order(found: UploadAttempt) -> tuple[int, str, int]:
 
 
 async def sought(run: UploadContext) -> UploadLayout:
-    """Return the paths of this job attempt where it is; those of ``run`` if it is nowhere else."""
+    """Return the layout where this attempt was found, or that of ``run``."""
     mine = run.layout
     if await is_there(run.pending, mine.attempt_dir):
         return mine
@@ -114,8 +114,8 @@ async def find_others(run: UploadContext, destinations: Sequence[str] = ()) -> l
 
     Args:
         run: the commit under way.
-        destinations: decoded paths of further destinations whose jobs count. What may not be
-            listed or read there is passed over.
+        destinations: decoded paths of further destinations whose jobs count. Places that may not be
+            listed or read are skipped.
     """
     found = await find_attempts(run, own=False, destinations=destinations)
     return [
@@ -124,7 +124,7 @@ async def find_others(run: UploadContext, destinations: Sequence[str] = ()) -> l
 
 
 def store_of(run: UploadContext, layout: UploadLayout) -> Store:
-    """Return where the own files of a job are that was found from ``run``."""
+    """Return the store of the own files of a job that was found from ``run``."""
     return run.store if layout.pending.same_store(layout.dest) else run.pending
 
 
@@ -134,7 +134,10 @@ def _is_own(run: UploadContext, job: UploadLayout) -> bool:
 
 
 async def _jobs(run: UploadContext) -> list[UploadLayout]:
-    """Return the jobs that have directories; those in a place of many tables may be of others."""
+    """Return the jobs that have directories.
+
+    Jobs in a place shared by many tables may have other destinations.
+    """
     mine = run.layout
     found = await jobs_below(run.store, mine.dest)
     if isinstance(mine, StagingLayout) and not _is_beside(mine):
@@ -143,7 +146,7 @@ async def _jobs(run: UploadContext) -> list[UploadLayout]:
 
 
 async def jobs_below(store: Store, dest: Address) -> list[UploadLayout]:
-    """Return the jobs of uploads that have directories below a destination.
+    """Return the upload jobs that have directories below a destination.
 
     Staging jobs of users whose directories may not be listed are left out. Raises ``StoreError``.
     """
@@ -171,7 +174,7 @@ async def _staging_jobs(store: Store, dest: Address) -> list[StagingLayout]:
     found: list[StagingLayout] = []
 
     async def ask(user: Info) -> None:
-        with suppress(DeniedError):  # of another user, whose jobs are not ours to see
+        with suppress(DeniedError):  # of another user, whose jobs we may not see
             found.extend(await _of_user(store, dest, dest.at(user.path)))
 
     users = await directories(store, _beside(dest).path)
@@ -195,7 +198,7 @@ async def attempts_in(store: Store, job: L) -> list[L]:
 
 
 async def directories(store: Store, path: str) -> list[Info]:
-    """Return the directories in ``path``; none if that is missing, or a file."""
+    """Return the directories in ``path``; empty if it is missing or a file."""
     try:
         return [info for info in await list_all(store, path) if info.is_dir]
     except (NotFoundError, PreconditionError):
@@ -203,12 +206,12 @@ async def directories(store: Store, path: str) -> list[Info]:
 
 
 def name_of(info: Info) -> str:
-    """Return the last name of a path."""
+    """Return the last component of a path."""
     return info.path.rpartition("/")[2]
 
 
 async def _see(run: UploadContext, layout: UploadLayout, *, lives: bool) -> UploadAttempt | None:
-    """Return what is known of a job attempt; ``None`` if it is not known to write here."""
+    """Return a job attempt, or ``None`` unless it writes to this destination."""
     other = replace(run, layout=layout, pending=store_of(run, layout))
     if isinstance(layout, StagingLayout):
         data = await read_if_there(other, layout.record, MAX_RECORD_BYTES)
@@ -220,7 +223,7 @@ async def _see(run: UploadContext, layout: UploadLayout, *, lives: bool) -> Uplo
 
 
 def record_of(layout: UploadLayout, data: bytes | None) -> UploadRecord | None:
-    """Return what a record says; ``None`` if there is none that can be read."""
+    """Return the parsed record; ``None`` if it is missing or unreadable."""
     if data is not None:
         with suppress(ManifestError):
             return decode_upload_record(data, layout.pending_url(layout.record))
@@ -228,20 +231,23 @@ def record_of(layout: UploadLayout, data: bytes | None) -> UploadRecord | None:
 
 
 def named_by(layout: L, record: UploadRecord | None) -> L:
-    """Return the layout with the name of the staging committer that the commit began with."""
+    """Return the layout with the staging committer's name from the record."""
     if record is None or record.committer not in STAGING_NAMES:
         return layout
     return replace(layout, committer=record.committer)
 
 
 def _is_here(layout: UploadLayout, record: UploadRecord) -> bool:
-    """Whether a commit's files go to the destination; ``s3`` and ``s3a`` are one."""
+    """Return whether a commit's files go to this destination.
+
+    The schemes ``s3`` and ``s3a`` are equal.
+    """
     there = str(record.options.get("destination") or "")
     return there.partition("://")[2] == layout.dest.encode().partition("://")[2]
 
 
 async def _status(run: UploadContext, *, lives: bool) -> UploadAttempt | None:
-    """Return how far a job attempt is; ``None`` if nothing is there."""
+    """Return a job attempt with its status; ``None`` if nothing is there."""
     named = run.layout.job_id, run.layout.attempt
     try:
         standing = await read_state(run)
@@ -254,7 +260,7 @@ async def _status(run: UploadContext, *, lives: bool) -> UploadAttempt | None:
     try:
         sets = len(await find_sets(run))
     except NotFoundError:
-        return None  # it has just ended, or nothing but its prefix is shown
+        return None  # it has just ended, or only its prefix is listed
     if not sets and await is_phantom(run.pending, run.layout.attempt_dir):
         return None
     if not lives:

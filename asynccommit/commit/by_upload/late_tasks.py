@@ -1,4 +1,4 @@
-"""Abort, the end: what tasks begin that still run, and what of that is left open."""
+"""Abort, the end: uploads that running tasks still begin, and the remaining open uploads."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _MOST = 10_000
 async def wait_for_late(
     run: UploadContext, sweeper: Sweeper, delete: Callable[[], Awaitable[bool]]
 ) -> bool:
-    """Wait for tasks that still run, and abort what they begin; return whether any left a file.
+    """Wait for tasks that still run, and abort their uploads.
 
-    If no upload below the destination is open, nobody is waited for. What is open although it was
-    aborted had a part on its way, and is aborted again. What is left open after a few seconds is a
-    warning: nothing tells whether it is this job's.
+    Returns whether any of them left a file. If no upload below the destination is open, there is no
+    wait. An upload that is open although it was aborted had a part in transit, and is aborted
+    again. An upload that is open after a few seconds becomes a warning: nothing tells whether it is
+    this job's.
 
     Args:
-        run: the abort, which still has the record's place.
-        sweeper: what it has aborted so far.
+        run: the abort, which still occupies the record's place.
+        sweeper: the uploads that it has aborted so far.
         delete: deletes the job's files, after the uploads that they name are aborted.
     """
     found = False
@@ -46,7 +47,7 @@ async def wait_for_late(
 
 
 async def _still_open(run: UploadContext, sweeper: Sweeper) -> Sequence[Upload]:
-    """Return uploads below the destination that are open, once those of this job are aborted."""
+    """Return open uploads below the destination, after this job's are aborted."""
     if not run.options.uploads.abort_pending:
         return ()
     found: list[Upload] = []

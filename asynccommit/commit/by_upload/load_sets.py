@@ -1,7 +1,7 @@
-"""Job commit, first step: read the pending sets of the committed tasks, and trust none of them.
+"""Job commit, first step: read and check the pending sets of the committed tasks.
 
-Only sets that the tasks' commit messages name count, where there are messages. A set is read once;
-what counts of it afterwards is what was read, whatever a late task attempt writes there.
+If there are commit messages of tasks, only the sets that they name count. A set is read once; the
+commit then uses what was read, whatever a late task attempt writes there.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ async def load_sets(
 
     Args:
         run: the commit under way.
-        loaded: takes what they hold.
-        tasks: the commit messages of the tasks; ``None`` if nobody has them, and then every
-            set in the job attempt's directory counts.
-        strict: refuse a job with sets of tasks that no message is of.
+        loaded: receives their content.
+        tasks: the commit messages of the tasks; ``None`` if there are none; then every set in the
+            job attempt's directory counts.
+        strict: refuse a job with sets of tasks without a message.
 
-    Raises ``ManifestError`` for a set that cannot be trusted, ``NotFoundError`` if the job attempt
-    has no directory.
+    Raises ``ManifestError`` for an invalid set, ``NotFoundError`` if the job attempt has no
+    directory.
     """
     with run.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
         found = await find_sets(run)
@@ -69,7 +69,7 @@ def _window(run: UploadContext) -> int:
 
 
 async def find_sets(run: UploadContext) -> dict[str, Info]:
-    """Return the pending sets of the job attempt by path. Raises ``NotFoundError``."""
+    """Return the job attempt's pending sets by path. Raises ``NotFoundError``."""
     listing = await list_all(run.pending, run.layout.sets_dir)
     return {
         info.path: info
@@ -102,7 +102,7 @@ def _ignore(run: UploadContext, loaded: LoadedSets, paths: list[str], *, strict:
 
 @dataclass(slots=True)
 class _SetLoader:
-    """Reads one set after the other into the same place."""
+    """A reader of pending sets that collects them in one place."""
 
     run: UploadContext
     loaded: LoadedSets
@@ -110,13 +110,13 @@ class _SetLoader:
     room: Room = field(default_factory=lambda: Room(_ROOM))
 
     async def trust(self, info: Info) -> None:
-        """Take a set that no message vouches for."""
+        """Add a set without a commit message."""
         async with self.room.of(info.size):
             data = await self._read(info)
             await self._take(data, info, "")
 
     async def verify(self, task: TaskCommit) -> None:
-        """Take the set that ``task`` vouches for."""
+        """Add the set that the message ``task`` describes."""
         path = self.run.layout.pending_set(task.task_id)
         url = self.run.layout.pending_url(path)
         info = self.found.get(path)
@@ -162,7 +162,7 @@ class _SetLoader:
 
 
 def _attempt_of(pending: PendingSet, url: str) -> str:
-    """Return the task attempt that wrote a set, as far as it says so."""
+    """Return the task attempt that wrote a set, if the set names it."""
     attempts = {commit.task_id for commit in pending.commits} - {""}
     if len(attempts) > 1:
         raise ManifestError(
@@ -190,10 +190,10 @@ def _refuse_other_job(layout: UploadLayout, job_id: str, url: str) -> None:
 
 
 def place_of(layout: UploadLayout, commit: PendingCommit, url: str) -> str:
-    """Return where the file of an upload appears.
+    """Return the path where the file of an upload appears.
 
-    Raises ``ManifestError`` if that is in another bucket, outside of the destination or in a place
-    that no task may write to.
+    Raises ``ManifestError`` if the path is in another bucket, outside of the destination or in a
+    place that tasks may not write to.
     """
     if commit.bucket != layout.dest.authority:
         raise ManifestError(url, f"names the bucket {commit.bucket[:200]!r}, not that of the job")
@@ -204,7 +204,10 @@ def place_of(layout: UploadLayout, commit: PendingCommit, url: str) -> str:
 
 
 def checked_place(layout: UploadLayout, path: str) -> str:
-    """Return ``path`` if a task of this job may write there. Raises ``PreconditionError``."""
+    """Return ``path`` if a task of this job may write there.
+
+    Raises ``PreconditionError`` otherwise.
+    """
     if not path.startswith(f"{layout.root}/") or {".", "..", ""} & set(path[1:].split("/")):
         raise PreconditionError("complete_upload", path, "is not below the destination")
     if layout.reserves(path):
@@ -213,7 +216,7 @@ def checked_place(layout: UploadLayout, path: str) -> str:
 
 
 class Room:
-    """So many bytes that may be held at once; whoever wants more than all of it is alone."""
+    """A limit on the bytes held at once; a larger request must be the only one."""
 
     def __init__(self, size: int) -> None:
         self._size = self._free = size

@@ -1,4 +1,4 @@
-"""The uploads of a job, and the sets that name them, in memory that does not grow with them."""
+"""The uploads of a job and the sets that name them, in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PARTS_A_ROW = 8  # parts that take about as much memory as the rest of a row
 
 
 class Pending(NamedTuple):
-    """One upload to be completed: where the file appears, decoded, and what it is made of.
+    """One upload to complete: its file's decoded path, parts, length and token.
 
-    The token is what its file bears; empty where the task gave none, as Hadoop's.
+    The token marks the file; it is empty if the task gave none, as Hadoop's tasks do.
     """
 
     dest: str
@@ -29,20 +29,20 @@ class Pending(NamedTuple):
 
 
 class LoadedSets:
-    """What the pending sets say.
+    """The content of the pending sets.
 
     Args:
-        options: where to spill to.
+        options: give the directory to spill to.
 
     Attributes:
         spill: every upload to complete.
-        dests: fingerprints of where their files appear.
+        dests: fingerprints of the files' paths.
         parents: the directories that files go to.
-        tasks: committed task id -> task attempt id, empty where the set does not say it.
-        sets: what was read.
+        tasks: committed task id -> task attempt id, empty if the set does not name it.
+        sets: the sets that were read.
         etags: path -> etag of the sets that were read.
         ignored: paths of pending sets that no commit message names.
-        bytes: the lengths of all files, added up.
+        bytes: total length of all files.
     """
 
     def __init__(self, options: Options) -> None:
@@ -59,11 +59,11 @@ class LoadedSets:
 
     @property
     def files(self) -> int:
-        """How many uploads are to be completed."""
+        """Return the number of uploads to complete."""
         return self.spill.count
 
     async def add(self, found: Sequence[Pending]) -> None:
-        """Take in some uploads."""
+        """Add uploads."""
         self.bytes += sum([pending.size for pending in found])
         self.dests.add([pending.dest for pending in found])
         self.parents.update({pending.dest.rpartition("/")[0] for pending in found})

@@ -1,7 +1,7 @@
-"""The magic committer: tasks upload straight to the final places, the job completes what they did.
+"""The magic committer: tasks upload straight to the final places, the job completes the uploads.
 
-Compatible on the store with Hadoop's committer of this name (3.4 and later): its tasks and ours may
-be in one job. What differs, and why, is in docs/protocol.md.
+It is compatible on the store with Hadoop's committer of this name (3.4 and later): its tasks and
+ours may be in one job. Differences and their reasons are in docs/protocol.md.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from asynccommit.stores.tree import is_there, remove_tree
 
 
 class MagicCommitter(UploadCommitter):
-    """Commits one job attempt whose tasks write to magic places; made as ``TaskSide`` is.
+    """A committer for one job attempt whose tasks write to magic paths; created like ``TaskSide``.
 
-    Raises ``UnsupportedError`` if the options forbid magic, ``OptionError`` for parts that the
-    store does not take.
+    Raises ``UnsupportedError`` if the options forbid magic, ``OptionError`` for a part size that
+    the store does not accept.
     """
 
     layout: MagicLayout
@@ -73,7 +73,7 @@ class MagicCommitter(UploadCommitter):
     async def setup_task(self, attempt_id: str) -> str:
         """Make the directory of a task attempt and return its path.
 
-        Raises ``CommitError`` if it is there already, or the job is not.
+        Raises ``CommitError`` if the directory exists already, or the job does not.
         """
         run, files = self._run(), self._files(attempt_id)
         path = self.layout.task_base(attempt_id)
@@ -92,21 +92,21 @@ class MagicCommitter(UploadCommitter):
         return path
 
     def work(self, attempt_id: str) -> MagicWork:
-        """Return where a task attempt writes, in this process."""
+        """Return the output of a task attempt, in this process."""
         files = self._attempts.setdefault(attempt_id, self._files(attempt_id))
         return MagicWork(files, self.layout, attempt_id)
 
     async def needs_task_commit(self, attempt_id: str) -> bool:
-        """Whether a task attempt has to be committed: always, as with Hadoop."""
+        """Return whether a task attempt must be committed: always, as in Hadoop."""
         return True
 
     async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
-        """Write the pending set of what a task attempt has uploaded.
+        """Write the pending set of a task attempt's uploads.
 
-        The last attempt of a task that commits counts, as with Hadoop, unless the job commit is
-        given the commit messages. If some of it cannot be read or the set cannot be saved, all its
-        uploads are aborted. An attempt is committed once: it is not there afterwards. Raises
-        ``CommitError``, and ``OptionError`` while a file is open.
+        The last attempt of a task that commits counts, as in Hadoop, unless the job commit is given
+        the commit messages. If some pending file cannot be read or the set cannot be saved, all
+        uploads of the attempt are aborted. An attempt can be committed once: it is gone afterwards.
+        Raises ``CommitError``, and ``OptionError`` while a file is open.
         """
         run = self._run()
         refuse_open(self._attempts.get(attempt_id))
@@ -121,11 +121,11 @@ class MagicCommitter(UploadCommitter):
                     await self._clear(attempt_id)
 
     async def abort_task(self, task_id: str, attempt_id: str) -> None:
-        """Abort the uploads of a task attempt, and delete its directory and its pending set.
+        """Abort a task attempt's uploads; delete its directory and pending set.
 
-        Nothing there is fine; once the job's commit has begun only what is still open is aborted.
-        What cannot be read keeps the rest from being deleted, not from being aborted. Raises
-        ``CommitError``.
+        A missing attempt is no error; once the job's commit has begun, only uploads that are still
+        open are aborted. A file that cannot be read prevents the deletion of the rest, but not the
+        abort of its uploads. Raises ``CommitError``.
         """
         run = self._run()
         files = self._attempts.pop(attempt_id, None)
@@ -145,7 +145,7 @@ class MagicCommitter(UploadCommitter):
     async def _written(
         self, run: UploadContext, attempt_id: str
     ) -> tuple[list[PendingCommit], list[Failure]]:
-        """Return what an attempt has written, and what of that cannot be read."""
+        """Return the uploads of an attempt, and the failures to read them."""
         base = self.layout.task_base(attempt_id)
         if self.options.uploads.in_memory:
             files = self._attempts.get(attempt_id)
@@ -183,8 +183,10 @@ class MagicCommitter(UploadCommitter):
             files.end()
 
     async def _clear(self, attempt_id: str) -> None:
-        """Delete markers and pending files; intents stay, for uploads that another attempt's set
-        replaces are named by nothing else."""
+        """Delete markers and pending files, but not intents.
+
+        Uploads that another attempt's set replaces are named by nothing else.
+        """
         uploads = self.options.uploads
         if uploads.in_memory or uploads.keep_magic:
             return
@@ -197,7 +199,7 @@ class MagicCommitter(UploadCommitter):
 
 
 class MagicWork:
-    """A task that streams its files to where they will appear."""
+    """The output of a task that streams its files to their final paths."""
 
     def __init__(self, files: MagicFiles, layout: MagicLayout, attempt_id: str) -> None:
         self.directory = str(layout.dest.at(layout.task_base(attempt_id)))
@@ -205,7 +207,7 @@ class MagicWork:
         self._layout = layout
 
     def path(self, name: str) -> str:
-        """Raise ``UnsupportedError``: nothing is on this machine."""
+        """Raise ``UnsupportedError``: the task has no files on this machine."""
         raise UnsupportedError(
             f"the magic committer writes to {self._layout.dest} itself: use Task.open or Task.put, "
             "or the committer 'directory'"

@@ -1,4 +1,4 @@
-"""Which uploads below the destination are open, as one listing says."""
+"""Open uploads below the destination, as one listing shows them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BATCH = 4_096
 
 
 async def open_uploads(run: UploadContext) -> AsyncIterator[tuple[Upload, ...]]:
-    """Yield the uploads of files below the destination that have not ended, a page at a time."""
+    """Yield the open uploads of files below the destination, page by page."""
     path, token = run.layout.dest.path, None
     while True:
         page = await run.store.list_uploads(path, token)
@@ -30,7 +30,10 @@ async def open_uploads(run: UploadContext) -> AsyncIterator[tuple[Upload, ...]]:
 
 
 async def fingerprints_of_open(run: UploadContext) -> Fingerprints | None:
-    """Return fingerprints of (path, upload id) of all open uploads; ``None`` if that is denied."""
+    """Return fingerprints of (path, upload id) of all open uploads.
+
+    Return ``None`` if listing them is denied.
+    """
     found = Fingerprints(run.options.spill_directory)
     try:
         async for uploads in open_uploads(run):
@@ -54,9 +57,10 @@ async def fingerprints_of_pending(run: UploadContext, loaded: LoadedSets) -> Fin
 
 
 async def missing_uploads(run: UploadContext, loaded: LoadedSets) -> list[str] | None:
-    """Return where the uploads are to go that have ended; ``None`` if nobody may list uploads.
+    """Return the destinations of uploads that have ended.
 
-    What the listing does not show is asked for: some servers list no uploads below a directory.
+    Return ``None`` if uploads may not be listed. Uploads that are not listed are checked
+    individually: some servers list no uploads below a directory.
     """
     there = await fingerprints_of_open(run)
     if there is None:
@@ -82,7 +86,7 @@ async def _of(loaded: LoadedSets, prints: set[int]) -> AsyncIterator[Pending]:
 
 
 async def refuse_missing(run: UploadContext, loaded: LoadedSets) -> None:
-    """See that every upload is still open. Raises ``NotFoundError``."""
+    """Raise ``NotFoundError`` unless every upload is still open."""
     missing = await missing_uploads(run, loaded)
     if missing is None:
         run.warn("the uploads were not looked for before the commit began: no permission to list")

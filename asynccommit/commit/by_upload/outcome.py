@@ -1,4 +1,4 @@
-"""How a commit of uploads ends: decided once, by whoever writes the outcome first."""
+"""The outcome of an upload commit: the first process to write it decides."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _TRIES = 3
 
 
 async def decide(run: UploadContext, outcome: Outcome) -> None:
-    """Decide that the commit ends with ``outcome``; deciding the same again is fine.
+    """Decide that the commit ends with ``outcome``; repeating it is no error.
 
-    Raises ``CommittedError`` if a rollback finds it committed, ``LeaseLostError`` the other way
-    round and if another has ended the commit.
+    Raises ``CommittedError`` if a rollback finds the commit committed, and ``LeaseLostError`` if a
+    commit finds it rolled back or another process has ended the commit.
     """
     owner = run.owner_id or run.host.new_id()
     decision = UploadOutcome(outcome, run.commit_id, owner, int(run.host.now() * 1000))
@@ -46,7 +46,10 @@ async def decide(run: UploadContext, outcome: Outcome) -> None:
 
 
 async def has_begun(run: UploadContext) -> bool:
-    """Whether the record of this very commit is there. It is read once; then its etag tells."""
+    """Return whether the record of this very commit exists.
+
+    The record is read once; afterwards its etag tells.
+    """
     path = run.layout.record
     try:
         etag = (await run.pending.head(path)).etag
@@ -64,10 +67,10 @@ async def has_begun(run: UploadContext) -> bool:
 
 
 async def is_held(run: UploadContext) -> bool:
-    """Whether the record's place is this commit's, or an abort's if this run is of no commit.
+    """Return whether this commit, or this abort, holds the record's place.
 
-    While it is, all that lies in the job attempt's directory is this job's, and of nobody who took
-    its id after it had ended.
+    An abort holds it if this run has no commit. While it is held, everything in the job attempt's
+    directory belongs to this job, and not to a later job with the same id.
     """
     if run.commit_id:
         return await has_begun(run)
@@ -75,7 +78,7 @@ async def is_held(run: UploadContext) -> bool:
 
 
 async def write_once(run: UploadContext, path: str, decision: UploadOutcome) -> Outcome:
-    """Write a decision unless there is one; return the one that stands."""
+    """Write a decision unless there is one; return the final one."""
     data, error = encode_upload_outcome(decision), None
     for _ in range(_TRIES):
         try:
@@ -98,6 +101,6 @@ def _otherwise(run: UploadContext, there: Outcome) -> CommitError:
 
 
 def ended(run: UploadContext) -> LeaseLostError:
-    """Return the error for a commit that another has ended meanwhile."""
+    """Return the error for a commit that another process has ended."""
     text = "another process has ended this commit, or rolled it back"
     return LeaseLostError(run.layout.job_id, run.stage, (), text)

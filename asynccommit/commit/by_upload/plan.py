@@ -1,4 +1,4 @@
-"""What a job commit of uploads will change under the destination, decided before it does."""
+"""The changes that an upload commit will make under the destination, decided in advance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asynccommit.stores.base import Info
 
 
 class Old(NamedTuple):
-    """A file that is to be overwritten, as it was when the plan was made."""
+    """A file that will be overwritten or deleted, as it was when the plan was made."""
 
     size: int
     etag: str | None
@@ -22,17 +22,17 @@ class Old(NamedTuple):
 
 @dataclass(slots=True)
 class UploadPlan:
-    """What the commit will change.
+    """The changes that the commit will make.
 
     Attributes:
         loaded: the uploads to complete.
-        old: every file that a mode replaces and none of the job's takes the name of: deleted once
-            the job is committed.
-        made: what was completed: upload id, destination, size and etag.
-        mode: what becomes of what is at the destination.
+        old: every file that a mode replaces and no file of the job overwrites; deleted once the job
+            is committed.
+        made: the completed uploads: upload id, destination, size and etag.
+        mode: treatment of existing data at the destination.
         targets: directories whose content is replaced; with the mode ``fail``, the destination.
-        asides: path -> what is there that a file of the job overwrites, and the marker of an
-            earlier job: copied aside before.
+        asides: path -> existing file that a file of the job overwrites, and the marker of an
+            earlier job; each is copied aside before.
         sample: the first files completed.
         replacing: the first files replaced.
     """
@@ -59,7 +59,7 @@ class UploadPlan:
         self._name([entry.dest for entry in entries])
 
     def overwrite(self, info: Info) -> None:
-        """Plan to keep a copy of what a file of the job overwrites."""
+        """Plan to keep a copy of a file that the job overwrites."""
         self.asides[info.path] = Old(info.size, info.etag)
         self._name([info.path])
 
@@ -67,12 +67,12 @@ class UploadPlan:
         self.replacing += paths[: SAMPLE - len(self.replacing)]
 
     def completed_one(self, dest: str) -> None:
-        """Name a file among the first ones."""
+        """Add a file to the sample of completed files."""
         if len(self.sample) < SAMPLE:
             self.sample.append(dest)
 
     async def take_sample(self) -> None:
-        """Name the first files without completing anything."""
+        """Fill the sample of files without completing anything."""
         async for pending in self.loaded.spill.each():
             if len(self.sample) == SAMPLE:
                 return

@@ -1,7 +1,7 @@
-"""The accepted plan on the store: saved before the commit record, read by whoever resumes.
+"""The accepted plan on the store: saved before the commit record, read when resuming.
 
-It holds all that completing the uploads takes, so that a pending set which a late task attempt
-writes anew changes nothing.
+It contains everything needed to complete the uploads, so that a pending set rewritten by a late
+task attempt changes nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CHUNK_PARTS = 200_000
 
 
 async def save_plan(run: UploadContext, plan: UploadPlan, plan_id: str) -> list[str]:
-    """Write the plan beside the pending sets, and return the digests of its chunks."""
+    """Write the plan next to the pending sets; return its chunks' digests."""
     digests: list[str] = []
     async for chunk in _chunks(run.layout, plan, plan_id):
         data = encode_upload_chunk(chunk, uploads_checked=True)
@@ -52,10 +52,10 @@ async def save_plan(run: UploadContext, plan: UploadPlan, plan_id: str) -> list[
 
 
 async def _prove(run: UploadContext, path: str, data: bytes) -> None:
-    """See, where that is not known, that nothing is written over what is there.
+    """Check that the store of the job's files never replaces an existing file.
 
-    The commit record needs it, and at the destination the completion of uploads does. Raises
-    ``RejectedError``.
+    The check is made if that is not known. The commit record needs it, and so does the completion
+    of uploads at the destination. Raises ``RejectedError``.
     """
     await prove_conditions(run.pending, path, data)
     traits = run.store.traits
@@ -66,7 +66,7 @@ async def _prove(run: UploadContext, path: str, data: bytes) -> None:
 
 
 async def drop_plan(run: UploadContext, plan_id: str, chunks: int) -> None:
-    """Delete a plan that no record names."""
+    """Delete a plan that no record refers to."""
     for index in range(chunks):
         with suppress(StoreError):
             await remove_file(run.pending, run.layout.plan(plan_id, index))
@@ -75,7 +75,7 @@ async def drop_plan(run: UploadContext, plan_id: str, chunks: int) -> None:
 async def _chunks(
     layout: UploadLayout, plan: UploadPlan, plan_id: str
 ) -> AsyncIterator[UploadChunk]:
-    """Yield the plan in parts; the first is there even if it is empty."""
+    """Yield the plan in parts; an empty plan has one part."""
     index = 0
     tasks = (TaskRow(*pair) for pair in sorted(plan.loaded.tasks.items()))
     asides = (OldRow(layout.relative(path), *old) for path, old in sorted(plan.asides.items()))
@@ -121,10 +121,10 @@ async def _upload_rows(layout: UploadLayout, plan: UploadPlan) -> AsyncIterator[
 
 
 async def load_plan(run: UploadContext, record: UploadRecord, plan: UploadPlan) -> None:
-    """Read the plan that ``record`` names; nothing in it is trusted.
+    """Read and check the plan that ``record`` names.
 
-    Raises ``ManifestError`` for a chunk that is missing, damaged or leads where no commit of this
-    job may go.
+    Raises ``ManifestError`` for a chunk that is missing or damaged, or names a place that this job
+    may not write to.
     """
     loaded = plan.loaded
     plan.mode = _mode(run, record)
@@ -153,12 +153,15 @@ def _mode(run: UploadContext, record: UploadRecord) -> Mode:
 
 
 def places_in(record: UploadRecord, name: str) -> list[str]:
-    """Return places that a record names among its options, as ``guard.places_text`` wrote them."""
+    """Return the places that a record stores under an option's name.
+
+    ``guard.places_text`` wrote them.
+    """
     return read_places(str(record.options.get(name) or "[]"))
 
 
 async def has_plan(run: UploadContext, record: UploadRecord) -> bool:
-    """Whether anything of the plan that a record names is there."""
+    """Return whether any chunk of a record's plan exists."""
     for index in range(len(record.plan)):
         path = run.layout.plan(record.plan_id, index)
         if await is_there(run.pending, path):
@@ -202,7 +205,7 @@ def _place(layout: UploadLayout, name: str, *, marker: bool = False) -> str:
 
 
 async def _refuse_own(run: UploadContext, plan: UploadPlan, url: str) -> None:
-    """Refuse to delete as old what the job itself brings."""
+    """Raise an error for an old file to delete that the job itself writes."""
     with Fingerprints(run.options.spill_directory) as old:
         async for entry in plan.old.each():
             old.add([entry.dest])

@@ -1,4 +1,4 @@
-"""Job commit, second step: refuse now what would fail, or do harm, half-way through.
+"""Job commit, second step: refuse now a commit that would fail or do harm half-way through.
 
 Nothing under the destination has changed when this ends. What a mode replaces is listed: it is
 deleted, file by file, when the job is committed and not before. What a file of the job overwrites
@@ -206,7 +206,7 @@ def _checked_target(run: UploadContext, path: str) -> str:
 
 @dataclass(slots=True)
 class _UploadSurvey:
-    """What is under the destination already, as far as the job touches it."""
+    """The existing content under the destination, as far as the job touches it."""
 
     run: UploadContext
     plan: UploadPlan
@@ -291,7 +291,7 @@ async def _divide(run: UploadContext, plan: UploadPlan, there: Spill, wanted: se
 
 
 def _is_data(run: UploadContext, path: str) -> bool:
-    """Whether readers of the table would see a file that is to be replaced."""
+    """Return whether readers of the table would see a file to be replaced."""
     names = path[len(run.layout.root) + 1 :].split("/")
     if {"", ".", ".."} & set(names):
         text = "is to be replaced, and has a name that no path can have: delete it first"

@@ -1,4 +1,4 @@
-"""What became of an upload: it ends once, completed or aborted, and its file tells which."""
+"""The fate of an upload: it ends once, completed or aborted, and its file tells which."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from asynccommit.stores.base import Info
 
 
 async def is_open(run: UploadContext, pending: Pending) -> bool:
-    """Whether an upload can still be completed or aborted."""
+    """Return whether an upload can still be completed or aborted."""
     try:
         await run.store.list_parts(pending.dest, pending.upload_id)
     except NotFoundError:

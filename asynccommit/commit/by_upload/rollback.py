@@ -34,7 +34,7 @@ _SKEW = 900.0
 
 
 class UploadRollbackResult(NamedTuple):
-    """What a rollback did.
+    """The result of a rollback.
 
     Attributes:
         files: how many files were taken back.
@@ -82,7 +82,7 @@ async def _began(run: UploadContext, record: UploadRecord) -> float:
 async def _has_later(
     run: UploadContext, record: UploadRecord, plan: UploadPlan, began: float
 ) -> bool:
-    """Whether another job has committed something here since this commit began."""
+    """Return whether another job has committed here since this commit began."""
     try:
         info = await run.store.head(run.layout.success)
     except NotFoundError:
@@ -157,7 +157,7 @@ class _UploadRollback:
             return None
 
     def _is_ours(self, info: Info, *, ended: bool) -> bool:
-        """Whether a file without a token is of the upload that has ended.
+        """Return whether a file without a token is from the upload that ended.
 
         What was begun before the commit was is of no job that was run after it. (AWS dates a file
         by the begin of its upload.) Of what is younger only that tells which had ended before.

@@ -88,7 +88,10 @@ class DirectoryCommitter(UploadCommitter):
         return LocalWork(self.layout, self._local(attempt_id))
 
     async def needs_task_commit(self, attempt_id: str) -> bool:
-        """Whether a task attempt has written anything. Raises ``CommitError`` if it is not here."""
+        """Return whether a task attempt has written anything.
+
+        Raises ``CommitError`` if the attempt is not on this machine.
+        """
         async with commit_failures(self._run()):
             return await asyncio.to_thread(local.has_entries, self._local(attempt_id))
 

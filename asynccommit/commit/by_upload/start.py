@@ -1,4 +1,4 @@
-"""What is seen to once the commit record is there, before anything is completed.
+"""Checks after the commit record is written and before any upload is completed.
 
 Others look for records, so that of two commits that bar each other one sees the other. Whoever sees
 that the commit cannot be takes its record back. That excludes that anybody goes on with it: going

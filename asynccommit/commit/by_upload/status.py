@@ -1,4 +1,4 @@
-"""How far the commit of a job is, as its record and its outcome say."""
+"""The status of a job's commit, as its record and its outcome show it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class UploadCommitState:
-    """What is known of a commit that has begun.
+    """The known state of a commit that has begun.
 
     Attributes:
         record: what it is.
@@ -51,12 +51,12 @@ class UploadCommitState:
 
     @property
     def is_committed(self) -> bool:
-        """Whether it is decided that it stands."""
+        """Return whether the outcome is that the commit stands."""
         return self.outcome is not None and self.outcome.outcome is Outcome.COMMITTED
 
     @property
     def is_undone(self) -> bool:
-        """Whether it is decided that it is rolled back."""
+        """Return whether the outcome is that the commit is rolled back."""
         return self.outcome is not None and self.outcome.outcome is Outcome.ROLLBACK
 
 
@@ -78,7 +78,10 @@ async def read_state(run: UploadContext) -> UploadCommitState | None:
 
 
 def is_closed(data: bytes) -> bool:
-    """Whether an abort has taken the record's place, so that no commit can begin."""
+    """Return whether an abort occupies the record's place.
+
+    Then no commit can begin.
+    """
     return data == ABORTED
 
 
@@ -106,7 +109,7 @@ async def find_outcome(run: UploadContext, path: str = "") -> UploadOutcome | No
 
 
 async def is_finished(run: UploadContext) -> bool:
-    """Whether the marker says that the commit of this run is done."""
+    """Return whether the marker says that the commit of this run is done."""
     try:
         marker = await read_success(run)
     except ManifestError:
@@ -115,7 +118,7 @@ async def is_finished(run: UploadContext) -> bool:
 
 
 async def is_committed(run: UploadContext, tasks: Sequence[TaskCommit] | None = None) -> bool:
-    """Whether the marker says that this job is committed, with what ``tasks`` say.
+    """Return whether the marker says that this job committed ``tasks``.
 
     Messages of just the tasks that the marker was written for say so, whatever task attempts have
     left since. Else pending sets say that it is not: an id may be used again. From a yes on,
@@ -144,7 +147,7 @@ async def is_committed(run: UploadContext, tasks: Sequence[TaskCommit] | None = 
 
 
 async def is_set_up(run: UploadContext) -> bool:
-    """Whether the object that stands for the job attempt's directory is still there.
+    """Return whether the object for the job attempt's directory exists.
 
     The end of a job deletes it before the record; what late tasks write does not make it again.
     """
@@ -245,7 +248,9 @@ async def status_of(host: Host, layout: UploadLayout, standing: UploadCommitStat
 
 
 async def is_alive(host: Host, record: UploadRecord) -> bool | None:
-    """Whether who began a commit is at work on it; ``None`` if that cannot be told from here.
+    """Return whether whoever began a commit is working on it, if known.
+
+    Return ``None`` if that cannot be determined from here.
 
     Another may go on all the same: uploads end once, whoever completes or aborts them.
     """

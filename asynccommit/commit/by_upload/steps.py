@@ -77,7 +77,12 @@ async def carry_out(run: UploadContext, plan: UploadPlan, record: UploadRecord) 
 
 
 async def _was_ended(run: UploadContext) -> bool:
-    """Whether another has ended this commit; what was copied aside since is deleted."""
+    """Return whether another process has ended this commit.
+
+    If so, copies that were made aside since are deleted.
+
+    Copies made since the end are deleted.
+    """
     with suppress(StoreError, ManifestError):
         if not await has_begun(run):
             await drop_copies(run)
@@ -230,7 +235,7 @@ def check_messages(run: UploadContext, record: UploadRecord, tasks: Sequence[Tas
 
 
 async def is_over(run: UploadContext, standing: UploadCommitState) -> bool:
-    """Whether all of a commit is done, and its files are kept because options say so."""
+    """Return whether a commit is all done and its files are kept by options."""
     return standing.is_done or (standing.is_committed and is_kept(run) and await is_finished(run))
 
 

@@ -45,7 +45,7 @@ Name = tuple[str, str]
 
 @dataclass(slots=True)
 class Swept:
-    """What a sweep did.
+    """The result of a sweep.
 
     Attributes:
         uploads: how many uploads it aborted.

@@ -20,7 +20,7 @@ _MIB = 1 << 20
 
 
 class Slots:
-    """How many parts the files of one task may have in memory beside those being filled.
+    """A limit on the parts in memory of one task's files, besides those being filled.
 
     Args:
         in_flight: parts of one file in memory at most, the one that is being filled among them.

@@ -1,1 +1,1 @@
-"""Task side of the commits by multipart uploads."""
+"""The task side of the committers for multipart uploads."""

@@ -1,4 +1,4 @@
-"""What a task of the partitioned committer sees to before it uploads anything."""
+"""Checks that a task of the partitioned committer makes before it uploads anything."""
 
 from __future__ import annotations
 

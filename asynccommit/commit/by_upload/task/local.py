@@ -1,4 +1,4 @@
-"""What a staging task has written on this machine: found, and read a part at a time.
+"""The local files of a staging task: found, and read one part at a time.
 
 The functions block: they are called in threads.
 """
@@ -59,12 +59,12 @@ def remove(top: str) -> None:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file of this name, or path, is never committed."""
+    """Return whether a file of this name, or path, is never committed."""
     return name.rpartition("/")[2].startswith(_HIDDEN)
 
 
 def has_entries(directory: str) -> bool:
-    """Whether anything is in a directory. Raises ``NotFoundError``."""
+    """Return whether a directory is not empty. Raises ``NotFoundError``."""
     try:
         with os.scandir(directory) as entries:
             return next(entries, None) is not None

@@ -31,7 +31,7 @@ from asynccommit.stores.tree import is_there, remove_file, tree_pages
 
 
 class MagicFiles:
-    """What one task attempt writes in this process.
+    """The files that one task attempt writes in this process.
 
     Args:
         run: the task's.

@@ -1,4 +1,4 @@
-"""What one upload of a task becomes when it is to be completed, and what of it can be trusted."""
+"""Conversion of a task's upload into a commit entry, and checks of such an entry."""
 
 from __future__ import annotations
 
