@@ -176,7 +176,7 @@ def _base64(secret: str) -> Iterable[str]:
 
 
 def _readings(text: str) -> Iterable[tuple[str, list[int] | range]]:
-    """Yield the text, then the text with its escapes undone one more level each.
+    """Yield the text, then with its escapes undone one more level each.
 
     Each comes with the positions of its characters in the original text, and the end.
     """

@@ -363,7 +363,10 @@ def rollback_job(
 
 
 def job_statuses(url: Url, *, storage_options: StorageOptions = None) -> list[JobStatus]:
-    """Return how far each job under a destination is. See ``api.job_statuses``."""
+    """Return how far each job under a destination is.
+
+    See ``api.job_statuses``.
+    """
     return submit(api.job_statuses(url, storage_options=storage_options))
 
 

@@ -95,7 +95,10 @@ def reader_of(place: Address, data: bytes) -> Reader | None:
 
 
 def read_success(data: bytes, place: Address) -> Inspection:
-    """Return the facts of a ``_SUCCESS`` or a summary. Raises ``ManifestError``."""
+    """Return the facts of a ``_SUCCESS`` or a summary.
+
+    Raises ``ManifestError``.
+    """
     if not data:
         said = "a classic committer: its marker is empty and says no more"
         return Inspection("success", str(place), {"committer": said})

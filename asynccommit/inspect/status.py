@@ -92,7 +92,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is under a destination.
+    """The situation under a destination.
 
     Attributes:
         dest: the destination.

@@ -63,7 +63,10 @@ Abort = Callable[[Mapping[str, Any]], None]
 
 
 def commit(request: Mapping[str, Any]) -> JobReport:
-    """Commit what a request of the JVM describes. Raises ``CommitError``, ``OptionError``."""
+    """Commit what a request of the JVM describes.
+
+    Raises ``CommitError``, ``OptionError``.
+    """
     tasks = [TaskCommit.from_json(task) for task in request["tasks"]]
     mode, overwrite = _replaced(request)
     with console_progress(quiet=not is_shown(request["conf"])) as shown:
@@ -112,7 +115,7 @@ def is_jvm_alive() -> bool:
 
 
 def is_session_alive() -> bool:
-    """Return whether the driver's session is running; true if there is none."""
+    """Return whether the driver's session is running; true without one."""
     from pyspark import SparkContext
 
     if SparkContext._gateway is not None and SparkContext._active_spark_context is None:

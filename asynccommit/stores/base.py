@@ -234,7 +234,7 @@ class Traits:
         return one.partition("-")[0] == other.partition("-")[0]
 
     def is_changed(self, etag: str | None, info: Info, until: int) -> bool:
-        """Return whether ``info`` is surely the file of ``etag``, changed in place.
+        """Return whether ``info`` is surely ``etag``'s file, changed in place.
 
         The number of a file is reused once it is deleted. Therefore this file must be as old as the
         etag and no younger than ``until``, nanoseconds since the epoch.
@@ -262,7 +262,7 @@ class Store(Protocol):
         ...
 
     async def list(self, path: str, token: str | None = None) -> Page:
-        """Return one page of the direct children of the directory ``path``, in no set order.
+        """Return one page of direct children of ``path``, in no fixed order.
 
         Raises ``NotFoundError``, and ``PreconditionError`` if ``path`` is a file.
         """
@@ -279,11 +279,11 @@ class Store(Protocol):
     async def put(
         self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
     ) -> Info:
-        """Write the whole file ``path``; readers see all of it or none where the store can.
+        """Write the whole file ``path``, visible as a whole where supported.
 
         ``token`` is a UUID that marks this write, the same for every sending of it. The parent
-        directory must exist where the store has directories. Raises ``ExistsError`` if something
-        is there and ``overwrite`` is false, ``NotFoundError`` without the parent,
+        directory must exist where the store has directories. Raises ``ExistsError`` if something is
+        there and ``overwrite`` is false, ``NotFoundError`` without the parent,
         ``PreconditionError`` if ``path`` is a directory.
         """
         ...
@@ -334,7 +334,7 @@ class Store(Protocol):
         ...
 
     async def mkdir(self, path: str) -> None:
-        """Make the directory ``path`` and its missing parents; existing ones are fine.
+        """Make the directory ``path`` and missing parents, unless they exist.
 
         Raises ``PreconditionError`` if ``path`` or a parent is a file.
         """

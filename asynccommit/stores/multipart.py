@@ -48,15 +48,15 @@ class MultipartStore(BulkStore, Protocol):
     """
 
     async def create_upload(self, path: str, *, token: str | None = None) -> str:
-        """Begin an upload of the file ``path``, and return the service's name for it.
+        """Begin an upload of the file ``path``; return the service's name for it.
 
-        ``token`` is a UUID that marks the file to be: ``head`` shows it where
-        ``Traits.put_tokens`` says so, and ``completed`` tells the file by it.
+        ``token`` is a UUID that marks the file to be: ``head`` shows it where ``Traits.put_tokens``
+        says so, and ``completed`` tells the file by it.
         """
         ...
 
     async def put_part(self, path: str, upload_id: str, number: int, data: bytes) -> Part:
-        """Send the part ``number``, from 1, again if need be: the last one sent counts.
+        """Send the part ``number``, from 1; if sent again, the last one counts.
 
         Raises ``NotFoundError`` if there is no such upload.
         """
@@ -89,7 +89,7 @@ class MultipartStore(BulkStore, Protocol):
     async def completed(
         self, path: str, parts: Sequence[Part], token: str | None = None
     ) -> Info | None:
-        """Return what is at ``path`` if completing ``parts`` made it; ``None`` if it did not.
+        """Return the facts about ``path`` if made from ``parts``, or ``None``.
 
         With a ``token`` that is what bears it, and nothing else. Without one it is what is made of
         just such parts: another upload of the same bytes looks the same.
@@ -101,7 +101,7 @@ class MultipartStore(BulkStore, Protocol):
     async def copy_if(
         self, source: str, dest: str, etag: str, *, replaces: str | None = None
     ) -> None:
-        """Copy the file ``source`` while it has this etag; what is at ``dest`` is replaced.
+        """Copy the file ``source`` while it has this etag; replace ``dest``.
 
         ``replaces`` is the etag that the file at ``dest`` must have. Where the service is not known
         to look at either, the store does, before it copies.
@@ -124,7 +124,7 @@ class MultipartStore(BulkStore, Protocol):
         ...
 
     async def list_uploads(self, path: str, token: str | None = None) -> UploadPage:
-        """Return one page of the uploads of files below ``path``; none is an empty page."""
+        """Return one page of the uploads of files below ``path``, maybe empty."""
         ...
 
     async def list_parts(self, path: str, upload_id: str, token: str | None = None) -> PartPage:

@@ -13,7 +13,7 @@ class PinningStore(Store, Protocol):
     """A store whose requests can be tied to directories themselves instead of to their names."""
 
     async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> Pins:
-        """Hold the directories that are at ``places`` now, for requests under a grant with them.
+        """Hold the directories at ``places``, for requests under their grant.
 
         There a path at or below one of the places leads to that very directory, or nowhere
         (``NotFoundError``) once it has been moved away or deleted, even if another has taken its

@@ -90,7 +90,7 @@ class StoreSettings:
 
 
 def open_store(address: Address, settings: StoreSettings) -> Wrapped:
-    """Open the store that holds ``address``, with all that is done around its requests.
+    """Open the store that holds ``address``, with its policies.
 
     The policies are found again in ``Wrapped.policies``: what was asked for and what was sent in
     ``Stats``, the writes of a dry run in ``Record``. Close the store with ``aclose``.
@@ -113,7 +113,7 @@ async def close_store(store: Store) -> None:
 
 
 def wrap(store: Store, settings: StoreSettings) -> Wrapped:
-    """Return ``store`` with all that is done around its requests; see ``open_store``."""
+    """Return ``store`` with its policies; see ``open_store``."""
     traits = store.traits
     pace: Policy = Throttle(settings.rate)
     if traits.account:

@@ -34,7 +34,7 @@ def whole_pages(store: Store, path: str) -> AsyncIterator[Page]:
 
 
 def tree_pages(store: Store, path: str) -> AsyncIterator[tuple[Info, ...]]:
-    """Yield everything below ``path`` a page at a time, where the store lists so."""
+    """Yield everything below ``path`` in pages. Requires a ``BulkStore``."""
     return _pages(cast(BulkStore, store).list_tree, path)
 
 
@@ -60,12 +60,15 @@ async def _whole(
 
 
 async def list_all(store: Store, path: str) -> list[Info]:
-    """Return all direct children of the directory ``path``. Raises ``NotFoundError``."""
+    """Return all direct children of the directory ``path``.
+
+    Raises ``NotFoundError``.
+    """
     return [info async for page in pages(store, path) for info in page]
 
 
 async def list_if_there(store: Store, path: str) -> list[Info]:
-    """Return all direct children of the directory ``path``; none if it is missing."""
+    """Return all direct children of ``path``; none if it is missing."""
     try:
         return await list_all(store, path)
     except NotFoundError:
@@ -82,10 +85,10 @@ async def is_there(store: Store, path: str) -> bool:
 
 
 async def walk(store: Store, path: str) -> AsyncIterator[Info]:
-    """Yield everything below the directory ``path``, a directory before what it holds.
+    """Yield everything below ``path``, each directory before its content.
 
-    Depth first in batches: up to ``store.traits.workers`` directories are listed at once, and
-    those found last come first, so that few wait at any time. Links are not followed.
+    Depth first in batches: up to ``store.traits.workers`` directories are listed at once, and those
+    found last come first, so that few wait at any time. Links are not followed.
     """
     waiting = [path]
     while waiting:
@@ -110,7 +113,7 @@ _PASSING = (ThrottledError, UnavailableError, OutcomeUnknownError)
 
 
 async def remove_tree(store: Store, path: str) -> None:
-    """Delete ``path`` and everything below it, however many requests that takes.
+    """Delete ``path`` and everything below it, in any number of requests.
 
     Raises ``NotFoundError`` if nothing was there.
     """
@@ -162,9 +165,9 @@ async def remove_below(
 
 
 async def remove_files(store: Store, entries: list[Info]) -> None:
-    """Delete files of a ``BulkStore``, each only while it has its etag; those gone are fine.
+    """Delete files of a ``BulkStore`` if their etags match.
 
-    Raises the first error that does not pass.
+    Missing files are fine.
     """
     bulk = cast(BulkStore, store)
     said = await bulk.delete_many(entries)

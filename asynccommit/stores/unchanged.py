@@ -15,7 +15,7 @@ def is_changed(store: Store, now: Info, then: Info) -> bool:
 
 
 async def delete_unchanged(store: Store, info: Info) -> None:
-    """Delete a file, if it is as it was listed; the store sees to that where it can.
+    """Delete a file if it is unchanged; the store checks that if it can.
 
     Raises:
         NotFoundError: it is gone.

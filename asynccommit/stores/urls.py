@@ -53,7 +53,7 @@ class Address:
     path: str
 
     def encode(self) -> str:
-        """Return the URI text that Hadoop writes: ``file:/a%20b``, ``abfs://c@acc/x``."""
+        """Return the URI text of Hadoop: ``file:/a%20b``, ``abfs://c@acc/x``."""
         return self._store() + encode_path(self.path)
 
     def child(self, *names: str) -> Address:
@@ -80,7 +80,7 @@ class Address:
 
 
 def parse_url(text: str) -> Address:
-    """Read a URL or an absolute path as a user types it; nothing in it is percent-encoded.
+    """Read a URL or an absolute path as typed, without percent-decoding.
 
     The rules are those of Hadoop's ``new Path(String)``: the text before a colon in the first
     segment is the scheme, repeated slashes and one at the end collapse, ``.`` and ``..`` are
@@ -205,7 +205,10 @@ class UnderBoth:
         self._from = self._to = ""
 
     def paths(self, source: str, dest: str) -> tuple[str, str]:
-        """Return the absolute decoded paths of both. Raises ``UrlError`` as ``Under.path`` does."""
+        """Return the absolute decoded paths of both.
+
+        Raises ``UrlError`` as ``Under.path`` does.
+        """
         end = source[len(self._from) :]
         if self._from and source.startswith(self._from) and dest == self._to + end:
             if _PLAIN_TAIL(end):
@@ -288,6 +291,6 @@ def _refuse_no_text(text: str) -> None:
 
 
 def _show(text: str) -> str:
-    """Return ``text`` for a message: quoted, escaped and cut, without what may be keys."""
+    """Return ``text`` for a message: quoted, escaped and cut, without keys."""
     text = redact(_SECRET.sub("://...@", text))
     return repr(text if len(text) <= 300 else f"{text[:300]}...")

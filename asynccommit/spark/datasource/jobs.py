@@ -57,7 +57,10 @@ class SourceJob:
 
 @asynccontextmanager
 async def opened(job: SourceJob) -> AsyncIterator[Committer]:
-    """Open the committer of a job. Raises ``OptionError``, ``UnsupportedError``."""
+    """Open the committer of a job.
+
+    Raises ``OptionError``, ``UnsupportedError``.
+    """
     async with open_committer(
         job.url, job.job_id, options=job.options, storage_options=job.storage
     ) as committer:

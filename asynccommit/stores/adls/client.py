@@ -151,7 +151,10 @@ class AdlsClient:
             )
 
     async def _probe(self) -> Response | TransportError | TokenError | ValueError:
-        """Ask whether the account has a hierarchical namespace; no answer is a result too."""
+        """Ask whether the account has a hierarchical namespace.
+
+        An error response is a result too.
+        """
         try:
             answer = await self._exchange("HEAD", self.container + "/", _ACCESS, {}, b"", SMALL)
             if answer.status == 403 and explain(answer)[0] in _MAY_NOT_ASK:

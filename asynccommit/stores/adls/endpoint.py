@@ -110,7 +110,7 @@ def find_place(
 
 
 def _account(host: str, told: Mapping[str, Any], around: Mapping[str, Any]) -> str:
-    """Return the name of the account, which must be the same wherever it is said."""
+    """Return the name of the account; raise if two settings name others."""
     found = _OF_ACCOUNT.match(host)
     in_url = found[1] if found else "" if _is_host(host) else host
     option = str(told.get("account_name", ""))

@@ -136,7 +136,7 @@ class AdlsErrorTranslator:
         return kind(request.op, request.path, self._credential.hide(detail))
 
     def _told(self, text: str) -> str:
-        """Return what a server said without secrets; then it is cut, which would hide them."""
+        """Return a server's message without secrets, cut after their removal."""
         return short(self._credential.hide(text), _ROOM)
 
     def _silence(self, request: AdlsRequest, error: TransportError) -> StoreError:
@@ -222,7 +222,7 @@ def explain(answer: Response) -> tuple[str, str]:
 
 
 def _failed(request: AdlsRequest, code: str, detail: str) -> StoreError:
-    """Judge an answer that says that the service failed: what it did is not known."""
+    """Translate a server failure: the outcome of the request is unknown."""
     busy = code == "OperationTimedOut"
     if request.writes:
         return OutcomeUnknownError(request.op, request.path, detail, busy=busy)
@@ -272,10 +272,7 @@ def _retry_after(answer: Response) -> float | None:
 
 
 def _plain(text: str) -> str:
-    """Return what a server said as one line that does nothing to a terminal, at its length.
-
-    Whoever shows it redacts it before it is cut.
-    """
+    """Return a server's message as one safe line of limited length."""
     return _CONTROL.sub(" ", text)
 
 

@@ -57,7 +57,10 @@ class AbfsOptions:
         return self.flag(PREFIX + "account.hns.enabled", host)
 
     def endpoint(self, host: str) -> str:
-        """Return ``IP:PORT`` to send requests to instead; Hadoop takes no other form."""
+        """Return ``IP:PORT`` to send requests to instead.
+
+        Hadoop accepts no other form.
+        """
         value = self.get(PREFIX + "abfs.endpoint", host) or ""
         return value if ":" in value else ""
 

@@ -27,7 +27,7 @@ def tokens_of(source: Any, now: Callable[[], float]) -> AzureTokens:
 
 
 def default_tokens(told: Mapping[str, Any], now: Callable[[], float]) -> AzureTokens:
-    """Return the tokens of whatever ``DefaultAzureCredential`` finds on this machine."""
+    """Return the tokens of ``DefaultAzureCredential`` on this machine."""
     options = {name: value for name, value in told.items() if name.startswith("exclude_")}
     if "client_id" in told:
         options["managed_identity_client_id"] = told["client_id"]

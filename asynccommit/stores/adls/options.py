@@ -228,7 +228,7 @@ def _sas(token: str, place: AdlsEndpoint) -> Sas:
 
 
 def _of_object(given: Any, place: AdlsEndpoint, now: Callable[[], float]) -> AdlsCredential:
-    """Read ``credential``, which is whatever Azure's libraries take under that name."""
+    """Read ``credential``: any value that Azure's libraries accept for it."""
     if isinstance(given, str):
         return _sas(given, place) if "sig=" in given else SharedKey(place.account, given, now)
     if hasattr(given, "get_token"):

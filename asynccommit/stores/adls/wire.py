@@ -38,10 +38,9 @@ def query(**pairs: str | int) -> SignedQuery:
 
 
 def encode(path: str) -> str:
-    """Percent-encode an absolute decoded path, all but letters, digits and ``-._~/``.
+    """Percent-encode an absolute decoded path.
 
-    Raises:
-        ValueError: the service cannot hold the path, or would take it for another.
+    All characters are encoded but letters, digits and ``-._~/``.
     """
     folder, _, name = path.rpartition("/")
     return f"{_folder(folder)}/{name if _plain(name) else _name(name)}"
@@ -69,7 +68,7 @@ def is_hidden(path: str) -> bool:
 
 
 def bare_etag(text: str | None) -> str | None:
-    """Return an etag as listings have it and Hadoop writes it: without quotes and mark."""
+    """Return an etag as Hadoop writes it: without quotes and weakness mark."""
     return text.removeprefix("W/").strip('"') if text else None
 
 
@@ -110,11 +109,7 @@ def info_of(path: str, headers: Mapping[str, str]) -> Info:
 
 
 def entries_of(body: bytes, path: str) -> list[Info]:
-    """Return what one page of a listing of the directory ``path`` says, without what is hidden.
-
-    Raises:
-        ValueError: it is no such answer.
-    """
+    """Return one page of a listing of ``path`` without hidden entries."""
     try:
         paths: list[dict[str, Any]] = orjson.loads(body)["paths"]
         found = [_entry(entry) for entry in paths]

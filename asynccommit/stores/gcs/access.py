@@ -106,7 +106,10 @@ def _of_token(
 
 
 def _of_machine(place: GcsEndpoint, scope: str) -> Identity | Literal["anonymous"]:
-    """Return what counts if nothing is said: the machine's own is for Google, not for emulators."""
+    """Return the default credential.
+
+    The machine's own credential is for Google, not for emulators.
+    """
     if not place.real and (place.emulator or place.plain):
         return "anonymous"
     return Identity("default", scope)

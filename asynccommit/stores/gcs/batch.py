@@ -136,7 +136,7 @@ class GcsDeletions:
 
 
 def batch_of(paths: Sequence[str]) -> bytes:
-    """Return the body of a request that deletes what is at ``paths``, which are of URLs."""
+    """Return the body of a request that deletes ``paths``, taken from URLs."""
     parts = [
         f"--{_BOUNDARY}\r\ncontent-type: application/http\r\n"
         f"content-transfer-encoding: binary\r\ncontent-id: <asynccommit+{number}>\r\n\r\n"
@@ -147,13 +147,9 @@ def batch_of(paths: Sequence[str]) -> bytes:
 
 
 def parts_of(answer: Response, count: int) -> list[Response | None]:
-    """Return what is said of each of the ``count`` requests of a batch; ``None`` for nothing.
+    """Return the response to each of the ``count`` requests of a batch.
 
-    Parts are told apart by their ids; where the server gives none, by their order, if there are as
-    many as were asked for.
-
-    Raises:
-        ValueError: it is no such answer.
+    A missing response is ``None``.
     """
     found = _KIND.match(answer.headers.get("content-type", ""))
     if not found:

@@ -77,7 +77,10 @@ class GcsClient:
         self._flight = Flight(self._probe)
 
     def encode(self, request: GcsRequest, path: str) -> str:
-        """Return the percent-encoded name of the object at ``path``. Raises ``RejectedError``."""
+        """Return the percent-encoded name of the object at ``path``.
+
+        Raises ``RejectedError``.
+        """
         try:
             return encode(path)
         except ValueError as error:
@@ -202,7 +205,10 @@ class GcsClient:
 
 
 def _no_bucket(answer: Response) -> bytes:
-    """Return the body of an answer about a bucket; servers of other hands say less."""
+    """Return the body of a response about a bucket.
+
+    Servers other than Google's may return less.
+    """
     if answer.status == 404 and explain(answer)[0]:
         return b'{"error":{"message":"The specified bucket does not exist.","status":"notFound"}}'
     return answer.body

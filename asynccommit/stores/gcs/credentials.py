@@ -37,10 +37,7 @@ class GcsCredential(Protocol):
         ...
 
     async def refused(self, headers: dict[str, str]) -> bool:
-        """Take note that the service knows these no longer; say whether there are new ones.
-
-        Raises ``TokenError`` as ``renew`` does.
-        """
+        """Record that the service refused these; return whether others are new."""
         ...
 
     def hide(self, text: str) -> str:

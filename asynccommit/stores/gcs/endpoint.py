@@ -134,7 +134,7 @@ def _of_environment(emulator: str, universe: str) -> tuple[str, str]:
 
 
 def _read(name: str, url: str) -> tuple[str, str, str]:
-    """Return origin, server and prefix that ``url`` says, the value of ``name``."""
+    """Return origin, server and prefix of ``url``, the value of ``name``."""
     found = _ENDPOINT.fullmatch(url.strip())
     if not found:
         # It may have a password, so it is not repeated.

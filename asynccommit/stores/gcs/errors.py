@@ -122,7 +122,7 @@ class GcsErrorTranslator:
         return self._error(RejectedError, request, str(answer))
 
     def unread(self, request: GcsRequest, error: ValueError) -> StoreError:
-        """Return the error for a yes that cannot be read: a write may have been done."""
+        """Return the error for an unreadable success: a write may have happened."""
         kind = OutcomeUnknownError if request.writes else RejectedError
         said = f"{self._server}: {error}; is it an endpoint of Google Cloud Storage?"
         return self._error(kind, request, said)
@@ -131,7 +131,7 @@ class GcsErrorTranslator:
         return kind(request.op, request.path, self._credential.hide(detail))
 
     def _shown(self, request: GcsRequest, status: int, reason: str, message: str) -> str:
-        """Return what the service said without secrets; then it is cut, which would hide them."""
+        """Return the service's message without secrets, cut after their removal."""
         hide = self._credential.hide
         told = (short(hide(text), _ROOM) for text in (reason, message))
         return hide(_detail(request, status, *told))
@@ -249,7 +249,7 @@ def says_not_empty(answer: Response) -> bool:
 
 
 def _failed(request: GcsRequest, answer: Response, detail: str) -> StoreError:
-    """Judge an answer that says that the service failed: what it did is not known."""
+    """Translate a server failure: the outcome of the request is unknown."""
     busy = answer.status == 503
     if request.writes:
         return OutcomeUnknownError(request.op, request.path, detail, busy=busy)
@@ -292,8 +292,5 @@ def _retry_after(answer: Response) -> float | None:
 
 
 def _plain(text: str) -> str:
-    """Return what a server said as one line that does nothing to a terminal, at its length.
-
-    Whoever shows it redacts it before it is cut.
-    """
+    """Return a server's message as one safe line of limited length."""
     return _CONTROL.sub(" ", text)

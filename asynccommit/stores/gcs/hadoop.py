@@ -87,7 +87,7 @@ class GcsConnectorOptions:
             _warn(key)
 
     def get(self, name: str) -> str:
-        """Return the value of ``fs.gs.NAME``, or of ``google.cloud.NAME``; empty if not given."""
+        """Return the value of ``fs.gs.NAME`` or ``google.cloud.NAME``, or ``""``."""
         for prefix in (PREFIX, SHARED):
             if value := self._conf.get(prefix + name, "").strip():
                 return value
@@ -126,7 +126,7 @@ class GcsConnectorOptions:
         return at_most(PREFIX + name, number, most)
 
     def seconds(self, name: str) -> float | None:
-        """Return ``name`` in seconds; it is written ``5s``, or in milliseconds without a unit."""
+        """Return ``name`` in seconds; it is ``5s``, or a number of milliseconds."""
         value = self.get(name)
         if not value:
             return None
@@ -158,7 +158,7 @@ class GcsConnectorOptions:
         return f"http://{who}{found[1]}"
 
     def payer(self, bucket: str) -> str | bool:
-        """Return which project pays for requests to ``bucket``; true is the one of the job."""
+        """Return the project that pays for ``bucket``; true means the job's."""
         mode = self.get("requester.pays.mode").upper() or "DISABLED"
         buckets = [name.strip() for name in self.get("requester.pays.buckets").split(",")]
         match mode:
@@ -215,7 +215,7 @@ class GcsConnectorOptions:
         return make("file", text=self._need(name, kind), where=PREFIX + name)
 
     def _kind(self) -> str | None:
-        """Return which type of authentication is said, or follows from what is given."""
+        """Return the authentication type that is set, or follows from options."""
         kind = self.get(_AUTH).upper()
         if kind == "ACCESS_TOKEN_PROVIDER" or (not kind and self._has_provider()):
             raise OptionError(

@@ -119,7 +119,7 @@ class Identity:
     token_url: str = ""
 
     def check(self) -> None:
-        """Raise ``OptionError`` or ``UnsupportedError`` for what is wrong without any file."""
+        """Raise ``OptionError`` or ``UnsupportedError`` without reading files."""
         if self.kind == "data":
             self._account(self.data, self.where)
 
@@ -254,7 +254,7 @@ def _check_url(url: object, what: str) -> None:
 
 
 def _check_key(account: GoogleAccount) -> None:
-    """Raise ``OptionError`` if the private key cannot be read; nothing of it is repeated."""
+    """Raise ``OptionError`` if the private key is invalid, without its text."""
     serialization = import_module("cryptography.hazmat.primitives.serialization")
     try:
         serialization.load_pem_private_key(account.data["private_key"].encode(), None)
@@ -270,7 +270,10 @@ def _check_key(account: GoogleAccount) -> None:
 
 
 def _subject(source: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return where the token of another identity provider is read, as the library takes it."""
+    """Return the source of another identity provider's token.
+
+    The form is the one that the library expects.
+    """
     if str(source.get("environment_id", "")).startswith("aws"):
         raise UnsupportedError(f"{where}: no workload identity federation with AWS: {_INSTEAD}")
     for name in ("executable", "certificate"):

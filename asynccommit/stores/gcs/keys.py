@@ -15,7 +15,10 @@ _SOURCE = "x-goog-copy-source-encryption-"
 
 
 def kms_key_name(name: str) -> str:
-    """Return ``name`` if a key of Cloud KMS can have it. Raises ``OptionError``."""
+    """Return ``name`` if a key of Cloud KMS can have it.
+
+    Raises ``OptionError``.
+    """
     if not _KMS.fullmatch(name):
         raise OptionError(
             f"kms_key_name is {name[:300]!r}: say projects/PROJECT/locations/LOCATION/keyRings/"
@@ -27,17 +30,7 @@ def kms_key_name(name: str) -> str:
 def encryption_headers(
     key: str | bytes, digest: str = "", algorithm: str = "", *, name: str = "encryption_key"
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the headers that give the service ``key``: for content, and for what is copied.
-
-    Args:
-        key: 32 bytes, or these in base64.
-        digest: its SHA-256 in base64, if that is known.
-        algorithm: ``AES256``, the only one there is.
-        name: of the option, for messages.
-
-    Raises:
-        OptionError: it is no such key, or not the one of ``digest``.
-    """
+    """Return the headers with ``key``: for content, and for a copy's source."""
     if algorithm not in ("", "AES256"):
         raise OptionError(f"the encryption algorithm is {algorithm[:100]!r}: there is AES256 only")
     raw = key if isinstance(key, bytes) else _decode(key)

@@ -258,7 +258,7 @@ class Moves:
         self._judge(request, name, operation.get("error"))
 
     async def _look(self, request: GcsRequest, url: str) -> dict[str, Any] | None:
-        """Return how an operation stands; ``None`` if that cannot be told just now."""
+        """Return the state of an operation; ``None`` if it is unknown for now."""
         try:
             answer = await self._client.ask(request.look, "GET", url, _OPERATION)
             self._client.need(request.look, answer, 200)

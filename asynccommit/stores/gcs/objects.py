@@ -97,7 +97,7 @@ class GcsObjects:
         return bool(await self.below(request, path, 1)) or path == "/"
 
     async def below(self, request: GcsRequest, path: str, most: int) -> list[Info]:
-        """Return the first objects whose names start with ``path/``, itself as its placeholder."""
+        """Return the first objects below ``path/``, its placeholder included."""
         client = self._client
         start = "/" + prefix_of(path)
         token: str | None = None
@@ -168,7 +168,7 @@ class GcsObjects:
         return info
 
     async def make_placeholder(self, request: GcsRequest, path: str) -> None:
-        """Make the empty object ``path/`` that stands for a directory, unless it is there."""
+        """Make the placeholder ``path/`` of a directory, unless it exists."""
         client = self._client
         name = f"{client.encode(request, path)}%2F"
         query = f"uploadType=media&name={name}&ifGenerationMatch=0&{_FOUND}{self._insert_tail}"
@@ -187,9 +187,9 @@ class GcsObjects:
             client.need(request, answer, 200, 201)
 
     async def marked(self, request: GcsRequest, source: str) -> bytes:
-        """Return the metadata that a copy of ``source``, encoded, is to have; empty if it is gone.
+        """Return the metadata for a copy of ``source``; empty if it is gone.
 
-        By them the copy is known as this one, whatever else has the same content.
+        ``source`` is encoded.
         """
         client = self._client
         answer = await client.ask(
@@ -233,7 +233,7 @@ class GcsObjects:
         raise RejectedError(request.op, request.path, f"is not copied after {_CALLS:,} requests")
 
     def _rest_of(self, request: GcsRequest, answer: Response) -> str:
-        """Return the token that the rest of a rewrite is asked for by; empty if it is done."""
+        """Return the token that continues a rewrite; empty if it is done."""
         try:
             found = json_of(answer.body)
             more = found.get("rewriteToken")

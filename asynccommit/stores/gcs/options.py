@@ -322,7 +322,10 @@ def _hierarchical(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> bool 
 
 
 def _ramp(told: Mapping[str, Any]) -> tuple[bool | None, float | None, float | None]:
-    """Return whether the rate grows slowly only, and where reads and writes begin."""
+    """Return whether the rate grows slowly, and the initial rates.
+
+    These are the rates of reads and of writes.
+    """
     rate = partial(number, told, what="requests a second")
     reads, writes = rate("reads"), rate("writes")
     text = str(told.get("ramp", "")).lower()

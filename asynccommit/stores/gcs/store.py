@@ -179,7 +179,7 @@ class GcsStore:
         return await self._deletions.delete(entries)
 
     async def delete_tree(self, path: str) -> None:
-        """A tree is not deleted by one request here; ``parallel.remove_tree`` sends them all."""
+        """Refuse: no request deletes a tree; see ``parallel.remove_tree``."""
         raise UnsupportedError(f"delete_tree {path}: it takes many requests: ask remove_tree")
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
@@ -270,7 +270,7 @@ class GcsStore:
         self._need_deleted(request, answer)
 
     async def _delete_folder(self, request: GcsRequest, name: str) -> None:
-        """Delete an empty folder, and first the placeholder that other clients make beside it."""
+        """Delete an empty folder, after the placeholder that other clients make."""
         client = self._client
         answer = await client.ask(request, "DELETE", f"{client.objects}{name}%2F")
         placeholder = answer.status != 404 or not explain(answer)[0]

@@ -289,7 +289,7 @@ def _explain_googles(error: Exception, start: str) -> TokenError:
 
 
 def _said(body: bytes) -> str:
-    """Return what an answer of an identity service, or of a metadata server, says."""
+    """Return the message of an identity service or metadata server."""
     try:
         found = orjson.loads(body)
         error = found["error"]

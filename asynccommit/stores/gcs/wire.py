@@ -52,10 +52,9 @@ _FILE = Kind.FILE
 
 
 def encode(path: str) -> str:
-    """Return the name of the object at an absolute decoded path, percent-encoded, slashes too.
+    """Return the percent-encoded object name of an absolute decoded path.
 
-    Raises:
-        ValueError: no object can have the name, or Hadoop would take it for another.
+    Slashes are encoded too.
     """
     folder, _, name = path.rpartition("/")
     text = _folder(folder) + (name if _plain(name) else _name(name))
@@ -88,7 +87,7 @@ def _name(name: str) -> str:
 
 
 def prefix_of(path: str) -> str:
-    """Return what the names of all objects below the directory ``path`` start with, decoded."""
+    """Return the decoded name prefix of all objects below ``path``."""
     return f"{path[1:]}/" if path != "/" else ""
 
 
@@ -100,11 +99,7 @@ def _can_be_named(name: str) -> bool:
 
 
 def generation_of(etag: str) -> str:
-    """Return the generation that an etag names: one of ours, or the JSON API's own.
-
-    Raises:
-        ValueError: it names none.
-    """
+    """Return the generation in an etag of ours or of the JSON API."""
     text = etag.strip('"')
     if found := _generation(text):
         return found[1]
@@ -112,7 +107,7 @@ def generation_of(etag: str) -> str:
 
 
 def _of_protobuf(etag: str) -> int:
-    """Read the JSON API's etag: a message of two numbers, generation and metageneration."""
+    """Read the generation and metageneration in an etag of the JSON API."""
     try:
         data = a2b_base64(etag, strict_mode=True)
         generation, rest = _varint(data, 0x08)
@@ -281,7 +276,10 @@ def _seen(info: Info, tree: bool) -> Info:
 
 
 def folders_listed(body: bytes, path: str) -> GcsListPage:
-    """Return what a page of the folders below ``path`` says. Raises ``ValueError``."""
+    """Return what a page of the folders below ``path`` says.
+
+    Raises ``ValueError``.
+    """
     found, start = json_of(body), "/" + prefix_of(path)
     try:
         names = ["/" + item["name"] for item in found.get("items", ())]
@@ -325,15 +323,7 @@ def mark_of(path: str, generation: str) -> str:
 
 
 def copied(body: bytes, mark: str) -> bytes:
-    """Return the metadata of a copy: the source's, and ``mark`` in place of the source's own.
-
-    Args:
-        body: the answer about the source, asked for with ``WHOLE``.
-        mark: see ``mark_of``.
-
-    Raises:
-        ValueError: it is no such answer.
-    """
+    """Return the source's metadata for a copy, with ``mark`` as its mark."""
     item = json_of(body)
     kept = {name: item[name] for name in _KEPT if name in item}
     own = kept.get("metadata", {})

@@ -226,7 +226,7 @@ def place(url: str) -> str:
 
 
 def open_transport(settings: HttpSettings, *, prefer: str | None = None) -> Transport:
-    """Open a transport with the quickest library that is installed, or with ``prefer``.
+    """Open a transport with the fastest installed library, or ``prefer``.
 
     Raises:
         OptionError: ``prefer`` names none of ``TRANSPORTS``, or a setting is wrong.

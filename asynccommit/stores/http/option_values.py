@@ -81,7 +81,7 @@ def number(told: Mapping[str, Any], name: str, what: str) -> float | None:
 
 
 def at_most(key: str, found: T, most: T) -> T:
-    """Return what a key of Hadoop's says, or ``most`` if it says more, with an ``OptionWarning``.
+    """Return a Hadoop value; reduce it to ``most`` with an ``OptionWarning``.
 
     A configuration that works there is not refused for a number that only means "many".
     """

@@ -284,6 +284,6 @@ def _not_connected(reason: str, what: str, settings: HttpSettings) -> NotSentErr
 
 
 def _causes(error: Exception) -> list[str]:
-    """Return what pyreqwest says, without the first cause, which has the whole URL."""
+    """Return pyreqwest's message without its first cause, which has the URL."""
     causes = (error.details["causes"] or ()) if isinstance(error, RequestError) else ()
     return [cause["message"] for cause in causes if "://" not in cause["message"]] or ["unknown"]

@@ -10,7 +10,7 @@ _SECOND = 1_000_000_000
 
 
 def made_at(path: str) -> int:
-    """Return when the file at a path was made, in nanoseconds since the epoch; 0 if unknown."""
+    """Return when a file was made, in nanoseconds since the epoch, or 0."""
     if statx is None:  # macOS knows it all the same
         return int(getattr(os.lstat(path), "st_birthtime", 0) * _SECOND)
     told = statx(path, BIRTH)

@@ -68,7 +68,7 @@ def get(path: str, limit: int) -> bytes:
 
 
 def names(path: str) -> tuple[list[str], list[str]]:
-    """Return the names in ``path`` that listings show, sorted, and those of stale checksums."""
+    """Return the sorted visible names in ``path``, and stale checksums."""
     try:
         shown, stale = sort_out(path, os.listdir(path))
         shown.sort()
@@ -121,7 +121,7 @@ def _info(path: str, stat: os.stat_result) -> Info:
 
 
 def _open(path: str, op: str) -> IO[bytes]:
-    """Open a plain file to read; never through a link, never waiting for a pipe's writer."""
+    """Open a plain file to read, without following links or blocking."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         fd = os.open(path, flags)
@@ -155,7 +155,7 @@ def copy(source: str, dest: str, overwrite: bool) -> None:
 
 @contextmanager
 def _written_aside(op: str, path: str, overwrite: bool) -> Iterator[IO[bytes]]:
-    """Give a new file in the same directory that takes the place ``path`` at the end."""
+    """Yield a new file in the same directory that becomes ``path`` at the end."""
     directory = path.rpartition("/")[0] or "/"
     file, temp = _temporary(directory)
     try:
@@ -183,7 +183,7 @@ def _temporary(directory: str) -> tuple[IO[bytes], str]:
 
 
 def mkdir(path: str) -> None:
-    """Answer ``Store.mkdir``; if others remove a parent in the middle of it, begin again."""
+    """Implement ``Store.mkdir``; retry if others remove a parent meanwhile."""
     for left in range(_RACES, -1, -1):
         try:
             os.makedirs(path, exist_ok=True)
@@ -196,7 +196,7 @@ def mkdir(path: str) -> None:
 
 
 def mkdir_new(path: str) -> None:
-    """Answer ``DirectoryStore.mkdir_new``: one system call makes the directory or refuses."""
+    """Implement ``DirectoryStore.mkdir_new`` by one system call."""
     parent = path.rpartition("/")[0]
     for left in range(_RACES, -1, -1):
         mkdir(parent or "/")
@@ -299,7 +299,7 @@ _KINDS: dict[int, type[StoreError]] = {
 
 
 def translate(op: str, path: str, error: OSError | ValueError) -> StoreError:
-    """Return the ``StoreError`` that says what ``error`` means. Unknown codes are refusals."""
+    """Translate ``error`` into a ``StoreError``; unknown codes are refusals."""
     if isinstance(error, ValueError):
         return RejectedError(op, path, f"no name for this filesystem: {error}")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -21,12 +21,7 @@ _HEADER = b"crc\0"
 
 
 def sort_out(path: str, found: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the names in the directory ``path`` that listings show, and stale checksums.
-
-    Args:
-        path: the directory.
-        found: all names in it.
-    """
+    """Return the visible names in the directory ``path``, and stale checksums."""
     shown = [name for name in found if name[0] != "." or not is_unlisted(name)]
     stale: list[str] = []
     if len(shown) == len(found):
@@ -55,7 +50,7 @@ def _is_of_hadoop(path: str) -> bool:
 
 
 def empty_of_hidden(path: str) -> bool:
-    """Remove what is hidden, if the directory holds nothing else; say whether it was so."""
+    """Remove hidden files if nothing else is there; return whether it was so."""
     found = os.listdir(path)
     if sort_out(path, found)[0]:
         return False
@@ -66,10 +61,9 @@ def empty_of_hidden(path: str) -> bool:
 
 
 def drop_sidecar(path: str) -> None:
-    """Remove the checksum of ``path``, whose file was replaced or deleted, if there is one.
+    """Remove the checksum of ``path``, whose file was replaced or deleted.
 
-    Never raises ``OSError``: the request it belongs to is done already, and must not be taken for
-    one that failed.
+    A missing checksum is fine.
     """
     sidecar = checksum_of(path)
     if os.access(sidecar, os.F_OK):  # cheaper than an exception, and there is nearly never one

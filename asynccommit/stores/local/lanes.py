@@ -32,7 +32,7 @@ _MEMORY = 0.8  # what one measurement leaves of those before it
 
 
 def spread(passed: float, computed: float, threads: int) -> int:
-    """Return how many of ``threads`` are worth using for calls that took so many seconds."""
+    """Return how many of ``threads`` to use for calls of this duration."""
     return max(1, min(threads, round(passed / computed * _WEIGHT)))
 
 
@@ -58,14 +58,7 @@ class Lanes:
         self._passed = self._computed = 1e-6
 
     def submit(self, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
-        """Run ``function(*args)`` in a thread; the future has its result or its exception.
-
-        A call that is cancelled before it has begun is not made; one that has begun is finished,
-        and ``settle`` waits for that.
-
-        Raises:
-            UnsupportedError: called from another event loop than before.
-        """
+        """Run ``function(*args)`` in a thread; return a future of its result."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._bind(loop)
@@ -88,7 +81,7 @@ class Lanes:
                 await ended
 
     async def aclose(self) -> None:
-        """Wait for the calls that have begun and end the threads; a later call starts new ones."""
+        """Wait for running calls and end the threads; later calls start new ones."""
         pool, self._pool = self._pool, None
         if pool is not None:
             await asyncio.to_thread(pool.shutdown)
@@ -120,7 +113,7 @@ class Lanes:
                 return
 
     def _refuse(self, calls: list[_Call], why: str) -> None:
-        """Answer calls that no thread takes, as the system would if it were short of something."""
+        """Fail calls that no thread takes, as the system does out of resources."""
         refused = [(future, None, OSError(errno.EAGAIN, why)) for future, _, _ in calls]
         self._deliver([*refused], 0.0, 0.0)
 

@@ -29,9 +29,9 @@ class PathFacts(NamedTuple):
     fixed: str
 
     def volume(self, device: int) -> int:
-        """Return the number of what a rename cannot leave, for a directory on ``device``.
+        """Return the number of the volume of a directory on ``device``.
 
-        Both count: subvolumes are in one mount, and a rename does not cross them either.
+        A rename cannot leave that volume.
         """
         return (self.mount << 64) + device
 
@@ -52,7 +52,10 @@ def place_of(path: str, *, follow: bool = False) -> PathFacts:
 
 
 def by_descriptor(path: str, *, follow: bool = False) -> PathFacts:
-    """As ``place_of``, where the kernel is older than 5.8; attributes are not told."""
+    """Return what ``place_of`` does, on kernels before 5.8.
+
+    Attributes are left unknown.
+    """
     mount = _mount_id(path, follow)
     above = _mount_id(os.path.dirname(path) or "/", True)
     return PathFacts(mount, MOUNT_POINT if mount and above and mount != above else "")
@@ -60,12 +63,7 @@ def by_descriptor(path: str, *, follow: bool = False) -> PathFacts:
 
 @lru_cache(maxsize=64)  # on some machines there are thousands of mounts to read through
 def filesystem(mount: int, device: int) -> str:
-    """Return the type of the filesystem of this mount number; empty if nobody knows.
-
-    Args:
-        mount: its number, which the kernel gives out again once it is free.
-        device: of a directory in it; another one is not answered from memory.
-    """
+    """Return the filesystem type of this mount number, or ``""`` if unknown."""
     start = b"%d " % mount
     with suppress(OSError), open("/proc/self/mountinfo", "rb") as file:
         for line in file:

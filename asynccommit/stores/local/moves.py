@@ -23,10 +23,7 @@ from asynccommit.stores.local.pins import AT_CWD, Reach, path_from
 
 
 def etag_of(stat: os.stat_result) -> str:
-    """Return the etag of a file: made of inode, time of change in nanoseconds, and size.
-
-    The device is no part of it: a network filesystem has another number on each host.
-    """
+    """Return a file's etag: inode, change time in nanoseconds, and size."""
     return "%x-%x-%x" % (stat.st_ino, stat.st_mtime_ns, stat.st_size)  # noqa: UP031  quicker
 
 
@@ -95,12 +92,7 @@ def _lstat(path: str) -> os.stat_result | None:
 
 
 def move_by_link(source: str, dest: str, here: int = AT_CWD, there: int = AT_CWD) -> None:
-    """Move without replacing where the kernel or the filesystem has no such rename.
-
-    A hard link never replaces, so files are safe against others; between the two calls the file
-    has both names. Directories, and files where there are no links, are checked and then moved:
-    an empty directory or a file made between the two is replaced.
-    """
+    """Move without replacing where the system lacks such a rename."""
     source, dest = path_from(here, source), path_from(there, dest)
     if not S_ISDIR(os.lstat(source).st_mode) and _link(source, dest):
         try:
@@ -127,7 +119,10 @@ def _link(source: str, dest: str) -> bool:
 
 
 def _kernel_rename() -> Callable[..., None] | None:
-    """Return a move by ``renameat2(RENAME_NOREPLACE)``, or nothing where libc lacks it."""
+    """Return a move by ``renameat2(RENAME_NOREPLACE)``, or ``None``.
+
+    The result is ``None`` if libc lacks the call.
+    """
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):

@@ -84,11 +84,14 @@ class LocalPins:
         return "\0", AT_CWD
 
     def real(self, path: str) -> str:
-        """Return a path for the system that leads to where ``path`` is. Raises as ``spot`` does."""
+        """Return a path for the system that leads to where ``path`` is.
+
+        Raises as ``spot`` does.
+        """
         return path_from(*self.spot(path))
 
     def inside(self, path: str) -> str:
-        """Return the same, to list what is in it: of a place, the directory that is held."""
+        """Return the same for listing; for a pinned place, the held directory."""
         fd = self._held.get(path)
         if fd is None:
             return self.real(path)
@@ -97,7 +100,7 @@ class LocalPins:
         return f"{PROC}/{fd}"
 
     def shown(self, text: str) -> str:
-        """Return a text in which the system's paths are those that the caller knows."""
+        """Return ``text`` with the system's paths replaced by the caller's."""
         for place, fd in self._held.items():
             text = text.replace(f"{PROC}/{fd}/", f"{place}/")
         return text
@@ -112,13 +115,16 @@ class LocalPins:
         )
 
     def came(self, path: str) -> None:
-        """Hold the places at ``path`` and above where nothing was: this caller has made them."""
+        """Hold the formerly empty places at and above ``path``.
+
+        This caller has made their directories.
+        """
         for place in [place for place, fd in self._held.items() if fd is None]:
             if path == place or path.startswith(f"{place}/"):
                 self._hold(place)
 
     def went(self, path: str) -> None:
-        """Hold the place ``path`` no longer: this caller has moved its directory away."""
+        """Release the place ``path``, as this caller moved its directory away."""
         if path in self._held:
             self._held = {place: fd for place, fd in self._held.items() if place != path}
 
@@ -129,7 +135,7 @@ class LocalPins:
 
 
 def _require_same(place: str, fd: int | None) -> None:
-    """Raise ``FileNotFoundError`` unless the directory that is held is still at its place."""
+    """Raise ``FileNotFoundError`` if the held directory left its place."""
     if fd is not None:
         here, held = os.stat(place), os.fstat(fd)
         if (here.st_dev, here.st_ino) == (held.st_dev, held.st_ino):
@@ -173,7 +179,7 @@ class Reach:
             os.close(self._opened.popitem()[1])
 
     def move(self, source: str, dest: str) -> tuple[str, str, int, int]:
-        """Return source and destination with their descriptors, and look at the grant last."""
+        """Return source and destination with descriptors; check the grant last."""
         here = there = AT_CWD
         if self._pins is not None:
             # Nearly every file comes from below the innermost place and goes to below none.

@@ -56,10 +56,9 @@ def _refuse_denied(path: str, parent: str, stat: os.stat_result, above: os.stat_
 
 
 def _refuse_lower(path: str, place: str) -> None:
-    """Refuse a directory of an overlay's lower layer, which is not renamed but by option.
+    """Refuse a directory of an overlay's lower layer.
 
-    Nothing but a rename tells. So the directory is renamed to one that is not empty, which no
-    filesystem does.
+    Such a directory is renamed only with a mount option.
     """
     trap = f"{place}/probe-{os.getpid()}-{next(_serial)}"
     full = f"{trap}/full"

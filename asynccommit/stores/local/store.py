@@ -140,7 +140,7 @@ class LocalStore:
         await self._slow.aclose()
 
     def _keep(self, path: str, names: _Names) -> None:
-        """Keep the names for the next page; if they are dropped, the next page reads them again."""
+        """Keep the names for the next page, which reads them again if missing."""
         self._names[path] = names
         self._names.move_to_end(path)
         if len(self._names) > _LISTINGS:
@@ -168,7 +168,7 @@ async def _answer(lanes: Lanes, op: str, call: asyncio.Future[T], path: str) -> 
 
 
 def _under(grant: Grant, op: str, function: Callable[..., Any], path: str, *args: Any) -> Any:
-    """Make one call as its grant allows, where its path leads under that. Runs in a thread."""
+    """Run one call with its grant and the paths from it, in a thread."""
     pins = pins_of(grant)
     check = grant.check if op in _WRITES else None
     if op == "delete_tree":

@@ -45,14 +45,7 @@ class _Walk:
 
 
 def delete(path: str, check: Callable[[], object] | None = None) -> None:
-    """Delete the directory ``path``; what others delete at the same time is fine.
-
-    ``check`` is called once the directory is open: what raises then keeps another one from being
-    deleted that has taken its name meanwhile.
-
-    Raises ``OSError``; its code is ``EBUSY``, which may be tried again, if others put something
-    else in the place of a directory.
-    """
+    """Delete the directory ``path``; concurrent deletions are fine."""
     try:
         walk = _Walk(path)
         try:
@@ -82,7 +75,7 @@ def _empty(walk: _Walk) -> None:
 
 
 def _clear(fd: int) -> list[str]:
-    """Delete files and empty directories; return the names of the directories that are not."""
+    """Delete files and empty directories; return names of other directories."""
     full = []
     with os.scandir(fd) as listing:
         entries = list(listing)

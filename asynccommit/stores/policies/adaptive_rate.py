@@ -144,7 +144,7 @@ class Adaptive:
             self._learn(limiter)
 
     def _learn(self, limiter: Limiter) -> None:
-        """Ask the store what it has learned of itself: it matters to requests that wait alone."""
+        """Ask the store for what it has learned, which affects lone requests."""
         self._costs = self._ask_costs()
         ramp = self._ask_ramp()
         if ramp is not self._ramp:

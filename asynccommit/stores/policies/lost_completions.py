@@ -60,8 +60,8 @@ def judge_ending(ending: Ending) -> ReplyVerdict:
     ====== ===== ====== ====== =======
 
     * An upload that is gone was completed or aborted. If the object at its path is its own it was
-      completed, whatever was answered: some sending did it, of this process or of one before it.
-      (Without a token that may be another upload of just the same bytes.)
+      completed, whatever the response was: some attempt did it, by this process or an earlier one.
+      (Without a token it may be another upload of the same bytes.)
     * If another object is there, or none, it may have been completed and replaced or deleted
       since, or aborted. Where no answer was lost, the answer is the truth.
     * Where the service does not tell what the object is made of, nobody knows.

@@ -105,10 +105,7 @@ class Limiter:
         return f"Limiter({self.quotas[READS].pace!r}, {self.quotas[WRITES].pace!r})"
 
     def join(self, user: object, ceilings: Ceilings, ramp: Ramp | None = None) -> None:
-        """Hold ``ceilings`` and ``ramp``, as everybody's, as long as ``user`` lives.
-
-        The lowest count.
-        """
+        """Apply ``ceilings`` and ``ramp`` for everybody while ``user`` lives."""
         self._users[user] = ceilings, ramp
         self._agree()
 

@@ -22,7 +22,7 @@ _POLL = (0.05, 0.5)  # seconds between two looks at an empty budget
 
 
 def is_throttled(error: StoreError) -> bool:
-    """Return whether the store refused for the rate of requests, or said that it was busy."""
+    """Return whether the store refused for the rate, or reported being busy."""
     return isinstance(error, ThrottledError) or (
         isinstance(error, OutcomeUnknownError) and error.busy
     )
@@ -104,7 +104,7 @@ class Backoff:
         return self.now()
 
     async def wait(self, error: StoreError, sent: int, start: float) -> bool:
-        """Wait until what was sent ``sent`` times since ``start`` may be sent again.
+        """Wait until a request sent ``sent`` times may be sent again.
 
         Returns false if it may not, because of the deadline, and then has not waited for it.
         """

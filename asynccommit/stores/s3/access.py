@@ -52,7 +52,7 @@ def credential_of(
 
 
 def region_of(told: Mapping[str, Any], hadoop: S3aOptions, environ: Mapping[str, str]) -> str:
-    """Return the region that options or the environment name; empty if they do not."""
+    """Return the region from the options or environment, or ``""``."""
     # What Hadoop says for "ask the bucket", and for "ask the SDK".
     named = hadoop.get("endpoint.region")
     named = "" if named in ("sdk", "ec2") else named

@@ -39,12 +39,7 @@ KINDS = tuple(_DIGESTS)
 
 
 def check_kind(name: str) -> str:
-    """Return the algorithm that an option names, as the service writes it; empty for none.
-
-    Raises:
-        OptionError: there is no such algorithm here.
-        UnsupportedError: a library is missing.
-    """
+    """Return the service's name of an option's algorithm; empty for none."""
     found = name.strip().upper().replace("-", "")
     if found in ("", "NONE", "FALSE"):
         return ""
@@ -67,14 +62,14 @@ def checksum(kind: str, data: bytes) -> str:
 
 
 def headers(kind: str, data: bytes) -> dict[str, str]:
-    """Return the headers that let the service check ``data``; none where ``kind`` is empty."""
+    """Return the checksum headers for ``data``; none if ``kind`` is empty."""
     if not kind:
         return {}
     return {f"x-amz-checksum-{kind.lower()}": checksum(kind, data)}
 
 
 def said_in(answer: Mapping[str, str]) -> tuple[str, str]:
-    """Return algorithm and checksum that the headers of an answer have; empty without one."""
+    """Return algorithm and checksum in a response's headers, or ``""``."""
     for kind in _DIGESTS:
         name = f"x-amz-checksum-{kind.lower()}"
         if name in answer:
@@ -83,10 +78,7 @@ def said_in(answer: Mapping[str, str]) -> tuple[str, str]:
 
 
 def composite(parts: Sequence[Part]) -> tuple[str, str]:
-    """Return algorithm and checksum of an object made of ``parts``; empty where that is not known.
-
-    Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html
-    """
+    """Return algorithm and checksum of an object of ``parts``, or ``""``."""
     kind = parts[0].algorithm.upper() if parts else ""
     if kind not in _DIGESTS or any(part.algorithm.upper() != kind for part in parts):
         return "", ""

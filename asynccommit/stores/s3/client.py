@@ -69,7 +69,10 @@ class S3Client:
         self._go_to(settings.place)
 
     def encode(self, request: S3Request, path: str) -> str:
-        """Return the percent-encoded key of the object at ``path``. Raises ``RejectedError``."""
+        """Return the percent-encoded key of the object at ``path``.
+
+        Raises ``RejectedError``.
+        """
         try:
             return encode(path)
         except ValueError as error:
@@ -129,7 +132,7 @@ class S3Client:
         return self._judge.unread(request, error)
 
     def late(self, request: S3Request, answer: Response, error: ValueError) -> StoreError:
-        """Return the error for an answer that said 200 before it was known to be no."""
+        """Return the error in a response that began with status 200."""
         said = explain_answer(answer)
         return self._judge.verdict(request, 0, said) if said.code else self.unread(request, error)
 

@@ -45,10 +45,7 @@ class S3Credential(Protocol):
         ...
 
     async def refused(self, keys: SigningKeys) -> bool:
-        """Take note that the service says that ``keys`` have ended; say whether there are others.
-
-        Raises ``TokenError`` as ``renew`` does.
-        """
+        """Record that ``keys`` have expired; return whether there are others."""
         ...
 
     def hide(self, text: str) -> str:

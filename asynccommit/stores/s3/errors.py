@@ -205,7 +205,7 @@ class S3ErrorTranslator:
         return self._error(RejectedError, request, str(answer))
 
     def unread(self, request: S3Request, error: ValueError) -> StoreError:
-        """Return the error for a yes that cannot be read: a write may have been done."""
+        """Return the error for an unreadable success: a write may have happened."""
         kind = OutcomeUnknownError if request.writes else RejectedError
         said = f"{self.place.server}: {error}; is it an endpoint of S3?"
         return self._error(kind, request, said)
@@ -213,7 +213,7 @@ class S3ErrorTranslator:
     def verdict(
         self, request: S3Request, status: int, said: Said, wait: float | None = None
     ) -> StoreError:
-        """Return the error that a code of the service means, be it a whole answer or a key's."""
+        """Return the error for a service's code, of a response or one key."""
         said = self._told(said)
         detail = self._detail(request, status, said)
         if said.code in _SLOWER or status == 429:
@@ -235,7 +235,7 @@ class S3ErrorTranslator:
         return kind(request.op, request.path, self._credential.hide(detail))
 
     def _told(self, said: Said) -> Said:
-        """Return what the service said without secrets; then it is cut, which would hide them."""
+        """Return the service's message without secrets, cut after their removal."""
 
         def told(text: str) -> str:
             return short(self._credential.hide(text), _ROOM)
@@ -303,7 +303,7 @@ class S3ErrorTranslator:
         return f"{needed}; {_CONDITIONS}" if may_replace else needed
 
     def _stranger(self, request: S3Request, answer: Response) -> StoreError:
-        """Judge an answer without a code: to a HEAD, or of something that is not the service."""
+        """Translate a response without a code: to a HEAD, or from elsewhere."""
         status, server = answer.status, self.place.server
         ours = not answer.body and "x-amz-request-id" in answer.headers
         what = f"{server} answered {status}"
@@ -325,7 +325,7 @@ class S3ErrorTranslator:
         return f": {self._denial(request)}" if status in (401, 403) else ""
 
     def _unsaid(self, request: S3Request, answer: Response, what: str) -> StoreError:
-        """Judge by nothing but the status: something may have answered in the service's place."""
+        """Translate the status alone, as another server may have answered."""
         status = answer.status
         if status == 429 or (status == 503 and not request.writes):
             return ThrottledError(request.op, request.path, what, _retry_after(answer))
@@ -356,7 +356,7 @@ def explain(answer: Response) -> Said:
 
 
 def region_of(answer: Response) -> str:
-    """Return the region that an answer says the bucket is in; empty if it does not."""
+    """Return the bucket's region in a response, or ``""``."""
     if answer.status not in (301, 307, 400, 403):
         return ""
     found = answer.headers.get("x-amz-bucket-region", "") or explain(answer).more.get("Region", "")
@@ -379,8 +379,5 @@ def _retry_after(answer: Response) -> float | None:
 
 
 def _plain(text: str) -> str:
-    """Return what a server said as one line that does nothing to a terminal, at its length.
-
-    Whoever shows it redacts it before it is cut.
-    """
+    """Return a server's message as one safe line of limited length."""
     return _CONTROL.sub(" ", text)

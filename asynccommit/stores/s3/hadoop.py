@@ -91,7 +91,7 @@ class S3aOptions:
             _warn(key.removeprefix(PREFIX), source)
 
     def get(self, *names: str) -> str:
-        """Return the value of the first of ``names`` that is given; empty if none is."""
+        """Return the value of the first given option of ``names``, or ``""``."""
         values = (self._conf.get(PREFIX + name, "") for name in names)
         return next(filter(None, values), "")
 
@@ -105,7 +105,10 @@ class S3aOptions:
         return value.lower() == "true"
 
     def count(self, name: str, most: int = (1 << 31) - 1) -> int | None:
-        """Return the whole number ``name``, ``most`` at most; ``None`` if it is not given."""
+        """Return the whole number ``name``, limited to ``most``, or ``None``.
+
+        The result is ``None`` if the option is missing.
+        """
         value = self.get(name)
         found = _SIZE.fullmatch(value)
         if value and (not found or not int(found[1])):
@@ -118,7 +121,7 @@ class S3aOptions:
         return at_most(PREFIX + name, number, most)
 
     def seconds(self, name: str) -> float | None:
-        """Return ``name`` in seconds; it is written ``5s``, or in milliseconds without a unit."""
+        """Return ``name`` in seconds; it is ``5s``, or a number of milliseconds."""
         value = self.get(name)
         found = _TIME.fullmatch(value)
         unit = _SECONDS.get(found[2].lower()) if found else None
@@ -161,10 +164,9 @@ class S3aOptions:
         return SigningKeys(access, secret, token)
 
     def provider(self) -> str:
-        """Return who gives credentials: ``anonymous``, ``keys``, ``machine``, or empty if not said.
+        """Return the credential source: ``anonymous``, ``keys``, ``machine``.
 
-        Raises:
-            OptionError: it is a class that only Hadoop has.
+        The result is empty if it is not configured.
         """
         named = [name for name in re.split(r"[,\s]+", self.get(_PROVIDER)) if name]
         kinds = [name.rpartition(".")[2] for name in named]
@@ -183,7 +185,7 @@ class S3aOptions:
 
 
 def _warn(name: str, key: str) -> None:
-    """Warn of a name that means nothing where it was to mean who, where or by which key."""
+    """Warn of a meaningless name for a credential, an endpoint or a key."""
     if name in _KNOWN:
         return
     of_family = name.startswith(_FAMILIES)

@@ -105,7 +105,10 @@ def _word(what: str, text: str) -> str:
 
 
 def _acl(text: str) -> str:
-    """Return a canned ACL; Hadoop writes BucketOwnerFullControl for bucket-owner-full-control."""
+    """Return a canned ACL in the service's spelling.
+
+    Hadoop writes BucketOwnerFullControl for bucket-owner-full-control.
+    """
     word = _word("canned ACL", text.strip())
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", word).lower()
 

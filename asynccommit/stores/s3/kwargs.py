@@ -58,10 +58,9 @@ _PASSED_OVER = frozenset(
 
 
 def spread_kwargs(told: dict[str, Any]) -> dict[str, Any]:
-    """Return options with those in ``client_kwargs`` and its like among them; the plain ones count.
+    """Merge ``client_kwargs`` and its siblings into options.
 
-    Raises:
-        OptionError: one of them is no mapping, or cannot be followed.
+    Options that are given directly take precedence.
     """
     client = _mapping(told.pop("client_kwargs", {}), "client_kwargs")
     config = _mapping(told.pop("config_kwargs", {}), "config_kwargs")

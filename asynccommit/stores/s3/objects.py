@@ -94,7 +94,7 @@ class S3Objects:
         return bool(await self.below(request, path, 1)) or path == "/"
 
     async def below(self, request: S3Request, path: str, most: int) -> list[Info]:
-        """Return the first objects whose keys start with ``path/``, itself as its placeholder."""
+        """Return the first objects below ``path/``, its placeholder included."""
         token: str | None = None
         for _ in range(PAGES):
             found = await self.page(request, path, most, token, tree=True)
@@ -155,7 +155,7 @@ class S3Objects:
         return await self._put(request, path, b"", named)
 
     async def need_placeholder(self, request: S3Request) -> None:
-        """Raise ``NotFoundError`` if nothing but its contents says that there is a directory."""
+        """Raise ``NotFoundError`` for a directory that only its content implies."""
         client, path = self._client, request.path
         key = f"{encode_raw(path[1:])}/"
         answer = await client.ask(request.look, "HEAD", key, "", dict(self._content))
@@ -164,7 +164,7 @@ class S3Objects:
         client.need(request.look, answer, 200)
 
     async def make_placeholder(self, request: S3Request, path: str) -> None:
-        """Make the empty object ``path/`` that stands for a directory, unless it is there."""
+        """Make the placeholder ``path/`` of a directory, unless it exists."""
         client = self._client
         headers = self._headers(b"", new=True)
         answer = await client.ask(
@@ -211,10 +211,9 @@ class S3Objects:
     # --- copies ------------------------------------------------------------------------------
 
     async def copy(self, request: S3Request, etag: str | None = None) -> None:
-        """Copy ``request.path`` to ``request.dest``, while it has this etag, if one is given.
+        """Copy ``request.path`` to ``request.dest``, if its etag matches.
 
-        Few servers know a condition on where a copy goes, so it is looked at first; those that
-        know it are told too. The same with the etag, on other servers than the service's own.
+        Without an etag there is no condition.
         """
         client, path, dest = self._client, request.path, request.dest
         source, target = client.encode(request, path), client.encode(request, dest)
@@ -244,7 +243,7 @@ class S3Objects:
             raise PreconditionError(request.op, request.path, OTHERS)
 
     async def _no_copy(self, request: S3Request, error: StoreError) -> StoreError:
-        """Return what it means that a copy is answered so: what is missing is not said."""
+        """Return the error for a failed copy, which does not say what is missing."""
         path = request.path
         if isinstance(error, NotFoundError):
             return await self.missing(request, path)
@@ -254,7 +253,7 @@ class S3Objects:
         return error
 
     async def _need_source(self, request: S3Request, etag: str) -> None:
-        """Raise if the source has another etag, where the server is not known to look at it."""
+        """Raise if the source's etag differs and the server may not check it."""
         if self._client.place.real:
             return
         there = await self.find(request.look, request.path)

@@ -140,7 +140,7 @@ class S3Store:
         return await self._deletions.delete(entries)
 
     async def delete_tree(self, path: str) -> None:
-        """A tree is not deleted by one request here; ``parallel.remove_tree`` sends them all."""
+        """Refuse: no request deletes a tree; see ``parallel.remove_tree``."""
         raise UnsupportedError(f"delete_tree {path}: it takes many requests: ask remove_tree")
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
@@ -162,7 +162,7 @@ class S3Store:
         etag: str | None = None,
         token: str | None = None,
     ) -> None:
-        """Nothing is renamed on S3: the committers for it complete uploads instead."""
+        """Refuse: S3 has no renames; its committers complete uploads instead."""
         raise UnsupportedError(
             f"rename {source}: S3 has no rename, only a copy and a delete that anything may come "
             "between; write with the committers magic or staging"

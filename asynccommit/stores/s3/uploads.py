@@ -97,7 +97,10 @@ class S3Uploads:
     async def completed(
         self, request: S3Request, parts: Sequence[Part], token: str | None
     ) -> Info | None:
-        """Return what is at ``request.path`` if it bears the token, or else is of ``parts``."""
+        """Return the object at ``request.path`` if it is the upload's.
+
+        The token decides, or else the parts.
+        """
         answer = await self._files.look(request, request.path, checked=token is None)
         if answer is None:
             return None

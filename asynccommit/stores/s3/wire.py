@@ -32,10 +32,9 @@ _FILE = Kind.FILE
 
 
 def encode(path: str) -> str:
-    """Return the key of the object at an absolute decoded path, percent-encoded, its slashes not.
+    """Return the percent-encoded key of an absolute decoded path.
 
-    Raises:
-        ValueError: no object can have the key, or a client would take it for another.
+    Slashes are not encoded.
     """
     folder, _, name = path.rpartition("/")
     text = _folder(folder) + (name if _plain(name) else _name(name))
@@ -66,7 +65,7 @@ def _name(name: str) -> str:
 
 
 def prefix_of(path: str) -> str:
-    """Return what the keys of all objects below the directory ``path`` start with, decoded."""
+    """Return the decoded key prefix of all objects below ``path``."""
     return f"{path[1:]}/" if path != "/" else ""
 
 
@@ -144,7 +143,7 @@ class S3ListPage(NamedTuple):
 
 
 def list_query(path: str, most: int, token: str | None, *, tree: bool) -> str:
-    """Return the query of a page of a listing of the directory ``path``, sorted by name."""
+    """Return the sorted query of a page of a listing of ``path``."""
     start = f"continuation-token={quote(token, safe='~')}&" if token else ""
     level = "" if tree else "delimiter=%2F&"
     prefix = quote(prefix_of(path), safe="~")
@@ -279,13 +278,16 @@ def _checksum(part: Part) -> str:
 
 
 def completed_etag(body: bytes) -> str:
-    """Return the etag of what an upload was completed to. Raises ``ValueError``."""
+    """Return the etag of what an upload was completed to.
+
+    Raises ``ValueError``.
+    """
     found = values(parse(body, "CompleteMultipartUploadResult"))
     return bare_etag(found.get("ETag", ""))
 
 
 def uploads_query(path: str, most: int, token: str | None) -> str:
-    """Return the query of a page of the uploads below ``path``, sorted by name."""
+    """Return the sorted query of a page of the uploads below ``path``."""
     key, _, upload = (token or "").partition(" ")
     marker = f"key-marker={key}&" if key else ""
     after = f"&upload-id-marker={upload}" if upload else ""
@@ -325,7 +327,10 @@ def parts_query(upload_id: str, most: int, token: str | None) -> str:
 
 
 def parts_listed(body: bytes, token: str | None) -> PartPage:
-    """Return what a page of the parts of an upload says. Raises ``ValueError``."""
+    """Return what a page of the parts of an upload says.
+
+    Raises ``ValueError``.
+    """
     root = parse(body, "ListPartsResult", "ListPartsResponse")  # the second one is moto's
     entries = tuple(map(_part, children(root, "Part")))
     found = values(root)
@@ -350,7 +355,7 @@ def _part(element: Element) -> tuple[int, Part, int]:
 
 
 def deletion(entries: Sequence[tuple[str, str | None]]) -> bytes:
-    """Return the body that deletes the objects of these keys, each with its etag if any."""
+    """Return the body that deletes objects by key and, if given, etag."""
     text = "".join(
         f"<Object><Key>{escape(key)}</Key>{_condition(etag)}</Object>" for key, etag in entries
     )
@@ -362,7 +367,10 @@ def _condition(etag: str | None) -> str:
 
 
 def not_deleted(body: bytes) -> dict[str, tuple[str, str]]:
-    """Return code and message of each key that was not deleted. Raises ``ValueError``."""
+    """Return code and message of each key that was not deleted.
+
+    Raises ``ValueError``.
+    """
     root = parse(body, "DeleteResult")
     found = {}
     for child in root:

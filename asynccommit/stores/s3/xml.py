@@ -47,12 +47,12 @@ def parse(body: bytes, *names: str) -> Element:
 
 
 def tag(element: Element) -> str:
-    """Return the name of an element without its namespace, which some servers leave out."""
+    """Return an element's name without the namespace that some servers omit."""
     return element.tag.rpartition("}")[2]
 
 
 def values(element: Element) -> dict[str, str]:
-    """Return the texts of the direct children by name; of several the last one."""
+    """Return the texts of the direct children by name; the last one counts."""
     return {child.tag.rpartition("}")[2]: child.text or "" for child in element}
 
 
