@@ -70,7 +70,7 @@ def on_abort(status: JobStatus, layout: Layout, moved: int = 0) -> Advice:
 
 
 def _on_resume_early(status: JobStatus, layout: Layout) -> Advice:
-    """Return what a resume would do to a job whose commit has not begun: nothing."""
+    """Return what a resume would do before a commit has begun: nothing."""
     if status.state is State.RUNNING:
         return Advice("nothing: its driver lives, and its commit has not begun")
     commit = job_command("commit", layout, "--tasks", str(status.tasks))

@@ -133,7 +133,7 @@ async def open_layout(
     storage: StorageOptions = None,
     committer: str | None = None,
 ) -> AsyncIterator[Committer]:
-    """Open the committer of a job that was found, in the layout where it was found.
+    """Open the committer of a job, in the layout where the job was found.
 
     ``committer`` names the committer if the layout fits several.
     """
@@ -159,7 +159,7 @@ async def open_layout(
 
 
 async def find_jobs(store: Store, dest: Address) -> list[FoundJob]:
-    """Return the job attempts under a destination, in the order of their names.
+    """Return the job attempts under a destination, ordered by name.
 
     Directories that belong to no job are skipped, and so are jobs of the staging committers whose
     pending sets are not below the destination. Raises ``StoreError``.
@@ -220,7 +220,7 @@ async def find_jobs_at(
 
 
 async def find_rubbish(store: Store, dest: Address) -> dict[str, Layout]:
-    """Return directories of job attempts that have ended but were not fully deleted.
+    """Return directories of ended job attempts that are not fully deleted.
 
     Each directory comes with its job attempt. Raises ``StoreError``.
     """
@@ -266,7 +266,7 @@ def choose(
 
 
 async def children(store: Store, path: str) -> list[Info]:
-    """Return the entries of a directory; empty if it is missing or no directory."""
+    """Return the entries of a directory; empty if there is no directory."""
     try:
         return await list_all(store, path)
     except (NotFoundError, PreconditionError):
@@ -291,7 +291,7 @@ def layout_of(place: Address) -> Layout | None:
 
 
 async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJob | None:
-    """Return the facts about a job attempt, or ``None`` if no job owns its directory.
+    """Return the facts about a job attempt, or ``None`` if there is no job.
 
     Args:
         store: the store of the job's own files.
@@ -330,7 +330,10 @@ def _found(seen: UploadAttemptFacts) -> FoundJob:
 
 
 async def _has_begun(store: Store, layout: Layout) -> bool:
-    """Return whether there is a commit record; an empty record was never written."""
+    """Return whether there is a commit record that is not empty.
+
+    An empty record was never written.
+    """
     try:
         return not is_blank(await store.get(layout.record, MAX_RECORD_BYTES))
     except NotFoundError:

@@ -247,7 +247,7 @@ def rename_of(entry: FileEntry) -> Rename:
 
 
 def decoded(uri: str) -> str:
-    """Return the decoded path of a URI, or the text itself if it cannot be decoded."""
+    """Return the decoded path of a URI, or the text itself if invalid."""
     try:
         return str(decode_uri(uri))
     except AsyncCommitError:

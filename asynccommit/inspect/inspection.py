@@ -176,7 +176,7 @@ async def _head(store: Store, path: str) -> tuple[Kind, int] | None:
 
 
 async def _job(store: Store, job: FoundJob) -> Inspection:
-    """Inspect a job attempt: its manifests and the preflight's verdict on them."""
+    """Inspect a job attempt: its manifests and the verdict of a preflight."""
     if isinstance(job.layout, UploadLayout):
         return await inspect_uploads(cast(MultipartStore, store), job)
     layout = job.layout

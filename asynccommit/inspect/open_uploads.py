@@ -187,7 +187,7 @@ def _with_jobs(upload: Upload, jobs: Sequence[UploadJob]) -> OpenUpload:
 
 
 def _since(job: UploadJob, upload: Upload) -> bool:
-    """Return whether a task of the job may have begun the upload, by the times."""
+    """Return whether, by the times, a task of the job may own the upload."""
     return not job.since or not upload.initiated or upload.initiated >= job.since - 1.0
 
 

@@ -240,7 +240,7 @@ async def _look(store: Store, job: FoundJob) -> tuple[JobStatus | None, tuple[in
 
 
 async def _moved(store: Store, job: FoundJob) -> tuple[int, int]:
-    """Return how many files of manifests were moved away, and how many there are.
+    """Return the moved / total number of files of manifests.
 
     A commit by this package writes its record first. If files were moved and there is no record,
     Hadoop's committer has begun the commit.

@@ -89,7 +89,7 @@ async def _of_users(
 
 
 async def see(store: Store, layout: UploadLayout) -> UploadAttemptFacts | None:
-    """Return the facts about a job attempt; ``None`` if there is no such attempt.
+    """Return the facts about a job attempt, or ``None`` if there is none.
 
     The result is also ``None`` if its directory is a mere prefix.
 
@@ -121,7 +121,7 @@ async def see(store: Store, layout: UploadLayout) -> UploadAttemptFacts | None:
 
 
 def magic_layout_of(place: Address) -> MagicLayout | None:
-    """Return the magic job attempt that a path lies in; ``None`` if there is none."""
+    """Return the magic job attempt that a path lies in, or ``None``."""
     names = place.path.split("/")
     for at, name in enumerate(names[:-2]):
         job_id, number = name.removeprefix(MAGIC), names[at + 2]

@@ -68,7 +68,7 @@ _AGAIN = Text("nothing was changed: pass --yes to abort them")
 
 
 def _kept(choice: Choice) -> list[RenderableType]:
-    """Return the kept uploads, one line per reason; a line may end in a command."""
+    """Return the kept uploads by reason; a line may end in a command."""
     counts: dict[str, int] = {}
     for kept in choice.kept:
         counts[kept.reason] = counts.get(kept.reason, 0) + 1

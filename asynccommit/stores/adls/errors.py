@@ -48,7 +48,7 @@ _REFUSED_FOR_NOW = frozenset(
         "AccountBeingCreated",
     }
 )
-# Whoever takes these for a missing path goes on in vain.
+# A caller that took these for a missing path would continue in vain.
 _NO_STORE = frozenset({"FilesystemNotFound", "ContainerNotFound", "AccountNotFound"})
 # The last: the caller may make files there, but not write over one.
 _THERE = frozenset({"PathAlreadyExists", "DirectoryNotEmpty", "UnauthorizedBlobOverwrite"})

@@ -37,7 +37,7 @@ class GcsClient:
         settings: of the store.
         host: its clock.
         transport: what sends.
-        learn: told whether the bucket has folders, once that is known.
+        learn: called with whether the bucket has folders, once that is known.
 
     Attributes:
         place: where the bucket is.

@@ -263,7 +263,7 @@ def _kind(request: GcsRequest, status: int) -> type[StoreError]:
     if status == 404:
         return NotFoundError
     if status == 412:
-        # With two conditions nobody knows which one failed: whoever sets both looks.
+        # With two conditions it is unknown which one failed: a caller that sets both has to read.
         return ExistsError if request.new and not request.generation else PreconditionError
     # 409: something else is under way with it, as the rename of its folder. 410: the session of an
     # upload or the token of a rewrite is gone, and with it what they did.

@@ -49,7 +49,7 @@ _LARGEST = 1 << 20  # bytes of a file of credentials
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A token that was given as it is; nobody knows its end."""
+    """A token that was given directly; its expiry is unknown."""
 
     token: str = field(repr=False)
 
@@ -71,7 +71,7 @@ class GoogleAccount:
         principal: service account to act as; empty for none.
         delegates: who stand between.
         token_url: where tokens are asked for; empty for the place that ``data`` names.
-        last_resort: what to say if nobody answers; empty if it was asked for by name.
+        last_resort: the message if nothing answers; empty if it was requested by name.
     """
 
     kind: str

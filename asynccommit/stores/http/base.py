@@ -229,7 +229,7 @@ def open_transport(settings: HttpSettings, *, prefer: str | None = None) -> Tran
     """Open a transport with the fastest installed library, or ``prefer``.
 
     Raises:
-        OptionError: ``prefer`` names none of ``TRANSPORTS``, or a setting is wrong.
+        OptionError: ``prefer`` is not one of ``TRANSPORTS``, or a setting is invalid.
         UnsupportedError: the library is not installed, or does not work in a forked process.
     """
     if prefer not in (None, *TRANSPORTS):  # what is given may be unhashable

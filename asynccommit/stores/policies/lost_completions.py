@@ -64,7 +64,7 @@ def judge_ending(ending: Ending) -> ReplyVerdict:
       (Without a token it may be another upload of the same bytes.)
     * If another object is there, or none, it may have been completed and replaced or deleted
       since, or aborted. Where no answer was lost, the answer is the truth.
-    * Where the service does not tell what the object is made of, nobody knows.
+    * If the service does not report the parts of the object, the outcome is unknown.
     * While its upload is there it has not been done, even if an object of the same bytes is: that
       is another's. It is sent again. A late first sending ends the upload as well; the second one
       is then answered that there is none, which is settled once more.

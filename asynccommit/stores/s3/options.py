@@ -193,7 +193,7 @@ def read_settings(
 ) -> S3Settings:
     """Return the settings of the store that holds ``address``.
 
-    No file is read and nobody is asked yet: that is left to the first request.
+    This reads no file and sends no request; the first request of the store does.
 
     Args:
         address: its authority is the bucket.
