@@ -1,8 +1,8 @@
-"""What a job is on a store with multipart uploads: where its pending sets and its own files are.
+"""The layout of a job on a store with multipart uploads: its pending sets and its own files.
 
-A task uploads its files to their final places and completes none; what it takes to complete them
-is its pending set. Two layouts, both Hadoop's (S3A, 3.4 and later). Magic: all is below the
-destination::
+A task uploads its files to their final places without completing them; its pending set has
+everything needed to complete them. There are two layouts, both Hadoop's (S3A, 3.4 and later).
+Magic: all is below the destination::
 
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/<task id>.pendingset
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/tasks/<task attempt id>/__base/...     markers, .pending
@@ -13,7 +13,7 @@ destination::
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/job-owner.json                            ours
     <dest>/__magic_job-<uuid>/job-<uuid>/NN/commit-{record,plan-...,start-...,outcome-...}.json
 
-Staging: the sets are in a directory of any store, the rest too but for what is moved aside::
+Staging: all is in a directory of any store, except files that are moved aside::
 
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/<task id>
     <tmp>/<user>/<uuid>/staging-uploads/_temporary/<n>/_temporary/<task attempt id>   not committed
@@ -62,7 +62,7 @@ class Left(Enum):
 class UploadLayout(Layout, ABC):
     """Every path of one attempt of a job, decoded. Use ``MagicLayout`` or ``StagingLayout``.
 
-    ``job_id`` is the job's UUID: what Hadoop finds under ``fs.s3a.committer.uuid`` or
+    ``job_id`` is the job's UUID, which Hadoop reads from ``fs.s3a.committer.uuid`` or
     ``spark.sql.sources.writeJobUUID``. ``committer`` is the name in ``_SUCCESS``: ``magic``,
     ``directory`` or ``partitioned``. ``commit`` is the plan's id, once a commit has begun.
 
@@ -74,22 +74,22 @@ class UploadLayout(Layout, ABC):
 
     @property
     def uuid(self) -> str:
-        """The job's UUID."""
+        """Return the job's UUID."""
         return self.job_id
 
     @property
     def pending(self) -> Address:
-        """A place on the store where the pending sets are."""
+        """Return a place on the store of the pending sets."""
         return self.dest
 
     @property
     def attempts_dir(self) -> str:
-        """The parent of the directories of the job's attempts."""
+        """Return the parent of the directories of the job's attempts."""
         return self.attempt_dir.rpartition("/")[0]
 
     @property
     def sets_dir(self) -> str:
-        """Where committed tasks leave their pending sets."""
+        """Return the directory where committed tasks leave their pending sets."""
         return self.attempt_dir
 
     @property
@@ -99,17 +99,26 @@ class UploadLayout(Layout, ABC):
 
     @property
     def start(self) -> str:
-        """There from when a commit is checked: it goes on, or its record is taken back."""
+        """Return the path of the decision to continue a commit or undo its record.
+
+        It exists once the commit has been checked.
+        """
         return self._of_commit(START)
 
     @property
     def done(self) -> str:
-        """There if all of a commit is done, and its files are kept."""
+        """Return the path of the marker of a finished commit.
+
+        It exists if all of a commit is done and its files are kept.
+        """
         return self._of_commit(DONE)
 
     @property
     def living(self) -> str:
-        """There from the job's setup to its end; nobody but a setup makes it."""
+        """Return the path of the living file, from the job's setup to its end.
+
+        Only a setup creates it.
+        """
         return f"{self.attempt_dir}/{LIVING}"
 
     def _of_commit(self, name: str) -> str:
@@ -118,12 +127,18 @@ class UploadLayout(Layout, ABC):
 
     @property
     def aside_dir(self) -> str:
-        """Where a commit keeps what is overwritten, on the destination's store."""
+        """Return the directory where a commit keeps overwritten files.
+
+        It is on the destination's store.
+        """
         return f"{self.scratch}/{self._aside_name}"
 
     @property
     def kept(self) -> str:
-        """There if a rollback could not put all copies back: then nobody deletes them."""
+        """Return the path of the marker that copies are kept.
+
+        It exists if a rollback could not put back all copies: then no process deletes them.
+        """
         return f"{self.aside_dir}/{ANY_MAGIC}-kept"
 
     @property
@@ -132,15 +147,18 @@ class UploadLayout(Layout, ABC):
 
     @property
     def scratch(self) -> str:
-        """What Hadoop's executors, and the staging layout, have of this job in ``_temporary``."""
+        """Return this job's directory in ``_temporary``.
+
+        Hadoop's executors, and the staging layout, use it.
+        """
         return f"{self.temporary}/job-{self.job_id}"
 
     def aside(self, path: str) -> str:
-        """Return where the file at ``path``, below the destination, is kept."""
+        """Return the path of the copy of ``path``, below the destination."""
         return f"{self.aside_dir}/{path[len(self.root) + 1 :]}"
 
     def of_attempt(self, attempt: int) -> Self:
-        """Return the layout of another attempt of the job, of no commit."""
+        """Return the layout of another attempt of the job, without a commit."""
         return replace(self, attempt=attempt, commit="")
 
     def pending_url(self, path: str) -> str:
@@ -149,11 +167,14 @@ class UploadLayout(Layout, ABC):
 
     @abstractmethod
     def is_set(self, name: str) -> bool:
-        """Whether a file of this name in ``sets_dir`` is a pending set."""
+        """Return whether a file name in ``sets_dir`` is that of a pending set."""
 
     @abstractmethod
     def pending_set(self, task_id: str) -> str:
-        """The pending set of a committed task: one per task, whichever attempt."""
+        """Return the path of a committed task's pending set.
+
+        There is one per task, whichever attempt wrote it.
+        """
 
     @abstractmethod
     def task_of(self, name: str) -> str:
@@ -161,14 +182,20 @@ class UploadLayout(Layout, ABC):
 
     @abstractmethod
     def intent(self, attempt_id: str, number: int) -> str:
-        """One file that says which uploads a task attempt has begun."""
+        """Return the path of a file that lists uploads begun by a task attempt."""
 
     @abstractmethod
     def left_at(self, path: str) -> Left | None:
-        """Return what a file below ``job_dir`` tells of uploads; ``None`` if it tells nothing."""
+        """Return the kind of a file below ``job_dir`` that names uploads.
+
+        Return ``None`` for any other file.
+        """
 
     def reserves(self, path: str) -> bool:
-        """Whether ``path`` is the marker's, in ``_temporary`` or magic: no task may write there."""
+        """Return whether no task may write to ``path``.
+
+        It is the marker's, in ``_temporary`` or magic.
+        """
         if Layout.reserves(self, path):
             return True
         return any(name.startswith(ANY_MAGIC) for name in path[len(self.root) :].split("/"))
@@ -176,37 +203,43 @@ class UploadLayout(Layout, ABC):
 
 @dataclass(frozen=True, slots=True)
 class MagicLayout(UploadLayout):
-    """Where the magic committer has everything."""
+    """The layout of the magic committer."""
 
     @property
     def job_dir(self) -> str:
-        """Everything of this job, all its attempts."""
+        """Return the directory of this job, with all its attempts."""
         return f"{self.root}/{MAGIC}{self.job_id}"
 
     @property
     def attempt_dir(self) -> str:
-        """Everything of this job attempt."""
+        """Return the directory of this job attempt."""
         return f"{self.job_dir}/job-{self.job_id}/{self.attempt:02d}"
 
     @property
     def aside_dir(self) -> str:
-        """Where a commit keeps what is overwritten."""
+        """Return the directory where a commit keeps overwritten files."""
         return f"{self.attempt_dir}/{self._aside_name}"
 
     def claim(self, attempt_id: str) -> str:
-        """See ``Layout.claim``: it goes when the attempt's directory does."""
+        """See ``Layout.claim``: it is deleted with the attempt's directory."""
         return f"{self.task_attempt_dir(attempt_id)}/claim"
 
     def task_base(self, attempt_id: str) -> str:
-        """Where a task attempt writes: the tree below is that of the destination."""
+        """Return the directory that a task attempt writes to.
+
+        The tree below it mirrors the destination.
+        """
         return f"{self.task_attempt_dir(attempt_id)}/{BASE}"
 
     def is_set(self, name: str) -> bool:
-        """Whether a file of this name in ``sets_dir`` is a pending set."""
+        """Return whether a file name in ``sets_dir`` is that of a pending set."""
         return name.endswith(pending_set.SUFFIX) and name != pending_set.SUFFIX
 
     def pending_set(self, task_id: str) -> str:
-        """The pending set of a committed task: one per task, whichever attempt."""
+        """Return the path of a committed task's pending set.
+
+        There is one per task, whichever attempt wrote it.
+        """
         return f"{self.sets_dir}/{check_name('the task id', task_id)}{pending_set.SUFFIX}"
 
     def task_of(self, name: str) -> str:
@@ -214,11 +247,14 @@ class MagicLayout(UploadLayout):
         return name.removesuffix(pending_set.SUFFIX)
 
     def intent(self, attempt_id: str, number: int) -> str:
-        """One file that says which uploads a task attempt has begun."""
+        """Return the path of a file that lists uploads begun by a task attempt."""
         return f"{self.task_attempt_dir(attempt_id)}/{INTENTS}/{number}.json"
 
     def left_at(self, path: str) -> Left | None:
-        """Return what a file below ``job_dir`` tells of uploads; ``None`` if it tells nothing."""
+        """Return the kind of a file below ``job_dir`` that names uploads.
+
+        Return ``None`` for any other file.
+        """
         names = path[len(self.attempts_dir) + 1 :].split("/")
         if len(names) == 2 and self.is_set(names[1]):
             return Left.SET
@@ -232,11 +268,11 @@ class MagicLayout(UploadLayout):
 
 @dataclass(frozen=True, slots=True)
 class StagingLayout(UploadLayout):
-    """Where the staging committers have everything.
+    """The layout of the staging committers.
 
     Args:
-        tmp: ``<tmp>/<user>``, on whichever store: what Hadoop has under
-            ``fs.s3a.committer.staging.tmp.path``, with the user's name.
+        tmp: ``<tmp>/<user>``, on any store: Hadoop's ``fs.s3a.committer.staging.tmp.path`` with the
+            user's name.
     """
 
     committer: str = "directory"
@@ -244,17 +280,17 @@ class StagingLayout(UploadLayout):
 
     @property
     def pending(self) -> Address:
-        """A place on the store where the pending sets are."""
+        """Return a place on the store of the pending sets."""
         return self.tmp
 
     @property
     def job_dir(self) -> str:
-        """Everything of this job, all its attempts, but what is moved aside."""
+        """Return the directory of this job, with all except files moved aside."""
         return self.tmp.child(self.job_id).path
 
     @property
     def attempt_dir(self) -> str:
-        """Everything of this job attempt, but what is moved aside."""
+        """Return the directory of this job attempt, except files moved aside."""
         return f"{self.job_dir}/staging-uploads/{TEMPORARY}/{self.attempt}"
 
     @property
@@ -269,17 +305,26 @@ class StagingLayout(UploadLayout):
 
     @property
     def record(self) -> str:
-        """There from the moment before the first upload is completed."""
+        """Return the path of the commit record.
+
+        It exists from before the first upload is completed.
+        """
         return f"{self.attempt_dir}/_{RECORD}"
 
     @property
     def living(self) -> str:
-        """There from the job's setup to its end; nobody but a setup makes it."""
+        """Return the path of the living file, from the job's setup to its end.
+
+        Only a setup creates it.
+        """
         return f"{self.attempt_dir}/_{LIVING}"
 
     @property
     def outcome(self) -> str:
-        """There from the moment in which it is decided how the commit ends."""
+        """Return the path of the outcome.
+
+        It exists as soon as the end of the commit is decided.
+        """
         return self._of_commit(OUTCOME)
 
     def _of_commit(self, name: str) -> str:
@@ -287,19 +332,25 @@ class StagingLayout(UploadLayout):
         return f"{self.attempt_dir}/{name}.json"
 
     def plan(self, plan_id: str, index: int) -> str:
-        """Where one chunk of the accepted plan is."""
+        """Return the path of one chunk of the accepted plan."""
         return f"{self.attempt_dir}/_{PLAN}{check_name('the plan id', plan_id)}-{index:05d}.json"
 
     def uncommitted_set(self, attempt_id: str) -> str:
-        """Where a task attempt writes its pending set, if it is renamed when it commits."""
+        """Return the path of a pending set that is renamed when its task commits."""
         return f"{self.attempt_dir}/{TEMPORARY}/{check_name('the task attempt id', attempt_id)}"
 
     def is_set(self, name: str) -> bool:
-        """Whether a file of this name in ``sets_dir`` is a pending set: Hadoop takes all."""
+        """Return whether a file name in ``sets_dir`` is that of a pending set.
+
+        Hadoop treats every file there as one.
+        """
         return not name.startswith(("_", "."))
 
     def pending_set(self, task_id: str) -> str:
-        """The pending set of a committed task: one per task, whichever attempt."""
+        """Return the path of a committed task's pending set.
+
+        There is one per task, whichever attempt wrote it.
+        """
         return f"{self.sets_dir}/{check_name('the task id', task_id)}"
 
     def task_of(self, name: str) -> str:
@@ -307,12 +358,15 @@ class StagingLayout(UploadLayout):
         return name
 
     def intent(self, attempt_id: str, number: int) -> str:
-        """One file that says which uploads a task attempt has begun."""
+        """Return the path of a file that lists uploads begun by a task attempt."""
         name = check_name("the task attempt id", attempt_id)
         return f"{self.attempt_dir}/_{INTENTS}/{name}-{number}.json"
 
     def left_at(self, path: str) -> Left | None:
-        """Return what a file below ``job_dir`` tells of uploads; ``None`` if it tells nothing."""
+        """Return the kind of a file below ``job_dir`` that names uploads.
+
+        Return ``None`` for any other file.
+        """
         names = path[len(self.attempts_dir) + 1 :].split("/")
         if len(names) == 2 and self.is_set(names[1]):
             return Left.SET

@@ -1,7 +1,7 @@
-"""Seeing that files have the names that they were given: some servers make others of them.
+"""Check that files are listed under the names they were given: some servers change names.
 
-Whoever is asked for such a name makes the same other of it, and finds the file. Only a listing
-tells: a backslash that became a slash, a dot that is gone, letters that were put together.
+A request with such a name is changed in the same way, and finds the file. Only a listing shows the
+change: a backslash that became a slash, a removed dot, normalized letters.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _ODD = re.compile(r"[\\\x00-\x1f\x7f]|[. ](/|$)")
 
 
 def is_odd(path: str) -> bool:
-    """Return whether servers are known to make other names of such as this."""
+    """Return whether some servers are known to change names like this path's."""
     return _ODD.search(path) is not None
 
 
 async def unlisted(store: Store, paths: Sequence[str]) -> list[str]:
-    """Return those of ``paths`` that no listing of their directories shows; one for each."""
+    """Return those of ``paths`` that the listings of their directories lack."""
     wanted: dict[str, set[str]] = {}
     for path in paths:
         wanted.setdefault(path.rpartition("/")[0], set()).add(path)
@@ -44,6 +44,6 @@ async def unlisted(store: Store, paths: Sequence[str]) -> list[str]:
 
 
 async def refuse_changed(store: Store, paths: Sequence[str]) -> None:
-    """Raise ``PreconditionError`` if a file that is there is not listed under its name."""
+    """Raise ``PreconditionError`` if a file is listed under another name."""
     if changed := await unlisted(store, paths):
         raise PreconditionError("list", changed[0], CHANGED)

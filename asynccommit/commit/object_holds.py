@@ -1,4 +1,4 @@
-"""What a store lets nobody move or delete for now: seen before anything depends on it."""
+"""Object holds: refuse objects that the store lets nobody move or delete for now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asynccommit.stores.base import Info
 
 
 def refuse_held(run: CommitContext, infos: Iterable[Info]) -> None:
-    """Raise ``RejectedError`` for the first of ``infos`` that the store would not move."""
+    """Raise ``RejectedError`` for the first of ``infos`` that is held."""
     for info in infos:
         if info.held and info.held > run.host.now():
             raise RejectedError("rename", info.path, _why(run, info.held))

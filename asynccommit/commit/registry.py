@@ -1,7 +1,7 @@
 """The committers: one file a protocol, and one table of their names.
 
-Adding a committer is one file and one line in ``COMMITTERS``. A committer is made of an
-``JobContext``, ``Class.opened(opening)``, and is a ``Committer``; nobody asks for its class
+Adding a committer is one file and one line in ``COMMITTERS``. A committer is created from a
+``JobContext`` by ``Class.opened(opening)`` and is a ``Committer``; no code checks its class
 afterwards.
 """
 
@@ -52,7 +52,10 @@ _CLASSIC_ONLY = {
 
 
 class Committer(Protocol):
-    """Commits one job attempt under one destination, and its tasks. See ``ManifestCommitter``."""
+    """A committer of one job attempt under one destination, and of its tasks.
+
+    See ``ManifestCommitter``.
+    """
 
     driver_lives: Callable[[], bool] | None
     set_up: bool
@@ -62,34 +65,34 @@ class Committer(Protocol):
 
     @property
     def store(self) -> Store:
-        """Where the destination is."""
+        """Return the store of the destination."""
         ...
 
     @property
     def pending(self) -> Store:
-        """Where the job's own directories are, which may be another store."""
+        """Return the store of the job's own directories, which may be another."""
         ...
 
     @property
     def layout(self) -> Layout:
-        """Destination and job."""
+        """Return the layout: destination and job."""
         ...
 
     @property
     def options(self) -> Options:
-        """How it commits."""
+        """Return the options of the commit."""
         ...
 
     async def see_setup(self) -> None:
-        """Look for what another's setup of the job has made. Raises ``NotFoundError``."""
+        """Check that another process has set up the job. Raises ``NotFoundError``."""
         ...
 
     async def check_job(self, *, mode: Mode = ..., overwrite: Sequence[str] = ...) -> None:
-        """Refuse now what could not be committed later."""
+        """Refuse now a job that could not be committed later."""
         ...
 
     async def setup_job(self, *, mode: Mode = ...) -> None:
-        """Make what the job's tasks need."""
+        """Create the directories that the job's tasks need."""
         ...
 
     async def commit_job(
@@ -102,13 +105,13 @@ class Committer(Protocol):
         made_destination: bool | None = ...,
         on_progress: OnProgress | None = ...,
     ) -> JobReport:
-        """Make the files of the committed tasks visible, and nothing else."""
+        """Make the files of the committed tasks visible, and no others."""
         ...
 
     async def resume_job(
         self, *, force: bool = ..., adopt: bool = ..., on_progress: OnProgress | None = ...
     ) -> JobReport:
-        """Finish a commit that was cut short."""
+        """Finish an interrupted commit."""
         ...
 
     async def rollback_job(
@@ -124,31 +127,31 @@ class Committer(Protocol):
         mode: Mode = ...,
         overwrite: Sequence[str] = ...,
     ) -> JobReport:
-        """Return what ``commit_job`` would do."""
+        """Return the result that ``commit_job`` would have."""
         ...
 
     async def take_job(self) -> None:
-        """Write whose a job is whose directories another part of this driver has made."""
+        """Write the owner file of a job that this driver set up elsewhere."""
         ...
 
     def living(self) -> AbstractAsyncContextManager[None]:
-        """Give signs of life while the block runs, for a job that was set up here."""
+        """Give signs of life during the block, for a job that was set up here."""
         ...
 
     async def abort_job(self, reason: str = "", *, careful: bool = ...) -> AbortReport:
-        """Delete what the job left, unless a commit has begun."""
+        """Delete the job's files, unless a commit has begun."""
         ...
 
     async def cleanup(self) -> str:
-        """Delete what the job left whatever its state."""
+        """Delete the job's files, whatever its state."""
         ...
 
     async def job_status(self) -> JobStatus | None:
-        """Return what is known of this job attempt."""
+        """Return the status of this job attempt."""
         ...
 
     async def job_statuses(self) -> list[JobStatus]:
-        """Return what is known of every job under the destination."""
+        """Return the status of every job under the destination."""
         ...
 
     async def setup_task(self, attempt_id: str) -> str:
@@ -156,15 +159,15 @@ class Committer(Protocol):
         ...
 
     def work(self, attempt_id: str) -> Work:
-        """Return where a task attempt writes."""
+        """Return the output of a task attempt."""
         ...
 
     async def commit_task(self, task_id: str, attempt_id: str) -> TaskCommit:
-        """Let what a task attempt has written be the job's to commit."""
+        """Make the output of a task attempt part of the job."""
         ...
 
     async def abort_task(self, task_id: str, attempt_id: str) -> None:
-        """Delete what a task attempt has written."""
+        """Delete the output of a task attempt."""
         ...
 
 
@@ -172,13 +175,14 @@ def open_named(name: str | None, opening: JobContext) -> Committer:
     """Open a committer.
 
     Args:
-        name: one of ``COMMITTERS``; ``None`` for the one that the options name, or else the one
-            that suits the store.
-        opening: the job attempt, and what to work with.
+        name: one of ``COMMITTERS``; ``None`` for the one named by the options, or else the one that
+            suits the store.
+        opening: the job attempt, and the objects to work with.
 
     Raises:
-        OptionError: there is none of this name, or an option does not suit the store.
-        UnsupportedError: it writes no new data here, or the store lacks what it needs.
+        OptionError: the name is unknown, or an option does not suit the store.
+        UnsupportedError: the committer does not write new data here, or the store lacks a feature
+            that it needs.
     """
     traits = opening.store.traits
     chosen = (name or _chosen(opening)).strip().lower()
@@ -202,10 +206,10 @@ def open_named(name: str | None, opening: JobContext) -> Committer:
 
 
 def _classic(name: str, opening: JobContext) -> str:
-    """Return which FileOutputCommitter is meant: the options tell where the name does not.
+    """Return the name of the FileOutputCommitter version to use.
 
-    Version 1 unless they say 2, as with Spark; Hadoop's own default is 2. Raises
-    ``UnsupportedError`` where files are uploaded.
+    The options decide if the name does not. The default is version 1, as in Spark; Hadoop's own
+    default is 2. Raises ``UnsupportedError`` for a store where files are uploaded.
     """
     if opening.store.traits.multipart is not None:
         refuse(name)
@@ -213,7 +217,7 @@ def _classic(name: str, opening: JobContext) -> str:
 
 
 def _warn_of_classic(options: Options) -> None:
-    """Warn of options that only FileOutputCommitter has, which has to be asked for by name."""
+    """Warn of options that only a FileOutputCommitter chosen by name has."""
     for field, key in _CLASSIC_ONLY.items():
         if getattr(options, field) != getattr(_DEFAULTS, field):
             text = f"{key} has no effect: it belongs to FileOutputCommitter, the committer 'file'"
@@ -221,7 +225,7 @@ def _warn_of_classic(options: Options) -> None:
 
 
 def _refuse_lost_checksums(traits: Traits, uploads: UploadOptions) -> None:
-    """Raise ``OptionError`` where a completion has to name what pending files do not hold."""
+    """Raise ``OptionError`` if completions need checksums that are not saved."""
     checked = traits.multipart is not None and traits.multipart.checked
     if checked and uploads.etags is EtagForm.STRINGS:
         raise OptionError(
@@ -232,7 +236,10 @@ def _refuse_lost_checksums(traits: Traits, uploads: UploadOptions) -> None:
 
 
 def _chosen(opening: JobContext) -> str:
-    """Return the committer of a job for which none is named: S3A's options are for uploads."""
+    """Return the committer of a job for which none is named.
+
+    S3A's options count only for stores with uploads.
+    """
     traits: Traits = opening.store.traits
     if traits.atomic_rename or traits.multipart is None:
         return "manifest"
@@ -240,11 +247,13 @@ def _chosen(opening: JobContext) -> str:
 
 
 def mode_of(options: Options, name: str | None) -> Mode:
-    """Return the mode of a job for which none is given: what the staging options say, or append.
+    """Return the mode of a job without a given mode.
+
+    It is the one in the staging options, or append.
 
     Args:
-        options: of the job.
-        name: of the committer, as it was given.
+        options: options of the job.
+        name: name of the committer, as it was given.
     """
     name = (name or options.uploads.committer or "").strip().lower()
     if name not in ("directory", "partitioned", "staging"):

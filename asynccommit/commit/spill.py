@@ -1,6 +1,6 @@
-"""The entries of a job, in memory while they are few and in a file of this process beyond.
+"""The entries of a job, in memory while they are few and otherwise in a file.
 
-The file has no name: it is gone with the process, however that ends, and nobody else can open it.
+The file has no name: it is gone when the process ends in any way, and no other process can open it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ R = TypeVar("R", bound=tuple[object, ...])
 
 
 class Entry(NamedTuple):
-    """One file to be renamed: decoded paths, and what must be at the destination afterwards."""
+    """One file to rename: decoded paths, and the expected file at the destination."""
 
     source: str
     dest: str
@@ -34,13 +34,13 @@ class Entry(NamedTuple):
 
 
 class Rows(Generic[R]):
-    """Keeps rows in the order in which they came, in flat memory.
+    """A list of rows, in order, in flat memory.
 
     Args:
-        make: makes a row of the list that JSON has for one.
+        make: makes a row from its JSON list.
         directory: where the file goes when one is needed; ``None`` for the system's.
         in_memory: how many rows to hold before.
-        weigh: as how many rows some count, where not every one is as large as the next.
+        weigh: returns the number of rows that a row counts as, if sizes differ.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class Rows(Generic[R]):
                 await asyncio.to_thread(self._write, held)
 
     def entries(self) -> AsyncIterable[R] | Iterable[R]:
-        """Return every row, for ``for_each``; nothing may be added any more."""
+        """Return every row, for ``for_each``; no row may be added any more."""
         return self._held if self._file is None else self.each()
 
     async def each(self) -> AsyncIterator[R]:
-        """Yield every row; nothing may be added any more."""
+        """Yield every row; no row may be added any more."""
         if self._file is not None:
             position = 0
             while True:
@@ -111,7 +111,7 @@ class Rows(Generic[R]):
         return [self._make(row) for row in rows], position + 8 + length
 
     def close(self) -> None:
-        """Forget everything."""
+        """Release all memory and the file."""
         self._held = []
         file, self._file = self._file, None
         discard(file)
@@ -124,7 +124,7 @@ class Rows(Generic[R]):
 
 
 async def in_batches(rows: AsyncIterable[R] | Iterable[R], size: int) -> AsyncIterator[Sequence[R]]:
-    """Yield rows in their order, ``size`` at a time; they are read lazily."""
+    """Yield rows in order, ``size`` at a time; they are read lazily."""
     if not isinstance(rows, AsyncIterable):
         each = iter(rows)
         while some := list(islice(each, size)):
@@ -141,7 +141,7 @@ async def in_batches(rows: AsyncIterable[R] | Iterable[R], size: int) -> AsyncIt
 
 
 class Spill(Rows[Entry]):
-    """Keeps entries in the order in which they came, in flat memory.
+    """A list of entries, in order, in flat memory.
 
     Args:
         directory: where the file goes when one is needed; ``None`` for the system's.
@@ -155,7 +155,7 @@ class Spill(Rows[Entry]):
 def _dumps(rows: Sequence[tuple[object, ...]]) -> bytes:
     try:
         return orjson.dumps(rows)
-    except TypeError:  # a local name that is no Unicode
+    except TypeError:  # a local name that is not Unicode
         return json.dumps(rows).encode()
 
 
@@ -168,18 +168,18 @@ def _loads(data: bytes) -> list[list[Any]]:
 
 
 def discard(file: IO[bytes] | None) -> None:
-    """Close an unnamed file, and with it what it holds."""
+    """Close an unnamed file, which deletes its content."""
     if file is not None:
-        with suppress(OSError):  # a full disk, told of before; nobody reads what is lost
+        with suppress(OSError):  # a full disk, reported before; the lost data is not needed
             file.close()
 
 
 def spill_error(directory: str | None, error: OSError) -> RejectedError:
-    """Return the error for a local disk that does not take what memory should not hold."""
+    """Return the error for a local disk that does not accept spilled data."""
     text = f"{error.strerror}: give another asynccommit.spill.directory"
     return RejectedError("spill", directory or tempfile.gettempdir(), text)
 
 
 def unnamed_file(directory: str | None) -> IO[bytes]:
-    """Open a file that nobody else can open, and that is gone with the process."""
+    """Open a file that no other process can open and that ends with this one."""
     return tempfile.TemporaryFile(dir=directory, prefix="asynccommit-")

@@ -1,4 +1,4 @@
-"""A task as an asyncio program sees it."""
+"""The interface of a task for asyncio programs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _COMMITTING = "is being committed"
 
 
 class Task:
-    """One task attempt: a place to write to, nothing of which is visible before the job commits.
+    """One task attempt: a place to write files that stay invisible until the job commits.
 
-    ``directory`` is that place: a local path, or a URL with scheme and container where the task has
-    no local files. All files below it are committed, if the committer does not upload them itself.
+    ``directory`` is that place: a local path, or a URL with scheme and container if the task has no
+    local files. All files below it are committed, unless the committer uploads them itself.
     """
 
     def __init__(self, work: Work, task_id: str, attempt_id: str) -> None:
@@ -42,10 +42,10 @@ class Task:
 
     @checked
     def path(self, name: str) -> str:
-        """Return the local path to write ``name`` to, its directory made.
+        """Return the local path for ``name``, and create its directory.
 
         Args:
-            name: relative path under the destination, as ``day=1/part-0.parquet``.
+            name: relative path under the destination, such as ``day=1/part-0.parquet``.
 
         Raises:
             OptionError: ``name`` is absolute, leads out of the destination or would not be
@@ -59,21 +59,23 @@ class Task:
 
     @checked
     async def put(self, name: str, data: Chunk) -> None:
-        """Write one file. Raises ``OptionError`` as ``path`` does, and ``StoreError``.
+        """Write one file. Raises the errors of ``path``, and ``StoreError``.
 
-        A task commits only once this has returned.
+        A task commits only after this has returned.
         """
         with self._running(name):
             await self._work.put(name, data)
 
     @checked
     async def open(self, name: str) -> Writer:
-        """Begin to write a file by and by: ``async with await task.open(name) as file``.
+        """Open a file for incremental writing.
+
+        Use ``async with await task.open(name) as file``.
 
         ``await file.write(data)`` takes bytes; leaving the block closes the file, an exception
-        aborts it. A task commits no file that is open. The magic committer sends what is written
-        in parts, so that little of it is in memory; see ``fs.s3a.multipart.size``. Raises what
-        ``put`` does, and ``OptionError`` if the file is open already.
+        aborts it. An open file is not committed. The magic committer sends the data in parts, so
+        that little of it is in memory; see ``fs.s3a.multipart.size``. Raises what ``put`` does, and
+        ``OptionError`` if the file is open already.
         """
         self._files = {each: file for each, file in self._files.items() if file.is_open}
         with self._running(name):
@@ -84,7 +86,7 @@ class Task:
 
     @contextmanager
     def _running(self, name: str) -> Iterator[None]:
-        """Note in the block that the call that writes or opens ``name`` has not returned."""
+        """Mark ``name`` as being written during the block."""
         self.check_running()
         self._awaited.append(name)
         try:
@@ -93,7 +95,7 @@ class Task:
             self._awaited.remove(name)
 
     def check_running(self) -> None:
-        """Raise ``OptionError`` if the task or its job has ended: nothing of it would be seen."""
+        """Raise ``OptionError`` if the task or its job has ended."""
         if self._over:
             raise OptionError(
                 f"{self.attempt_id} {self._over}, and takes no more files: write them in the "
@@ -101,12 +103,12 @@ class Task:
             )
 
     def end(self, how: str) -> None:
-        """Take no more files from now on; ``how`` says why, and the first outcome stays."""
+        """Accept no more files; ``how`` is the reason, and the first one stays."""
         if self._over in ("", _COMMITTING):
             self._over = how
 
     def check_closed(self) -> None:
-        """Raise ``OptionError`` if a file is open: half of it, or nothing, would be committed."""
+        """Raise ``OptionError`` if a file is open: it would be incomplete or lost."""
         unclosed = {name for name, file in self._files.items() if file.is_open}
         names = sorted(unclosed.union(self._awaited))
         if names:
@@ -117,7 +119,7 @@ class Task:
             )
 
     async def abort_files(self) -> None:
-        """Abort the files that are open. Raises ``StoreError``."""
+        """Abort the open files. Raises ``StoreError``."""
         for file in self._files.values():
             await file.abort()
 
@@ -131,7 +133,7 @@ class RunningTasks:
 
     @contextmanager
     def noted(self) -> Iterator[Callable[[Task], None]]:
-        """Yield what notes a task that runs, which is forgotten when the block is left."""
+        """Yield a function that registers a running task until the block is left."""
         mine: list[Task] = []
 
         def note(task: Task) -> None:
@@ -144,12 +146,15 @@ class RunningTasks:
             self._tasks.difference_update(mine)
 
     def check_job(self) -> None:
-        """Raise ``OptionError`` if the job has ended: a task would not be part of it."""
+        """Raise ``OptionError`` if the job has ended and cannot have more tasks."""
         if self._over:
             raise OptionError(f"{self._over}, and takes no more tasks: open another job")
 
     def check_ended(self, committed: Collection[str]) -> None:
-        """Raise ``OptionError`` if a task still runs of which no attempt is among ``committed``."""
+        """Raise ``OptionError`` if a task without a committed attempt still runs.
+
+        ``committed`` names the committed tasks.
+        """
         names = sorted(task.attempt_id for task in self._tasks if task.task_id not in committed)
         if names:
             shown = ", ".join(names[:5])
@@ -159,7 +164,7 @@ class RunningTasks:
             )
 
     def end(self, job_id: str) -> None:
-        """Let tasks take no more files: the job ends."""
+        """Stop tasks from accepting files, because the job ends."""
         self._over = f"job {job_id} has ended"
         for task in self._tasks:
             task.end("has outlived its job, which has ended")
@@ -167,7 +172,10 @@ class RunningTasks:
 
 @asynccontextmanager
 async def run_task(committer: Committer, task: int, attempt: int) -> AsyncIterator[Task]:
-    """Run a task attempt: committed on leaving, aborted on an exception. Raises ``CommitError``."""
+    """Run a task attempt: commit it on leaving, abort it on an exception.
+
+    Raises ``CommitError``.
+    """
     if task < 0 or attempt < 0:
         raise OptionError(f"task {task}, attempt {attempt}: neither may be negative")
     task_id, attempt_id = committer.layout.ids(task, attempt)
@@ -188,7 +196,7 @@ async def run_task(committer: Committer, task: int, attempt: int) -> AsyncIterat
 
 
 async def abort_after(cause: BaseException, abort: Coroutine[Any, Any, object]) -> None:
-    """Await an abort, also when cancelled; its own error is a note on what caused it."""
+    """Await an abort, also when cancelled; its error is a note on ``cause``."""
     try:
         with anyio.move_on_after(_CLEANUP_GRACE_SECONDS, shield=True):
             await abort

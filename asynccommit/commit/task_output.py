@@ -1,4 +1,4 @@
-"""Where a task attempt writes: a directory, and three ways to put files into it."""
+"""The output of a task attempt: a directory, and three ways to put files into it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRIES = 5
 
 
 class Work(Protocol):
-    """What one task attempt writes, by the names that its files have below the destination.
+    """The output of one task attempt, by file names below the destination.
 
     All methods raise ``OptionError`` for a name that is absolute, leads out of the destination, or
     is one of the commit protocol.
@@ -29,13 +29,16 @@ class Work(Protocol):
 
     @property
     def directory(self) -> str:
-        """The directory of the attempt: a local path, or a URL where tasks have no local files."""
+        """Return the attempt's directory: a local path, or a URL.
+
+        It is a URL if tasks have no local files.
+        """
         ...
 
     def path(self, name: str) -> str:
-        """Return the local path to write ``name`` to, its directory made.
+        """Return the local path for ``name``, and create its directory.
 
-        Raises ``UnsupportedError`` if nothing of the task is on this machine.
+        Raises ``UnsupportedError`` if the task has no files on this machine.
         """
         ...
 
@@ -44,12 +47,12 @@ class Work(Protocol):
         ...
 
     async def open(self, name: str) -> Writer:
-        """Begin to write a file. Raises ``StoreError``."""
+        """Open a file for writing. Raises ``StoreError``."""
         ...
 
 
 class StoreWork:
-    """A task that writes to a directory of the destination's store.
+    """The output of a task that writes to a directory of the destination's store.
 
     Args:
         store: the store.
@@ -86,11 +89,11 @@ class StoreWork:
         else:
             await self._store.mkdir(path.rpartition("/")[0])
         await put_whole(self._store, path, bytes(data))
-        if is_odd(name):  # its manifest would name what the store has made of it
+        if is_odd(name):  # its manifest would contain the name that the store changed it to
             await refuse_changed(self._store, [path])
 
     async def open(self, name: str) -> Writer:
-        """Begin to write a file; where there are no local files it is kept in memory."""
+        """Open a file for writing; it is kept in memory without local files."""
         if self._local:
             return LocalWriter(self._place(name), self._base)
         return WholeWriter(self._place(name), partial(self.put, name))
@@ -103,11 +106,11 @@ class StoreWork:
 
 
 async def put_whole(store: Store, path: str, data: bytes) -> None:
-    """Write a file of a task, over an earlier one of its own.
+    """Write a file of a task; it may replace an earlier one of the task.
 
-    Where a late sending of the request would make another version of the file, after its task has
-    committed the first one, each write replaces nothing: what the task wrote before is deleted, as
-    the version that it is. Raises ``StoreError``.
+    A request that is sent late could create another version of the file after its task has
+    committed the first one. On such stores a write never replaces: the task's earlier file is
+    deleted first, by its version. Raises ``StoreError``.
     """
     traits = store.traits
     if not (traits.atomic_put and traits.put_tokens):
@@ -124,7 +127,7 @@ async def put_whole(store: Store, path: str, data: bytes) -> None:
 
 
 def check_relative(name: str) -> None:
-    """Raise ``OptionError`` unless ``name`` is that of a file below a destination."""
+    """Raise ``OptionError`` unless ``name`` is a file below a destination."""
     parts = name.split("/")
     if not name or any(part in ("", ".", "..") for part in parts):
         raise OptionError(f"{name!r} is not a relative path below the destination")

@@ -1,8 +1,9 @@
-"""Committers that users know and that write no new data here, each with the reason.
+"""Well-known committers that write no new data here, each with the reason.
 
-FileOutputCommitter is among them where directories are not renamed, as on S3; see ``is_classic``.
+FileOutputCommitter is among them on stores that do not rename directories, such as S3; see
+``is_classic``.
 
-Names are those of ``fs.s3a.committer.name`` and of classes as Spark and Hadoop are told them, for
+Names are those of ``fs.s3a.committer.name``, and of classes as given to Spark and Hadoop, for
 example under ``spark.sql.parquet.output.committer.class``. Sources: Hadoop 3.5.0's documentation
 of its S3A committers; SPARK-9899 and SPARK-10063 on direct committers; Stocator's own sources; the
 release guide of Amazon EMR on its committer for S3.
@@ -57,17 +58,17 @@ _CLASSES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def why_refused(name: str) -> str | None:
-    """Return why a committer writes no new data here; ``None`` if nothing is said against it.
+    """Return why a committer writes no new data here, or ``None``.
 
     Args:
-        name: as in ``REFUSED`` or of a class, with its packages or without; in any case.
+        name: a name in ``REFUSED`` or of a class, with or without its packages; in any case.
     """
     kind = _kind(name)
     return None if kind is None else REFUSED[kind]
 
 
 def is_classic(name: str) -> bool:
-    """Whether a name, or the name of a class, is that of a FileOutputCommitter."""
+    """Return whether a name, also of a class, is that of FileOutputCommitter."""
     return _kind(name) == "file"
 
 
@@ -83,10 +84,10 @@ def _kind(name: str) -> str | None:
 
 
 def refuse(name: str) -> None:
-    """Do nothing, unless ``name`` is that of a committer that is refused.
+    """Raise an error if ``name`` is that of an unsupported committer.
 
     Raises:
-        UnsupportedError: it is; says why, and what there is instead.
+        UnsupportedError: gives the reason and the alternative.
     """
     reason = why_refused(name)
     if reason is not None:

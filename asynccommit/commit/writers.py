@@ -1,4 +1,4 @@
-"""Files that a task writes by and by: what is written counts once the file is closed."""
+"""Files that a task writes incrementally; they are committed only after they are closed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Chunk: TypeAlias = Annotated[bytes | bytearray | memoryview, BUFFER]
 
 
 class Writer(Protocol):
-    """An open file: what is written to it counts once it is closed, and not if it is aborted."""
+    """An open file: its content counts once it is closed, and is discarded if it is aborted."""
 
     is_open: bool
 
     async def write(self, data: Chunk) -> int:
-        """Take ``data`` and return its length in bytes."""
+        """Write ``data`` and return its length in bytes."""
         ...
 
     async def aclose(self) -> None:
@@ -44,7 +44,7 @@ class Writer(Protocol):
         ...
 
     async def abort(self) -> None:
-        """Forget the file, if it is open."""
+        """Discard the file, if it is open."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -58,10 +58,11 @@ class Writer(Protocol):
 
 
 class FileWriter(ABC):
-    """What all writers share: the context that closes the file, or aborts it on an exception.
+    """The base of all writers: a context that closes the file, or aborts it on an exception.
 
     Attributes:
-        is_open: the file has been neither closed nor aborted; true while it is being closed.
+        is_open: whether the file has been neither closed nor aborted; true while it is being
+            closed.
     """
 
     def __init__(self) -> None:
@@ -92,12 +93,12 @@ class FileWriter(ABC):
 
     @property
     def takes_more(self) -> bool:
-        """Whether the file is open, and nobody is closing it."""
+        """Return whether the file is open and not being closed."""
         return self.is_open and not self._closing
 
     @contextmanager
     def closing(self) -> Iterator[None]:
-        """Refuse what is written during the block; the file is closed when that is left."""
+        """Refuse writes during the block; the file is closed when it is left."""
         self._closing = True
         try:
             yield
@@ -105,16 +106,16 @@ class FileWriter(ABC):
             self.is_open = False
 
     def check_open(self, path: str) -> None:
-        """Raise ``OptionError`` if the file has been closed or aborted, or is being closed."""
+        """Raise ``OptionError`` if the file is closed, aborted or being closed."""
         if not self.takes_more:
             raise OptionError(f"{path} has been closed: nothing can be written to it any more")
 
 
 class WholeWriter(FileWriter):
-    """One file that is kept in memory until it is closed, for stores without uploads.
+    """A file that is kept in memory until it is closed, for stores without uploads.
 
     Args:
-        path: where the file will be, for messages.
+        path: path of the file, for messages.
         save: writes the whole file.
     """
 
@@ -125,7 +126,7 @@ class WholeWriter(FileWriter):
         self._buffer = BytesIO()
 
     async def write(self, data: Chunk) -> int:
-        """See ``Writer.write``. Raises ``OptionError`` for a file that was closed."""
+        """See ``Writer.write``. Raises ``OptionError`` for a closed file."""
         self.check_open(self.path)
         return self._buffer.write(data)
 
@@ -137,13 +138,13 @@ class WholeWriter(FileWriter):
                 await self._save(data)
 
     async def abort(self) -> None:
-        """Forget the file; nothing was written."""
+        """Discard the file; nothing was written."""
         self.is_open = False
         self._buffer = BytesIO()
 
 
 class LocalWriter(FileWriter):
-    """One file on this machine, whose directory is made; aborted, it is deleted.
+    """A file on this machine; its directory is created, and an abort deletes the file.
 
     Args:
         path: on this machine.
@@ -158,8 +159,11 @@ class LocalWriter(FileWriter):
         self._gathered = BytesIO()
 
     async def write(self, data: Chunk) -> int:
-        """See ``Writer.write``. Raises ``OptionError`` for a file that was closed, and what ends
-        a write to the disk as ``RejectedError``."""
+        """See ``Writer.write``.
+
+        Raises ``OptionError`` for a closed file, and ``RejectedError`` for a failed write to the
+        disk.
+        """
         self.check_open(self.path)
         taken = self._gathered.write(data)
         if self._gathered.tell() >= _GATHERED:
@@ -167,13 +171,16 @@ class LocalWriter(FileWriter):
         return taken
 
     async def aclose(self) -> None:
-        """Write what is left; if that fails the file is deleted. Raises ``RejectedError``."""
+        """Write the remaining data; if that fails, the file is deleted.
+
+        Raises ``RejectedError``.
+        """
         if not self.takes_more:
             return
         with self.closing():
             try:
                 await self._flush(close=True)
-            except BaseException:  # half of it must not be taken for a file of the task
+            except BaseException:  # a partial file must not be taken for a file of the task
                 await _to_its_end(self._remove)
                 raise
 
@@ -209,11 +216,11 @@ class LocalWriter(FileWriter):
 
 
 def make_parents(path: str, top: str) -> None:
-    """Make the directories between ``top`` and the file ``path``.
+    """Create the directories between ``top`` and the file ``path``.
 
-    ``top`` is deleted with its job or task, and made again it would look like one that runs. Raises
-    ``NotFoundError`` if it is missing, ``PreconditionError`` for a file in the way, and
-    ``RejectedError``.
+    ``top`` itself is not created: it is deleted with its job or task, and a new one would look like
+    a running one. Raises ``NotFoundError`` if it is missing, ``PreconditionError`` for a file in
+    the way, and ``RejectedError``.
     """
     missing: list[str] = []
     parent = os.path.dirname(path)
@@ -242,7 +249,7 @@ def _make(directory: str) -> None:
 
 
 async def _to_its_end(work: Callable[..., None], *args: object) -> None:
-    """Await ``work`` in a thread; cancelled, too, it is done before anything else is."""
+    """Await ``work`` in a thread to its end, also when cancelled."""
     doing = asyncio.ensure_future(asyncio.to_thread(work, *args))
     try:
         await asyncio.shield(doing)
@@ -252,7 +259,10 @@ async def _to_its_end(work: Callable[..., None], *args: object) -> None:
 
 
 async def abort_after(error: BaseException, file: FileWriter) -> None:
-    """Abort ``file`` because of ``error``, also when cancelled; a failure is a note on it."""
+    """Abort ``file`` because of ``error``, also when cancelled.
+
+    A failure of the abort becomes a note on ``error``.
+    """
     try:
         with anyio.move_on_after(_CLEANUP_GRACE_SECONDS, shield=True):
             await file.abort()

@@ -18,19 +18,19 @@ async def is_open(run: UploadContext, pending: Pending) -> bool:
 
 
 async def is_completed(run: UploadContext, pending: Pending) -> Info | None:
-    """Return what completing this very upload has made, ``None`` if that is not there.
+    """Return the file that completing this very upload has made, or ``None``.
 
-    Of an upload that is still open nothing is there, whatever another file looks like. Raises
-    ``OutcomeUnknownError`` where the service cannot tell.
+    The result is ``None`` for an upload that is still open, whatever another file looks like.
+    Raises ``OutcomeUnknownError`` if the service cannot tell.
     """
     info = await ended_as(run, pending)
     return None if info is None or await is_open(run, pending) else info
 
 
 async def ended_as(run: UploadContext, pending: Pending) -> Info | None:
-    """Return what an upload that has ended has made, ``None`` if it was aborted or replaced.
+    """Return the file of an ended upload; ``None`` if aborted or replaced.
 
-    Its length is not compared: a pending set that lies about it must not hide the file. Without a
-    token, what another has made of the same bytes looks the same.
+    Its length is not compared: a pending set with a wrong length must not hide the file. Without a
+    token, another upload's file with the same bytes looks the same.
     """
     return await run.store.completed(pending.dest, pending.parts, pending.token or None)

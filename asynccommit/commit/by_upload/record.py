@@ -1,9 +1,9 @@
-"""Job commit, third step: say that the commit begins, before anything changes.
+"""Job commit, third step: record that the commit begins, before anything changes.
 
-From this moment on nobody aborts the job: it is finished, or rolled back. An abort, which deletes
-the pending sets, takes the record's place before, so that of commit and abort one comes first. No
-owner is claimed and no lease kept: an upload ends once, so two who finish one commit do no harm,
-and whoever wants another end than they decides that first.
+From then on the job cannot be aborted: it is finished, or rolled back. An abort, which deletes the
+pending sets, occupies the record's place first, so that one of commit and abort comes first. There
+is no owner's claim and no lease: an upload ends once, so two processes may finish one commit
+safely, and a process that wants another end must decide that first.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ async def begin(run: UploadContext, plan: UploadPlan, *, made_destination: bool)
 
     Args:
         run: the commit under way.
-        plan: what it will do.
-        made_destination: whether the destination was not there before this job.
+        plan: the plan of the commit.
+        made_destination: whether the job created the destination.
 
     Raises ``OwnedError`` if a commit of this job attempt has begun already.
     """
@@ -107,7 +107,10 @@ def _record(
 
 
 async def _require_driver(run: UploadContext) -> None:
-    """Refuse to begin for a driver that is gone: another may be running the job again."""
+    """Refuse to begin for a driver that is gone.
+
+    Another driver may be running the job again.
+    """
     if run.driver_lives is not None and not await asyncio.to_thread(run.driver_lives):
         text = (
             "the process that ran its tasks has ended, and may be running again elsewhere. "
@@ -146,7 +149,7 @@ def _taken(run: UploadContext, *, closed: bool) -> CommitError:
 
 
 def recorded_options(run: UploadContext, record: UploadRecord) -> Options:
-    """Return the options of ``run`` with those that the record keeps, as far as they can be."""
+    """Overlay the options of ``run`` with the valid ones from the record."""
     known = {
         name: value
         for name, value in record.options.items()

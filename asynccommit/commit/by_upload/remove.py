@@ -1,4 +1,4 @@
-"""Deleting exactly what was planned: each file only while it is the one that is known."""
+"""Delete exactly the planned files: each only while it is the known version."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ BATCH = 1_000
 
 
 async def remove_exactly(run: UploadContext, infos: Sequence[Info]) -> None:
-    """Delete files of the destination that have their etags; others and those gone stay so.
+    """Delete files of the destination whose etags are unchanged.
 
-    Where the store cannot make the etag a condition, it is asked for just before.
+    Changed and missing files are left alone. If the store cannot make the etag a condition, it is
+    read just before the deletion.
     """
     chosen = await _unchanged(run, infos)
     if chosen:
@@ -44,9 +45,10 @@ async def _unchanged(run: UploadContext, infos: Sequence[Info]) -> list[Info]:
 
 
 async def remove_listed(run: UploadContext, rows: Spill) -> bool:
-    """Delete files with the etags that are listed, as long as this commit is there.
+    """Delete files with the listed etags, as long as this commit exists.
 
-    Returns false once another has ended it: what is at these places since is for others to say.
+    Returns false once another process has ended the commit: then this commit must not touch these
+    places.
     """
     ended = False
 
@@ -74,7 +76,10 @@ async def remove_listed(run: UploadContext, rows: Spill) -> bool:
 
 
 async def remove_old(run: UploadContext, old: Spill) -> bool:
-    """Delete what a mode replaces, now that the job is committed; see ``remove_listed``."""
+    """Delete the files that a mode replaces, after the job is committed.
+
+    See ``remove_listed``.
+    """
     if not old.count:
         return True
     with run.timed("op_delete_replaced", old.count):

@@ -37,9 +37,9 @@ class UploadRollbackResult(NamedTuple):
     """The result of a rollback.
 
     Attributes:
-        files: how many files were taken back.
-        restored: how many were put back in their place.
-        left: places that are not as they were before, each of which a warning names.
+        files: number of files that were removed.
+        restored: number of overwritten files that were put back.
+        left: places that are not as they were before; a warning names each.
     """
 
     files: int = 0
@@ -72,7 +72,7 @@ async def undo_uploads(
 
 
 async def _began(run: UploadContext, record: UploadRecord) -> float:
-    """Return when the commit began, by the clock that dates the files; else surely before that."""
+    """Return when the commit began, by the clock that dates files, or earlier."""
     if run.pending.traits.account == run.store.traits.account:
         with suppress(NotFoundError):
             return float(int((await run.pending.head(run.layout.record)).modified))
@@ -99,7 +99,7 @@ async def _has_later(
 
 @dataclass(slots=True)
 class _UploadRollback:
-    """Takes back one file after the other; those to be deleted are collected in ``made``."""
+    """A rollback, upload by upload; files to delete are collected in ``made``."""
 
     run: UploadContext
     plan: UploadPlan
@@ -111,7 +111,7 @@ class _UploadRollback:
     left: list[str] = field(default_factory=list)
 
     async def undo(self, pending: Pending) -> None:
-        """Abort an upload, or see to the file that it has become."""
+        """Abort an upload, or handle the file that it has become."""
         run, dest = self.run, pending.dest
         overwrites = dest in self.plan.asides
         info = await self._end(pending)
@@ -123,7 +123,7 @@ class _UploadRollback:
         run.step()
 
     async def _end(self, pending: Pending) -> Info | None:
-        """End an upload; return its file, if that is what it surely has become."""
+        """End an upload; return its file, if it has certainly become one."""
         run, was_open = self.run, await self._was_open(pending)
         if was_open is not False and await self._is_aborted(pending):
             return None
@@ -142,7 +142,7 @@ class _UploadRollback:
         return None
 
     async def _is_aborted(self, pending: Pending) -> bool:
-        """Abort an upload; whether it is sure that this, and not its completion, has ended it."""
+        """Abort an upload; return whether the abort has certainly ended it."""
         store = self.run.store
         try:
             await store.abort_upload(pending.dest, pending.upload_id)

@@ -89,7 +89,7 @@ async def _withdraw(run: UploadContext, record: UploadRecord) -> None:
 
 
 async def _take_back(run: UploadContext, record: UploadRecord) -> None:
-    """Take the record back: nothing was completed."""
+    """Delete the record again: nothing was completed."""
     run.phase = Phase.PLANNING
     if await has_begun(run):
         with suppress(NotFoundError):
@@ -101,10 +101,10 @@ async def _take_back(run: UploadContext, record: UploadRecord) -> None:
 
 
 async def refuse_aborted(run: UploadContext, plan: UploadPlan) -> None:
-    """See that no abort came to its end between the load and the record.
+    """Check that no abort has finished between the load and the record.
 
-    It deletes the sets before it gives the record's place back. Sets that are those which were read
-    say that there was none; else the uploads do.
+    An abort deletes the sets before it gives the record's place back. If the sets are still those
+    that were read, there was none; otherwise the uploads tell.
     """
     read = plan.loaded.etags
     if not read and not await is_set_up(run):
@@ -121,7 +121,7 @@ async def refuse_aborted(run: UploadContext, plan: UploadPlan) -> None:
 
 
 async def refuse_ended(run: UploadContext, plan: UploadPlan) -> None:
-    """See that no upload has ended of a commit that nobody has gone on with yet."""
+    """Check that no upload has ended of a commit that nobody continued yet."""
     if await missing_uploads(run, plan.loaded):
         raise _aborted(run)
 

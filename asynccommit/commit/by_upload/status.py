@@ -61,9 +61,9 @@ class UploadCommitState:
 
 
 async def read_state(run: UploadContext) -> UploadCommitState | None:
-    """Return how far the commit of this job attempt is, ``None`` if none has begun.
+    """Return the state of this job attempt's commit, or ``None``.
 
-    From here on ``run`` acts for that commit. Raises ``ManifestError`` for a record that is none.
+    Afterwards ``run`` acts for that commit. Raises ``ManifestError`` for an invalid record.
     """
     data = await read_if_there(run, run.layout.record, MAX_RECORD_BYTES)
     if data is None or is_closed(data):
@@ -96,7 +96,7 @@ def read_record(layout: UploadLayout, data: bytes) -> UploadRecord:
 
 
 async def find_outcome(run: UploadContext, path: str = "") -> UploadOutcome | None:
-    """Return how the commit ends, or what another ``path`` says; ``None`` while that is open."""
+    """Return the outcome at ``path``, by default the commit's, or ``None``."""
     path = path or run.layout.outcome
     data = await read_if_there(run, path, MAX_OUTCOME_BYTES)
     if data is None:
@@ -191,14 +191,14 @@ async def _has_sets(run: UploadContext) -> bool:
 
 
 def rows_of(layout: UploadLayout, tasks: Sequence[TaskCommit]) -> set[SetRow]:
-    """Return the pending sets that commit messages speak of."""
+    """Return the pending sets that commit messages describe."""
     return {
         SetRow(layout.pending_set(t.task_id).rpartition("/")[2], t.digest, t.files) for t in tasks
     }
 
 
 async def begun_attempts(run: UploadContext) -> list[UploadLayout]:
-    """Return the other attempts of this job of which a commit has begun."""
+    """Return the other attempts of this job that have begun a commit."""
     found = []
     for layout in await attempts_of(run):
         if layout.attempt == run.layout.attempt:

@@ -1,4 +1,4 @@
-"""The steps that committing, resuming and rolling back uploads have in common, in their order."""
+"""The common steps of committing, resuming and rolling back uploads, in order."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ from asynccommit.stores.tree import is_there
 
 
 async def carry_out(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> None:
-    """Do what a plan says, to the end of the commit.
+    """Carry out a plan to the end of the commit.
 
-    Another who does the same is no matter. Raises ``LeaseLostError`` if one has rolled it back.
+    Another process may do the same safely. Raises ``LeaseLostError`` if one has rolled it back.
     """
     try:
         await copy_aside(run, plan)
@@ -91,7 +91,7 @@ async def _was_ended(run: UploadContext) -> bool:
 
 
 async def conclude(run: UploadContext, plan: UploadPlan, record: UploadRecord) -> None:
-    """Do what is left once it is decided that the commit stands."""
+    """Finish a commit after it is decided that it stands."""
     run.phase = Phase.COMMITTED
     if not await finish_commit(run, plan, record):
         return
@@ -101,7 +101,7 @@ async def conclude(run: UploadContext, plan: UploadPlan, record: UploadRecord) -
 
 
 async def clean(run: UploadContext) -> None:
-    """Clean up; whether a failure is an error is an option."""
+    """Clean up; an option decides whether a failure is an error."""
     ignored = run.options.cleanup_failures_ignored
     stage = run.stage
     try:

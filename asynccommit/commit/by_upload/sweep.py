@@ -1,8 +1,8 @@
-"""The uploads that a job leaves behind: those that its own files name, and no other's.
+"""Open uploads that a job leaves behind: those that its own files name, and no others.
 
-Pending sets, single pending uploads (of Hadoop's magic tasks that were killed) and intents (of
-ours) say which they are. Nothing that lies there is trusted: an upload that is not of a file of
-the destination is left alone, and said.
+Pending sets, single pending uploads (of Hadoop's magic tasks that were killed) and intents (of our
+tasks) name them. Their content is checked: an upload for a file outside of the destination is left
+alone, with a warning.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Swept:
     """The result of a sweep.
 
     Attributes:
-        uploads: how many uploads it aborted.
-        names: which they are, up to a bound.
+        uploads: number of uploads that it aborted.
+        names: the aborted uploads, up to a limit.
         unreadable: files that tell nothing of the uploads that they should name.
     """
 
