@@ -1,1 +1,1 @@
-"""Commits that publish files by renaming them: one module for each step."""
+"""The steps of a commit: each is a function, with its decisions in pure functions beside it."""

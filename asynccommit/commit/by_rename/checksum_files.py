@@ -1,6 +1,6 @@
-"""Checksums that Hadoop keeps beside files: one goes aside, and comes back, with its file.
+"""Checksum files that Hadoop keeps beside files: each is moved aside and restored with its file.
 
-It goes first and comes back last, so that no file is ever beside another's checksum.
+It is moved first and restored last, so that no file is ever beside another's checksum.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from asynccommit.stores.filesystem_names import checksum_of
 
 @asynccontextmanager
 async def checksum_aside(run: CommitContext, aside: Aside, place: str) -> AsyncIterator[list[str]]:
-    """Move the checksum of a file aside; back again if the block does not say that the file went.
+    """Move a file's checksum aside; restore it if the file is not moved.
 
     Args:
         run: the commit under way.
-        aside: what is moved aside in the block.
-        place: where to.
+        aside: the file that the block moves aside.
+        place: the place that it is moved to.
 
-    Yields a list, to which the block adds something once the file has been moved.
+    Yields a list; the block appends to it once the file has been moved.
     """
     moved: list[str] = []
     if not _has_one(run, aside):
@@ -39,19 +39,22 @@ async def checksum_aside(run: CommitContext, aside: Aside, place: str) -> AsyncI
 
 
 async def restore_checksum(run: CommitContext, aside: Aside, place: str) -> None:
-    """Put the checksum of a file back that was moved aside with it."""
+    """Put back the checksum of a file that was moved aside with it."""
     if _has_one(run, aside):
         await _move(run, place, aside.path)
 
 
 def _has_one(run: CommitContext, aside: Aside) -> bool:
-    """Return whether a checksum may be beside a file; the marker's goes when it is replaced."""
+    """Return whether a checksum may be beside a file; never for the marker.
+
+    The marker's checksum is deleted when the marker is replaced.
+    """
     known = run.store.traits.checksums and aside.kind is Kind.FILE
     return known and aside.path != run.layout.success
 
 
 async def _move(run: CommitContext, path: str, place: str) -> bool:
-    """Move the checksum of ``path`` beside ``place``; return whether there was one to move."""
+    """Move the checksum of ``path`` beside ``place``; false if there is none."""
     with suppress(NotFoundError, ExistsError):
         await run.store.rename(checksum_of(path), checksum_of(place))
         return True

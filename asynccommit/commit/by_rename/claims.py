@@ -1,8 +1,8 @@
-"""Setting up a job attempt or a task attempt: of several processes that try, one succeeds.
+"""Claim a job attempt or a task attempt at setup: of several processes, exactly one succeeds.
 
-Where directories are there of themselves, making one that must be new is one atomic request. Where
-they are not, a small file is written that must be new. Either carries a token or an id by which a
-request that is sent again, since its answer was lost, knows what is there for its own.
+On stores with directories, creating a new directory is one atomic request. On other stores, a small
+file is written that must not exist yet. Both contain a token or an id, so that a request that is
+repeated because its answer was lost recognizes its own result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Step = Callable[[], Awaitable[object]]
 
 
 async def together(*steps: Step) -> None:
-    """Do several things at once; raise the first error once all have ended."""
+    """Run several coroutines at once; raise the first error after all end."""
     await for_each(steps, lambda step: step(), workers=len(steps))
 
 
@@ -55,7 +55,7 @@ async def look_first(run: CommitContext, store: Store) -> bool:
 
 
 async def claim_job(run: CommitContext, store: Store, owner: JobOwner) -> None:
-    """Make the directories of a job attempt, and write whose it is.
+    """Create the directories of a job attempt, and write its owner file.
 
     Raises ``ExistsError`` if another process has made them, or does so now.
     """
@@ -71,7 +71,7 @@ async def claim_job(run: CommitContext, store: Store, owner: JobOwner) -> None:
 
 
 async def write_owner(store: Store, path: str, owner: JobOwner) -> None:
-    """Write whose a job is. Raises ``ExistsError`` if it is another's."""
+    """Write a job's owner file. Raises ``ExistsError`` if another's is there."""
     try:
         await put_new(store, path, encode_job_owner(owner), MAX_JOB_OWNER_BYTES)
     except ExistsError as error:
@@ -84,7 +84,7 @@ async def write_owner(store: Store, path: str, owner: JobOwner) -> None:
 async def claim_task(
     store: Store, directory: str, claim: str, name: str, *, base: str | None
 ) -> None:
-    """Make the directory of a task attempt, which must not be there.
+    """Create the directory of a task attempt, which must not exist.
 
     Args:
         store: where it is.
@@ -93,7 +93,7 @@ async def claim_task(
         name: unlike that of any other setup.
         base: where the attempt writes: the directory itself or one below it, ``None`` if nowhere.
 
-    Raises ``ExistsError`` if it is there already, or another process makes it now.
+    Raises ``ExistsError`` if it exists already, or another process is creating it.
     """
     if store.traits.directories:
         try:

@@ -1,8 +1,8 @@
-"""The last step of commit and abort: this job's directory, and no other's.
+"""The last step of commit and abort: delete this job's directory, and no other job's.
 
-The directory of the job attempt is first renamed, where the store can: a commit that begins while
-an abort deletes finds its place gone, and a process that dies half-way leaves a name that nobody
-takes for a job attempt.
+The directory of the job attempt is first renamed, if the store can: a commit that begins during an
+abort then finds its directory gone, and a process that dies half-way leaves a name that is not
+mistaken for a job attempt.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class CleanupResult(Enum):
 
 
 async def clean_up(run: CommitContext) -> CleanupResult:
-    """Delete what a committed job has below ``_temporary``; and that, if no other job is in it.
+    """Delete a committed job below ``_temporary``, and that if it is empty.
 
     What other attempts of the job have goes first: one that begins to commit late finds nothing to
     move there, or this one's record. Raises ``StoreError`` if the job's directory cannot be
@@ -80,7 +80,7 @@ async def clean_up(run: CommitContext) -> CleanupResult:
 
 
 async def _delete_job_dir(run: CommitContext) -> None:
-    """Delete the job's directory, and what came to it late."""
+    """Delete the job's directory, and files that were added to it late."""
     try:
         await remove_directory(run.store, run.layout.job_dir)
     except NotFoundError:
@@ -101,7 +101,7 @@ async def _delete_job_dir(run: CommitContext) -> None:
 
 
 async def _delete_attempts(run: CommitContext, but: str = "") -> None:
-    """Delete what attempts of the job have left, all ``but`` the one in this directory.
+    """Delete the files of all attempts of the job except ``but``.
 
     Raises ``PreconditionError`` if a commit of one has begun.
     """
@@ -118,7 +118,7 @@ async def _delete_attempts(run: CommitContext, but: str = "") -> None:
 
 
 async def clean_up_aborted(run: CommitContext) -> CleanupResult:
-    """Delete what an aborted job attempt has, unless a commit of it has begun.
+    """Delete an aborted job attempt, unless a commit of it has begun.
 
     Raises ``StoreError`` if the job attempt's directory cannot be deleted.
     """
@@ -142,7 +142,7 @@ async def clean_up_aborted(run: CommitContext) -> CleanupResult:
 async def see_left(
     run: CommitContext, store: Store, path: str, outcome: CleanupResult
 ) -> CleanupResult:
-    """Return what an abort did, once it was seen whether anything is at ``path`` all the same.
+    """Return the result of an abort, after checking for files left at ``path``.
 
     One page of a listing tells, and a warning names what it shows.
     """
@@ -156,7 +156,7 @@ async def see_left(
 
 
 async def _abort(run: CommitContext, check: Callable[[], None] | None = None) -> CleanupResult:
-    """Delete what a job attempt has, unless a commit of it has begun; no other attempt counts."""
+    """Delete a job attempt, and no other, unless its commit has begun."""
     if run.store.traits.bulk_delete:
         return await _delete_unfenced(run)
     await delete_ended(run)
@@ -181,7 +181,7 @@ async def _abort(run: CommitContext, check: Callable[[], None] | None = None) ->
 
 
 async def _refuse_asides(run: CommitContext, place: str) -> None:
-    """Refuse to delete a table's own files, which a commit without a record has moved aside.
+    """Refuse to delete a table's own files, moved aside without a record.
 
     There is none such, unless somebody deleted the record. Raises ``PreconditionError``.
     """
@@ -196,7 +196,7 @@ async def _refuse_asides(run: CommitContext, place: str) -> None:
 
 
 async def _delete_unfenced(run: CommitContext) -> CleanupResult:
-    """Delete what an aborted job attempt has, once no commit of it can begin."""
+    """Delete an aborted job attempt, once no commit of it can begin."""
     if not await is_there(run.store, run.layout.attempt_dir):
         return CleanupResult.NOTHING
     await _refuse_asides(run, run.layout.attempt_dir)
@@ -208,7 +208,7 @@ async def _delete_unfenced(run: CommitContext) -> CleanupResult:
 
 
 async def clean_up_rolled_back(run: CommitContext) -> CleanupResult:
-    """Delete what a job attempt has whose commit was undone.
+    """Delete a job attempt whose commit was undone.
 
     Raises ``StoreError`` if the job attempt's directory cannot be deleted.
     """
@@ -220,7 +220,10 @@ async def clean_up_rolled_back(run: CommitContext) -> CleanupResult:
 
 
 async def begun_attempts(run: CommitContext, *, others: bool = False) -> list[str]:
-    """Return the directories of this job's attempts whose commit has begun; all, or the others."""
+    """Return the directories of this job's attempts that have begun to commit.
+
+    ``others`` leaves out this attempt.
+    """
     attempts = await list_if_there(run.store, run.layout.job_dir)
     open_ = [info.path for info in attempts if info.is_dir and _is_attempt(info.path)]
     if others:
@@ -271,7 +274,10 @@ async def _delete_ended_attempt(run: CommitContext, how: str) -> CleanupResult:
 
 
 async def _set_aside(run: CommitContext, what: str) -> str:
-    """Rename the job attempt's directory, so that nobody begins in it; return where it is."""
+    """Rename the job attempt's directory, and return its new path.
+
+    No commit can begin in it then.
+    """
     source, place = run.layout.attempt_dir, run.layout.ended(what)
     try:
         await run.store.rename(source, place)
@@ -297,7 +303,7 @@ async def _is_of_commit(run: CommitContext, place: str) -> bool:
 
 
 async def _delete_bare_job_dir(run: CommitContext) -> None:
-    """Delete the job's directory if no attempt is in it; what writes left unfinished goes too."""
+    """Delete the job's directory, and unfinished writes, if it has no attempt."""
     try:
         await remove_directory(run.store, run.layout.job_dir)
     except NotFoundError:
@@ -309,7 +315,7 @@ async def _delete_bare_job_dir(run: CommitContext) -> None:
 
 
 async def _put_back(run: CommitContext, place: str) -> None:
-    """Undo ``_set_aside``, also if the commit that began meanwhile has made directories anew."""
+    """Undo ``_set_aside``, also if a commit has made new directories meanwhile."""
     try:
         await run.store.rename(place, run.layout.attempt_dir)
         return
@@ -322,7 +328,9 @@ async def _put_back(run: CommitContext, place: str) -> None:
 
 
 async def restore_begun(run: CommitContext) -> bool:
-    """Put back a commit that began while an abort renamed it, if the abort died before it could.
+    """Put back a commit that began while an abort renamed it.
+
+    This applies if the abort died before it could do so.
 
     Returns whether there was one.
     """
@@ -336,7 +344,7 @@ async def restore_begun(run: CommitContext) -> bool:
 
 
 async def delete_ended(run: CommitContext) -> None:
-    """Delete what a process left that died while it deleted this job attempt."""
+    """Delete the remains of a process that died deleting this job attempt."""
     with suppress(NotFoundError):
         for info in await list_all(run.store, run.layout.job_dir):
             if info.path in [run.layout.ended(how) for how in ENDED]:
@@ -365,7 +373,10 @@ async def _delete_at_once(run: CommitContext, place: str) -> bool:
 
 
 async def _delete_task_attempts(run: CommitContext, place: str) -> bool:
-    """Delete every task attempt's directory; whether there were some and all went well."""
+    """Delete all task attempt directories; return whether all went well.
+
+    Return false also if there were none.
+    """
     try:
         attempts = await list_all(run.store, f"{place}/tasks")
     except StoreError:
@@ -388,7 +399,7 @@ async def _delete_task_attempts(run: CommitContext, place: str) -> bool:
 
 
 async def _delete_parents(run: CommitContext) -> None:
-    """Delete ``_temporary`` if this was the last job in it; a link in its place stays."""
+    """Delete ``_temporary`` if no job is left in it; keep a link in its place."""
     if run.layout.shared:
         await remove_shared(run)
     try:
@@ -400,6 +411,6 @@ async def _delete_parents(run: CommitContext) -> None:
 
 
 async def remove_if_empty(run: CommitContext, path: str) -> None:
-    """Delete a directory in which nothing is; anything else stays."""
+    """Delete a directory if it is empty."""
     with suppress(ExistsError, NotFoundError, PreconditionError):
         await remove_directory(run.store, path)

@@ -1,7 +1,7 @@
-"""The manifest committer: tasks write manifests, the job renames what they list.
+"""The manifest committer: tasks write manifests, the job renames the files that they list.
 
 Compatible on the store with Hadoop's committer of this name (3.4.1 and later; the manifests of
-earlier ones load too). What differs, and why, is in docs/protocol.md.
+earlier ones load too). Differences and their reasons are in docs/protocol.md.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from asynccommit.results import AbortReport, JobReport, JobStatus
 
 
 class ManifestCommitter(TaskSide):
-    """Commits one job attempt under one destination; made as ``TaskSide`` is.
+    """A committer of one job attempt under one destination; created like ``TaskSide``.
 
     ``overwrites`` says whether a file of the job takes the place of one that is there.
     """
@@ -77,11 +77,11 @@ class ManifestCommitter(TaskSide):
     overwrites: ClassVar[bool] = False
 
     async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
-        """Refuse now what could not be committed later; nothing of this job is made.
+        """Refuse now a job that could not be committed later; create nothing.
 
-        What other jobs' commits left that were cut short is refused, finished or undone, as
-        ``options.on_unfinished`` says. Raises ``UnfinishedError``, ``CommittedError`` for a job
-        key that is done, and ``CommitError``.
+        Interrupted commits of other jobs are refused, finished or undone according to
+        ``options.on_unfinished``. Raises ``UnfinishedError``, ``CommittedError`` for a job key that
+        is done, and ``CommitError``.
         """
         run = self._run()
         async with commit_failures(run):
@@ -92,7 +92,7 @@ class ManifestCommitter(TaskSide):
             await check_setup(run, mode, overwrite)
 
     async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
-        """Make the directories of this job attempt.
+        """Create the directories of this job attempt.
 
         ``set_up`` is true from when they may be there and are this committer's to abort. Raises
         ``CommitError`` if the destination is a file, or the job attempt is there already, and
@@ -118,15 +118,15 @@ class ManifestCommitter(TaskSide):
     ) -> JobReport:
         """Make the files of the committed tasks visible, and nothing else.
 
-        A commit of this job that was cut short is finished, with what it began with.
+        An interrupted commit of this job is finished with its original inputs.
 
         Args:
             tasks: the commit messages of the tasks; without them every manifest is trusted.
-            mode: what becomes of what the destination holds.
+            mode: treatment of existing data at the destination.
             overwrite: decoded paths of further directories whose content is replaced.
-            strict: refuse a job in which tasks have committed that ``tasks`` does not name.
+            strict: refuse a job with committed tasks that ``tasks`` does not name.
             made_destination: whether the job made the destination, so that a rollback removes it;
-                ``None`` for what ``setup_job`` has seen.
+                ``None`` for the finding of ``setup_job``.
             on_progress: called a few times a second, on the event loop.
 
         Raises:
@@ -189,11 +189,11 @@ class ManifestCommitter(TaskSide):
         *,
         strict: bool = False,
     ) -> None:
-        """Take in what the committed tasks have written. See ``load_manifests``."""
+        """Load the output of the committed tasks. See ``load_manifests``."""
         await load_manifests(run, loaded, tasks, strict=strict)
 
     async def _withdraw_if_others(self, run: CommitContext, plan: Plan, mode: Mode) -> None:
-        """Give way to a job that began meanwhile and touches what this one is to replace."""
+        """Give way to a newer job that touches directories to be replaced."""
         try:
             await look_after_record(run, plan, mode)
         except PreconditionError:
@@ -214,7 +214,7 @@ class ManifestCommitter(TaskSide):
         return await resume(run, standing, force=force)
 
     async def _already(self, run: CommitContext, standing: CommitState | None) -> JobReport:
-        """Clean up after a job that is committed, and report on it if nobody has."""
+        """Clean up a committed job; write its report if there is none yet."""
         run.phase = Phase.COMMITTED
         if standing is not None and not run.store.traits.fences:
             run.act_for(standing.commit_id)
@@ -228,7 +228,7 @@ class ManifestCommitter(TaskSide):
         return replace(job_report(run), already=True)
 
     async def _undo_if_wanted(self, run: CommitContext, error: BaseException) -> None:
-        """Roll back a commit that failed half-way, if that is the policy."""
+        """Roll back a commit that failed half-way, if the options say so."""
         if self.options.on_failure is not OnFailure.ROLLBACK and not run.withdrawn:
             return
         undo = self._run()
@@ -245,16 +245,16 @@ class ManifestCommitter(TaskSide):
         adopt: bool = False,
         on_progress: OnProgress | None = None,
     ) -> JobReport:
-        """Finish a commit that was cut short, or a rollback if that had been decided.
+        """Finish an interrupted commit, or a rollback if that was decided.
 
         Args:
-            force: take it from an owner that seems to live.
+            force: take it over from an owner that seems to be alive.
             adopt: a commit that Hadoop's committer left half-done, which has no record: what is
                 gone from its source and at its destination with its etag, or where there is none
                 its size, counts as moved.
             on_progress: called a few times a second, on the event loop.
 
-        Raises ``OwnedError`` if its owner lives, and what ``commit_job`` raises.
+        Raises ``OwnedError`` if its owner is alive, and the errors of ``commit_job``.
         """
         run = self._run(on_progress)
         async with reporting(run), pinned(run):
@@ -272,7 +272,7 @@ class ManifestCommitter(TaskSide):
     async def rollback_job(
         self, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> AbortReport:
-        """Undo a commit that has begun: exactly what it moved, and what it had moved aside.
+        """Undo a commit that has begun: its moves, and what it moved aside.
 
         A job whose commit has not begun is aborted; one that was rolled back stays so.
 
@@ -297,7 +297,7 @@ class ManifestCommitter(TaskSide):
         return await self.abort_job("rolled back", careful=not force)
 
     async def job_status(self) -> JobStatus | None:
-        """Return what is known of this job attempt, ``None`` if its commit has not begun.
+        """Return the status of this job attempt; ``None`` without a commit.
 
         Its files at their destinations are counted, one listing of each directory.
         """
@@ -307,7 +307,7 @@ class ManifestCommitter(TaskSide):
             return None if standing is None else await status(run, standing)
 
     async def job_statuses(self) -> list[JobStatus]:
-        """Return what is known of every job under the destination; nothing is counted."""
+        """Return the status of every job under the destination, without counting."""
         run = self._run()
         async with commit_failures(run):
             return await find_statuses(run)
@@ -319,7 +319,7 @@ class ManifestCommitter(TaskSide):
         mode: Mode = Mode.APPEND,
         overwrite: Sequence[str] = (),
     ) -> JobReport:
-        """Return what ``commit_job`` would do, or raise what it would raise before it begins."""
+        """Return the result of a dry run of ``commit_job``, or raise its errors."""
         run = self._run()
         async with reporting(run, save=False):
             await find_layout(run)
@@ -333,9 +333,10 @@ class ManifestCommitter(TaskSide):
         return job_report(run, plan)
 
     async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
-        """Delete this job's directory, unless a commit has begun: then everything is kept.
+        """Delete this job's directory, unless a commit has begun.
 
-        Nothing there is fine: aborting twice, or after a success, changes nothing.
+        If a commit has begun, everything is kept. A missing job is no error: aborting twice, or
+        after a success, changes nothing.
 
         Args:
             reason: for the report.
@@ -362,7 +363,7 @@ class ManifestCommitter(TaskSide):
         return AbortReport(self.layout.job_id, outcome.value, report=report, warnings=said)
 
     async def cleanup(self) -> str:
-        """Delete this job's directory whatever its state; return what was done.
+        """Delete this job's directory whatever its state; return the action taken.
 
         Raises ``CommitError`` if that fails; also where directories keep nothing out, if a commit
         has begun.
@@ -386,7 +387,7 @@ class ManifestCommitter(TaskSide):
         return standing
 
     async def _settle_other(self, run: CommitContext, other: Other) -> None:
-        """Finish or undo the commit of another job under the same destination."""
+        """Finish or undo the commit of another job at the same destination."""
         committer = ManifestCommitter(
             self.store,
             other.layout,

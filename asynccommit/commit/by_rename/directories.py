@@ -1,4 +1,4 @@
-"""Job commit, fourth step: move aside what is in the way, and make the directories."""
+"""Job commit, fourth step: move obstacles aside, and create the directories."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from asynccommit.stores.tree import is_there, remove_directory
 
 
 async def move_aside(run: CommitContext, asides: Sequence[Aside]) -> None:
-    """Move what is in the way or replaced below the job's own directory, where cleanup deletes it.
+    """Move obstacles and replaced data into the job's own directory.
 
-    Until then nothing of it is lost, whatever happens. What was moved before stays where it is.
+    Cleanup deletes them there; until then nothing is lost. Things that were moved before stay where
+    they are.
     """
     if not asides:
         return
@@ -38,7 +39,7 @@ async def move_aside(run: CommitContext, asides: Sequence[Aside]) -> None:
 
 
 async def move_one_aside(run: CommitContext, aside: Aside) -> None:
-    """Move one thing aside, if it is what it was when the commit was planned.
+    """Move one thing aside, if it is unchanged since the commit was planned.
 
     Raises ``PreconditionError`` if something else has taken its place since.
     """
@@ -52,7 +53,10 @@ async def move_one_aside(run: CommitContext, aside: Aside) -> None:
 
 
 async def _move_aside(run: CommitContext, aside: Aside, place: str) -> bool:
-    """Move one thing aside; return whether this very request did, or nothing was left to move."""
+    """Move one thing aside; return whether this request moved it.
+
+    Also return true if nothing was left to move.
+    """
     try:
         await run.store.rename(aside.path, place, etag=aside.etag)
     except NotFoundError:
@@ -129,7 +133,7 @@ async def _is_to_move(run: CommitContext, aside: Aside, place: str) -> bool:
 
 
 async def make_directories(run: CommitContext, plan: Plan) -> None:
-    """Make every directory that is missing, in parallel; parents come with their leaves."""
+    """Create every missing directory, in parallel; parents with their leaves."""
     with run.timed("job_stage_create_target_dirs", len(plan.make)):
         await make_all(run, plan.make)
 
@@ -146,7 +150,7 @@ async def make_all(run: CommitContext, paths: Sequence[str]) -> None:
 
 
 async def remove_emptied(run: CommitContext, plan: Plan) -> None:
-    """Remove directories that held nothing but files that were replaced, the innermost first.
+    """Remove directories that held only replaced files, innermost first.
 
     Where directories are moved aside whole, they are gone with what they held. The job is
     committed: that one of them stays is worth a warning and no more.

@@ -1,4 +1,4 @@
-"""Tell whether the driver of a job lives, and whether it is this process."""
+"""Determine whether the driver of a job is alive, and whether it is this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from asynccommit.stores.base import Store
 
 
 class DriverLiveness:
-    """The part of a committer that says whose the job is.
+    """The part of a committer that records the owner of the job.
 
     Attributes:
         set_up: the job's directories may be there, and are this committer's to abort.
@@ -34,7 +34,7 @@ class DriverLiveness:
 
     @asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
-        """Give signs of life while the block runs, for a job that was set up here."""
+        """Give signs of life during the block, for a job that was set up here."""
         if self.signs is None:
             yield
             return
@@ -42,7 +42,7 @@ class DriverLiveness:
             yield
 
     async def _claim(self, run: CommitContext, store: Store) -> None:
-        """Make the job's directories, and write whose it is. Raises ``ExistsError``."""
+        """Create the job's directories and owner file. Raises ``ExistsError``."""
         owner = self._owner(run)
         self.set_up = True
         try:
@@ -53,7 +53,7 @@ class DriverLiveness:
         self.signs = SignsOfLife(store, run.layout, owner, run.host)
 
     async def _take(self, run: CommitContext, store: Store) -> None:
-        """Write whose the job is. Raises ``ExistsError`` if it is another's."""
+        """Write the owner file. Raises ``ExistsError`` if it is another driver's."""
         owner = self._owner(run)
         if store.traits.directories:  # Hadoop's committers make less than ours
             await store.mkdir(run.layout.attempt_dir)
@@ -67,7 +67,7 @@ class DriverLiveness:
     async def _before_abort(
         self, run: CommitContext, store: Store, others: Sequence[Layout] = (), *, careful: bool
     ) -> None:
-        """See that the job may be deleted, and give no more signs of life for it.
+        """Check that the job may be deleted, and stop its signs of life.
 
         Args:
             run: the abort.
@@ -101,6 +101,6 @@ class DriverLiveness:
             raise OwnedError(run.layout.job_id, run.stage, (), text)
 
     async def _ended(self) -> None:
-        """Say no more of the job: its commit has begun, or it is deleted."""
+        """Stop the signs of life: the commit has begun, or the job is deleted."""
         if self.signs is not None:
             await self.signs.end()

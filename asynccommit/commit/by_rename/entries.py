@@ -43,7 +43,7 @@ def decode_entries(layout: Layout, manifest: TaskManifest) -> tuple[list[Entry],
 
 
 def _refuse_long_names(entries: list[Entry], source: int, dest: int) -> None:
-    """Refuse names that no file can have; those that a file has, in the task's directory, pass."""
+    """Raise ``UrlError`` for names too long, unless the task has such a file."""
     for entry in entries:
         if entry.source[source:] != entry.dest[dest:]:
             refuse_long_name(entry.dest)

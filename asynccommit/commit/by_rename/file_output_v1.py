@@ -1,9 +1,9 @@
-"""FileOutputCommitter, version 1: a task commits by one rename, the job by moving what is there.
+"""FileOutputCommitter, version 1: a task commits by one rename, the job by moving the files.
 
 Compatible on the store with Hadoop's class of this name, both ways: either may commit what tasks of
 the other have left. The job commit is the manifest committer's, with a look into the directories of
-the committed tasks in the place of the manifests. What differs from Hadoop's, and why, is in
-docs/file-committers.md.
+the committed tasks in the place of the manifests. Differences from Hadoop's, and their reasons, are
+in docs/file-committers.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from asynccommit.stores.urls import Address
 
 
 class FileV1Committer(ManifestCommitter):
-    """Commits one application attempt of a job under one destination; made as ``TaskSide`` is.
+    """A committer of one application attempt of a job; created like ``TaskSide``.
 
     A file of the job takes the place of one of the same name, as with Hadoop; it comes back if
     the job is rolled back.
@@ -97,7 +97,7 @@ class FileV1Committer(ManifestCommitter):
                 raise
 
     async def see_setup(self) -> None:
-        """Look for what another's setup of the job has made, Hadoop's or ours.
+        """Check that another process, Hadoop's or ours, has set up the job.
 
         Raises ``NotFoundError``.
         """
@@ -121,7 +121,7 @@ class FileV1Committer(ManifestCommitter):
         return self._message(task_id, attempt_id, found, base)
 
     async def abort_task(self, task_id: str, attempt_id: str) -> None:
-        """Delete the directory of a task attempt; nothing there is fine.
+        """Delete the directory of a task attempt; a missing one is no error.
 
         Once the job's commit has begun nothing is deleted. Raises ``CommitError``.
         """
@@ -133,7 +133,7 @@ class FileV1Committer(ManifestCommitter):
                         await remove_tree(run.store, self.layout.task_attempt_dir(attempt_id))
 
     async def recover_task(self, task_id: str) -> TaskCommit | None:
-        """Keep what a task has committed in an earlier application attempt.
+        """Keep the output that a task committed in an earlier application attempt.
 
         Args:
             task_id: the task, whose id is the same in every application attempt.
@@ -160,7 +160,7 @@ class FileV1Committer(ManifestCommitter):
     async def _publish(
         self, run: CommitContext, task_id: str, attempt_id: str, found: TaskFiles
     ) -> None:
-        """Let what an attempt has written be the task's; what another has left there goes."""
+        """Make an attempt's output the task's; delete another attempt's output."""
         source, dest = self.layout.task_attempt_dir(attempt_id), self.layout.committed(task_id)
         await self._refuse_late(run)
         try:
@@ -170,7 +170,7 @@ class FileV1Committer(ManifestCommitter):
         await make_durable(run, self.layout.sources_dir)
 
     async def _replace(self, run: CommitContext, source: str, dest: str) -> None:
-        """Let an attempt take another's place, unless a job commit has read that meanwhile."""
+        """Replace another attempt, unless a job commit has read that meanwhile."""
         aside = f"{source}.replaced"
         await run.store.rename(dest, aside)
         try:
@@ -189,7 +189,7 @@ class FileV1Committer(ManifestCommitter):
             raise PreconditionError("rename", self.layout.record, text)
 
     async def _earlier(self, run: CommitContext, task_id: str) -> str:
-        """Return where the last application attempt that committed a task has it."""
+        """Return the directory of the last committed attempt of a task."""
         last = self.layout.attempt
         for number in range(last, -1, -1):
             place = f"{self.layout.temporary}/{number}/{task_id}"

@@ -45,7 +45,7 @@ _FINAL = (CommittedError, LeaseLostError, OwnedError)
 
 
 class CommitterWarning(UserWarning):
-    """A committer was asked for that does not keep what the others promise."""
+    """Warning that a committer was chosen that lacks the guarantees of the others."""
 
 
 class FileV2Committer(FileV1Committer):
@@ -77,7 +77,7 @@ class FileV2Committer(FileV1Committer):
         made_destination: bool | None = None,
         on_progress: OnProgress | None = None,
     ) -> JobReport:
-        """Say that the job is committed, and clean up.
+        """Record that the job is committed, and clean up.
 
         Tried as often as ``mapreduce.fileoutputcommitter.failures.attempts`` says. See
         ``ManifestCommitter.commit_job``; with ``tasks`` the report counts what they have published.
