@@ -1,4 +1,4 @@
-"""What verbs have in common: their arguments, and how those are read."""
+"""Arguments that several commands share, and the functions that read them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class RequestedJob:
 
     @property
     def classic(self) -> bool:
-        """Whether a job of FileOutputCommitter is requested."""
+        """Return whether a job of FileOutputCommitter is requested."""
         return self.committer is not None and is_classic(self.committer)
 
 

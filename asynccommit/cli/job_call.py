@@ -1,4 +1,4 @@
-"""What every command on one job does: read its options, find the job, and run a step on it."""
+"""Read the options of a command on one job, find the job, and run a step on it."""
 
 from __future__ import annotations
 

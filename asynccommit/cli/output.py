@@ -1,4 +1,4 @@
-"""What the command says, and how it ends: text for people, JSON for programs, exit codes.
+"""Print results as text or as JSON, and map outcomes to exit codes.
 
 Exit codes, which scripts can rely on:
 
@@ -72,7 +72,7 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where a command speaks.
+    """Standard output and standard error of one command.
 
     Attributes:
         json: one JSON value on standard output and nothing else.

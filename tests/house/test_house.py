@@ -22,6 +22,7 @@ LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 
 LINES_OF_A_MODULE = 600
 LINES_OF_A_FUNCTION = 35
+QUESTIONS = {"How", "What", "Where", "Whether", "Which", "Who", "Whose", "Why"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -155,6 +156,19 @@ def _read_and_written(node: ast.Assign | ast.AugAssign) -> list[ast.expr]:
 
 def _is_shared(target: ast.expr, shared: set[str]) -> bool:
     return not isinstance(target, ast.Name) or target.id in shared
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_docstrings_begin_with_the_thing_or_a_verb(path: Path) -> None:
+    """A first line is a noun phrase or an imperative, and begins with no question word."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    found = [
+        (ast.get_docstring(node) or "").splitlines()[0]
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, kinds) and ast.get_docstring(node)
+    ]
+
+    assert [line for line in found if line.split()[0] in QUESTIONS] == []
 
 
 def test_no_two_classes_have_one_name() -> None:

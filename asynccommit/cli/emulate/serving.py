@@ -1,4 +1,4 @@
-"""What the commands of ``emulate`` share: reading the weather, serving until stopped, saying so."""
+"""Read the settings of an emulator, serve until stopped, and say where it serves."""
 
 from __future__ import annotations
 

@@ -359,7 +359,7 @@ class UploadCommitter(DriverLiveness):
                 return job_report(run, plan)
 
     async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
-        """Abort this job's uploads and delete its files unless it was committed.
+        """Abort this job's uploads and delete its files, unless a commit has begun.
 
         If a commit has begun, all files stay. A missing job is no error: aborting twice, or after a
         success, changes nothing.

@@ -1,4 +1,4 @@
-"""Who asks Google Cloud Storage: what options, files and the machine say, before any token.
+"""Find the identity for Google Cloud Storage in options, files and the machine, before any token.
 
 The order of application-default credentials is google-auth's: the file that
 ``GOOGLE_APPLICATION_CREDENTIALS`` names, the file that ``gcloud auth application-default login``

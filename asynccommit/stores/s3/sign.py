@@ -1,4 +1,4 @@
-"""Who signs requests and when: AWS Signature Version 4, made by the library of the AWS tools.
+"""Sign requests with AWS Signature Version 4, by the library of the AWS tools.
 
 Source: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
 """
