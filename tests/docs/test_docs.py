@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from asynccommit import errors
-from asynccommit.cli import __doc__ as cli_table
 from asynccommit.cli.output import Exit
+from asynccommit.cli.output import __doc__ as cli_table
 from asynccommit.demo.hadoop_azure import client_conf, client_jar
 from asynccommit.options.job import CLASSIC, KEYS, MANIFEST, OBSOLETE_KEYS
 from asynccommit.options.uploads import UPLOAD_KEYS
