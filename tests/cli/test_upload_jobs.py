@@ -269,7 +269,7 @@ def test_staging_elsewhere_needs_to_be_named(
     bench.cut(s3_proxy_thread, committer="directory", **conf)
     assert f"-o {S3A}name=directory" in bench.said
     typed = "asynccommit resume" + bench.said.partition("Finish it: asynccommit resume")[2]
-    assert bench.paste(typed.partition(" - or undo")[0]) == 0
+    assert bench.paste(typed.partition(" - or roll")[0]) == 0
     assert bench.left() == (DONE, 0)
 
 
