@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.support.scenarios import Row, Section
 
-V1 = "committers/test_file_v1.py"
-V2 = "committers/test_file_v2.py"
-SINK = "committers/test_sink_log.py"
+V1 = "commit/by_rename/test_file_output_v1.py"
+V2 = "commit/by_rename/test_file_output_v2.py"
+SINK = "streaming/test_log.py"
 COORDINATOR = "spark/test_coordinator.py"
 
 _SPARKS = "Spark's coordinator decides, here as anywhere: nothing of it is replaced"
@@ -32,18 +32,18 @@ OTHERS = Section(
         47: Row(
             "a stale heartbeat is waited for, a fresh one is not",
             {
-                "committers/test_am_window.py": "test_a_fresh_answer_is_not_waited_for"
+                "mapreduce/test_commit_window.py": "test_a_fresh_answer_is_not_waited_for"
                 " test_a_stale_answer_is_waited_for"
             },
         ),
         48: Row(
             "a commit ends: SUCCESS; it fails: FAIL",
-            {"committers/test_am_markers.py": "test_a_commit test_a_commit_that_fails"},
+            {"mapreduce/test_committer.py": "test_a_commit test_a_commit_that_fails"},
         ),
         49: Row(
             "an application master starts anew: what the markers make it do",
             {
-                "formats/test_am_markers.py": "test_the_table_of_a_start_up",
+                "mapreduce/test_markers.py": "test_the_table_of_a_start_up",
                 "compat/test_am_markers.py": "test_the_table_is_hadoops"
                 " test_a_staging_area_that_is_missing",
             },
@@ -84,10 +84,10 @@ OTHERS = Section(
         57: Row(
             "the sink's log: names, compaction, windows, expiry, retention, readers meanwhile",
             {
-                "formats/test_sink_batches.py": "test_names test_compaction_every_third"
+                "streaming/test_batches.py": "test_names test_compaction_every_third"
                 " test_derived_interval test_what_is_read_covers_all"
                 " test_what_expires_is_not_read",
-                "formats/test_sink_log.py": "test_samples_are_read_and_written_the_same"
+                "streaming/test_entries.py": "test_samples_are_read_and_written_the_same"
                 " test_round_trip",
                 SINK: "test_retention_is_applied_when_compacting test_expiry_waits_for_its_delay"
                 " test_reading_what_has_just_expired",
@@ -100,7 +100,7 @@ OTHERS = Section(
             {
                 SINK: "test_batch_written_again_by_its_query test_larger_batch_of_another"
                 " test_abort_deletes_what_no_batch_lists",
-                "committers/test_sink_log_refused.py": "test_table_inside_of_a_log",
+                "streaming/test_log_refused.py": "test_table_inside_of_a_log",
                 "spark/test_sink_log.py": "test_stock_sink_and_ours_continue_each_other",
             },
         ),

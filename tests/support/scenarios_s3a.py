@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.support.scenarios import Row, Section
 
-MAGIC = "committers/test_magic.py"
-STAGING = "committers/test_staging.py"
-JOBS = "committers/test_uploads.py"
-TASKS = "test_task.py"
-OPTIONS = "test_upload_options.py"
+MAGIC = "commit/by_upload/test_magic.py"
+STAGING = "commit/by_upload/test_staging.py"
+JOBS = "commit/by_upload/test_committer.py"
+TASKS = "commit/test_task.py"
+OPTIONS = "options/test_uploads.py"
 POINTS = "crash/test_uploads_points.py"
 
 S3A = Section(
@@ -186,7 +186,7 @@ S3A = Section(
             "hidden files are not committed; which directory is a partition",
             {
                 STAGING: "test_hidden_files test_what_is_a_conflict",
-                "stages/uploads/test_load.py": "test_hidden_files_are_no_sets",
+                "commit/by_upload/test_load_sets.py": "test_hidden_files_are_no_sets",
             },
         ),
         36: Row(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.scenarios import Row, Section
 
-SOURCE = "spark/test_datasource.py"
+SOURCE = "spark/datasource/test_source.py"
 JOBS = "spark/test_datasource_jobs.py"
 STREAMS = "spark/test_datasource_streams.py"
 
