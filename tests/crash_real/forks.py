@@ -27,7 +27,7 @@ from asynccommit.runtime.loop_thread import submit
 Spec: TypeAlias = Mapping[str, Any]
 
 ROUNDS = 40
-_PREPARED = ("committers", "formats", "stages", "stores", "wrappers")
+_PREPARED = ("commit", "formats", "options", "runtime", "stores")
 
 
 def import_all() -> None:
