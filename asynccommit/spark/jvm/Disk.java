@@ -6,6 +6,8 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.Files;
+import java.util.concurrent.Callable;
+import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.EtagSource;
 import org.apache.hadoop.fs.FSDataInputStream;
@@ -150,16 +152,24 @@ final class Disk {
 
   /** Writes a file whole: readers of {@code path} see the old one or the new one. */
   void save(byte[] data, Path temp, Path path) throws IOException {
+    save(data, temp, path, objects ? null : status(path));
+  }
+
+  /**
+   * Does the same.
+   *
+   * @param there what was seen at {@code path}, null if nothing was
+   */
+  void save(byte[] data, Path temp, Path path, FileStatus there) throws IOException {
     if (objects) {
       OutputStream out = fs.create(path, true);
       out.write(data);
       out.close(); // not after a failure: it would make an object of what has gone out
       return;
     }
-    FileStatus there = status(path);
+    boolean replaces = there != null && !there.isDirectory();
     if (there != null && there.isDirectory()) {
       fs.delete(path, true);
-      there = null;
     }
     if (local) {
       LocalFiles.save(data, temp, path, conf);
@@ -171,11 +181,30 @@ final class Disk {
     } finally {
       out.close();
     }
-    if (there != null) { // FileSystem.rename would refuse
+    if (replaces) { // FileSystem.rename would refuse
       FileContext.getFileContext(fs.getUri(), conf)
           .rename(temp, path, new Options.Rename[] {Options.Rename.OVERWRITE});
     } else if (!fs.rename(temp, path)) {
       throw new IOException("cannot rename " + temp + " to " + path);
+    }
+  }
+
+  /** Begins to look at a path, beside other requests; {@link Listings#wait} has the status. */
+  Future look(Path path) {
+    return Listings.submit(new Look(this, path));
+  }
+
+  private static final class Look implements Callable {
+    private final Disk disk;
+    private final Path path;
+
+    Look(Disk disk, Path path) {
+      this.disk = disk;
+      this.path = path;
+    }
+
+    public Object call() throws IOException {
+      return disk.status(path);
     }
   }
 

@@ -88,10 +88,21 @@ final class Layout {
     top = top.endsWith("/") ? top : top + "/";
     String name = path.toUri().getPath();
     if (!name.startsWith(top) || isReserved(name.substring(top.length()).split("/"))) {
-      throw new IOException(
-          "asynccommit: the task cannot publish " + path + ", which belongs to the commit protocol:"
-              + " give the file another name, or delete it");
+      throw reserved(path);
     }
+  }
+
+  /** Refuses the same by its name below the destination. */
+  void refuseReserved(String name) throws IOException {
+    if ((uploads || name.startsWith("_")) && isReserved(name.split("/"))) {
+      throw reserved(ManifestFile.below(dest, name));
+    }
+  }
+
+  private static IOException reserved(Path path) {
+    return new IOException(
+        "asynccommit: the task cannot publish " + path + ", which belongs to the commit protocol:"
+            + " give the file another name, or delete it");
   }
 
   private boolean isReserved(String[] parts) {

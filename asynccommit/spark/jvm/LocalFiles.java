@@ -6,15 +6,12 @@ import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.slf4j.Logger;
@@ -23,25 +20,14 @@ import org.slf4j.LoggerFactory;
 /** What Hadoop's local filesystem does not do: tell a file's identity, and outlive a power cut. */
 final class LocalFiles {
   private static final Logger LOG = LoggerFactory.getLogger(LocalFiles.class);
-  private static final LinkOption[] NO_LINK = {LinkOption.NOFOLLOW_LINKS};
-  private static final int NANOSECONDS_SINCE = 14;
 
   private LocalFiles() {}
 
-  /**
-   * Returns the etag that Python's store gives this file: inode, time of change, size. Null where
-   * Java cannot tell them, as before Java 14, which cuts the time off after the microseconds.
-   */
+  /** Returns the etag that Python's store gives this file; null where Java cannot tell it. */
   static String etag(org.apache.hadoop.fs.Path path) {
-    if (javaVersion() < NANOSECONDS_SINCE) {
-      return null;
-    }
     try {
-      Map found = Files.readAttributes(of(path), "unix:ino,lastModifiedTime,size", NO_LINK);
-      long changed = ((FileTime) found.get("lastModifiedTime")).to(TimeUnit.NANOSECONDS);
-      return Long.toHexString(((Long) found.get("ino")).longValue())
-          + "-" + Long.toString(changed, 16)
-          + "-" + Long.toHexString(((Long) found.get("size")).longValue());
+      Map look = LocalTree.look(of(path));
+      return look == null ? null : LocalTree.etag(look);
     } catch (IOException e) {
       LOG.debug("no etag for {}", path, e);
     } catch (RuntimeException e) { // no such attributes, or a name that this locale cannot spell
@@ -117,14 +103,5 @@ final class LocalFiles {
 
   private static Path of(org.apache.hadoop.fs.Path path) {
     return new File(path.toUri().getPath()).toPath();
-  }
-
-  private static int javaVersion() {
-    String version = System.getProperty("java.specification.version", "1");
-    try {
-      return version.startsWith("1.") ? 8 : Integer.parseInt(version);
-    } catch (NumberFormatException e) {
-      return 0;
-    }
   }
 }

@@ -6,6 +6,7 @@ import java.net.URI;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -13,15 +14,16 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.fs.RemoteIterator;
 
 /** The manifest of one task attempt: what is in its directory, in Hadoop's JSON. */
 final class ManifestFile {
   private static final String TYPE =
       "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1";
+
+  /** A directory that a job commit makes if it is missing; nobody looks whether it is there. */
   private static final int NOT_FOUND = 1;
-  private static final int IS_FILE = 2;
-  private static final int IS_DIRECTORY = 3;
+
+  private static final ObjectMapper JSON = new ObjectMapper(); // for all threads
 
   private final Disk disk;
   private final Layout layout;
@@ -42,15 +44,26 @@ final class ManifestFile {
     return bytes;
   }
 
-  /** Lists a task attempt's directory and what is below it, for the destination. */
-  void scan(Path source) throws IOException {
+  /**
+   * Lists a task attempt's directory and what is below it, for the destination.
+   *
+   * @param expected names of directories below it that the task was given to write to
+   */
+  void scan(Path source, Collection expected) throws IOException {
     List found = disk.objects ? GcsFiles.below(disk.fs, source) : null;
     if (found != null) {
       addObjects(found, source);
-    } else if (!disk.objects) {
-      scan(source, layout.dest, true, 1);
-    } else if (disk.exists(source)) { // not if the attempt has written nothing
-      scan(source, layout.dest, false, 1);
+    } else if (disk.local && LocalTree.isPlain(disk.fs)) {
+      String path = source.toUri().getPath();
+      String from = text(new Path(path)); // file:///, as in listings
+      if (!addLocal(path, from, textOfDest(), "", 1)) {
+        files.clear();
+        directories.clear();
+        bytes = 0;
+        list(source, expected);
+      }
+    } else if (!disk.objects || disk.exists(source)) { // not if the attempt has written nothing
+      list(source, expected);
     }
   }
 
@@ -61,7 +74,7 @@ final class ManifestFile {
       int slash = file.name.indexOf('/');
       for (int level = 1; slash >= 0; level++) {
         if (known.add(file.name.substring(0, slash))) {
-          addDirectory(below(layout.dest, file.name.substring(0, slash)), null, level);
+          addDirectory(below(layout.dest, file.name.substring(0, slash)), level);
         }
         slash = file.name.indexOf('/', slash + 1);
       }
@@ -77,33 +90,77 @@ final class ManifestFile {
     return new Path(uri.getScheme(), uri.getAuthority(), uri.getPath() + "/" + name);
   }
 
-  /** Lists {@code source} and what is below it; status codes and levels are those of Hadoop. */
-  private void scan(Path source, Path dest, boolean destExists, int level) throws IOException {
-    List below = new ArrayList();
-    RemoteIterator children = disk.fs.listStatusIterator(source);
-    while (children.hasNext()) {
-      FileStatus child = (FileStatus) children.next();
+  private void list(Path source, Collection expected) throws IOException {
+    Listings listings = new Listings(disk.fs);
+    listings.list(source, expected);
+    addListed(listings, source, layout.dest, 1);
+  }
+
+  /** Adds what was listed at {@code source} and below; levels are those of Hadoop. */
+  private void addListed(Listings listings, Path source, Path dest, int level) throws IOException {
+    List children = listings.of(source);
+    List inner = new ArrayList();
+    for (int i = 0; children != null && i < children.size(); i++) {
+      FileStatus child = (FileStatus) children.get(i);
       if (child.isDirectory()) {
-        below.add(child);
+        inner.add(child.getPath());
       } else if (child.isFile()) {
-        Path to = new Path(dest, child.getPath().getName());
+        Path to = below(dest, child.getPath().getName());
         add(child.getPath(), to, child.getLen(), disk.etag(child));
       }
     }
-    for (int i = 0; i < below.size(); i++) {
-      Path from = ((FileStatus) below.get(i)).getPath();
-      Path to = new Path(dest, from.getName());
-      FileStatus there = destExists ? disk.status(to) : null;
-      addDirectory(to, there, level);
-      scan(from, to, there != null && there.isDirectory(), level + 1);
+    for (int i = 0; i < inner.size(); i++) {
+      Path from = (Path) inner.get(i);
+      Path to = below(dest, from.getName());
+      addDirectory(to, level);
+      addListed(listings, from, to, level + 1);
     }
+  }
+
+  /**
+   * Adds what is in a directory of a local disk and below, in the order of Hadoop's listings.
+   *
+   * @param path of the directory
+   * @param from its URI
+   * @param to the URI of the directory at the destination
+   * @param name of that one below the destination, with a slash at its end; empty for itself
+   * @return whether that was possible: not with links, for which Hadoop must be asked
+   */
+  private boolean addLocal(String path, String from, String to, String name, int level)
+      throws IOException {
+    List children = LocalTree.children(path);
+    for (int i = 0; children != null && i < children.size(); i++) {
+      LocalTree child = (LocalTree) children.get(i);
+      if (!child.directory) {
+        layout.refuseReserved(name + child.name);
+        String encoded = "/" + LocalTree.encode(child.name);
+        addFile(from + encoded, to + encoded, child.size, child.etag);
+      }
+    }
+    boolean all = children != null;
+    for (int i = 0; all && i < children.size(); i++) {
+      LocalTree child = (LocalTree) children.get(i);
+      if (child.directory) {
+        String there = name + child.name;
+        layout.refuseReserved(there);
+        String encoded = "/" + LocalTree.encode(child.name);
+        addDirectory(to + encoded, level);
+        String inner = path + "/" + child.name;
+        all = addLocal(inner, from + encoded, to + encoded, there + "/", level + 1);
+      }
+    }
+    return all;
   }
 
   private void add(Path source, Path dest, long size, String etag) throws IOException {
     layout.refuseReserved(dest);
+    addFile(text(source), text(dest), size, etag);
+  }
+
+  private void addFile(String source, String dest, long size, String etag) {
     Map entry = new LinkedHashMap();
-    entry.put("s", text(source));
-    entry.put("d", text(dest));
+    entry.put("s", source);
+    entry.put("d", dest);
     entry.put("z", Long.valueOf(size));
     if (etag != null && etag.length() > 0) {
       entry.put("e", etag);
@@ -112,12 +169,15 @@ final class ManifestFile {
     bytes += size;
   }
 
-  private void addDirectory(Path dest, FileStatus there, int level) throws IOException {
+  private void addDirectory(Path dest, int level) throws IOException {
     layout.refuseReserved(dest);
-    int code = there == null ? NOT_FOUND : there.isDirectory() ? IS_DIRECTORY : IS_FILE;
+    addDirectory(text(dest), level);
+  }
+
+  private void addDirectory(String dest, int level) {
     Map entry = new LinkedHashMap();
-    entry.put("d", text(dest));
-    entry.put("t", Integer.valueOf(code));
+    entry.put("d", dest);
+    entry.put("t", Integer.valueOf(NOT_FOUND));
     entry.put("l", Integer.valueOf(level));
     directories.add(entry);
   }
@@ -134,18 +194,23 @@ final class ManifestFile {
     root.put("taskAttemptDir", text(layout.taskAttempt(attemptId)));
     root.put("files", files);
     root.put("directories", directories);
-    return new ObjectMapper().writerWithDefaultPrettyPrinter().writeValueAsBytes(root);
+    return JSON.writerWithDefaultPrettyPrinter().writeValueAsBytes(root);
   }
 
   /** Returns which attempt wrote a manifest, null if that cannot be read. */
   static String attemptOf(byte[] data) {
     try {
-      return (String) ((Map) new ObjectMapper().readValue(data, Map.class)).get("taskAttemptID");
+      return (String) ((Map) JSON.readValue(data, Map.class)).get("taskAttemptID");
     } catch (IOException e) {
       return null;
     } catch (ClassCastException e) {
       return null;
     }
+  }
+
+  private String textOfDest() {
+    String dest = text(layout.dest);
+    return dest.endsWith("/") ? dest.substring(0, dest.length() - 1) : dest;
   }
 
   /** Returns the URI text of a path, percent-encoded as Hadoop's own manifests have it. */

@@ -6,7 +6,9 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.JobContext;
@@ -82,10 +84,11 @@ final class ManifestTask extends TaskSide {
   public void commitTask(TaskAttemptContext context) throws IOException {
     String taskId = taskId(context);
     String attemptId = attemptId(context);
+    Future there = disk.local || disk.objects ? null : disk.look(layout.manifest(taskId));
     ManifestFile manifest = new ManifestFile(disk, layout);
-    manifest.scan(layout.taskAttempt(attemptId));
+    manifest.scan(layout.taskAttempt(attemptId), partitions);
     byte[] data = manifest.encode(taskId, attemptId);
-    save(data, taskId, attemptId);
+    save(data, taskId, attemptId, there);
     requireLiveJob(context);
     message = new LinkedHashMap();
     message.put("taskId", taskId);
@@ -134,10 +137,17 @@ final class ManifestTask extends TaskSide {
     }
   }
 
-  private void save(byte[] data, String taskId, String attemptId) throws IOException {
+  private void save(byte[] data, String taskId, String attemptId, Future there)
+      throws IOException {
+    Path temp = layout.manifestTemp(attemptId);
+    Path manifest = layout.manifest(taskId);
     for (int i = 1; ; i++) {
       try {
-        disk.save(data, layout.manifestTemp(attemptId), layout.manifest(taskId));
+        if (there != null && i == 1) { // another attempt may be there since: then it is looked again
+          disk.save(data, temp, manifest, (FileStatus) Listings.wait(there));
+        } else {
+          disk.save(data, temp, manifest);
+        }
         return;
       } catch (IOException e) {
         if (i >= Disk.TRIES || !disk.exists(layout.manifests)) { // gone once the commit has begun
