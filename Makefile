@@ -16,7 +16,7 @@ STAMP := $(VENV)/.stamp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-adls demo-gcs demo-s3 test bench lint format lock clean setup java
+.PHONY: help demo demo-adls demo-gcs demo-s3 test test-rest test-all bench lint format lock clean setup java
 
 help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,19 +33,18 @@ demo-gcs: java $(STAMP)  ## and to an emulated bucket of Google Cloud Storage, b
 demo-s3: java $(STAMP)  ## and to an S3 of tests by uploads: completed by Hadoop, and by us
 	$(BIN)/asynccommit demo s3 $(ARGS)
 
-# The quick ones first, one process a core; the others start JVMs. One process for all of these, in the order of their
-# folders: a Spark session is shared, and once there is one, PySpark reads the exceptions of every
-# other JVM as its own, so tests/compat comes before tests/spark.
-JVM := jvm or spark or cluster
-SPREAD := -n auto --maxprocesses 8 --dist loadfile
-
-test: java $(STAMP)  ## run every test
+test: java $(STAMP)  ## prove each behaviour, in minutes; ARGS=... are for pytest
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
-	$(BIN)/python -m pytest -m "not ($(JVM))" $(SPREAD) --durations=5
-	$(BIN)/python -m pytest -m "$(JVM)" --durations=15
+	$(BIN)/python -m tests.support.run quick
 endif
+
+test-rest: java $(STAMP)  ## run the cases and seeds that `make test` leaves out
+	$(BIN)/python -m tests.support.run rest
+
+test-all: java $(STAMP)  ## run every test, as before a release
+	$(BIN)/python -m tests.support.run all
 
 bench: java $(STAMP)  ## measure against Hadoop's committers
 	$(BIN)/python -m bench $(ARGS)

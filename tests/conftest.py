@@ -1,16 +1,55 @@
-"""What every test has: a guard against blocking the event loop."""
+"""What every test has: a guard against blocking the event loop, and a place in a selection."""
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
 
+from tests.support import selection
+
 # How long an example takes is the machine's business.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile(selection.ALL, deadline=None)
+settings.register_profile(selection.REST, deadline=None)
+settings.register_profile(selection.QUICK, deadline=None, max_examples=30)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that selects a part of the tests."""
+    parts = (selection.ALL, selection.QUICK, selection.REST)
+    text = "tests to run: all, a quick selection that proves each behaviour, or the rest"
+    parser.addoption("--part", choices=parts, default=selection.ALL, help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say which part runs before a test module is imported."""
+    part = config.getoption("part")
+    selection.set_part(part)
+    settings.load_profile(part)
+    _hear_interrupts()
+
+
+def _hear_interrupts() -> None:
+    """Let tests and the programs they start hear SIGINT, which a shell's background jobs ignore."""
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say what repeats the selection."""
+    return f"part: {config.getoption('part')} (ASYNCCOMMIT_TEST_DAY={selection.day()})"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of other parts."""
+    items[:], others = selection.in_part(items, config.getoption("part"))
+    if others:
+        config.hook.pytest_deselected(items=others)
 
 
 @pytest.fixture(autouse=True)

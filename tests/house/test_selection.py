@@ -1,0 +1,81 @@
+"""Which tests are in the quick selection, and which in the rest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+_CONFTEST = "from tests.conftest import *\n"
+_SUITE = """
+import pytest
+from tests.support.selection import amount
+
+def test_plain(): pass
+
+@pytest.mark.more
+def test_loop(): assert amount("ASYNCCOMMIT_ANY", quick=2, full=5) == 5
+
+@pytest.mark.full
+def test_long(): pass
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("seed", range(9))
+def test_sampled(seed): pass
+
+@pytest.mark.rotate("act")
+@pytest.mark.parametrize("act", ["resume", "rollback"])
+@pytest.mark.parametrize("kind", ["a", "b", "c"])
+def test_rotated(kind, act): pass
+"""
+_INI = "[pytest]\nmarkers = full\n  more\n  sample(n)\n  rotate(name)\n"
+
+
+def collected(place: Path, part: str, day: int) -> list[str]:
+    """Return the names of the tests of one part, on one day."""
+    around = {**os.environ, "PYTHONPATH": str(ROOT), "ASYNCCOMMIT_TEST_DAY": str(day)}
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "--part", part, str(place)]
+    done = subprocess.run(
+        command, cwd=place, env=around, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """A folder with a few tests."""
+    (tmp_path / "conftest.py").write_text(_CONFTEST)
+    (tmp_path / "pytest.ini").write_text(_INI)
+    (tmp_path / "test_suite.py").write_text(_SUITE)
+    return tmp_path
+
+
+def test_each_test_is_in_one_part(suite: Path) -> None:
+    """The quick selection and the rest have all tests together, and none twice."""
+    quick, rest, every = (collected(suite, part, 1) for part in ("quick", "rest", "all"))
+
+    assert {*quick} | {*rest} == {*every}
+    assert {*quick} & {*rest} == {"test_loop"}
+    assert len(quick) == 2 + 0 + 2 + 3
+
+
+def test_a_case_of_each_other_parameter_is_kept(suite: Path) -> None:
+    """A rotated parameter has one value for each case of the others."""
+    rotated = [name for name in collected(suite, "quick", 1) if "rotated" in name]
+
+    assert sorted(name.partition("[")[2][0] for name in rotated) == ["a", "b", "c"]
+
+
+@pytest.mark.full
+def test_another_day_draws_others(suite: Path) -> None:
+    """A day is repeated by its number, and the days of a week draw more than one."""
+    week = [tuple(collected(suite, "quick", day)) for day in range(4)]
+
+    assert tuple(collected(suite, "quick", 0)) == week[0]
+    assert len({*week}) > 1

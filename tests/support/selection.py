@@ -1,0 +1,70 @@
+"""Select the part of the tests to run: a quick one that proves each behaviour, the rest, or all.
+
+A test with the marker ``full`` is not part of the quick selection. Of a parametrized test with
+the marker ``sample(n)`` the selection has ``n`` cases, and with ``rotate("act")`` one ``act`` for
+each case of the other parameters: others each day. A loop asks ``amount``, and the marker ``more``
+runs its test in the rest again, with the full amount. A run says its day, and
+``ASYNCCOMMIT_TEST_DAY`` repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import defaultdict
+from datetime import UTC, datetime
+
+import pytest
+
+ALL, QUICK, REST = "all", "quick", "rest"
+_PART, _DAY = "ASYNCCOMMIT_TEST_PART", "ASYNCCOMMIT_TEST_DAY"
+
+
+def day() -> int:
+    """Return the number that draws the samples: that of today, unless the environment says it."""
+    return int(os.environ.setdefault(_DAY, str(datetime.now(UTC).toordinal())))
+
+
+def amount(variable: str, *, quick: int, full: int) -> int:
+    """Return the number that an environment variable says, or the default of the part."""
+    return int(os.environ.get(variable, quick if os.environ.get(_PART) == QUICK else full))
+
+
+def set_part(part: str) -> None:
+    """Say which part runs, for this process and those that it starts."""
+    os.environ[_PART] = part
+    day()
+
+
+def in_part(items: list[pytest.Item], part: str) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the items of a part, and the others, both in their order."""
+    if part == ALL:
+        return items, []
+    kept = _quick(items)
+    if part == REST:
+        kept = {item for item in items if item not in kept or item.get_closest_marker("more")}
+    return [item for item in items if item in kept], [item for item in items if item not in kept]
+
+
+def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the items of the quick selection."""
+    found: set[pytest.Item] = set()
+    groups: defaultdict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if not item.get_closest_marker("full"):
+            groups[_group(item)].append(item)
+    for (name, count), group in groups.items():
+        found.update(random.Random(f"{day()} {name}").sample(group, min(count, len(group))))
+    return found
+
+
+def _group(item: pytest.Item) -> tuple[str, int]:
+    """Return a name of the cases of which some are drawn, and how many."""
+    function = item.nodeid.partition("[")[0]
+    if sample := item.get_closest_marker("sample"):
+        return function, sample.args[0]
+    if rotate := item.get_closest_marker("rotate"):
+        assert isinstance(item, pytest.Function)
+        kept = [f"{k}={v}" for k, v in item.callspec.params.items() if k not in rotate.args]
+        return f"{function} {kept}", 1
+    return item.nodeid, 1
