@@ -1,1 +1,1 @@
-"""Stores: one contract, one folder for each service, and the policies around them."""
+"""Stores: one contract, one folder for each service, shared policies."""

@@ -1,4 +1,4 @@
-"""The contract between the engine and a store: the methods that an implementation must have.
+"""The contract of a store: the methods of every implementation.
 
 Every method is one request. ``list`` returns one page and ``get`` returns bytes, so that
 throttling, retry, counting and fault injection need no special cases. What takes several requests
@@ -53,7 +53,7 @@ class Info(NamedTuple):
             or not remove files from it.
         token: the token of the request that brought this object here, if the store remembers tokens
             (``Traits.tokens``); listings leave it out.
-        held: time until which the store lets nobody move or delete the entry, in seconds since the
+        held: time until which the entry can be neither moved nor deleted, in seconds since the
             epoch; ``math.inf`` until it is released, 0.0 if it is free. If ``Traits.probes`` is
             true, listings give it for directories only.
         made: time of creation in nanoseconds since the epoch, which no later change alters; 0 if
@@ -79,7 +79,7 @@ class Info(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a listing; ``token`` asks for the next one and is ``None`` at the end.
+    """One page of a listing; ``token`` is ``None`` on the last page.
 
     ``stale`` are the paths of checksum files without their file, if the store has checksum files
     (``Traits.checksums``); the entries leave them out. The first page names them all.
@@ -136,7 +136,9 @@ class Multipart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The capabilities of a store, as data: check these, never the store's class or name.
+    """The capabilities of a store, as data.
+
+    Check these, never the class or the name of a store.
 
     Attributes:
         name: the name of the store for messages.
@@ -246,10 +248,12 @@ class Traits:
 
 
 class Store(Protocol):
-    """A store of files, such as an account, a bucket or a disk. See the module for the rules.
+    """A store of files, such as an account, a bucket or a disk.
+
+    The module has the rules that all methods follow.
 
     Every method may raise ``ThrottledError``, ``UnavailableError``, ``OutcomeUnknownError``,
-    ``DeniedError`` and ``RejectedError`` besides what it names.
+    ``DeniedError`` and ``RejectedError`` besides the errors that it documents.
     """
 
     @property
@@ -381,7 +385,10 @@ class BulkStore(Store, Protocol):
 
 
 class ProbingStore(Store, Protocol):
-    """A store whose renames depend on facts that listings lack: mounts, attributes, layers."""
+    """A store whose renames depend on facts that listings lack.
+
+    Such facts are mounts, attributes and layers of the filesystem.
+    """
 
     async def probe(self, path: str, place: str) -> None:
         """Return if ``path`` could be renamed to below the directory ``place``.
@@ -405,7 +412,7 @@ class DirectoryStore(Store, Protocol):
 
 
 class BatchStore(Store, Protocol):
-    """A store that renames so quickly that a call for each file would cost more."""
+    """A store where a call for each file would cost more than its rename."""
 
     async def rename_many(self, pairs: Sequence[Move]) -> Renamed:
         """Rename up to ``Traits.bulk_rename`` files in order.

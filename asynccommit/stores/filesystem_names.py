@@ -1,4 +1,4 @@
-"""Names of files that belong to the filesystem, not to a job, and that listings hide."""
+"""Hidden names of files that belong to the filesystem, not to a job."""
 
 from __future__ import annotations
 

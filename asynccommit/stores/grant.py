@@ -1,4 +1,4 @@
-"""The permission under which the requests of an owner are sent, and the pinned directories.
+"""The permission under which an owner's requests are sent.
 
 A suspended process wakes in the middle of its work, with requests that wait in queues or for a
 thread. Therefore the last code that handles a request checks the permission again: the thread that
@@ -17,7 +17,7 @@ from typing import Protocol
 
 
 class Pins(Protocol):
-    """Directories that are held as they were when they were pinned; made by a store."""
+    """Directories held since they were pinned; created by a store."""
 
     async def aclose(self) -> None:
         """Release the directories."""

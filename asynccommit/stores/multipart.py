@@ -1,4 +1,4 @@
-"""The contract of stores that take files in parts: ``store`` has that of all stores."""
+"""The contract of stores with multipart uploads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Upload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UploadPage:
-    """One page of uploads; ``token`` asks for the next one and is ``None`` at the end."""
+    """One page of uploads; ``token`` is ``None`` on the last page."""
 
     entries: tuple[Upload, ...]
     token: str | None = None
@@ -41,7 +41,7 @@ class PartPage:
 
 
 class MultipartStore(BulkStore, Protocol):
-    """A store that takes files in parts: nothing of one is visible until it is completed.
+    """A store with multipart uploads, invisible until completed.
 
     ``Traits.multipart`` is what the parts may be. An upload can be completed once, and not after
     it was aborted: whichever comes first ends it, and from then on it is not there.
@@ -50,8 +50,8 @@ class MultipartStore(BulkStore, Protocol):
     async def create_upload(self, path: str, *, token: str | None = None) -> str:
         """Begin an upload of the file ``path``; return the service's name for it.
 
-        ``token`` is a UUID that marks the file to be: ``head`` shows it where ``Traits.put_tokens``
-        says so, and ``completed`` tells the file by it.
+        ``token`` is a UUID that marks the file to be: ``head`` returns it if ``Traits.put_tokens``
+        is true, and ``completed`` identifies the file by it.
         """
         ...
 
@@ -91,10 +91,10 @@ class MultipartStore(BulkStore, Protocol):
     ) -> Info | None:
         """Return the facts about ``path`` if made from ``parts``, or ``None``.
 
-        With a ``token`` that is what bears it, and nothing else. Without one it is what is made of
-        just such parts: another upload of the same bytes looks the same.
+        With a ``token``, only a file with this token counts. Without a token, a file with the same
+        parts counts: another upload of the same bytes looks the same.
 
-        Raises ``OutcomeUnknownError`` if something is there of which the service does not tell.
+        Raises ``OutcomeUnknownError`` if the origin of an existing file is unknown.
         """
         ...
 
@@ -103,8 +103,8 @@ class MultipartStore(BulkStore, Protocol):
     ) -> None:
         """Copy the file ``source`` while it has this etag; replace ``dest``.
 
-        ``replaces`` is the etag that the file at ``dest`` must have. Where the service is not known
-        to look at either, the store does, before it copies.
+        ``replaces`` is the etag that the file at ``dest`` must have. If the service may ignore
+        these conditions, the store checks them before the copy.
 
         Raises ``NotFoundError`` if there is no source, ``PreconditionError`` for another etag than
         ``etag`` or ``replaces``, or if there is nothing to replace, ``RejectedError`` for a file

@@ -1,4 +1,4 @@
-"""Opening a store by its URL, for programs: retried, limited and closed as in a commit."""
+"""Open a store by its URL, with the retries and limits of a commit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ async def open_store(
     Args:
         url: a path or URL in the store.
         storage_options: credentials and the like for the store, under fsspec's names.
-        rate: requests a second at most; by default what the storage options say, or no limit.
+        rate: maximum number of requests per second; by default that of the storage options, or no
+            limit.
         attempts: how often a request is sent at most; 5 by default, over a network 12.
 
     Raises:

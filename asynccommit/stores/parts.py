@@ -1,4 +1,4 @@
-"""The parts of an upload, as the service acknowledged them, and the etag of their object."""
+"""The acknowledged parts of an upload, and the etag of their object."""
 
 from __future__ import annotations
 

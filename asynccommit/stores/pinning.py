@@ -1,4 +1,7 @@
-"""The contract of a store that can hold directories: their names may be given to others since."""
+"""The contract of a store that can pin directories.
+
+The name of a pinned directory may be given to another one later.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from asynccommit.stores.grant import Pins
 
 
 class PinningStore(Store, Protocol):
-    """A store whose requests can be tied to directories themselves instead of to their names."""
+    """A store whose requests can be tied to directories, not only names."""
 
     async def pin(self, places: Sequence[str], families: Sequence[str] = ()) -> Pins:
         """Hold the directories at ``places``, for requests under their grant.
@@ -21,7 +24,7 @@ class PinningStore(Store, Protocol):
         the directory or renames one to it. A place whose directory such a request renames is held
         no longer: its path is looked up below the places that remain.
 
-        ``families`` are directories that others use as well. What is directly in one of them is
-        held for each rename of something below it, from before the grant is looked at.
+        ``families`` are directories that others use as well. Entries directly in one of them are
+        held for each rename below them, from before the grant is checked.
         """
         ...

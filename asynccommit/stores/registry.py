@@ -1,8 +1,8 @@
-"""Opening a store by its address: one table of stores and one order of wrappers.
+"""Open a store by its address: one table of stores, one policy order.
 
-Adding a store is a folder and one line in ``STORES``: see "How to add a store" in docs/stores.md.
-A store is made of an address and the options of its settings, ``Class(address, options)``, and
-implements ``Store``; nobody asks for its class afterwards.
+Adding a store is a folder and one line in ``STORES``: see "How to add a store" in docs/stores.md. A
+store is created from an address and options, ``Class(address, options)``, and implements ``Store``;
+its class does not matter afterwards.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ADLS = "asynccommit.stores.adls.store.AdlsStore"
 _GCS = "asynccommit.stores.gcs.store.GcsStore"
 _S3 = "asynccommit.stores.s3.store.S3Store"
 
-_GONE = {"s3n": "Hadoop has removed this connector; the same objects are at s3a://BUCKET/PATH"}
+_GONE = {"s3n": "Hadoop has removed this connector; use s3a://BUCKET/PATH for the same objects"}
 
 STORES: Mapping[str, str] = MappingProxyType(
     {
@@ -92,8 +92,8 @@ class StoreSettings:
 def open_store(address: Address, settings: StoreSettings) -> Wrapped:
     """Open the store that holds ``address``, with its policies.
 
-    The policies are found again in ``Wrapped.policies``: what was asked for and what was sent in
-    ``Stats``, the writes of a dry run in ``Record``. Close the store with ``aclose``.
+    ``Wrapped.policies`` has the policies: ``Stats`` with requested and sent calls, ``Record`` with
+    the writes of a dry run. Close the store with ``aclose``.
 
     Raises:
         UnsupportedError: there is no store for the scheme.
@@ -104,7 +104,7 @@ def open_store(address: Address, settings: StoreSettings) -> Wrapped:
 async def close_store(store: Store) -> None:
     """Close a store; only log an error.
 
-    An error of closing says nothing about past requests.
+    An error on closing does not affect past requests.
     """
     try:
         await store.aclose()
@@ -153,9 +153,9 @@ def _store_class(scheme: str) -> Callable[[Address, Mapping[str, Any]], Store]:
         if scheme in _GONE:
             raise UnsupportedError(f"{scheme}: {_GONE[scheme]}") from None
         raise UnsupportedError(
-            f"no store for {scheme}: URLs; there is one for {', '.join(sorted(STORES))}:. "
-            f"Mount {scheme}: as a directory and name that, or write with the committer that the "
-            f"{scheme}: connector brings along."
+            f"no store for {scheme}: URLs; supported schemes: {', '.join(sorted(STORES))}. "
+            f"Mount {scheme}: as a directory and use its path, or use the committer of the "
+            f"{scheme}: connector."
         ) from None
     found: Callable[[Address, Mapping[str, Any]], Store] = getattr(import_module(module), name)
     return found

@@ -55,7 +55,7 @@ async def _whole(
         if page.token is None:
             return
         if page.token == token:
-            raise RejectedError("list", path, "the store answers the same page again and again")
+            raise RejectedError("list", path, "the store returns the same page repeatedly")
         token = page.token
 
 
@@ -138,9 +138,10 @@ async def remove_below(
     Args:
         store: a ``BulkStore``.
         path: the directory.
-        keep: says what stays.
+        keep: returns true for entries to keep.
 
-    Returns how many there were. What another deletes or replaces meanwhile is no concern.
+    Returns the number of deleted entries. Entries that others delete or replace meanwhile are
+    ignored.
     """
     found, directories = 0, list[Info]()
 
@@ -179,9 +180,11 @@ async def remove_files(store: Store, entries: list[Info]) -> None:
 
 
 async def remove_file(store: Store, path: str) -> None:
-    """Delete a file: the very one that is there now, where the store can tell. Raises what it says.
+    """Delete a file, identified by etag if the store supports that.
 
-    A deletion by name alone that is sent again, or comes late, takes whatever is there then.
+    Raises the errors of the store.
+
+    A repeated or late deletion by name alone would delete whatever has the name then.
     """
     if not store.traits.bulk_delete:
         await store.delete(path)
@@ -192,7 +195,9 @@ async def remove_file(store: Store, path: str) -> None:
 
 
 async def remove_directory(store: Store, path: str) -> None:
-    """Delete a directory if nothing is in it, and never a link, or in a bucket a file, of its name.
+    """Delete an empty directory, never a link.
+
+    In a bucket, a file of its name is kept as well.
 
     Raises ``NotFoundError``, ``ExistsError`` for one that is not empty, ``PreconditionError`` for a
     link.
@@ -226,3 +231,11 @@ async def remove_directories(store: Store, directories: list[Info]) -> None:
 
     for depth in sorted(depths, reverse=True):
         await for_each(depths[depth].values(), remove, workers=store.traits.workers)
+
+
+async def read_if_there(store: Store, path: str, limit: int) -> bytes | None:
+    """Return the content of a file, ``None`` if it is not there."""
+    try:
+        return await store.get(path, limit)
+    except NotFoundError:
+        return None

@@ -1,4 +1,4 @@
-"""Deleting what was listed, and nothing that has come in its place since."""
+"""Delete files only in their listed versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def delete_unchanged(store: Store, info: Info) -> None:
         PreconditionError: it has changed.
     """
     if is_changed(store, await store.head(info.path), info):
-        raise PreconditionError("delete", info.path, "it has changed since it was listed")
+        raise PreconditionError("delete", info.path, "it has changed since the listing")
     if not store.traits.bulk_delete:
         await store.delete(info.path)
         return

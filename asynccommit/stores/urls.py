@@ -1,4 +1,4 @@
-"""Parse store URLs as users type them, and the encoded paths of Hadoop's manifests.
+"""Parse store URLs from users, and encoded paths in Hadoop's manifests.
 
 Users type raw text, as Hadoop's ``new Path(String)`` reads it: ``file:/data/a b%``. Manifests and
 markers hold the same place as a URI with percent-encoding: ``file:/data/a%20b%25``. Inside the
@@ -107,8 +107,8 @@ def decode_uri(text: str) -> Address:
 
     Raises:
         UrlError: the URI has no scheme, a relative path, an empty segment, a query or fragment, a
-            character that Hadoop would have encoded, or an escape that is no valid UTF-8, a slash
-            or NUL.
+            character that Hadoop would have encoded, or an escape that is not valid UTF-8, or that
+            is a slash or NUL.
     """
     _refuse_no_text(text)
     scheme, authority, encoded = _split(text)
@@ -180,7 +180,7 @@ class Under:
     def _checked(self, uri: str) -> str:
         address = decode_uri(uri)
         if not address.same_store(self._base):
-            raise UrlError(f"{_show(uri)} is in another store than {_show(str(self._base))}")
+            raise UrlError(f"{_show(uri)} is not in the same store as {_show(str(self._base))}")
         root, path = self._root, address.path
         if not path.startswith(f"{root}/") or path == "/":
             raise UrlError(f"{_show(uri)} is not below {_show(str(self._base))}")
@@ -191,7 +191,7 @@ class Under:
 
 
 class UnderBoth:
-    """Reads the URIs of files and of their destinations, each strictly below its directory.
+    """Parses URIs of files and destinations, each below its directory.
 
     Nearly always both end alike, and the end is looked at once.
 
@@ -244,14 +244,14 @@ def _address(text: str, scheme: str, authority: str, path: str) -> Address:
     scheme = scheme.lower()
     if scheme in _BUCKETS and (":" in authority or "@" in authority):
         raise UrlError(
-            f"{scheme}: a URL names a bucket only, and holds no keys: give the options key and "
-            "secret, or a profile"
+            f"{scheme}: a URL names only a bucket and must not hold keys: set key and secret, or "
+            "profile"
         )
     if not _AUTHORITY.fullmatch(authority):
         raise UrlError(f"{_show(text)} has no valid host or container")
     scheme = _SAME.get(scheme, scheme)
     if scheme == "file" and authority:
-        raise UrlError(f"{_show(text)} names a host: a local path is file:/path")
+        raise UrlError(f"{_show(text)} names a host: expected file:/path for a local path")
     return Address(scheme, authority, path)
 
 
@@ -269,10 +269,10 @@ def _normalize(text: str, path: str) -> str:
 
 def _decode(text: str, encoded: str) -> str:
     if found := _BARE.search(encoded):
-        raise UrlError(f"{_show(text)} holds {found[0]!r}, which has to be percent-encoded")
+        raise UrlError(f"{_show(text)} holds {found[0]!r}, which must be percent-encoded")
     if found := _BAD_ESCAPE.search(encoded):
         escape = encoded[found.start() : found.start() + 3]
-        raise UrlError(f"{_show(text)} holds the escape {escape!r}, which no path has")
+        raise UrlError(f"{_show(text)} holds the escape {escape!r}, which is not allowed in a path")
     try:
         return unquote(encoded, errors="strict")
     except UnicodeDecodeError:
@@ -285,9 +285,9 @@ def _escape(found: re.Match[str]) -> str:
 
 def _refuse_no_text(text: str) -> None:
     if not text:
-        raise UrlError("an empty text is no path")
+        raise UrlError("the path is empty")
     if found := NO_TEXT.search(text):
-        raise UrlError(f"{_show(text)} holds {found[0]!r}, which no path can hold")
+        raise UrlError(f"{_show(text)} holds {found[0]!r}, which is not allowed in a path")
 
 
 def _show(text: str) -> str:

@@ -121,7 +121,7 @@ def test_an_unknown_scheme_is_named_with_what_to_do(url: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         open_store(parse_url(url), StoreSettings(RNG))
     assert f"no store for {scheme}:" in str(caught.value)
-    assert f"there is one for {', '.join(sorted(STORES))}:" in str(caught.value)
+    assert f"supported schemes: {', '.join(sorted(STORES))}." in str(caught.value)
     assert "Mount" in str(caught.value)
 
 

@@ -88,6 +88,6 @@ async def test_a_store_that_turns_in_circles_is_left(tmp_path: Path) -> None:
             return Page((), "again")
 
     store = Circle()
-    with pytest.raises(RejectedError, match="the same page again"):
+    with pytest.raises(RejectedError, match="the same page repeatedly"):
         await list_all(store, str(tmp_path))
     await store.aclose()

@@ -1,4 +1,7 @@
-"""One door to a storage account: requests are authorised, sent once, and judged here."""
+"""The client of a storage account: authorise, send once, check.
+
+Every request to the account passes through this module.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,8 @@ from asynccommit.stores.adls.options import AzureSettings
 from asynccommit.stores.adls.wire import VERSION, SignedQuery, encode, query
 from asynccommit.stores.grant import check_grant
 from asynccommit.stores.http.base import READS, Response, Transport, TransportError
+from asynccommit.stores.http.client import SILENCE, SMALL, HttpClient
 from asynccommit.stores.http.tokens import Flight, TokenError
-
-SMALL = 1 << 16  # most bytes of an answer that carries no data
 
 _ACCESS = query(action="getAccessControl", upn="false")
 _CONTAINER = query(resource="filesystem")
@@ -26,10 +28,9 @@ _MAY_NOT_ASK = frozenset(
         "AuthorizationServiceMismatch",
     }
 )
-_SILENCE = (TransportError, TokenError, ValueError)
 
 
-class AdlsClient:
+class AdlsClient(HttpClient[AdlsRequest]):
     """Sends the requests of one store.
 
     The first one is preceded by a question: has the account a hierarchical namespace? Whoever
@@ -42,25 +43,16 @@ class AdlsClient:
     """
 
     def __init__(self, settings: AzureSettings, host: Host, transport: Transport) -> None:
+        judge = AdlsErrorTranslator(settings.place, settings.credential, host.now)
+        super().__init__(host, transport, judge, encode)
         self.place = settings.place
         self.source = settings.place.source
         self.container = settings.place.prefix + self.source
         self._credential = settings.credential
         self._suffix = f"&{settings.credential.suffix}" if settings.credential.suffix else ""
         self.tail = f"?{settings.credential.suffix}" if self._suffix else ""
-        self._now = host.now
-        self._send = transport.send
-        self._transport = transport
-        self._judge = AdlsErrorTranslator(settings.place, settings.credential, host.now)
         self._hierarchical = settings.hierarchical
         self._flight = Flight(self._probe)
-
-    def encode(self, request: AdlsRequest, path: str) -> str:
-        """Return ``path`` percent-encoded. Raises ``RejectedError``."""
-        try:
-            return encode(path)
-        except ValueError as error:
-            raise self._judge.translate(request, error) from None
 
     async def ask(
         self,
@@ -72,10 +64,10 @@ class AdlsClient:
         body: bytes = b"",
         limit: int = SMALL,
     ) -> Response:
-        """Send a request once and return the answer, whatever it says.
+        """Send a request once and return the response, whatever its status.
 
         Args:
-            request: what it is for.
+            request: the operation, for errors.
             verb: in capitals.
             path: of the URL, percent-encoded.
             query: of the URL.
@@ -90,22 +82,20 @@ class AdlsClient:
             await self._need_directories(request)
         try:
             return await self._exchange(verb, path, query, headers, body, limit)
-        except _SILENCE as error:
-            raise self._judge.translate(request, error) from error
+        except SILENCE as error:
+            raise self.judge.translate(request, error) from error
 
     def need(self, request: AdlsRequest, answer: Response, *expected: int) -> None:
-        """Raise what ``answer`` means, unless its status is expected and the service's own."""
-        if answer.status not in expected or "x-ms-request-id" not in answer.headers:
-            raise self._judge.translate(request, answer)
+        """Raise the error of ``answer`` unless it has the expected status.
 
-    def unread(self, request: AdlsRequest, error: ValueError) -> RejectedError:
-        """Return the error for an answer that cannot be read."""
-        said = f"{self.place.origin}: {error}; is it a Data Lake endpoint?"
-        return RejectedError(request.op, request.path, said)
+        A response that is not from the service is an error too.
+        """
+        if answer.status not in expected or "x-ms-request-id" not in answer.headers:
+            raise self.judge.translate(request, answer)
 
     async def aclose(self) -> None:
         """Close connections and credential."""
-        await self._transport.aclose()
+        await super().aclose()
         await self._credential.aclose()
 
     async def _exchange(
@@ -128,7 +118,7 @@ class AdlsClient:
             check_grant()
         answer = await self._send(verb, url, headers, body, limit=limit)
         if answer.status == 401 and await credential.refused(headers):
-            raise TokenError("the token was refused and has been renewed", again=True)
+            raise TokenError("the token was rejected and has been renewed", again=True)
         return answer
 
     # --- the namespace -----------------------------------------------------------------------
@@ -140,7 +130,7 @@ class AdlsClient:
             if isinstance(answer, Response):
                 self._hierarchical = self._has_directories(request, answer)
             else:
-                raise self._judge.translate(request, answer)
+                raise self.judge.translate(request, answer)
         if not self._hierarchical:
             raise RejectedError(
                 request.op,
@@ -160,7 +150,7 @@ class AdlsClient:
             if answer.status == 403 and explain(answer)[0] in _MAY_NOT_ASK:
                 return await self._exchange("HEAD", self.container, _CONTAINER, {}, b"", SMALL)
             return answer
-        except _SILENCE as error:
+        except SILENCE as error:
             return error
 
     def _has_directories(self, request: AdlsRequest, answer: Response) -> bool:
@@ -175,11 +165,11 @@ class AdlsClient:
             raise DeniedError(
                 request.op,
                 request.path,
-                f"{answer.status} {code}: the credential may not ask whether the account has a "
-                "hierarchical namespace; give it that permission (SAS: e), or, if it has one, the "
-                "option fs.azure.account.hns.enabled=true",
+                f"{answer.status} {code}: the credential has no permission to find out whether "
+                "the account has a hierarchical namespace; grant it (SAS: e), or set "
+                "fs.azure.account.hns.enabled=true if it has one",
             )
         if answer.status == 404 and known and code != "FilesystemNotFound":
-            detail = f"404 {code}: {self.place.origin} knows no such account"
+            detail = f"404 {code}: {self.place.origin} has no such account"
             raise RejectedError(request.op, request.path, detail)
-        raise self._judge.translate(request, answer)
+        raise self.judge.translate(request, answer)

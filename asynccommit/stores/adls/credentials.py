@@ -1,15 +1,16 @@
-"""Authorise requests to Azure Storage: by key, shared access signature, token, or not at all.
+"""Authorise requests to Azure Storage.
+
+By account key, shared access signature, bearer token, or not at all.
 
 A ``AdlsCredential`` puts its headers into each request, and knows its own secrets, so that no error
-repeats one. Tokens are in ``azure_tokens``.
+repeats one. Tokens are in ``tokens``.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import formatdate
 from hashlib import sha256
@@ -18,22 +19,25 @@ from urllib.parse import quote, unquote
 
 from asynccommit.errors import OptionError
 from asynccommit.redact import redact
+from asynccommit.stores.adls.endpoint import AdlsEndpoint
+from asynccommit.stores.adls.hadoop import AbfsOptions
+from asynccommit.stores.adls.identity import Application, default_tokens, tokens_of
 from asynccommit.stores.adls.wire import SignedQuery
+from asynccommit.stores.http.options import flag
+from asynccommit.stores.http.tokens import HttpCredential, Unchanging
 
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
 
-class AdlsCredential(Protocol):
+class AdlsCredential(HttpCredential, Protocol):
     """A credential that authorises requests.
 
     Attributes:
         suffix: the suffix of every URL's query, without ``&``; it may be secret.
-        renew_at: time from which ``renew`` must be awaited before a request; infinite for most.
     """
 
     suffix: str
-    renew_at: float
 
     def authorize(
         self, verb: str, path: str, query: SignedQuery, headers: dict[str, str], length: int
@@ -49,47 +53,15 @@ class AdlsCredential(Protocol):
         """
         ...
 
-    async def renew(self) -> None:
-        """Get a new token. Raises ``TokenError`` if no token is usable."""
-        ...
 
-    async def refused(self, headers: dict[str, str]) -> bool:
-        """Record that the service refused these; return whether others are new."""
-        ...
-
-    def hide(self, text: str) -> str:
-        """Return ``text`` with every secret in it replaced."""
-        ...
-
-    async def aclose(self) -> None:
-        """Give back what it holds."""
-        ...
-
-
-class AdlsAnonymous:
-    """No authorisation: for what is public. The other kinds begin with this one."""
+class AdlsAnonymous(Unchanging):
+    """No authorisation, for public data; the base of the other kinds."""
 
     suffix = ""
-    renew_at = math.inf
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
     def authorize(
         self, verb: str, path: str, query: SignedQuery, headers: dict[str, str], length: int
     ) -> None:
-        return None
-
-    async def renew(self) -> None:
-        return None
-
-    async def refused(self, headers: dict[str, str]) -> bool:
-        return False
-
-    def hide(self, text: str) -> str:
-        return redact(text)
-
-    async def aclose(self) -> None:
         return None
 
 
@@ -102,10 +74,11 @@ class SharedKey(AdlsAnonymous):
         now: seconds since the epoch.
 
     Raises:
-        OptionError: ``key`` is no base64.
+        OptionError: ``key`` is not base64.
     """
 
     def __init__(self, account: str, key: str, now: Callable[[], float]) -> None:
+        super().__init__()
         self._secrets = (key,)
         self._inner, self._outer = _pads(_decode(key))
         self._start = f"SharedKey {account}:"
@@ -150,6 +123,7 @@ class Sas(AdlsAnonymous):
     """
 
     def __init__(self, token: str) -> None:
+        super().__init__()
         pairs = [pair.partition("=")[::2] for pair in token.strip().lstrip("?").split("&")]
         known = {name: unquote(value) for name, value in pairs if name}
         if not known.get("sig"):
@@ -169,8 +143,11 @@ class Sas(AdlsAnonymous):
         if _instant(self._end, now) < now:
             return f"the SAS token expired at {self._end}: get a new one"
         if _instant(self._start, now) > now:
-            return f"the SAS token is valid from {self._start} only"
-        return "the SAS token is not signed for this: is it whole, and of this account?"
+            return f"the SAS token is not valid before {self._start}"
+        return (
+            "the signature of the SAS token does not match: is the token complete, and of this "
+            "account?"
+        )
 
 
 def _instant(text: str, default: float) -> float:
@@ -193,5 +170,111 @@ def _decode(key: str) -> bytes:
     except (binascii.Error, ValueError):
         decoded = b""
     if not decoded:
-        raise OptionError("the account key is not base64: copy it whole, as the portal shows it")
+        raise OptionError("the account key is not base64: copy all of it from the portal")
     return decoded
+
+
+# --- the choice among several ----------------------------------------------------------------
+
+
+KINDS = ("credential", "connection_string", "account_key", "sas_token", "client_secret", "anon")
+"""The options that name a credential, of which only one may be given."""
+
+
+def credential_of(
+    told: Mapping[str, Any],
+    hadoop: AbfsOptions,
+    around: Mapping[str, Any],
+    place: AdlsEndpoint,
+    now: Callable[[], float],
+) -> AdlsCredential:
+    """Return the credential from the options, or else that of the machine.
+
+    Args:
+        told: options under their own names.
+        hadoop: Hadoop's options, for what ``told`` does not set.
+        around: options from the environment, unless it names another account.
+        place: the account and container.
+        now: seconds since the epoch.
+
+    Raises:
+        OptionError: the credential is invalid, or would be sent unencrypted.
+        UnsupportedError: azure-identity is needed and not installed.
+    """
+    names = {name: around[name] for name in ("tenant_id", "client_id") if name in around}
+    credential = _of_options({**names, **told}, place, now) or _of_hadoop(hadoop, place, now)
+    if credential is None and around.get("account_name", place.account) == place.account:
+        credential = _of_options(around, place, now)
+    if credential is None:
+        place.refuse_plain_tokens()
+        return default_tokens(told, now)
+    return credential
+
+
+def refuse_two(named: Mapping[str, Any]) -> None:
+    """Raise ``OptionError`` if options name more than one credential."""
+    given = [_ for _ in KINDS if _ in named and (_ != "anon" or flag(named, _))]
+    if len(given) > 1:
+        raise OptionError(f"{' and '.join(given)} are given: set only one of them")
+
+
+def _of_options(
+    told: Mapping[str, Any], place: AdlsEndpoint, now: Callable[[], float]
+) -> AdlsCredential | None:
+    if "credential" in told:
+        return _of_object(told["credential"], place, now)
+    if "account_key" in told:
+        return SharedKey(place.account, str(told["account_key"]), now)
+    if "sas_token" in told:
+        return _sas(str(told["sas_token"]), place)
+    if "client_secret" in told:
+        return _of_application(told, place, now)
+    if flag(told, "anon"):
+        return AdlsAnonymous()
+    return None
+
+
+def _sas(token: str, place: AdlsEndpoint) -> Sas:
+    place.refuse_plain_tokens()
+    return Sas(token)
+
+
+def _of_object(given: Any, place: AdlsEndpoint, now: Callable[[], float]) -> AdlsCredential:
+    """Read ``credential``: any value that Azure's libraries accept for it."""
+    if isinstance(given, str):
+        return _sas(given, place) if "sig=" in given else SharedKey(place.account, given, now)
+    if hasattr(given, "get_token"):
+        place.refuse_plain_tokens()
+        return tokens_of(given, now)
+    if hasattr(given, "signature"):  # AzureSasCredential
+        return _sas(str(given.signature), place)
+    if hasattr(given, "named_key"):  # AzureNamedKeyCredential
+        return SharedKey(place.account, str(given.named_key.key), now)
+    raise OptionError(
+        f"credential is a {type(given).__name__}: expected a token credential of azure.identity, "
+        "an account key or a SAS token"
+    )
+
+
+def _of_application(
+    told: Mapping[str, Any], place: AdlsEndpoint, now: Callable[[], float]
+) -> AdlsCredential:
+    missing = [name for name in ("tenant_id", "client_id") if name not in told]
+    if missing:
+        raise OptionError(f"client_secret is given without {' and '.join(missing)}")
+    place.refuse_plain_tokens()
+    names = ("tenant_id", "client_id", "client_secret")
+    return Application(*(str(told[name]) for name in names)).tokens(now)
+
+
+def _of_hadoop(
+    hadoop: AbfsOptions, place: AdlsEndpoint, now: Callable[[], float]
+) -> AdlsCredential | None:
+    found = hadoop.credential(place.host, place.container)
+    if found is None:
+        return None
+    kind, value = found
+    if isinstance(value, str):
+        return SharedKey(place.account, value, now) if kind == "key" else _sas(value, place)
+    place.refuse_plain_tokens()
+    return value.tokens(now)

@@ -1,4 +1,4 @@
-"""The place that a store on Azure sends requests to: account, container and service URL."""
+"""The destination of requests to Azure: account, container and URL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import quote
 from asynccommit.errors import OptionError
 from asynccommit.stores.adls.hadoop import AbfsOptions
 from asynccommit.stores.http.base import is_loopback
-from asynccommit.stores.http.option_values import flag
+from asynccommit.stores.http.options import flag
 from asynccommit.stores.urls import Address
 
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
@@ -85,9 +85,9 @@ def find_place(
 
     Args:
         address: ``abfs(s)://container@host/``, ``abfs(s)://container/`` or ``az://container/``.
-        told: options.
+        told: options under their own names.
         hadoop: those of Hadoop.
-        around: what the environment says, used where options say nothing.
+        around: values of the environment, for options that are not set.
 
     Raises:
         OptionError: account or container has no possible name, or two accounts are named.
@@ -95,9 +95,9 @@ def find_place(
     container, _, host = address.authority.partition("@")
     if not _CONTAINER.fullmatch(container):
         raise OptionError(
-            f"{address.authority!r} has no container: write {address.scheme}://"
-            "CONTAINER@ACCOUNT.dfs.core.windows.net/path; a container's name has 3 to 63 "
-            "lower-case letters, digits and single hyphens"
+            f"{address.authority!r} has no container: expected "
+            f"{address.scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/path; a container's name "
+            "has 3 to 63 lower-case letters, digits and single hyphens"
         )
     host = _BLOB.sub("dfs", host.lower())
     account = _account(host, told, around)
@@ -115,17 +115,17 @@ def _account(host: str, told: Mapping[str, Any], around: Mapping[str, Any]) -> s
     in_url = found[1] if found else "" if _is_host(host) else host
     option = str(told.get("account_name", ""))
     if in_url and option and in_url != option:
-        raise OptionError(f"the URL names the account {in_url!r}, account_name is {option!r}")
+        raise OptionError(f"the URL names the account {in_url!r}, but account_name is {option!r}")
     account = in_url or option or str(around.get("account_name", ""))
     if not account:
         raise OptionError(
-            "which storage account? Give the option account_name, or write "
+            "no storage account: set account_name, or write "
             "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/path"
         )
     if not _ACCOUNT.fullmatch(account):
         raise OptionError(
-            f"{account[:100]!r} is no name of a storage account: "
-            "those have 3 to 24 lower-case letters and digits"
+            f"{account[:100]!r} is not the name of a storage account: expected 3 to 24 "
+            "lower-case letters and digits"
         )
     return account
 
@@ -141,7 +141,7 @@ def _server(
     found = _ENDPOINT.fullmatch(given)
     if not found:
         # It may be part of a connection string, so it is not repeated.
-        raise OptionError(f"the endpoint of {account!r} is no host: say account_host=HOST:PORT")
+        raise OptionError(f"the endpoint of {account!r} is not a host: set account_host=HOST:PORT")
     protocol, server, prefix = found["protocol"], _BLOB.sub("dfs", found["server"]), found["path"]
     if "use_ssl" in known:
         protocol = "https" if flag(known, "use_ssl") else "http"
@@ -179,7 +179,7 @@ def parse_connection_string(text: str) -> dict[str, Any]:
     """Parse a connection string into options; no error repeats its text.
 
     Raises:
-        OptionError: the text is no connection string, or lacks the account.
+        OptionError: the text is not a connection string, or lacks the account.
     """
     if "usedevelopmentstorage=true" in text.replace(" ", "").lower():
         text = _DEVELOPMENT
@@ -188,7 +188,7 @@ def parse_connection_string(text: str) -> dict[str, Any]:
         name, equals, value = part.partition("=")
         if not equals or not name.strip().isalpha():
             raise OptionError(
-                "the connection string is not NAME=VALUE;NAME=VALUE: copy it whole from the portal"
+                "the connection string is not NAME=VALUE;NAME=VALUE: copy all of it from the portal"
             )
         if (field := _FIELDS.get(name.strip().lower())) and value.strip():
             found[field] = value.strip()

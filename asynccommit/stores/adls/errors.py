@@ -1,12 +1,10 @@
-"""Translate responses of ADLS Gen2, and missing responses: one function and its tables."""
+"""Translate responses of ADLS Gen2, and missing ones, to errors."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -25,20 +23,10 @@ from asynccommit.redact import short
 from asynccommit.stores.adls.credentials import AdlsCredential, Sas, SharedKey
 from asynccommit.stores.adls.endpoint import AdlsEndpoint
 from asynccommit.stores.adls.wire import parse_date
-from asynccommit.stores.http.base import (
-    NotSentError,
-    Response,
-    TooLargeError,
-    TransportError,
-    UntrustedError,
-)
-from asynccommit.stores.http.tokens import TokenError
-
-Answer = Response | TransportError | TokenError | ValueError
-"""The result of a request; a ``ValueError`` reports an invalid path or response."""
+from asynccommit.stores.http.base import Response
+from asynccommit.stores.http.errors import ErrorTranslator, plain, retry_after
 
 _SKEW = 300.0  # seconds between two clocks that are worth saying; the service refuses 900
-_ROOM = 300  # characters of what the service says
 
 _REFUSED_FOR_NOW = frozenset(
     {
@@ -66,18 +54,17 @@ _GONE_ASIDE = frozenset({"SourcePathNotFound", "SourceConditionNotMet"})
 _NOT_KNOWN = frozenset({"AuthenticationFailed", "InvalidAuthenticationInfo"})
 
 _REMEDIES = {
-    "AuthenticationFailed": "the credential is not accepted",
+    "AuthenticationFailed": "the credential was rejected",
     "NoAuthenticationInformation": "give a credential: account_key, sas_token or credential",
-    "InvalidAuthenticationInfo": "the token is not accepted: is it of the account's tenant?",
+    "InvalidAuthenticationInfo": "the token was rejected: is it from the account's tenant?",
     "AuthorizationPermissionMismatch": "the identity lacks the permission: it needs the role "
     "'Storage Blob Data Contributor' or the directory's ACL, a SAS the letters racwdlme",
-    "AuthorizationFailure": "the identity lacks the permission, or the account's firewall shuts "
-    "out this network",
-    "KeyBasedAuthenticationNotPermitted": "the account takes no keys: use a token credential",
+    "AuthorizationFailure": "the identity lacks the permission, or the account's firewall "
+    "blocks it",
+    "KeyBasedAuthenticationNotPermitted": "the account accepts no keys: use a token credential",
     "AccountIsDisabled": "the account is disabled: ask its owner",
 }
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
 _XML = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<\n]*)")
 
 
@@ -89,7 +76,7 @@ class AdlsRequest(NamedTuple):
     Attributes:
         op: the store method.
         path: the path of the call.
-        writes: whether it changes what others see.
+        writes: whether it has a visible effect.
         new: whether it was conditional on an empty destination.
         aside: whether it was about a temporary file, which may be made again.
         dest: the destination, if not ``path``.
@@ -103,7 +90,7 @@ class AdlsRequest(NamedTuple):
     dest: str = ""
 
 
-class AdlsErrorTranslator:
+class AdlsErrorTranslator(ErrorTranslator[AdlsRequest]):
     """Tells the errors of one store.
 
     Args:
@@ -112,90 +99,45 @@ class AdlsErrorTranslator:
         now: seconds since the epoch.
     """
 
+    endpoint = "a Data Lake endpoint"
+    settings = "the account's name, account_host and the proxy"
+    room = 300
+
     def __init__(
         self, place: AdlsEndpoint, credential: AdlsCredential, now: Callable[[], float]
     ) -> None:
+        super().__init__(place.origin.partition("://")[2], credential)
         self._place = place
-        self._server = place.origin.partition("://")[2]
-        self._credential = credential
         self._now = now
 
-    def translate(self, request: AdlsRequest, answer: Answer) -> StoreError:
-        """Return the error that ``answer`` to ``request`` means."""
-        match answer:
-            case Response():
-                return self._refusal(request, answer)
-            case TransportError():
-                return self._silence(request, answer)
-            case TokenError():
-                kind = UnavailableError if answer.again else DeniedError
-                return self._error(kind, request, answer.detail)
-        return self._error(RejectedError, request, str(answer))
+    def advise(self) -> str:
+        return f"is {self._place.account} the account's name, and the network there?"
 
-    def _error(self, kind: type[StoreError], request: AdlsRequest, detail: str) -> StoreError:
-        return kind(request.op, request.path, self._credential.hide(detail))
-
-    def _told(self, text: str) -> str:
-        """Return a server's message without secrets, cut after their removal."""
-        return short(self._credential.hide(text), _ROOM)
-
-    def _silence(self, request: AdlsRequest, error: TransportError) -> StoreError:
-        lost = OutcomeUnknownError if request.writes else UnavailableError
-        match error:
-            case UntrustedError():
-                advice = "; name the certificate of its authority in the option ca_file"
-                return self._error(RejectedError, request, error.detail + advice)
-            case NotSentError():
-                advice = f"; is {self._place.account} the account's name, and the network there?"
-                return self._error(UnavailableError, request, error.detail + advice)
-            case TooLargeError():
-                kind = OutcomeUnknownError if request.writes else RejectedError
-                advice = f"; is {self._server} a Data Lake endpoint?"
-                advice = advice if request.op != "get" else ""
-                return self._error(kind, request, error.detail + advice)
-        return self._error(lost, request, error.detail)
-
-    def _refusal(self, request: AdlsRequest, answer: Response) -> StoreError:
+    def refusal(self, request: AdlsRequest, answer: Response) -> StoreError:
         status = answer.status
         code, message = explain(answer)
-        detail = _detail(request, answer, self._told(code), self._told(message))
-        detail = self._credential.hide(detail)
+        detail = _detail(request, answer, self.told(code), self.told(message))
+        detail = self.credential.hide(detail)
         if status == 429 or (status == 503 and code == "ServerBusy"):
-            return ThrottledError(request.op, request.path, detail, _retry_after(answer))
+            return ThrottledError(request.op, request.path, detail, retry_after(answer))
         if status >= 500 or status == 408:
             return _failed(request, code, detail)
         if status < 400 or (not code and "x-ms-request-id" not in answer.headers):
-            return self._stranger(request, answer)
+            return self.unknown(request, answer, self.stranger(answer))
         if status in (401, 403) and code not in _THERE:
             # What the service says of a signature repeats it.
-            return self._error(DeniedError, request, self._denial(answer, code))
+            return self.error(DeniedError, request, self._denial(answer, code))
         if code in _NO_STORE:
             detail += f": there is no container {self._place.container!r} in the account "
-            detail += f"{self._place.account!r}; make it, or correct the URL"
-        return self._error(_kind(request, status, code), request, detail)
-
-    def _stranger(self, request: AdlsRequest, answer: Response) -> StoreError:
-        """Judge an answer that no storage account gives."""
-        status = answer.status
-        what = f"{self._server} answered {status}"
-        if 300 <= status < 400:
-            target = urlsplit(answer.headers.get("location", "")).hostname or "another place"
-            what += f", a redirect to {short(_plain(target), _ROOM)}, which is not followed"
-        elif status == 407:
-            what += ": the proxy wants a name and a password"
-        else:
-            what += f" as no Data Lake endpoint does ({self._told(_plain(_content_type(answer)))})"
-        what += "; check the account's name, account_host and the proxy"
-        # It may have been something between here and there that answered in its place.
-        unknown = request.writes and status < 300
-        return self._error(OutcomeUnknownError if unknown else RejectedError, request, what)
+            detail += f"{self._place.account!r}; create it, or correct the URL"
+        return self.error(_kind(request, status, code), request, detail)
 
     def _denial(self, answer: Response, code: str) -> str:
         """Explain why a request was not permitted, with the remedy."""
         why = _REMEDIES.get(code, "not permitted")
         if code in _NOT_KNOWN:
             why = self._fault(parse_date(answer.headers.get("date")) or self._now()) or why
-        return f"{answer.status} {self._told(code) or 'denied'}: {why}{_request_id(answer)}"
+        return f"{answer.status} {self.told(code) or 'denied'}: {why}{_request_id(answer)}"
 
     def _fault(self, there: float) -> str:
         """Explain the fault in the credential; ``there`` is the service's time."""
@@ -203,22 +145,22 @@ class AdlsErrorTranslator:
         if abs(ahead) > _SKEW:
             way = "ahead of" if ahead > 0 else "behind"
             return f"this machine's clock is {_span(abs(ahead))} {way} the service's: set it"
-        if isinstance(self._credential, SharedKey):
-            return f"the account key is not one of the account {self._place.account!r}"
-        if isinstance(self._credential, Sas):
-            return self._credential.fault(there)
+        if isinstance(self.credential, SharedKey):
+            return f"the account key does not belong to the account {self._place.account!r}"
+        if isinstance(self.credential, Sas):
+            return self.credential.fault(there)
         return ""
 
 
 def explain(answer: Response) -> tuple[str, str]:
     """Return the code and message of an error response."""
-    code = _plain(answer.headers.get("x-ms-error-code", ""))
+    code = plain(answer.headers.get("x-ms-error-code", ""))
     try:
         error: dict[str, Any] = orjson.loads(answer.body)["error"]
-        return code or _plain(str(error["code"])), _plain(str(error["message"]).split("\n")[0])
+        return code or plain(str(error["code"])), plain(str(error["message"]).split("\n")[0])
     except (ValueError, TypeError, KeyError):
         found = _XML.search(answer.body.decode("utf-8", "replace"))
-        return (code or _plain(found[1]), _plain(found[2])) if found else (code, "")
+        return (code or plain(found[1]), plain(found[2])) if found else (code, "")
 
 
 def _failed(request: AdlsRequest, code: str, detail: str) -> StoreError:
@@ -255,25 +197,8 @@ def _detail(request: AdlsRequest, answer: Response, code: str, message: str) -> 
 
 
 def _request_id(answer: Response) -> str:
-    known = short(_plain(answer.headers.get("x-ms-request-id", "")), 100)
+    known = short(plain(answer.headers.get("x-ms-request-id", "")), 100)
     return f" [x-ms-request-id {known}]" if known else ""
-
-
-def _content_type(answer: Response) -> str:
-    return answer.headers.get("content-type", "").partition(";")[0] or "no content type"
-
-
-def _retry_after(answer: Response) -> float | None:
-    try:
-        seconds = float(answer.headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return seconds if 0.0 <= seconds < math.inf else None
-
-
-def _plain(text: str) -> str:
-    """Return a server's message as one safe line of limited length."""
-    return _CONTROL.sub(" ", text)
 
 
 def _span(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Hadoop's options of ABFS: credentials and endpoints that a cluster's configuration has.
+"""Hadoop's options of ABFS: credentials and endpoints.
 
 A key may end in the account's host, ``fs.azure.account.key.NAME.dfs.core.windows.net``, and then
 counts for that account only; a SAS may be for one container of it. The rest of ``fs.azure.`` is
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from asynccommit.errors import OptionError
+from asynccommit.options.values import boolean
 from asynccommit.stores.adls.identity import Application, AzureMachine
 
 PREFIX = "fs.azure."
@@ -46,11 +47,7 @@ class AbfsOptions:
     def flag(self, key: str, host: str) -> bool | None:
         """Return whether ``key`` is true; ``None`` if it is not given."""
         value = self.get(key, host)
-        if value is None:
-            return None
-        if value.lower() not in ("true", "false"):
-            raise OptionError(f"{key} is {value[:100]!r}: say true or false")
-        return value.lower() == "true"
+        return None if value is None else boolean(key, value)
 
     def hierarchical(self, host: str) -> bool | None:
         """Return whether the account is said to have a hierarchical namespace."""
@@ -72,7 +69,7 @@ class AbfsOptions:
         """Return the credential that is configured for the account, if any is.
 
         Raises:
-            OptionError: it is of a kind that only Hadoop has, or incomplete.
+            OptionError: only Hadoop supports this kind, or it is incomplete.
         """
         kind = self.get(_AUTH, host)
         key, sas = self.get(_KEY, host), self.get(_SAS, host, container)
@@ -90,7 +87,7 @@ class AbfsOptions:
                 return "sas", _need(sas, kind, _SAS)
             case "OAuth":
                 return self._oauth(host)
-        raise OptionError(f"{_AUTH} is {kind[:100]!r}: say SharedKey, SAS or OAuth")
+        raise OptionError(f"{_AUTH} is {kind[:100]!r}: expected SharedKey, SAS or OAuth")
 
     def _oauth(self, host: str) -> Found:
         provider = (self.get(_PROVIDER, host) or "ClientCredsTokenProvider").rpartition(".")[2]
@@ -116,5 +113,5 @@ class AbfsOptions:
 
 def _need(value: str | None, kind: str, key: str) -> str:
     if value is None:
-        raise OptionError(f"{_AUTH} is {kind}, and {key} is not given")
+        raise OptionError(f"{_AUTH} is {kind}, but {key} is missing")
     return value

@@ -1,7 +1,7 @@
-"""Token credentials of azure-identity, which is loaded when the first token is needed.
+"""Token credentials of azure-identity, imported on first use.
 
-Loading it and making a credential reads files and starts a process: a thread does it. Its own
-retries are off: a request that failed is sent again by ``Retry`` alone.
+The import and the creation of a credential read files and start a process, so a thread does them.
+The library's own retries are off: only ``Retry`` repeats failed requests.
 """
 
 from __future__ import annotations
@@ -52,13 +52,16 @@ class Application:
 
     @classmethod
     def at(cls, endpoint: str, client: str, secret: str) -> Application:
-        """Read Hadoop's form: ``https://login.microsoftonline.com/TENANT/oauth2/token``."""
+        """Parse Hadoop's URL of a token endpoint.
+
+        The URL is ``https://login.microsoftonline.com/TENANT/oauth2/token``.
+        """
         url = urlsplit(endpoint)
         tenant = url.path.strip("/").partition("/")[0]
         if not url.hostname or not tenant:
             raise OptionError(
                 "fs.azure.account.oauth2.client.endpoint names no tenant: "
-                "say https://login.microsoftonline.com/TENANT/oauth2/token"
+                "expected https://login.microsoftonline.com/TENANT/oauth2/token"
             )
         return cls(tenant, client, secret, url.netloc)
 
@@ -66,8 +69,8 @@ class Application:
         """Return its tokens."""
         if not _TENANT.fullmatch(self.tenant):
             raise OptionError(
-                f"{self.tenant[:100]!r} is no tenant: it has a name or id of letters, digits, dots "
-                "and hyphens"
+                f"{self.tenant[:100]!r} is not a tenant: expected a name or id of letters, "
+                "digits, dots and hyphens"
             )
         options = {"authority": self.authority} if self.authority else {}
         names = (self.tenant, self.client, self.secret)

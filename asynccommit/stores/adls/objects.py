@@ -1,8 +1,8 @@
-"""Files of ADLS Gen2: their status, their bytes, and how one gets into its place whole.
+"""Files of ADLS Gen2: status, content and atomic writes.
 
-What is written goes to a temporary file beside its place and is moved. Its name is new for
-every sending: what a lost request does late, it does to a file that nobody moves any more. When
-the answer to the move is lost, the temporary file is deleted, so that the move cannot come late.
+What is written goes to a temporary file beside its place and is moved. Its name is new for every
+attempt, so a late request only affects a file that is not moved any more. If the response to the
+move is lost, the temporary file is deleted, so that the move cannot happen late.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from asynccommit.errors import (
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.stores.adls.client import SMALL, AdlsClient
+from asynccommit.stores.adls.client import AdlsClient
 from asynccommit.stores.adls.errors import AdlsRequest, explain
 from asynccommit.stores.adls.wire import bare_etag, encode, info_of, parse_date, query
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.filesystem_names import TEMPORARY_FILE
 from asynccommit.stores.http.base import Response
+from asynccommit.stores.http.client import SMALL
 
 _FENCES = 5  # how often it is asked what became of a file
 PIECE = 8 << 20  # bytes of one append, and of what a copy holds in memory
@@ -61,7 +62,7 @@ class AdlsObjects:
         self._new_id = new_id
 
     async def head(self, request: AdlsRequest, path: str) -> Info:
-        """Return what is at ``path``."""
+        """Return the facts about ``path``."""
         client = self._client
         root = path == "/"  # which has no status of its own
         url = client.container + client.encode(request, path)
@@ -103,7 +104,7 @@ class AdlsObjects:
         if answer.status != 201:
             client.need(request, answer)
         if "x-ms-continuation" in answer.headers:  # never seen where there are directories
-            detail = f"renamed in part only{f' (to {request.dest})' if request.dest else ''}"
+            detail = f"only partly renamed{f' (to {request.dest})' if request.dest else ''}"
             raise OutcomeUnknownError(request.op, request.path, detail)
 
     async def place(
@@ -198,11 +199,11 @@ class AdlsObjects:
             total = int(found[1]) if found else len(data)
             start += len(data)
             if not data and total:
-                raise client.unread(request, ValueError("an answer holds no data"))
+                raise client.unread(request, ValueError("the response has no data"))
             yield Piece(data, start >= total)
 
     async def _write(self, aside: AdlsRequest, temp: str, pieces: AsyncIterator[Piece]) -> Info:
-        """Make the file ``temp``, fill it, and return what it is."""
+        """Create and write the file ``temp``, and return its facts."""
         client = self._client
         url = client.container + temp
         answer = await client.ask(aside, "PUT", url, _FILE, {})
@@ -233,14 +234,14 @@ class AdlsObjects:
         if info.is_dir:
             raise PreconditionError(request.op, request.path, "is a directory")
         if info.size:
-            raise UnavailableError(request.op, request.path, "was written meanwhile")
+            raise UnavailableError(request.op, request.path, "was changed meanwhile")
 
 
 def _beside(folder: str, *, new: bool) -> str:
     """Return where the temporary file of a write to ``folder`` goes.
 
-    Creating it makes the directories above it. What must be new there must not bring a directory
-    back that somebody moves away just now, so it comes from one level up, and the move fails.
+    Creating it makes the directories above it. A new file must not recreate a directory that is
+    being moved away, so it is written one level up, and its move then fails.
     """
     above = folder.rpartition("/")[0]
     return above if new and above else folder

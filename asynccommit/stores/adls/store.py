@@ -29,27 +29,27 @@ _DELETE = query(recursive="false")
 class AdlsStore:
     """One container of a storage account with a hierarchical namespace.
 
-    The account is asked once, by the first request, whether it has one: in a flat account a
-    rename is many requests, and nothing here would hold.
+    The first request checks that: in a flat account a rename takes many requests, and the
+    guarantees of this class would not hold.
 
-    An etag has no quotes, as in Hadoop's manifests. Names that end in a dot are refused, as
-    Hadoop refuses them, because the service cuts the dot off.
+    Etags have no quotes, as in Hadoop's manifests. Names that end in a dot are refused, as by
+    Hadoop, because the service removes the dot.
 
-    ``put`` and ``copy`` write a temporary file in the same directory, which listings leave out,
-    and move it: nobody sees half of a file. They look for the directory first, because the
-    service would make it. Whatever fails before the move has changed nothing. A copy holds
-    8 MiB in memory.
+    ``put`` and ``copy`` write a temporary file in the same directory, hidden from listings, and
+    move it, so readers never see a partial file. They check the directory first, because the
+    service would create it. A failure before the move has changed nothing. A copy holds 8 MiB in
+    memory.
 
-    A rename never moves a directory into another one: it depends on there being nothing, and
-    where it may replace something, it asks for the mode in which only an empty directory gives
-    way to a directory.
+    A rename never moves a directory into another one: without ``replace`` it requires that the
+    destination does not exist, and otherwise it uses the mode in which a directory replaces only an
+    empty directory.
 
     Args:
         address: scheme and authority of the container.
         options: see ``azure_options``.
         environ: the environment, if not that of the process.
         host: clock and ids.
-        transport: what sends, if not what ``open_transport`` finds.
+        transport: the HTTP transport; by default the one that ``open_transport`` finds.
 
     Raises:
         OptionError: an option or the address cannot be used.
@@ -81,6 +81,7 @@ class AdlsStore:
             tokens=True,
             workers=settings.workers,
             account=place.limit,
+            atomic_put=True,
             costs={"put": 4, "copy": 5},
         )
 
@@ -135,7 +136,7 @@ class AdlsStore:
             if not token:
                 return
             more = {"continuation": token}
-        raise RejectedError("delete_tree", path, f"is not deleted after {_PARTS:,} requests")
+        raise RejectedError("delete_tree", path, f"was not deleted after {_PARTS:,} requests")
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         files = self._files
@@ -184,7 +185,7 @@ class AdlsStore:
         client.need(request, answer, 201)
 
     async def sync(self, path: str) -> None:
-        """Nothing is left to do: the service answers when what it was given lasts."""
+        """Do nothing: the service responds only once data is durable."""
 
     async def aclose(self) -> None:
         """Close the connections, and the credential if it was made here."""

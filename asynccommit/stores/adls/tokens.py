@@ -1,6 +1,6 @@
-"""Bearer tokens of Azure's identity service, from a credential object of azure-identity.
+"""Bearer tokens of Azure's identity service.
 
-Such an object keeps and renews tokens itself; ``Renewal`` adds what is lacking.
+Such an object keeps and renews tokens itself; ``Renewal`` adds the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ SCOPE = "https://storage.azure.com/.default"
 
 
 class IdentitySource:
-    """A source of tokens from a credential object of azure-identity, or a compatible one.
+    """A source of tokens from a credential object of azure-identity.
+
+    Any object with a compatible ``get_token`` works.
 
     Args:
         given: has ``get_token(scope)``, a coroutine or not, which gives ``token`` and
@@ -60,7 +62,9 @@ class IdentitySource:
 
 
 class AzureTokens(Renewal):
-    """Bearer tokens of a credential object of azure-identity, or a compatible one.
+    """Bearer tokens of a credential object of azure-identity.
+
+    Any object with a compatible ``get_token`` works.
 
     Args:
         source: the object; ``None`` to use ``make``.

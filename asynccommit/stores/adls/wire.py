@@ -1,4 +1,4 @@
-"""The wire format of ADLS Gen2: encoded paths, queries, listings, statuses."""
+"""The wire format of ADLS Gen2: paths, queries, listings, statuses."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import orjson
 
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.filesystem_names import is_temporary
+from asynccommit.stores.http.cut_short import unread_json
 
 VERSION = "2024-11-04"  # the first that keeps x-ms-client-transaction-id
 PAGE = 5000  # entries of one page of a listing, the most that the service gives
@@ -24,7 +25,7 @@ _FILE = Kind.FILE
 
 
 class SignedQuery(NamedTuple):
-    """A query of a URL, and what of it is signed."""
+    """A query of a URL, and its signed part."""
 
     text: str
     signed: str
@@ -53,9 +54,9 @@ def _folder(path: str) -> str:
 
 def _name(name: str) -> str:
     if name.endswith("."):
-        raise ValueError(f"{name!r} ends in a dot, which ADLS cuts off: choose another name")
+        raise ValueError(f"{name!r} ends in a dot, which ADLS removes: choose another name")
     if "\0" in name:
-        raise ValueError(f"{name!r} holds NUL, which no path can hold")
+        raise ValueError(f"{name!r} holds NUL, which is not allowed in a path")
     try:
         return quote(name, safe="")
     except UnicodeEncodeError:
@@ -89,10 +90,10 @@ def parse_date(text: str | None) -> float:
 
 
 def info_of(path: str, headers: Mapping[str, str]) -> Info:
-    """Return what a status answer says of ``path``.
+    """Return the facts about ``path`` in a status response.
 
     Raises:
-        ValueError: it is no such answer.
+        ValueError: the response is invalid.
     """
     etag = bare_etag(headers.get("etag"))
     if etag is None:
@@ -114,15 +115,17 @@ def entries_of(body: bytes, path: str) -> list[Info]:
         paths: list[dict[str, Any]] = orjson.loads(body)["paths"]
         found = [_entry(entry) for entry in paths]
     except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"the answer is no listing ({type(error).__name__})") from None
+        raise ValueError(f"the answer is not a listing ({type(error).__name__})") from None
+    except orjson.JSONDecodeError as error:
+        raise unread_json(body, error, "the answer is not a listing") from None
     except ValueError as error:
-        raise ValueError(f"the answer is no listing ({error})") from None
+        raise ValueError(f"the answer is not a listing ({error})") from None
     start = "/" if path == "/" else f"{path}/"
     for info in found:
         name = info.path[len(start) :]
         outside = not info.path.startswith(start) or "/" in name or name in ("", ".", "..")
         if (outside and info.path != path) or info.size < 0:
-            raise ValueError(f"the answer is no listing of {path}: it has {info.path!r}")
+            raise ValueError(f"the answer is not a listing of {path}: it has {info.path!r}")
     return [info for info in found if not is_hidden(info.path)]
 
 

@@ -1,4 +1,4 @@
-"""Many deletions in one request: how they are put together, and what is said of each.
+"""Batches of deletions: one request, and one result for each object.
 
 Source: https://cloud.google.com/storage/docs/batch
 """
@@ -41,7 +41,7 @@ _AT_ONCE = 8  # requests of those that take the place of a batch
 
 
 class _GcsDeletion(NamedTuple):
-    """One of those in a batch: what its answer is judged by, and where it is sent."""
+    """One deletion of a batch: its request and the rules for its result."""
 
     request: GcsRequest
     path: str
@@ -120,9 +120,9 @@ class GcsDeletions:
     def _judge(self, one: _GcsDeletion, part: Response | None) -> StoreError | None:
         if part is None:
             op, path, *_ = one.request
-            return OutcomeUnknownError(op, path, "the answer to its batch says nothing of it")
+            return OutcomeUnknownError(op, path, "the batch response does not mention it")
         if one.folder and says_not_empty(part):
-            told = self._client.told(explain(part)[1])
+            told = self._client.judge.told(explain(part)[1])
             return ExistsError("delete_many", one.request.path, told)
         return None if part.status in (200, 204) else self._client.error(one.request, part)
 
@@ -153,7 +153,7 @@ def parts_of(answer: Response, count: int) -> list[Response | None]:
     """
     found = _KIND.match(answer.headers.get("content-type", ""))
     if not found:
-        raise ValueError("the answer is no batch's")
+        raise ValueError("the answer is not a batch response")
     sections = _sections(answer.body, (found[1] or found[2]).encode("ascii", "replace"))
     said: list[Response | None] = [None] * count
     numbers = [_ID.search(head) for head, _ in sections]
@@ -163,7 +163,7 @@ def parts_of(answer: Response, count: int) -> list[Response | None]:
     for number, (_, body) in zip(numbers, sections, strict=True):
         place = int(number[1]) if number else -1
         if not 0 <= place < count or place in seen:
-            raise ValueError("the answer has a part that nobody asked for")
+            raise ValueError("the answer has an unexpected part")
         seen.add(place)
         said[place] = _part(body)
     return said
@@ -178,7 +178,7 @@ def _sections(body: bytes, boundary: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _part(body: bytes) -> Response | None:
-    """Read an answer inside another one."""
+    """Parse one response inside a batch response."""
     status = _STATUS.match(body)
     if not status:
         return None

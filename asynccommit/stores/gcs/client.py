@@ -1,16 +1,15 @@
-"""One door to a bucket: requests are authorised, sent once, and judged here."""
+"""The client of a bucket: authorise, send once, check.
+
+Every request to the bucket passes through this module.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
 from urllib.parse import quote
 
-from asynccommit.errors import StoreError
-from asynccommit.redact import short
 from asynccommit.runtime.host import Host
 from asynccommit.stores.gcs.errors import (
-    Answer,
     GcsErrorTranslator,
     GcsRequest,
     explain,
@@ -19,15 +18,13 @@ from asynccommit.stores.gcs.errors import (
 from asynccommit.stores.gcs.options import GcsSettings
 from asynccommit.stores.gcs.wire import PLAIN, encode, json_of
 from asynccommit.stores.grant import check_grant
-from asynccommit.stores.http.base import READS, Response, Transport, TransportError
+from asynccommit.stores.http.base import READS, Response, Transport
+from asynccommit.stores.http.client import SILENCE, SMALL, HttpClient
+from asynccommit.stores.http.errors import Answer
 from asynccommit.stores.http.tokens import Flight, TokenError
 
-SMALL = 1 << 16  # most bytes of an answer that carries no data
 
-_SILENCE = (TransportError, TokenError, ValueError)
-
-
-class GcsClient:
+class GcsClient(HttpClient[GcsRequest]):
     """Sends the requests of one store.
 
     The first one is preceded by a question: has the bucket folders? Whoever asks meanwhile waits
@@ -56,6 +53,8 @@ class GcsClient:
         transport: Transport,
         learn: Callable[[bool], None],
     ) -> None:
+        judge = GcsErrorTranslator(settings.place, settings.credential)
+        super().__init__(host, transport, judge, encode)
         self.place = settings.place
         self.settings = settings
         self.hierarchical = settings.hierarchical
@@ -69,22 +68,8 @@ class GcsClient:
         self._origin = settings.place.origin
         self._credential = settings.credential
         self._headers = dict(settings.headers)
-        self._now = host.now
-        self._send = transport.send
-        self._transport = transport
-        self._judge = GcsErrorTranslator(settings.place, settings.credential)
         self._learn = learn
         self._flight = Flight(self._probe)
-
-    def encode(self, request: GcsRequest, path: str) -> str:
-        """Return the percent-encoded name of the object at ``path``.
-
-        Raises ``RejectedError``.
-        """
-        try:
-            return encode(path)
-        except ValueError as error:
-            raise self._judge.translate(request, error) from None
 
     async def ask(
         self,
@@ -96,10 +81,10 @@ class GcsClient:
         body: bytes = b"",
         limit: int = SMALL,
     ) -> Response:
-        """Send a request once and return the answer, whatever it says.
+        """Send a request once and return the response, whatever its status.
 
         Args:
-            request: what it is for.
+            request: the operation, for errors.
             verb: in capitals.
             path: of the URL, percent-encoded.
             query: of the URL.
@@ -114,33 +99,12 @@ class GcsClient:
             await self.need_layout(request)
         try:
             return await self._exchange(verb, path, query, headers or {}, body, limit)
-        except _SILENCE as error:
-            raise self._judge.translate(request, error) from error
-
-    def need(self, request: GcsRequest, answer: Response, *expected: int) -> None:
-        """Raise what ``answer`` means, unless its status is expected."""
-        if answer.status not in expected:
-            raise self._judge.translate(request, answer)
-
-    def error(self, request: GcsRequest, answer: Response) -> StoreError:
-        """Translate an error response into an error."""
-        return self._judge.translate(request, answer)
-
-    def told(self, text: str) -> str:
-        """Return what the service said, as an error may show it."""
-        return short(self._credential.hide(text), 400)
-
-    def refuse(self, request: GcsRequest, error: ValueError) -> NoReturn:
-        """Raise that a request cannot be made of what was given."""
-        raise self._judge.translate(request, error) from None
-
-    def unread(self, request: GcsRequest, error: ValueError) -> StoreError:
-        """Return the error for an answer that cannot be read."""
-        return self._judge.unread(request, error)
+        except SILENCE as error:
+            raise self.judge.translate(request, error) from error
 
     async def aclose(self) -> None:
         """Close connections and credential."""
-        await self._transport.aclose()
+        await super().aclose()
         await self._credential.aclose()
 
     async def _exchange(
@@ -157,7 +121,7 @@ class GcsClient:
             check_grant()
         answer = await self._send(verb, f"{self._origin}{path}{tail}", headers, body, limit=limit)
         if answer.status == 401 and await credential.refused(headers):
-            raise TokenError("the token was refused and has been renewed", again=True)
+            raise TokenError("the token was rejected and has been renewed", again=True)
         return answer
 
     # --- folders -----------------------------------------------------------------------------
@@ -171,7 +135,7 @@ class GcsClient:
         if self.hierarchical is not None:  # by another one who waited for the same answer
             return
         if not isinstance(answer, Response):
-            raise self._judge.translate(request, answer)
+            raise self.judge.translate(request, answer)
         self.hierarchical = self._has_folders(request, answer)
         self._learn(self.hierarchical)
 
@@ -187,7 +151,7 @@ class GcsClient:
                 answer = await self._exchange("GET", bucket, query, {}, b"", SMALL)
                 return answer._replace(body=_no_bucket(answer))
             return answer
-        except _SILENCE as error:
+        except SILENCE as error:
             return error
 
     def _has_folders(self, request: GcsRequest, answer: Response) -> bool:
@@ -195,13 +159,15 @@ class GcsClient:
             try:
                 found = json_of(answer.body)
                 return bool((found.get("hierarchicalNamespace") or {}).get("enabled"))
-            except (ValueError, AttributeError) as error:
+            except ValueError as error:
+                raise self.unread(request, error) from None
+            except AttributeError as error:
                 raise self.unread(request, ValueError(str(error))) from None
         # Who may not ask may still write; who may not list either is told so by the listing.
         # Servers that do not know the question have no folders.
         if explain(answer)[0] and answer.status in (403, 405, 501):
             return False
-        raise self._judge.translate(request, answer)
+        raise self.judge.translate(request, answer)
 
 
 def _no_bucket(answer: Response) -> bytes:

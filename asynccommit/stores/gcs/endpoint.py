@@ -1,4 +1,4 @@
-"""The place that a store on Google Cloud Storage sends requests to: bucket and service URL."""
+"""The destination of requests to Google: bucket and service URL."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def find_place(
         address: ``gs://bucket/`` or ``gcs://bucket/``.
         endpoint: the name of an option and the URL that it gives, if one does.
         service: path of the JSON interface, if it is another; empty if not.
-        environ: the environment; it counts where no option says.
+        environ: the environment, for options that are not set.
 
     Raises:
         OptionError: there can be no such bucket or endpoint.
@@ -111,10 +111,10 @@ def find_place(
 def _bucket(address: Address) -> str:
     bucket = address.authority
     if not bucket:
-        raise OptionError(f"{address} names no bucket: write {address.scheme}://BUCKET/path")
+        raise OptionError(f"{address} names no bucket: expected {address.scheme}://BUCKET/path")
     if not _BUCKET.fullmatch(bucket) or bucket[-1] in "-_":
         raise OptionError(
-            f"{bucket[:100]!r} is no name of a bucket: those have 3 to 63 lower-case letters, "
+            f"{bucket[:100]!r} is not the name of a bucket: expected 3 to 63 lower-case letters, "
             "digits, hyphens and underscores, or several such parts with dots between"
         )
     return bucket
@@ -123,7 +123,7 @@ def _bucket(address: Address) -> str:
 def _universe(environ: Mapping[str, str]) -> str:
     universe = environ.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN", "").strip() or _DEFAULT
     if not _UNIVERSE.fullmatch(universe):
-        raise OptionError(f"GOOGLE_CLOUD_UNIVERSE_DOMAIN is {universe[:100]!r}: say a domain")
+        raise OptionError(f"GOOGLE_CLOUD_UNIVERSE_DOMAIN is {universe[:100]!r}: expected a domain")
     return universe
 
 
@@ -138,7 +138,9 @@ def _read(name: str, url: str) -> tuple[str, str, str]:
     found = _ENDPOINT.fullmatch(url.strip())
     if not found:
         # It may have a password, so it is not repeated.
-        raise OptionError(f"{name} is no URL of a service: say https://HOST or http://HOST:PORT")
+        raise OptionError(
+            f"{name} is not the URL of a service: expected https://HOST or http://HOST:PORT"
+        )
     origin, server = found["origin"].lower(), found["server"].lower()
     return origin, server, found["path"].removesuffix(SERVICE)
 
@@ -146,5 +148,5 @@ def _read(name: str, url: str) -> tuple[str, str, str]:
 def _service(path: str) -> str:
     path = "/" + path.strip("/") if path else SERVICE
     if not _SEGMENTS.fullmatch(path):
-        raise OptionError(f"fs.gs.storage.service.path is {path[:100]!r}: say storage/v1")
+        raise OptionError(f"fs.gs.storage.service.path is {path[:100]!r}: expected storage/v1")
     return path

@@ -1,11 +1,12 @@
-"""Translate responses of Google Cloud Storage, and missing responses: one function and tables."""
+"""Translate responses of Google Cloud Storage to errors.
+
+A missing response is translated as well.
+"""
 
 from __future__ import annotations
 
-import math
 import re
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import orjson
 
@@ -13,29 +14,16 @@ from asynccommit.errors import (
     DeniedError,
     ExistsError,
     NotFoundError,
-    OutcomeUnknownError,
     PreconditionError,
     RejectedError,
     StoreError,
     ThrottledError,
     UnavailableError,
 )
-from asynccommit.redact import short
 from asynccommit.stores.gcs.credentials import GcsCredential
 from asynccommit.stores.gcs.endpoint import GcsEndpoint
-from asynccommit.stores.http.base import (
-    NotSentError,
-    Response,
-    TooLargeError,
-    TransportError,
-    UntrustedError,
-)
-from asynccommit.stores.http.tokens import TokenError
-
-Answer = Response | TransportError | TokenError | ValueError
-"""The result of a request; a ``ValueError`` reports an invalid path or response."""
-
-_ROOM = 400  # characters of what the service says
+from asynccommit.stores.http.base import Response
+from asynccommit.stores.http.errors import ErrorTranslator, failed, plain, retry_after
 
 # A 403 that is about the rate of requests.
 _TOO_MANY = frozenset({"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"})
@@ -60,7 +48,6 @@ _PERMISSIONS = {
     "mkdir": "storage.objects.create or, for folders, storage.folders.create",
 }
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
 _NO_BUCKET = re.compile(
     r"(?!no such object).{0,99}?\bbucket\b.{0,99}\b(?:does not exist|not found)|no such bucket",
     re.I,
@@ -77,7 +64,7 @@ class GcsRequest(NamedTuple):
     Attributes:
         op: the store method.
         path: the path of the call.
-        writes: whether it changes what others see.
+        writes: whether it has a visible effect.
         new: whether it was conditional on an empty destination.
         dest: the destination, if not ``path``.
         generation: the generation of ``path`` that it named, if any.
@@ -96,7 +83,7 @@ class GcsRequest(NamedTuple):
         return self._replace(writes=False, new=False, generation="")
 
 
-class GcsErrorTranslator:
+class GcsErrorTranslator(ErrorTranslator[GcsRequest]):
     """Tells the errors of one store.
 
     Args:
@@ -104,67 +91,35 @@ class GcsErrorTranslator:
         credential: what authorises its requests; no error shows its secrets.
     """
 
+    endpoint = "an endpoint of Google Cloud Storage"
+    settings = "the endpoint (STORAGE_EMULATOR_HOST, endpoint_url) and the proxy"
+
     def __init__(self, place: GcsEndpoint, credential: GcsCredential) -> None:
+        super().__init__(place.origin.partition("://")[2], credential)
         self._bucket = place.bucket
-        self._server = place.origin.partition("://")[2]
-        self._credential = credential
+        self._anonymous = credential.anonymous
 
-    def translate(self, request: GcsRequest, answer: Answer) -> StoreError:
-        """Return the error that ``answer`` to ``request`` means."""
-        match answer:
-            case Response():
-                return self._refusal(request, answer)
-            case TransportError():
-                return self._silence(request, answer)
-            case TokenError():
-                kind = UnavailableError if answer.again else DeniedError
-                return self._error(kind, request, answer.detail)
-        return self._error(RejectedError, request, str(answer))
-
-    def unread(self, request: GcsRequest, error: ValueError) -> StoreError:
-        """Return the error for an unreadable success: a write may have happened."""
-        kind = OutcomeUnknownError if request.writes else RejectedError
-        said = f"{self._server}: {error}; is it an endpoint of Google Cloud Storage?"
-        return self._error(kind, request, said)
-
-    def _error(self, kind: type[StoreError], request: GcsRequest, detail: str) -> StoreError:
-        return kind(request.op, request.path, self._credential.hide(detail))
-
-    def _shown(self, request: GcsRequest, status: int, reason: str, message: str) -> str:
-        """Return the service's message without secrets, cut after their removal."""
-        hide = self._credential.hide
-        told = (short(hide(text), _ROOM) for text in (reason, message))
-        return hide(_detail(request, status, *told))
-
-    def _silence(self, request: GcsRequest, error: TransportError) -> StoreError:
-        lost = OutcomeUnknownError if request.writes else UnavailableError
-        match error:
-            case UntrustedError():
-                advice = "; name the certificate of its authority in the option ca_file"
-                return self._error(RejectedError, request, error.detail + advice)
-            case NotSentError():
-                advice = f"; is the network there, and {self._server} the right host?"
-                return self._error(UnavailableError, request, error.detail + advice)
-            case TooLargeError():
-                kind = OutcomeUnknownError if request.writes else RejectedError
-                advice = f"; is {self._server} an endpoint of Google Cloud Storage?"
-                advice = advice if request.op != "get" else ""
-                return self._error(kind, request, error.detail + advice)
-        return self._error(lost, request, error.detail)
-
-    def _refusal(self, request: GcsRequest, answer: Response) -> StoreError:
+    def refusal(self, request: GcsRequest, answer: Response) -> StoreError:
         status = answer.status
         reason, message = explain(answer)
         detail = self._shown(request, status, reason, message)
         if status == 429 or (status == 403 and reason in _TOO_MANY):
-            return ThrottledError(request.op, request.path, detail, _retry_after(answer))
+            return ThrottledError(request.op, request.path, detail, retry_after(answer))
         if status < 400 or status == 407 or not is_known(answer, reason):
-            return self._stranger(request, answer)
+            what = self.stranger(answer)
+            if status == 408 or status >= 500:  # of something between here and there
+                return failed(request, answer, what)
+            return self.unknown(request, answer, what)
         if (status >= 500 and status != 501) or status == 408:
-            return _failed(request, answer, detail)
+            return failed(request, answer, detail)
         if status in (401, 403) and not _HELD.search(detail):
-            return self._error(DeniedError, request, self._denial(request, answer))
+            return self.error(DeniedError, request, self._denial(request, answer))
         return self._no(request, status, reason, message, detail)
+
+    def _shown(self, request: GcsRequest, status: int, reason: str, message: str) -> str:
+        """Return the service's message without secrets, cut after their removal."""
+        said = _detail(request, status, self.told(reason), self.told(message))
+        return self.credential.hide(said)
 
     def _no(
         self, request: GcsRequest, status: int, reason: str, message: str, detail: str
@@ -172,44 +127,25 @@ class GcsErrorTranslator:
         """Judge a plain no."""
         kind: type[StoreError] = _kind(request, status)
         if status == 403:
-            kind, detail = RejectedError, f"{detail}; it is held: release it, then resume"
+            kind, detail = RejectedError, f"{detail}; it is under a hold: release it, then resume"
         elif reason in _NO_PROJECT or (status == 400 and _PAYS.search(message)):
-            detail += "; name the project that pays in the option requester_pays"
+            detail += "; set requester_pays to the project that pays"
             kind = RejectedError
         elif status == 404 and _NO_BUCKET.match(message):
-            detail += f": there is no bucket {self._bucket!r}; make it, or correct the URL"
+            detail += f": there is no bucket {self._bucket!r}; create it, or correct the URL"
             kind = RejectedError
         return kind(request.op, request.path, detail)
-
-    def _stranger(self, request: GcsRequest, answer: Response) -> StoreError:
-        """Judge an answer that the service never gives."""
-        status = answer.status
-        what = f"{self._server} answered {status}"
-        if 300 <= status < 400:
-            target = urlsplit(answer.headers.get("location", "")).hostname or "another place"
-            what += f", a redirect to {short(_plain(target), _ROOM)}, which is not followed"
-        elif status == 407:
-            what += ": the proxy wants a name and a password"
-        else:
-            said = short(_plain(_content_type(answer)), 100)
-            what += f" as no endpoint of Google Cloud Storage does ({said})"
-        what += "; check the endpoint (STORAGE_EMULATOR_HOST, endpoint_url) and the proxy"
-        if status == 408 or status >= 500:  # of something between here and there
-            return _failed(request, answer, what)
-        # It may have answered in the place of the service, which has had the request.
-        unknown = request.writes and status < 300
-        return self._error(OutcomeUnknownError if unknown else RejectedError, request, what)
 
     def _denial(self, request: GcsRequest, answer: Response) -> str:
         """Explain why a request was not permitted, with the remedy."""
         reason, message = explain(answer)
         said = self._shown(request, answer.status, reason, message)
         if answer.status == 401:
-            if self._credential.anonymous:
+            if self._anonymous:
                 return f"{said}; no credential was given: see the option token"
-            return f"{said}; the credential is not accepted"
+            return f"{said}; the credential was rejected"
         if "storage.objects.move" in message:
-            return f"{said}; without it, the option move=false copies and deletes instead"
+            return f"{said}; without it, set move=false to copy and delete instead"
         if _NAMED.search(message):
             return said
         return f"{said}; it needs {_PERMISSIONS.get(request.op, 'more permissions')}"
@@ -224,7 +160,7 @@ def explain(answer: Response) -> tuple[str, str]:
         error = orjson.loads(answer.body)["error"]
         reasons = error.get("errors") or error.get("details") or [{}]
         reason = reasons[0].get("reason") or error.get("status") or ""
-        return _plain(str(reason)) or "error", _plain(str(error.get("message", "")))
+        return plain(str(reason)) or "error", plain(str(error.get("message", "")))
     except (ValueError, TypeError, KeyError, AttributeError, IndexError):
         return "", ""
 
@@ -248,16 +184,6 @@ def says_not_empty(answer: Response) -> bool:
     return bool(reason) and (answer.status in (409, 412) or "not empty" in message.lower())
 
 
-def _failed(request: GcsRequest, answer: Response, detail: str) -> StoreError:
-    """Translate a server failure: the outcome of the request is unknown."""
-    busy = answer.status == 503
-    if request.writes:
-        return OutcomeUnknownError(request.op, request.path, detail, busy=busy)
-    if busy:
-        return ThrottledError(request.op, request.path, detail, _retry_after(answer))
-    return UnavailableError(request.op, request.path, detail)
-
-
 def _kind(request: GcsRequest, status: int) -> type[StoreError]:
     """Return what a plain no means by its status."""
     if status == 404:
@@ -272,25 +198,8 @@ def _kind(request: GcsRequest, status: int) -> type[StoreError]:
 
 def _detail(request: GcsRequest, status: int, reason: str, message: str) -> str:
     to = f" (to {request.dest})" if request.dest else ""
-    one = f" (generation {request.generation} was asked for)" if request.generation else ""
+    one = f" (generation {request.generation} was requested)" if request.generation else ""
     said = reason if reason != "error" else ""
     return (
         f"{' '.join(filter(None, (str(status), said)))}{': ' if message else ''}{message}{to}{one}"
     )
-
-
-def _content_type(answer: Response) -> str:
-    return answer.headers.get("content-type", "").partition(";")[0] or "no content type"
-
-
-def _retry_after(answer: Response) -> float | None:
-    try:
-        seconds = float(answer.headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return seconds if 0.0 <= seconds < math.inf else None
-
-
-def _plain(text: str) -> str:
-    """Return a server's message as one safe line of limited length."""
-    return _CONTROL.sub(" ", text)

@@ -1,4 +1,4 @@
-"""Hadoop's options of Google Cloud Storage: what a cluster's configuration has for ``gs:``.
+"""Hadoop's options of Google Cloud Storage, from its configuration.
 
 The keys are those of Google's connector and of Hadoop's own, also those that the connector has
 since renamed, because configurations still have them. Credentials and proxies may be named for
@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal
-from urllib.parse import quote
 
 from asynccommit.errors import OptionError
 from asynccommit.options.job import OptionWarning
 from asynccommit.stores.gcs.identity import Identity
-from asynccommit.stores.http.option_values import LONGEST, at_most
+from asynccommit.stores.http.options import HadoopOptions
 
 PREFIX = "fs.gs."
 SHARED = "google.cloud."
@@ -62,79 +61,35 @@ _TYPES = (
     "USER_CREDENTIALS",
     "WORKLOAD_IDENTITY_FEDERATION_CREDENTIAL_CONFIG_FILE",
 )
-_SECONDS = {
-    "": 1e-3,
-    "ns": 1e-9,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-}
 _FOREVER = 86400.0  # where Hadoop has 0 for no end
-_SIZE = re.compile(r"(-?[0-9]{1,30})([kmgt]?)b?", re.IGNORECASE)
-_TIME = re.compile(r"([0-9]{1,30})\s*([a-z]*)", re.IGNORECASE)
 _PROXY = re.compile(r"(?:http://)?((?:[\w.-]+|\[[0-9a-f:.]+\]):[0-9]{1,5})/?", re.ASCII | re.I)
 
 
-class GcsConnectorOptions:
-    """Options whose names begin with ``fs.gs.``, or ``google.cloud.`` for credentials."""
+class GcsConnectorOptions(HadoopOptions):
+    """Options whose names begin with ``fs.gs.`` or ``google.cloud.``."""
+
+    prefixes = (PREFIX, SHARED)
+    timeouts = ("http.connect-timeout", "http.read-timeout", "")
+    agent = "application.name.suffix"
+    endless = _FOREVER
 
     def __init__(self, conf: Mapping[str, str]) -> None:
-        self._conf = conf
+        super().__init__(conf)
         for key in conf:
             _warn(key)
-
-    def get(self, name: str) -> str:
-        """Return the value of ``fs.gs.NAME`` or ``google.cloud.NAME``, or ``""``."""
-        for prefix in (PREFIX, SHARED):
-            if value := self._conf.get(prefix + name, "").strip():
-                return value
-        return ""
-
-    def flag(self, name: str) -> bool | None:
-        """Return whether ``name`` is true; ``None`` if it is not given."""
-        value = self.get(name)
-        if not value:
-            return None
-        if value.lower() not in ("true", "false"):
-            raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say true or false")
-        return value.lower() == "true"
 
     def count(self, name: str) -> int | None:
         """Return the whole number ``name``; ``None`` if it is not given."""
         value = self.get(name)
         if value and not (value.isascii() and value.isdigit() and len(value) < 31 and int(value)):
             raise OptionError(
-                f"{PREFIX}{name} is {value[:100]!r}: say a whole number of at least 1"
+                f"{PREFIX}{name} is {value[:100]!r}: expected a whole number of at least 1"
             )
         return int(value) if value else None
 
     def size(self, name: str, most: int = 1 << 50) -> int | None:
-        """Return ``name`` in bytes, ``most`` at most; ``None`` if it is not given.
-
-        It may be written ``24m``.
-        """
-        value = self.get(name)
-        if not value:
-            return None
-        found = _SIZE.fullmatch(value)
-        if not found or int(found[1]) <= 0:
-            raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say bytes, or 24m")
-        number = int(found[1]) << 10 * " kmgt".index(found[2].lower() or " ")
-        return at_most(PREFIX + name, number, most)
-
-    def seconds(self, name: str) -> float | None:
-        """Return ``name`` in seconds; it is ``5s``, or a number of milliseconds."""
-        value = self.get(name)
-        if not value:
-            return None
-        found = _TIME.fullmatch(value)
-        unit = _SECONDS.get(found[2].lower()) if found else None
-        if found is None or unit is None:
-            raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say 5s, or 5000 milliseconds")
-        return at_most(PREFIX + name, int(found[1]) * unit or _FOREVER, LONGEST - 1)
+        """Return ``name`` in bytes, ``most`` at most; ``None`` if it is not given."""
+        return self.sized(name, most, "bytes, or a size such as 24m")
 
     def headers(self) -> dict[str, str]:
         """Return what ``fs.gs.storage.http.headers.NAME`` adds to every request."""
@@ -152,10 +107,8 @@ class GcsConnectorOptions:
             return None
         found = _PROXY.fullmatch(address)
         if not found:  # it may have a password
-            raise OptionError(f"{PREFIX}proxy.address is no HOST:PORT")
-        user, password = self.get("proxy.username"), self.get("proxy.password")
-        who = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
-        return f"http://{who}{found[1]}"
+            raise OptionError(f"{PREFIX}proxy.address is not HOST:PORT")
+        return f"http://{self.proxy_user()}{found[1]}"
 
     def payer(self, bucket: str) -> str | bool:
         """Return the project that pays for ``bucket``; true means the job's."""
@@ -171,15 +124,15 @@ class GcsConnectorOptions:
             case "AUTO":
                 pays = False
                 warnings.warn(
-                    f"{PREFIX}requester.pays.mode=AUTO is not known here and nobody is charged: "
-                    "say ENABLED, or requester_pays=PROJECT, if the bucket needs it",
+                    f"{PREFIX}requester.pays.mode=AUTO is not supported, and no project is "
+                    "charged: set ENABLED, or requester_pays=PROJECT, if the bucket needs it",
                     OptionWarning,
                     stacklevel=2,
                 )
             case _:
                 raise OptionError(
                     f"{PREFIX}requester.pays.mode is {mode[:100]!r}: "
-                    "say DISABLED, ENABLED or CUSTOM"
+                    "expected DISABLED, ENABLED or CUSTOM"
                 )
         return pays and (self.get("requester.pays.project.id") or True)
 
@@ -222,15 +175,17 @@ class GcsConnectorOptions:
                 f"{PREFIX}{_AUTH} is ACCESS_TOKEN_PROVIDER, which runs Hadoop's classes: {_INSTEAD}"
             )
         if kind and kind not in _TYPES:
-            raise OptionError(f"{PREFIX}{_AUTH} is {kind[:100]!r}: say one of {', '.join(_TYPES)}")
+            raise OptionError(
+                f"{PREFIX}{_AUTH} is {kind[:100]!r}: expected one of {', '.join(_TYPES)}"
+            )
         if kind:
             return kind
         if self.flag("auth.null.enable"):
             return "UNAUTHENTICATED"
         if self.get("auth.service.account.keyfile"):
             raise OptionError(
-                f"{PREFIX}auth.service.account.keyfile is a PKCS12 file, which Google gave up: "
-                f"make a JSON key and give {PREFIX}{_FILE}"
+                f"{PREFIX}auth.service.account.keyfile is a PKCS12 file, which Google no longer "
+                f"supports: create a JSON key and set {PREFIX}{_FILE}"
             )
         given = {
             _FILE: "SERVICE_ACCOUNT_JSON_KEYFILE",
@@ -264,14 +219,14 @@ class GcsConnectorOptions:
             return mine
         if any(key.startswith((PREFIX + _AS_GROUP, SHARED + _AS_GROUP)) for key in self._conf):
             raise OptionError(
-                f"{PREFIX}{_AS_GROUP}* needs Hadoop's groups: say {PREFIX}{_AS} instead"
+                f"{PREFIX}{_AS_GROUP}* needs Hadoop's groups: set {PREFIX}{_AS} instead"
             )
         return self.get(_AS)
 
     def _need(self, name: str, kind: str) -> str:
         value = self.get(name)
         if not value:
-            raise OptionError(f"{PREFIX}{_AUTH} is {kind}, and {PREFIX}{name} is not given")
+            raise OptionError(f"{PREFIX}{_AUTH} is {kind}, but {PREFIX}{name} is missing")
         return value
 
 

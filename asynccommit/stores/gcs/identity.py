@@ -1,4 +1,6 @@
-"""Find the identity for Google Cloud Storage in options, files and the machine, before any token.
+"""Find the Google identity in options, files and on the machine.
+
+No token is requested here.
 
 The order of application-default credentials is google-auth's: the file that
 ``GOOGLE_APPLICATION_CREDENTIALS`` names, the file that ``gcloud auth application-default login``
@@ -28,8 +30,8 @@ _CLOUD = SCOPE + "cloud-platform"  # what impersonation asks for
 _INSTEAD = "give the option token, a credentials object of google.auth, instead"
 _NOTHING = (
     "no credentials: run gcloud auth application-default login, set "
-    f"{VARIABLE} to a file of credentials, give the option token, or say token='anon' for what "
-    "is public"
+    f"{VARIABLE} to a file of credentials, give the option token, or set token='anon' for public "
+    "data"
 )
 _NEEDED = {
     "service_account": ("client_email", "private_key"),
@@ -155,11 +157,12 @@ class Identity:
         if os.path.exists(path):
             return self._of_file(path, where)
         if _PATH.match(text) or os.sep != "/":
-            raise OptionError(f"{where} is {text[:300]!r}, and there is no such file")
+            raise OptionError(f"{where} is {text[:300]!r}, but there is no such file")
         if not _BEARER.fullmatch(text):
             raise OptionError(
-                f"{where} is neither a file, nor JSON, nor a bearer token, which has letters, "
-                "digits and ._~+/-= only: give a path, or what gcloud auth print-access-token says"
+                f"{where} is neither a file, nor JSON, nor a bearer token, which has only "
+                "letters, digits and ._~+/-=: give a path, or the output of gcloud auth "
+                "print-access-token"
             )
         return Raw(text)
 
@@ -215,7 +218,7 @@ def _parse(content: bytes, where: str) -> Mapping[str, Any]:
     except ValueError:  # its text has the content
         found = None
     if not isinstance(found, dict):
-        raise OptionError(f"{where} is no JSON of credentials, as Google's console gives it")
+        raise OptionError(f"{where} is not a JSON credentials file from Google's console")
     return found
 
 
@@ -224,19 +227,21 @@ def _kind(data: Mapping[str, Any], where: str) -> str:
     if kind is None:  # as old files have it
         kind = next((_ for _ in _NEEDED if _NEEDED[_] and set(_NEEDED[_]) <= data.keys()), None)
     if kind is None:
-        raise OptionError(f"{where} are no credentials: they have no type")
+        raise OptionError(f"{where} are not credentials: the type is missing")
     if kind not in _NEEDED or kind == "metadata":
-        raise UnsupportedError(f"{where}: no credentials of type {str(kind)[:100]!r}: {_INSTEAD}")
+        raise UnsupportedError(
+            f"{where}: credentials of type {str(kind)[:100]!r} are not supported: {_INSTEAD}"
+        )
     return str(kind)
 
 
 def _check_whole(data: Mapping[str, Any], kind: str, where: str) -> None:
     if missing := [name for name in _NEEDED[kind] if not data.get(name)]:
-        raise OptionError(f"{where} lacks {' and '.join(missing)}: give all of the file")
+        raise OptionError(f"{where} lacks {' and '.join(missing)}: give the complete file")
     nested = ("source_credentials", "credential_source")
     for name in _NEEDED[kind]:
         if not isinstance(data[name], dict if name in nested else str):
-            raise OptionError(f"{where}: {name} is of the wrong kind: give the file as it is")
+            raise OptionError(f"{where}: {name} has the wrong type: give the original file")
     for name in _URLS:
         _check_url(data.get(name), f"{where}: {name}")
 
@@ -250,7 +255,7 @@ def _check_url(url: object, what: str) -> None:
     except ValueError:
         fine = False
     if not fine:
-        raise OptionError(f"{what} is no https URL, and secrets are sent there")
+        raise OptionError(f"{what} is not an https URL, but secrets are sent there")
 
 
 def _check_key(account: GoogleAccount) -> None:
@@ -264,8 +269,8 @@ def _check_key(account: GoogleAccount) -> None:
         fine = True
     if not fine:
         raise OptionError(
-            f"{account.where}: private_key cannot be read: give it whole, from -----BEGIN PRIVATE "
-            "KEY----- to -----END PRIVATE KEY-----, with its line ends"
+            f"{account.where}: private_key cannot be read: give all of it, from -----BEGIN "
+            "PRIVATE KEY----- to -----END PRIVATE KEY-----, with its line ends"
         )
 
 
@@ -275,10 +280,14 @@ def _subject(source: Mapping[str, Any], where: str) -> dict[str, Any]:
     The form is the one that the library expects.
     """
     if str(source.get("environment_id", "")).startswith("aws"):
-        raise UnsupportedError(f"{where}: no workload identity federation with AWS: {_INSTEAD}")
+        raise UnsupportedError(
+            f"{where}: workload identity federation with AWS is not supported: {_INSTEAD}"
+        )
     for name in ("executable", "certificate"):
         if name in source:
-            raise UnsupportedError(f"{where}: no credential_source with {name}: {_INSTEAD}")
+            raise UnsupportedError(
+                f"{where}: credential_source with {name} is not supported: {_INSTEAD}"
+            )
     kinds = [name for name in ("file", "url", "environment_id") if source.get(name)]
     if not kinds:
         raise OptionError(f"{where}: credential_source names neither a file nor a url")

@@ -1,4 +1,4 @@
-"""Renames on Google Cloud Storage: by a move, by copy and delete, and of folders.
+"""Renames on Google Cloud Storage: moves, copies, and folders.
 
 An object is moved by one atomic request. If a server lacks that request, the object is copied and
 then deleted, each by its generation. A caller that is interrupted in between sends the rename
@@ -85,11 +85,11 @@ class Moves:
         self._keys = dict(client.settings.write_headers)
 
     async def rename(self, request: GcsRequest, etag: str | None) -> None:
-        """Move what is at ``request.path`` to ``request.dest``."""
+        """Move the object or folder at ``request.path`` to ``request.dest``."""
         client, path, dest = self._client, request.path, request.dest
         source, target = client.encode(request, path), client.encode(request, dest)
         if source == target:
-            client.refuse(request, ValueError("a rename to the place where it is"))
+            client.refuse(request, ValueError("source and destination are the same"))
         if etag is not None:
             try:
                 request = request._replace(generation=generation_of(etag))
@@ -125,9 +125,11 @@ class Moves:
         return status in _NO_VERB or (bool(reason) and "equester pays" not in message)
 
     async def _refused(self, request: GcsRequest, answer: Response) -> None:
-        """Raise what it means that an object was not moved; it may be a folder."""
+        """Raise the error for an object that was not moved; it may be a folder."""
         if answer.status == 200:
-            raise self._client.unread(request, ValueError("the answer is no moved object's"))
+            raise self._client.unread(
+                request, ValueError("the answer does not describe the moved object")
+            )
         error = self._client.error(request, answer)
         if answer.status == 404 and not (self._can or says_no_bucket(answer)):
             # Whatever that page is: the metadata have been asked, and there is no such object.
@@ -140,12 +142,12 @@ class Moves:
         raise error
 
     async def _unmet(self, request: GcsRequest, error: StoreError) -> StoreError:
-        """Return which condition did not hold, and what is there instead."""
+        """Return the condition that did not hold, and the present state."""
         op, path, dest = request.op, request.path, request.dest
         if request.new:
             there = await self._files.find(request.look, dest) if request.generation else None
             if there is not None:
-                found = f"generation {_number(there)} is at {dest} already"
+                found = f"generation {_number(there)} is already at {dest}"
                 return ExistsError(op, path, f"{error.detail}: {found}")
             if not request.generation:
                 return error
@@ -153,8 +155,8 @@ class Moves:
         if here is None:
             return NotFoundError(op, path, f"{error.detail}: it is gone")
         if _number(here) == request.generation:
-            return UnavailableError(op, path, f"{error.detail}: it was changed and changed back")
-        found = f"generation {_number(here)} is there, not {request.generation}"
+            return UnavailableError(op, path, f"{error.detail}: it was changed and restored")
+        found = f"generation {_number(here)} exists, not {request.generation}"
         return PreconditionError(op, path, f"{error.detail}: {found}")
 
     # --- in two steps ------------------------------------------------------------------------
@@ -218,11 +220,11 @@ class Moves:
             raise missing
         if not client.hierarchical:
             raise UnsupportedError(
-                f"rename {request.path}: it is a directory, which a bucket without a hierarchical "
-                "namespace moves object by object"
+                f"rename {request.path}: it is a directory, which must be moved object by object "
+                "in a bucket without a hierarchical namespace"
             )
         if f"{request.dest}/".startswith(f"{request.path}/"):
-            raise RejectedError(request.op, request.path, "cannot be moved below itself")
+            raise RejectedError(request.op, request.path, "cannot be moved into itself")
         if await files.find(look, request.dest) is not None:
             kind = ExistsError if request.new else PreconditionError
             raise kind(request.op, request.path, f"a file is at {request.dest}")
@@ -243,14 +245,14 @@ class Moves:
         return await client.ask(request, "POST", url, _OPERATION)
 
     async def _finish(self, request: GcsRequest, operation: dict[str, Any]) -> None:
-        """Wait until a long-running operation has ended; raise what it ended in."""
+        """Wait for the end of a long-running operation; raise its error."""
         name = operation["name"]
         url = f"{self._client.place.bucket_path}/operations/{name.rpartition('/')[2]}"
         clock = asyncio.get_running_loop().time
         end, wait = clock() + self._patience, self._first
         while not operation.get("done"):
             if clock() >= end:
-                said = f"the operation {name} has not ended in {self._patience:g} s"
+                said = f"the operation {name} did not end within {self._patience:g} s"
                 raise OutcomeUnknownError(request.op, request.path, said)
             await self._sleep(wait)
             wait = min(wait * 1.5, self._most)
@@ -265,7 +267,7 @@ class Moves:
         except (ThrottledError, UnavailableError):
             return None
         except StoreError as error:
-            said = f"its operation {url.rpartition('/')[2]} cannot be looked at: {error.detail}"
+            said = f"its operation {url.rpartition('/')[2]} cannot be read: {error.detail}"
             raise OutcomeUnknownError(request.op, request.path, said) from error
         return self._operation(request, answer)
 
@@ -273,7 +275,7 @@ class Moves:
         try:
             found = json_of(answer.body)
             if not isinstance(found.get("name"), str):
-                raise ValueError("the answer is no operation's")
+                raise ValueError("the answer is not an operation")
         except ValueError as error:
             raise self._client.unread(request, error) from None
         return found
@@ -285,7 +287,7 @@ class Moves:
         if isinstance(error, dict):
             code, message = error.get("code", 0), str(error.get("message", ""))
         kind = _CODES.get(code, RejectedError)
-        told = self._client.told(message)
+        told = self._client.judge.told(message)
         raise kind(request.op, request.path, f"{told} (to {request.dest}; {name})")
 
 

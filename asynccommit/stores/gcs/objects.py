@@ -1,4 +1,4 @@
-"""Objects of Google Cloud Storage: what is at a path, their bytes, and how they are written."""
+"""Objects of Google Cloud Storage: metadata, content and writes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from asynccommit.errors import (
-    NotFoundError,
-    PreconditionError,
     RejectedError,
-    StoreError,
     UnavailableError,
 )
-from asynccommit.stores.base import Info, Kind
-from asynccommit.stores.gcs.client import SMALL, GcsClient
+from asynccommit.stores.base import Info
+from asynccommit.stores.gcs.client import GcsClient
 from asynccommit.stores.gcs.errors import GcsRequest, explain, says_no_bucket
 from asynccommit.stores.gcs.wire import (
     OBJECT,
@@ -29,11 +26,12 @@ from asynccommit.stores.gcs.wire import (
     mark_of,
     metadata_of,
     multipart,
-    prefix_of,
 )
 from asynccommit.stores.http.base import Response
+from asynccommit.stores.http.client import SMALL
+from asynccommit.stores.http.flat import FlatObjects, Listing
 
-PAGES = 1000  # without an entry, after which a listing is given up
+LISTING = 64 << 20  # most bytes of a page: 5,000 entries with names of a kilobyte take a sixth
 _CALLS = 100_000  # of one rewrite: a server that never ends is left
 _REWRITTEN = f"fields=done,rewriteToken{PLAIN}"
 _FOUND = f"fields=name{PLAIN}"
@@ -45,7 +43,7 @@ _ANOTHER_KEY = re.compile(rb"WithCustomerEncryptionKey|customerEncryptionKeyIsIn
 _RANGE = re.compile(r"bytes=0-(\d+)")
 
 
-class GcsObjects:
+class GcsObjects(FlatObjects[GcsRequest]):
     """Reads and writes objects.
 
     Args:
@@ -69,7 +67,6 @@ class GcsObjects:
     # --- what is there -----------------------------------------------------------------------
 
     async def find(self, request: GcsRequest, path: str) -> Info | None:
-        """Return the object at ``path``, if there is one."""
         client = self._client
         url = client.objects + client.encode(request, path)
         answer = await client.ask(request, "GET", url, OBJECT, dict(self._keys))
@@ -94,37 +91,30 @@ class GcsObjects:
                 return False
             client.need(request, answer, 200)
             return True
-        return bool(await self.below(request, path, 1)) or path == "/"
+        return await super().is_directory(request, path)
 
-    async def below(self, request: GcsRequest, path: str, most: int) -> list[Info]:
-        """Return the first objects below ``path/``, its placeholder included."""
+    async def has_empty_folder(self, request: GcsRequest, path: str) -> bool:
+        return bool(self._client.hierarchical) and await self.is_directory(request, path)
+
+    async def page(
+        self, request: GcsRequest, path: str, most: int, token: str | None, *, tree: bool
+    ) -> Listing:
         client = self._client
-        start = "/" + prefix_of(path)
-        token: str | None = None
-        for _ in range(PAGES):
-            asked = list_query(path, most, token, tree=True, hierarchical=False)
-            answer = await client.ask(request, "GET", client.place.objects, asked, limit=1 << 20)
-            client.need(request, answer, 200)
-            try:
-                found = listed(answer.body, path, tree=True)
-            except ValueError as error:
-                raise client.unread(request, error) from None
-            itself = [Info(start, Kind.DIRECTORY)] if found.itself else []
-            if found.entries or itself or found.token is None:
-                return itself + found.entries
-            token = found.token
-        raise UnavailableError(request.op, request.path, "its listing has empty pages only")
-
-    async def missing(self, request: GcsRequest, path: str) -> StoreError:
-        """Return the error for a path where no object is."""
-        if await self.is_directory(request.look, path):
-            return PreconditionError(request.op, path, "is a directory")
-        return NotFoundError(request.op, path, "there is no such object")
+        if path != "/":
+            client.encode(request, path)  # for its checks: in a query it is encoded otherwise
+        await client.need_layout(request)
+        folders = bool(client.hierarchical)
+        asked = list_query(path, most, token, tree=tree, hierarchical=folders)
+        answer = await client.ask(request, "GET", client.place.objects, asked, limit=LISTING)
+        client.need(request, answer, 200)
+        try:
+            return listed(answer.body, path, tree=tree)
+        except ValueError as error:
+            raise client.unread(request, error) from None
 
     # --- content -----------------------------------------------------------------------------
 
     async def read(self, request: GcsRequest, path: str, limit: int) -> bytes:
-        """Return the content of an object that holds at most ``limit`` bytes."""
         client = self._client
         url = client.downloads + client.encode(request, path)
         # The range limit also leaves room for an error body.
@@ -136,7 +126,7 @@ class GcsObjects:
             # Downloads say no in bare text; whether that is the service's word, metadata tell.
             if await self.find(request, path) is None:
                 raise await self.missing(request, path)
-            raise UnavailableError(request.op, path, "came or went just now")
+            raise UnavailableError(request.op, path, "was created or deleted during the request")
         client.need(request, answer, 200)
         if "x-goog-generation" not in answer.headers:
             raise client.unread(request, ValueError("the answer names no generation"))
@@ -164,8 +154,14 @@ class GcsObjects:
         client.need(request, answer, 200, 201)
         info = self._info(request, path, answer)
         if info.size != len(data):
-            raise client.unread(request, ValueError(f"an object of {info.size} bytes was made"))
+            raise client.unread(request, ValueError(f"an object of {info.size} bytes was created"))
         return info
+
+    async def make_directory(self, request: GcsRequest, path: str) -> None:
+        if self._client.hierarchical:
+            await self.make_folder(request, path)
+        else:
+            await self.make_placeholder(request, path)
 
     async def make_placeholder(self, request: GcsRequest, path: str) -> None:
         """Make the placeholder ``path/`` of a directory, unless it exists."""
@@ -230,7 +226,7 @@ class GcsObjects:
             if not more:
                 return None
             token = f"&rewriteToken={quote(more, safe='')}"
-        raise RejectedError(request.op, request.path, f"is not copied after {_CALLS:,} requests")
+        raise RejectedError(request.op, request.path, f"was not copied after {_CALLS:,} requests")
 
     def _rest_of(self, request: GcsRequest, answer: Response) -> str:
         """Return the token that continues a rewrite; empty if it is done."""
@@ -241,7 +237,7 @@ class GcsObjects:
                 return ""
             if isinstance(more, str) and more:
                 return more
-            raise ValueError("the answer is no rewrite's")
+            raise ValueError("the answer is not a rewrite response")
         except ValueError as error:
             raise self._client.unread(request, error) from None
 
@@ -272,7 +268,7 @@ class GcsObjects:
                 return answer
             found = _RANGE.fullmatch(answer.headers.get("range", ""))
             start = int(found[1]) + 1 if found else 0
-        raise UnavailableError(request.op, path, "an upload went on without coming to its end")
+        raise UnavailableError(request.op, path, "the upload did not end")
 
     async def _open_session(
         self, request: GcsRequest, path: str, total: int, token: str | None, query: str
@@ -290,5 +286,5 @@ class GcsObjects:
         there = urlsplit(answer.headers.get("location", ""))
         pairs = [pair for pair in there.query.split("&") if not pair.startswith("userProject=")]
         if not there.path.startswith("/") or not any(pairs):
-            raise client.unread(request, ValueError("the answer has no place for the upload"))
+            raise client.unread(request, ValueError("the answer has no upload URL"))
         return there.path, "&".join(pairs)

@@ -1,30 +1,38 @@
-"""Options of a store on Google Cloud Storage, under every name that users know them by.
+"""Options of a store on Google Cloud Storage, under all their names.
 
 Three families of names are read: those of fsspec and gcsfs (``token``, ``project``), those of
 Hadoop (``fs.gs.auth.type``, with ``spark.hadoop.`` in front or not), and the environment's
-(``STORAGE_EMULATOR_HOST``). The environment counts only where options say nothing.
+(``STORAGE_EMULATOR_HOST``). The environment counts only for options that are not set.
 """
 
 from __future__ import annotations
 
+import base64
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from asynccommit.errors import OptionError
-from asynccommit.options.job import OptionWarning, bare
 from asynccommit.stores.base import Ramp
-from asynccommit.stores.gcs.access import credential_of, opener
-from asynccommit.stores.gcs.credentials import GcsCredential
+from asynccommit.stores.gcs.credentials import GcsCredential, credential_of, opener
 from asynccommit.stores.gcs.endpoint import GcsEndpoint, find_place
 from asynccommit.stores.gcs.hadoop import PREFIX, SHARED, GcsConnectorOptions
-from asynccommit.stores.gcs.keys import encryption_headers, kms_key_name
 from asynccommit.stores.http.base import HttpSettings
-from asynccommit.stores.http.option_values import CONNECTIONS, LARGEST, WORDS, count, flag, number
+from asynccommit.stores.http.options import (
+    CONNECTIONS,
+    LARGEST,
+    WORDS,
+    OptionNames,
+    count,
+    customer_key,
+    flag,
+    http_settings,
+    number,
+    text,
+)
 from asynccommit.stores.urls import Address
 
 KNOWN = frozenset(
@@ -54,53 +62,54 @@ KNOWN = frozenset(
 )
 """Options that have an effect here, Hadoop's apart."""
 
-# Of gcsfs and fsspec, about files that are opened and listings that are kept: they have nothing
-# to do here, and no fault.
-_PASSED_OVER = frozenset(
-    {
-        "asynchronous",
-        "loop",
-        "block_size",
-        "blocksize",
-        "cache_timeout",
-        "cache_type",
-        "check_connection",
-        "default_block_size",
-        "default_cache_type",
-        "default_fill_cache",
-        "default_location",
-        "experimental_zb_hns_support",
-        "listings_expiry_time",
-        "max_paths",
-        "secure_serialize",
-        "skip_instance_cache",
-        "use_listings_cache",
-    }
-)
-_OTHERS = ("fs.azure.", "fs.s3a.")  # a cluster's configuration may be of several clouds
-# Whoever gives these expects something of them.
-_NO_EFFECT_KEYS = {
-    "consistency": (
-        ("none",),
-        "the service checks what it is sent, and etags tell what was written",
+NAMES = OptionNames(
+    store="Google Cloud Storage",
+    known=KNOWN,
+    hadoop=(PREFIX, SHARED),
+    foreign=("fs.azure.", "fs.s3a."),
+    passed_over=frozenset(
+        {
+            "asynchronous",
+            "loop",
+            "block_size",
+            "blocksize",
+            "cache_timeout",
+            "cache_type",
+            "check_connection",
+            "default_block_size",
+            "default_cache_type",
+            "default_fill_cache",
+            "default_location",
+            "experimental_zb_hns_support",
+            "listings_expiry_time",
+            "max_paths",
+            "secure_serialize",
+            "skip_instance_cache",
+            "use_listings_cache",
+        }
     ),
-    "version_aware": (("false", "0"), "only the live version of an object is read or replaced"),
-    "session_kwargs": (("{}",), "say proxy, ca_file, timeout or max_concurrency"),
-    "batch_size": ((), "deletes are sent in batches of 100, everything else alone"),
-}
-_ELSEWHERE = {
-    "anon": "say token='anon'",
-    "anonymous": "say token='anon'",
-    "credential": "say token",
-    "credentials": "say token",
-    "service_account": "say token",
-    "service_account_key": "say token",
-    "service_account_path": "say token",
-    "user_project": "say requester_pays",
-    "endpoint": "say endpoint_url",
-    "account_name": "is this a gs:// URL?",
-}
-
+    no_effect={
+        "consistency": (
+            ("none",),
+            "the service checks uploads, and etags identify the written content",
+        ),
+        "version_aware": (("false", "0"), "only the live version of an object is read or replaced"),
+        "session_kwargs": (("{}",), "use proxy, ca_file, timeout or max_concurrency"),
+        "batch_size": ((), "deletes are sent in batches of 100, all other requests one by one"),
+    },
+    elsewhere={
+        "anon": "use token='anon'",
+        "anonymous": "use token='anon'",
+        "credential": "use token",
+        "credentials": "use token",
+        "service_account": "use token",
+        "service_account_key": "use token",
+        "service_account_path": "use token",
+        "user_project": "use requester_pays",
+        "endpoint": "use endpoint_url",
+        "account_name": "is this a gs:// URL?",
+    },
+)
 _PROJECTS = ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GCSFS_DEFAULT_PROJECT")
 _PROJECT = re.compile(r"(?:[a-z0-9.-]+:)?[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _FOLDERS_KEY = "hierarchical.namespace.folders.enable"
@@ -137,7 +146,7 @@ class GcsSettings:
         chunk: bytes of one upload request; larger content is sent in several requests.
         rewrite_chunk: bytes of one rewrite request; 0 leaves that to the service.
         user_project: the project that pays; empty for the bucket's own.
-        kms_key_name: the key that encrypts what is written; empty for the bucket's own.
+        kms_key_name: the key that encrypts written objects; empty for the bucket's default.
         write_headers: headers with a customer's key, for requests that read or write content.
         source_headers: headers with a customer's key, for the source of a rewrite.
         headers: additional headers of every request.
@@ -191,15 +200,16 @@ def read_settings(
 
     Raises:
         OptionError: an option is unknown, cannot be read, or contradicts another.
-        UnsupportedError: credentials are of a kind that is not known here, or a library is missing.
+        UnsupportedError: the kind of credentials is not supported, or a library is missing.
     """
-    told, hadoop = _sort(options)
-    library = _text(told, "http_library")
+    told, conf = NAMES.sort(options)
+    hadoop = GcsConnectorOptions(conf)
+    library = text(told, "http_library")
     place = find_place(
         address, _endpoint(told, hadoop), hadoop.get("storage.service.path"), environ
     )
     workers = count(told, "max_concurrency", CONNECTIONS) or _WORKERS
-    http = _http(told, hadoop, workers)
+    http = http_settings(told, workers, hadoop)
     written, source = _encryption(told, hadoop, place)
     move = flag(told, "move")
     ramp, reads, writes = _ramp(told)
@@ -226,43 +236,6 @@ def read_settings(
     )
 
 
-def _sort(options: Mapping[str, Any]) -> tuple[dict[str, Any], GcsConnectorOptions]:
-    named: dict[str, Any] = {}
-    hadoop: dict[str, str] = {}
-    for key, value in options.items():
-        name = bare(key)
-        if value is None or name in _PASSED_OVER or (value == "" and name != "proxy"):
-            continue
-        if name.startswith(_OTHERS):
-            continue
-        if name.startswith((PREFIX, SHARED)):
-            hadoop[name] = str(value)
-        elif name in _NO_EFFECT_KEYS:
-            _warn(name, value)
-        elif name in KNOWN:
-            named[name] = value
-        else:
-            raise OptionError(_unknown(name))
-    return named, GcsConnectorOptions(hadoop)
-
-
-def _warn(name: str, value: object) -> None:
-    harmless, why = _NO_EFFECT_KEYS[name]
-    if str(value).lower() not in harmless:
-        warnings.warn(f"{name} has no effect here: {why}", OptionWarning, stacklevel=4)
-
-
-def _unknown(name: str) -> str:
-    near = get_close_matches(name.lower(), KNOWN, n=3, cutoff=0.6)
-    if name.lower() in _ELSEWHERE:
-        hint = f": {_ELSEWHERE[name.lower()]}"
-    elif near:
-        hint = f": did you mean {' or '.join(near)}?"
-    else:
-        hint = f"; there is {', '.join(sorted(KNOWN))}"
-    return f"no option {name[:100]!r} of a store on Google Cloud Storage{hint}"
-
-
 def _endpoint(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> tuple[str, str] | None:
     given = {
         "endpoint_url": str(told.get("endpoint_url", "")),
@@ -274,38 +247,13 @@ def _endpoint(told: Mapping[str, Any], hadoop: GcsConnectorOptions) -> tuple[str
 # --- how requests are sent -------------------------------------------------------------------
 
 
-def _http(told: Mapping[str, Any], hadoop: GcsConnectorOptions, workers: int) -> HttpSettings:
-    known = HttpSettings()
-    seconds = partial(number, told, what="a number of seconds")
-    total = seconds("requests_timeout") or seconds("timeout")
-    connect = seconds("connection_timeout") or hadoop.seconds("http.connect-timeout")
-    read = seconds("read_timeout") or hadoop.seconds("http.read-timeout")
-    proxy = told.get("proxy")
-    return HttpSettings(
-        connect_timeout=connect or known.connect_timeout,
-        read_timeout=read or known.read_timeout,
-        total_timeout=total or known.total_timeout,
-        connections=workers,
-        proxy=hadoop.proxy() if proxy is None else str(proxy),
-        ca_file=_text(told, "ca_file"),
-        user_agent=f"{known.user_agent} {_suffix(hadoop)}".rstrip(),
-    )
-
-
-def _suffix(hadoop: GcsConnectorOptions) -> str:
-    text = hadoop.get("application.name.suffix")
-    if not (text.isascii() and text.isprintable()) and text:
-        raise OptionError(f"{PREFIX}application.name.suffix is {text[:100]!r}: say plain letters")
-    return text
-
-
 def _headers(hadoop: GcsConnectorOptions) -> dict[str, str]:
     found = hadoop.headers()
     for name, value in found.items():
         if not _HEADER.fullmatch(name) or not (value.isascii() and value.isprintable()):
-            raise OptionError(f"{PREFIX}storage.http.headers.{name[:100]} is no header")
+            raise OptionError(f"{PREFIX}storage.http.headers.{name[:100]} is not a header")
         if name.lower() in _OWN_HEADERS:
-            raise OptionError(f"{PREFIX}storage.http.headers.{name} is not for options to set")
+            raise OptionError(f"{PREFIX}storage.http.headers.{name} cannot be set by options")
     return {name.lower(): value for name, value in found.items()}
 
 
@@ -328,16 +276,16 @@ def _ramp(told: Mapping[str, Any]) -> tuple[bool | None, float | None, float | N
     """
     rate = partial(number, told, what="requests a second")
     reads, writes = rate("reads"), rate("writes")
-    text = str(told.get("ramp", "")).lower()
-    if not text or text in WORDS:
+    word = str(told.get("ramp", "")).lower()
+    if not word or word in WORDS:
         ramp = flag(told, "ramp")
     elif writes is not None:
-        raise OptionError("ramp and writes are both a rate: say ramp=true, or leave one out")
+        raise OptionError("ramp and writes both set a rate: set ramp=true, or leave one out")
     else:
         ramp, writes = True, rate("ramp")
         reads = reads or (writes or 0.0) * _READS / _WRITES
     if (reads or writes) and ramp is False:
-        raise OptionError("reads and writes are where a ramp begins, and ramp is false")
+        raise OptionError("reads and writes set the start of a ramp, but ramp is false")
     return (True if reads or writes else ramp), reads, writes
 
 
@@ -355,18 +303,18 @@ def _payer(
 ) -> str:
     """Return the project that pays for requests; empty for the bucket's own."""
     given = told.get("requester_pays")
-    text = str(given).strip()
-    pays = hadoop.payer(bucket) if given is None else WORDS.get(text.lower(), text)
+    words = str(given).strip()
+    pays = hadoop.payer(bucket) if given is None else WORDS.get(words.lower(), words)
     if pays is False:
         return ""
     known = (told.get("project"), hadoop.get("project.id"), *map(environ.get, _PROJECTS))
     project = str(next(filter(None, known), "")) if pays is True else pays
     if not project:
-        raise OptionError("requester_pays is true: which project pays? Give the option project")
+        raise OptionError("requester_pays is true, but no project is named: set project")
     if not _PROJECT.fullmatch(project):
         raise OptionError(
-            f"{project[:100]!r} is no id of a project: requester_pays and project have lower-case "
-            "letters, digits and hyphens"
+            f"{project[:100]!r} is not a project id: expected lower-case letters, digits and "
+            "hyphens in requester_pays and project"
         )
     return project
 
@@ -389,14 +337,47 @@ def _encryption(
 def _kms(told: Mapping[str, Any], written: Mapping[str, str]) -> str:
     name = str(told.get("kms_key_name", ""))
     if name and written:
-        raise OptionError("kms_key_name and a key of your own are given: give one of them")
+        raise OptionError("kms_key_name and an encryption key are given: set only one of them")
     return kms_key_name(name) if name else ""
-
-
-def _text(told: Mapping[str, Any], name: str) -> str | None:
-    return str(told[name]) if name in told else None
 
 
 def _whole(size: int, unit: int) -> int:
     """Return the next whole multiple of ``unit``."""
     return -(-size // unit) * unit
+
+
+# --- keys of the customer's ------------------------------------------------------------------
+
+_KMS = re.compile(r"projects/[^/\s]+/locations/[^/\s]+/keyRings/[^/\s]+/cryptoKeys/[^/\s]+", re.A)
+_KEY_HEADER = "x-goog-encryption-"
+_SOURCE_HEADER = "x-goog-copy-source-encryption-"
+
+
+def kms_key_name(name: str) -> str:
+    """Return ``name`` if a key of Cloud KMS can have it.
+
+    Raises ``OptionError``.
+    """
+    if not _KMS.fullmatch(name):
+        raise OptionError(
+            f"kms_key_name is {name[:300]!r}: expected "
+            "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
+        )
+    return name
+
+
+def encryption_headers(
+    key: str | bytes, digest: str = "", algorithm: str = "", *, name: str = "encryption_key"
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the headers with ``key``: for content, and for a copy's source."""
+    if algorithm not in ("", "AES256"):
+        raise OptionError(f"the encryption algorithm is {algorithm[:100]!r}: expected AES256")
+    raw = customer_key(name, key)
+    known = base64.b64encode(sha256(raw).digest()).decode()
+    if digest not in ("", known):
+        raise OptionError(f"{name} does not match {name}.hash: correct one of them")
+    values = {"algorithm": "AES256", "key": base64.b64encode(raw).decode(), "key-sha256": known}
+    return (
+        {_KEY_HEADER + part: value for part, value in values.items()},
+        {_SOURCE_HEADER + part: value for part, value in values.items()},
+    )

@@ -10,57 +10,50 @@ from typing import Any
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
-    PreconditionError,
     RejectedError,
     StoreError,
-    UnavailableError,
-    UnsupportedError,
 )
 from asynccommit.runtime.host import Host, this_host
-from asynccommit.stores.base import Info, Kind, Page, Traits
+from asynccommit.stores.base import Info, Page, Traits
 from asynccommit.stores.gcs.batch import GcsDeletions
 from asynccommit.stores.gcs.client import GcsClient
 from asynccommit.stores.gcs.errors import GcsRequest, explain, says_not_empty
 from asynccommit.stores.gcs.moves import Moves
-from asynccommit.stores.gcs.objects import PAGES, GcsObjects
+from asynccommit.stores.gcs.objects import LISTING, GcsObjects
 from asynccommit.stores.gcs.options import read_settings
 from asynccommit.stores.gcs.wire import (
-    LONGEST,
-    GcsListPage,
     folder_query,
     folders_listed,
-    list_query,
-    listed,
 )
 from asynccommit.stores.http.base import Response, Transport, open_transport
+from asynccommit.stores.http.flat import LONGEST, FlatStore
 from asynccommit.stores.urls import Address
 
-_LISTING = 64 << 20  # most bytes of a page: 5,000 entries with names of a kilobyte take a sixth
 _OBJECTS, _FOLDERS = "o", "f"  # what the token of a page of a whole tree begins with
 _EMPTY = (b"", b"{}", b"null")
 
 
-class GcsStore:
+class GcsStore(FlatStore[GcsRequest]):
     """One bucket, with a hierarchical namespace or without.
 
-    The bucket is asked once, by the first request, whether it has folders. Without them a
-    directory is what the names of objects say, and empty ones are placeholders: empty objects
-    whose names end in a slash, as Hadoop's connector makes them. With them, files still bring
-    their folders along, and a folder is renamed as a whole.
+    The first request finds out whether the bucket has folders. Without folders, directories are
+    implied by the names of objects, and empty ones are represented by placeholders: empty objects
+    whose names end in a slash, as Hadoop's connector creates them. With folders, files still create
+    their folders, and a folder is renamed as a whole.
 
-    An etag is ``<generation>-<crc32c>``. The generation names this very object, which a rename
-    replaces by one of another generation; the checksum stays. Where the service shows no checksum,
-    as in listings of what a key of the caller's encrypts, the etag is the generation alone.
-    Wherever an etag is given, the JSON interface's own is taken too.
+    An etag is ``<generation>-<crc32c>``. The generation identifies this object; a rename creates an
+    object with another generation and the same checksum. Where the service shows no checksum, as in
+    listings of objects encrypted with a customer's key, the etag is the generation alone. Arguments
+    may also be etags of the JSON interface.
 
-    A file and a directory of the same name can both be there, as the service has it.
+    A file and a directory of the same name can both exist, as in the service.
 
     Args:
         address: scheme and authority of the bucket.
         options: see ``gcs_options``.
         environ: the environment, if not that of the process.
         host: clock and ids.
-        transport: what sends, if not what ``open_transport`` finds.
+        transport: the HTTP transport; by default the one that ``open_transport`` finds.
 
     Raises:
         OptionError: an option or the address cannot be used.
@@ -80,10 +73,10 @@ class GcsStore:
         environ = os.environ if environ is None else environ
         settings = read_settings(address, options or {}, environ=environ, now=host.now)
         transport = transport or open_transport(settings.http, prefer=settings.library)
-        self._name = f"GcsStore({settings.place.bucket})"
         self._settings = settings
         self._client = GcsClient(settings, host, transport, self._learn)
         self._files = GcsObjects(self._client)
+        super().__init__(settings.place.bucket, self._client, self._files, settings.page)
         self._moves = Moves(self._client, self._files, self._learn_no_moves)
         self._deletions = GcsDeletions(self._client, self._learn_no_batches)
         hierarchical = bool(settings.hierarchical)
@@ -106,64 +99,27 @@ class GcsStore:
             costs={"mkdir": 2} if settings.move else {"mkdir": 2, "rename": 2},
         )
 
-    def __repr__(self) -> str:
-        return self._name
-
-    async def head(self, path: str) -> Info:
-        request, files = GcsRequest("head", path), self._files
-        info = await files.find(request, path) if path != "/" else None
-        if info is not None:
-            return info
-        if not await files.is_directory(request, path):
-            raise NotFoundError("head", path, "there is no such object")
-        return Info(path, Kind.DIRECTORY)
-
-    async def list(self, path: str, token: str | None = None) -> Page:
-        request = GcsRequest("list", path)
-        found = await self._list(request, path, token, tree=False)
-        for _ in range(PAGES):
-            if token or found.entries or found.itself or found.token is None:
-                break
-            # A page of nothing but a token; whether there is a directory has to be known now.
-            found = await self._list(request, path, found.token, tree=False)
-        else:
-            raise UnavailableError("list", path, "its listing has empty pages only")
-        if token or found.entries or found.itself or path == "/":
-            return Page(tuple(found.entries), found.token)
-        # Nothing was found: an empty folder, a file, or nothing.
-        client, files = self._client, self._files
-        if client.hierarchical and await files.is_directory(request, path):
-            return Page(())
-        if await files.find(request, path) is not None:
-            raise PreconditionError("list", path, "is a file")
-        raise NotFoundError("list", path, "there is no such directory")
+    def asked(self, op: str, path: str, *, writes: bool = False, new: bool = False) -> GcsRequest:
+        return GcsRequest(op, path, writes, new)
 
     async def list_tree(self, path: str, token: str | None = None) -> Page:
         request, client = GcsRequest("list_tree", path), self._client
         if token is None or token[0] == _OBJECTS:
-            found = await self._list(request, path, token and token[1:], tree=True)
+            rest = token and token[1:]
+            found = await self._files.page(request, path, self._most, rest, tree=True)
             more = _OBJECTS + found.token if found.token else None
             if more is None and client.hierarchical:
                 more = _FOLDERS
             return Page(tuple(found.entries), more)
-        asked = folder_query(path, self._settings.page, token[1:])
+        asked = folder_query(path, self._most, token[1:])
         url = client.folders.removesuffix("/")
-        answer = await client.ask(request, "GET", url, asked, limit=_LISTING)
+        answer = await client.ask(request, "GET", url, asked, limit=LISTING)
         client.need(request, answer, 200)
         try:
             found = folders_listed(answer.body, path)
         except ValueError as error:
             raise client.unread(request, error) from None
         return Page(tuple(found.entries), _FOLDERS + found.token if found.token else None)
-
-    async def get(self, path: str, limit: int) -> bytes:
-        return await self._files.read(GcsRequest("get", path), path, limit)
-
-    async def put(
-        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
-    ) -> Info:
-        request = GcsRequest("put", path, writes=True, new=not overwrite)
-        return await self._files.write(request, path, data, token)
 
     async def delete(self, path: str) -> None:
         request, client = GcsRequest("delete", path, writes=True), self._client
@@ -173,14 +129,10 @@ class GcsStore:
         try:
             self._need_deleted(request, answer)
         except NotFoundError:
-            await self._delete_directory(request, path)
+            await self._delete_directory(request)
 
     async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
         return await self._deletions.delete(entries)
-
-    async def delete_tree(self, path: str) -> None:
-        """Refuse: no request deletes a tree; see ``parallel.remove_tree``."""
-        raise UnsupportedError(f"delete_tree {path}: it takes many requests: ask remove_tree")
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         client, files = self._client, self._files
@@ -205,25 +157,6 @@ class GcsStore:
         request = GcsRequest("rename", source, writes=True, new=not replace, dest=dest)
         await self._moves.rename(request, etag)
 
-    async def mkdir(self, path: str) -> None:
-        request, client = GcsRequest("mkdir", path, writes=True), self._client
-        if path == "/":
-            await self._files.is_directory(request.look, path)
-            return
-        if await self._files.find(request.look, path) is not None:
-            raise PreconditionError("mkdir", path, "a file is there")
-        if client.hierarchical:
-            await self._files.make_folder(request, path)
-        else:
-            await self._files.make_placeholder(request, path)
-
-    async def sync(self, path: str) -> None:
-        """Nothing is left to do: the service answers when what it was given lasts."""
-
-    async def aclose(self) -> None:
-        """Close the connections, and the credential if it was made here."""
-        await self._client.aclose()
-
     # --- what requests have shown --------------------------------------------------------------
 
     def _learn(self, hierarchical: bool) -> None:
@@ -238,34 +171,14 @@ class GcsStore:
 
     # --- parts -------------------------------------------------------------------------------
 
-    async def _list(
-        self, request: GcsRequest, path: str, token: str | None, *, tree: bool
-    ) -> GcsListPage:
-        client = self._client
-        if path != "/":
-            client.encode(request, path)  # for its checks: in a query it is encoded otherwise
-        await client.need_layout(request)
-        folders = bool(client.hierarchical)
-        asked = list_query(path, self._settings.page, token, tree=tree, hierarchical=folders)
-        answer = await client.ask(request, "GET", client.place.objects, asked, limit=_LISTING)
-        client.need(request, answer, 200)
-        try:
-            return listed(answer.body, path, tree=tree)
-        except ValueError as error:
-            raise client.unread(request, error) from None
-
-    async def _delete_directory(self, request: GcsRequest, path: str) -> None:
+    async def _delete_directory(self, request: GcsRequest) -> None:
         """Delete a directory, unless it holds something."""
         client = self._client
-        name = client.encode(request, path)
+        name = client.encode(request, request.path)
         if client.hierarchical:
             await self._delete_folder(request, name)
             return
-        below = await self._files.below(request.look, path, 2)
-        if not below:
-            raise NotFoundError("delete", path, "there is no such object")
-        if [info.path for info in below] != [f"{path}/"]:
-            raise ExistsError("delete", path, "the directory is not empty")
+        await self._files.need_empty(request)
         answer = await client.ask(request, "DELETE", f"{client.objects}{name}%2F")
         self._need_deleted(request, answer)
 
@@ -278,7 +191,7 @@ class GcsStore:
             self._need_deleted(request, answer)
         answer = await client.ask(request, "DELETE", f"{client.folders}{name}%2F")
         if says_not_empty(answer):
-            raise ExistsError("delete", request.path, client.told(explain(answer)[1]))
+            raise ExistsError("delete", request.path, client.judge.told(explain(answer)[1]))
         if not placeholder or answer.status != 404:
             self._need_deleted(request, answer)
 

@@ -1,7 +1,9 @@
-"""Tokens for Google Cloud Storage: of gcloud-aio-auth, or of a credentials object of google-auth.
+"""Bearer tokens for Google Cloud Storage.
 
-Both send through a transport of this package, so that certificates, proxies and timeouts are
-those of the store. One attempt is one attempt: trying again is left to whoever needs a token.
+They come from gcloud-aio-auth, or from a credentials object of google-auth.
+
+Both send through a transport of this package, so that certificates, proxies and timeouts are those
+of the store. Each request is sent once: the caller that needs a token retries.
 """
 
 from __future__ import annotations
@@ -35,12 +37,15 @@ _AGAIN = {
     "service_account": "is its key deleted or disabled, or this machine's clock wrong?",
     "authorized_user": "run gcloud auth application-default login again",
     "external_account": "does the pool's provider accept this subject?",
-    "metadata": "has this machine a service account?",
+    "metadata": "does this machine have a service account?",
 }
 
 
 class RefusedError(Exception):
-    """Whoever gives tokens answered no: ``status`` says how, ``said`` why."""
+    """Raised when the token server rejected a request.
+
+    ``status`` is the HTTP status, ``said`` the reason.
+    """
 
     def __init__(self, server: str, status: int, said: str) -> None:
         super().__init__(f"{server} answered {status}{': ' if said else ''}{said}")
@@ -60,7 +65,7 @@ class TokenResponse:
             return orjson.loads(self._body)
         except ValueError:
             pass  # its text may have a token
-        raise RefusedError(self._server, 200, "it is no JSON")
+        raise RefusedError(self._server, 200, "it is not JSON")
 
     async def text(self) -> str:
         """Return the body, without space around it."""
@@ -94,7 +99,7 @@ class Door:
             return TokenResponse(path, await asyncio.to_thread(_read, path))
         answer = await self._send("GET", url, headers or {}, b"")
         if self._metadata and answer.headers.get("metadata-flavor") != "Google":
-            raise RefusedError(_server(url), answer.status, "it is no metadata server")
+            raise RefusedError(_server(url), answer.status, "it is not a metadata server")
         return self._answer(url, answer)
 
     async def _send(self, verb: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
@@ -172,7 +177,7 @@ class GcloudSource:
 
 
 class ObjectSource:
-    """Tokens of a credentials object of google-auth, which is asked in a thread.
+    """Tokens of a credentials object of google-auth, called in a thread.
 
     Args:
         given: the object; it is the user's, and may be in use elsewhere.
@@ -229,7 +234,10 @@ class _Given(NamedTuple):
 
 
 class _Bridge:
-    """Sends for google-auth, which blocks its thread, through a transport of the loop."""
+    """A transport for google-auth that sends on the event loop.
+
+    google-auth blocks its own thread meanwhile.
+    """
 
     def __init__(self, transport: Transport, loop: AbstractEventLoop) -> None:
         self._transport = transport
@@ -258,7 +266,7 @@ class _Bridge:
 
 def _explain(error: Exception, where: str, remedy: str = "") -> TokenError:
     """Explain why there is no token, without text that may hold a secret."""
-    start = f"no access token by {where}: "
+    start = f"no access token from {where}: "
     match error:
         case AsyncCommitError():
             return TokenError(str(error), again=False)
@@ -278,7 +286,7 @@ def _explain(error: Exception, where: str, remedy: str = "") -> TokenError:
     if type(error).__module__.startswith("google."):
         return _explain_googles(error, start)
     what = type(error).__name__
-    return TokenError(f"{start}{what}; are the credentials whole?", again=False)
+    return TokenError(f"{start}{what}; are the credentials complete?", again=False)
 
 
 def _explain_googles(error: Exception, start: str) -> TokenError:

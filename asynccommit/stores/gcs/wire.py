@@ -1,4 +1,7 @@
-"""The wire format of Google Cloud Storage: names, etags, listings, uploads."""
+"""The wire format of Google Cloud Storage.
+
+Names, etags, listings and uploads.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,23 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Mapping
 from datetime import datetime
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, partial
+from typing import Any
 from urllib.parse import quote
 
 import orjson
 
 from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.http.cut_short import unread_json
+from asynccommit.stores.http.flat import (
+    Listing,
+    below_only,
+    can_be_named,
+    check_length,
+    directories,
+    placeholder,
+    prefix_of,
+)
 
 TOKEN = "asynccommit-token"  # the key of custom metadata that a put leaves its token under
 SOURCE = "asynccommit-source"  # and that a copy leaves under which its source was, and which one
@@ -36,8 +49,6 @@ WHOLE = f"fields={_OF_FILE},{','.join(_KEPT)}{PLAIN}"
 _LISTED = f"fields=kind,items({_OF_FILE}),prefixes,nextPageToken{PLAIN}"
 _FOLDERS = f"fields=items(name),nextPageToken{PLAIN}"
 
-LONGEST = 1024
-"""Bytes of a name at most."""
 _RESERVED = "/.well-known/acme-challenge/"  # whose objects the service keeps for certificates
 
 _plain = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.~-]+").fullmatch
@@ -58,8 +69,7 @@ def encode(path: str) -> str:
     """
     folder, _, name = path.rpartition("/")
     text = _folder(folder) + (name if _plain(name) else _name(name))
-    if len(text) > LONGEST and len(path.encode()) > LONGEST + 1:
-        raise ValueError(f"the name {path[1:81]!r}... has more than {LONGEST} bytes")
+    check_length(path, text)
     return text
 
 
@@ -71,28 +81,19 @@ def encode_raw(name: str) -> str:
 @lru_cache(maxsize=4096)
 def _folder(path: str) -> str:
     if f"{path}/".startswith(_RESERVED):
-        raise ValueError(f"{path!r} is reserved: no object's name may start so")
+        raise ValueError(f"{path!r} is reserved: no object name may begin with it")
     return "".join(f"{_name(name)}%2F" for name in path.split("/")[1:])
 
 
 def _name(name: str) -> str:
     if found := _bad(name):
-        raise ValueError(f"{name!r} holds {found[0]!r}, which no name of an object may hold")
-    if name in ("", ".", ".."):
-        raise ValueError(f"{name!r} is no name of a file: clients would resolve it")
+        raise ValueError(f"{name!r} holds {found[0]!r}, which is not allowed in an object name")
+    if not can_be_named(name):
+        raise ValueError(f"{name!r} is not a valid file name: clients would resolve it")
     try:
         return quote(name, safe="")
     except UnicodeEncodeError:
         raise ValueError(f"{name!r} is not Unicode text") from None
-
-
-def prefix_of(path: str) -> str:
-    """Return the decoded name prefix of all objects below ``path``."""
-    return f"{path[1:]}/" if path != "/" else ""
-
-
-def _can_be_named(name: str) -> bool:
-    return name not in ("", ".", "..")
 
 
 # --- etags -----------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ def _of_protobuf(etag: str) -> int:
     except (ValueError, IndexError):
         data, rest, generation = b"", b"?", 0
     if rest or not 0 < generation < 1 << 63:
-        raise ValueError(f"{etag[:80]!r} is no etag of Google Cloud Storage")
+        raise ValueError(f"{etag[:80]!r} is not an etag of Google Cloud Storage")
     return generation
 
 
@@ -134,20 +135,20 @@ def _varint(data: bytes, key: int) -> tuple[int, bytes]:
 
 
 def info_of(path: str, body: bytes) -> Info:
-    """Return what the metadata of an object say of ``path``.
+    """Return the facts about ``path`` in an object's metadata.
 
     Args:
         path: of the object.
         body: of the answer.
 
     Raises:
-        ValueError: it is no such answer.
+        ValueError: the response is invalid.
     """
     item = json_of(body)
     try:
         info = _entry(item)
     except (TypeError, KeyError, AttributeError, Base64Error, ValueError) as error:
-        raise ValueError(f"the answer is no object's ({type(error).__name__}: {error})") from None
+        raise ValueError(f"the answer is not an object ({type(error).__name__}: {error})") from None
     if info.path != path:
         raise ValueError(f"the answer is about {info.path!r}")
     metadata = item.get("metadata")
@@ -164,9 +165,9 @@ def json_of(body: bytes) -> dict[str, Any]:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"the answer is no JSON ({error})") from None
+        raise unread_json(body, error, "the answer is not JSON") from None
     if not isinstance(found, dict):
-        raise ValueError("the answer is no JSON object")
+        raise ValueError("the answer is not JSON object")
     return found
 
 
@@ -175,7 +176,7 @@ def _entry(item: dict[str, Any]) -> Info:
     left_out = "size" not in item and item.get("crc32c") == _EMPTY
     generation, size = item["generation"], 0 if left_out else int(item["size"])
     if size < 0 or not generation.isdecimal():
-        raise ValueError("size or generation is no number")
+        raise ValueError("size or generation is not a number")
     crc = item.get("crc32c")
     etag = f"{generation}-{a2b_base64(crc).hex()}" if crc else generation
     # A third of the time of Info(...), once for every file of a listing.
@@ -185,7 +186,7 @@ def _entry(item: dict[str, Any]) -> Info:
 
 
 def _held(item: dict[str, Any]) -> float:
-    """Return until when an object is kept as it is."""
+    """Return the time until which an object cannot be changed."""
     if any(item.get(name) is True for name in _HOLDS):
         return math.inf
     return parse_date(item.get(_RETAINED))
@@ -200,20 +201,6 @@ def parse_date(text: str | None) -> float:
 
 
 # --- listings --------------------------------------------------------------------------------
-
-
-class GcsListPage(NamedTuple):
-    """One page of a listing.
-
-    Attributes:
-        entries: files, and directories where the listing is of one level.
-        itself: whether the listed directory's own placeholder was among them.
-        token: asks for the next page.
-    """
-
-    entries: list[Info]
-    itself: bool
-    token: str | None
 
 
 def list_query(path: str, most: int, token: str | None, *, tree: bool, hierarchical: bool) -> str:
@@ -232,8 +219,8 @@ def folder_query(path: str, most: int, token: str | None) -> str:
     return f"{text}&pageToken={quote(token, safe='')}" if token else text
 
 
-def listed(body: bytes, path: str, *, tree: bool = False) -> GcsListPage:
-    """Return what a page of a listing of the directory ``path`` says.
+def listed(body: bytes, path: str, *, tree: bool = False) -> Listing:
+    """Parse a page of a listing of the directory ``path``.
 
     Objects whose names end in a slash are placeholders of directories, which have the etag of
     that object; other directories have none. What no path can name, with
@@ -241,76 +228,56 @@ def listed(body: bytes, path: str, *, tree: bool = False) -> GcsListPage:
     deleted.
 
     Raises:
-        ValueError: it is no such answer.
+        ValueError: the response is invalid.
     """
     found = json_of(body)
     if found.get("kind") != "storage#objects":
-        raise ValueError("the answer is no listing")
-    start = "/" + prefix_of(path)
+        raise ValueError("the answer is not a listing")
     try:
         entries = [_entry(item) for item in found.get("items", ())]
         names = ["/" + prefix for prefix in found.get("prefixes", ())]
     except (TypeError, KeyError, AttributeError, Base64Error, ValueError) as error:
-        raise ValueError(f"the answer is no listing ({type(error).__name__}: {error})") from None
-    for info in entries:
-        if not info.path.startswith(start):
-            raise ValueError(f"the answer is no listing of {path}: it has {info.path!r}")
-    itself = any(info.path == start for info in entries)
-    kept = [seen for info in entries if (seen := _seen(info, tree)).path not in (path, start)]
-    return GcsListPage(kept + _directories(names, start), itself, _token(found))
+        raise ValueError(f"the answer is not a listing ({type(error).__name__}: {error})") from None
+    page = below_only(entries, path, partial(_seen, tree=tree))
+    return Listing(page.entries + directories(names, path), page.itself, _token(found))
 
 
 def _seen(info: Info, tree: bool) -> Info:
-    """Return what an object of a listing is taken for.
+    """Return the kind and path of a listed object.
 
-    What no path can name is neither file nor directory, but in a tree, where it can be deleted.
+    An object with an invalid path is of kind ``OTHER``, except in a tree, where it can be deleted.
     """
     if info.path[-1] == "/":
-        found = _placeholder(info.path)
+        found = placeholder(info.path)
         if found is not None:
             return found._replace(etag=info.etag) if tree else found
         return info if tree else Info(info.path, Kind.OTHER)
-    if info.path[-1] == "." and not tree and not _can_be_named(info.path.rpartition("/")[2]):
+    if info.path[-1] == "." and not tree and not can_be_named(info.path.rpartition("/")[2]):
         return Info(info.path, Kind.OTHER)
     return info
 
 
-def folders_listed(body: bytes, path: str) -> GcsListPage:
-    """Return what a page of the folders below ``path`` says.
+def folders_listed(body: bytes, path: str) -> Listing:
+    """Parse a page of the folders below ``path``.
 
     Raises ``ValueError``.
     """
-    found, start = json_of(body), "/" + prefix_of(path)
+    found = json_of(body)
     try:
         names = ["/" + item["name"] for item in found.get("items", ())]
     except (TypeError, KeyError) as error:
-        raise ValueError(f"the answer is no listing ({type(error).__name__})") from None
+        raise ValueError(f"the answer is not a listing ({type(error).__name__})") from None
     entries = [
         Info(info.path[:-1], Kind.DIRECTORY) if info.kind is Kind.OTHER else info
-        for info in _directories(names, start)
+        for info in directories(names, path)
     ]
-    return GcsListPage(entries, start in names, _token(found))
-
-
-def _directories(names: list[str], start: str) -> list[Info]:
-    for name in names:
-        if not name.startswith(start) or name[-1] != "/":
-            raise ValueError(f"the answer is no listing below {start}: it has {name!r}")
-    return [_placeholder(name) or Info(name, Kind.OTHER) for name in names if name != start]
-
-
-def _placeholder(name: str, etag: str | None = None) -> Info | None:
-    """Return the directory that a name with a slash at its end stands for."""
-    path = name[:-1]
-    if all(map(_can_be_named, path.split("/")[1:])):
-        return Info(path, Kind.DIRECTORY, etag=etag)
-    return None
+    return Listing(entries, f"/{prefix_of(path)}" in names, _token(found))
 
 
 def _token(found: Mapping[str, Any]) -> str | None:
     token = found.get("nextPageToken") or None
     if token is not None and not isinstance(token, str):
-        raise ValueError("the answer is no listing: its page token is no text")
+        raise ValueError("the answer is not a listing: its page token is not text")
     return token
 
 
@@ -328,7 +295,7 @@ def copied(body: bytes, mark: str) -> bytes:
     kept = {name: item[name] for name in _KEPT if name in item}
     own = kept.get("metadata", {})
     if not isinstance(own, dict):
-        raise ValueError("the answer is no object's: its metadata are of another type")
+        raise ValueError("the answer is not an object: its metadata have the wrong type")
     kept["metadata"] = {k: v for k, v in own.items() if k != TOKEN} | {SOURCE: mark}
     return orjson.dumps(kept)
 

@@ -1,4 +1,4 @@
-"""The only door to HTTP: the interface of a transport, whichever library sends.
+"""The interface of an HTTP transport, whichever library it uses.
 
 A transport sends one request and returns its answer, whatever the status says. It adds nothing: no
 redirect is followed, no cookie kept, no body decoded, and no request is ever sent twice. What goes
@@ -51,7 +51,7 @@ _URL = re.compile(
 
 
 class Response(NamedTuple):
-    """A response: its status, its headers by lower-case name, and its body as received."""
+    """A response: status, headers by lower-case name, unchanged body."""
 
     status: int
     headers: Mapping[str, str]
@@ -74,11 +74,16 @@ class NotSentError(TransportError):
 
 
 class UntrustedError(NotSentError):
-    """Raised when the server's certificate is not trusted; a repetition does not help."""
+    """Raised when the server's certificate is not trusted.
+
+    A repetition does not help.
+    """
 
 
 class NoAnswerError(TransportError):
-    """Raised when a request was sent, at least partly, and may have been executed.
+    """Raised when a request was sent, at least partly, without a response.
+
+    It may have been executed.
 
     No complete response was received.
     """
@@ -99,7 +104,7 @@ class Transport(Protocol):
         Args:
             method: the verb, in capitals.
             url: absolute and percent-encoded; it is sent as it is.
-            headers: all that the request has beside host, length, user agent and what is accepted.
+            headers: all headers except host, length, user agent and accepted encodings.
             body: the whole body.
             limit: most bytes of the answer's body to take.
 
@@ -156,7 +161,7 @@ class Proxies:
     """The proxies for URLs, read once from a setting or the environment.
 
     Raises:
-        OptionError: a proxy is of another kind than ``http`` or ``https``.
+        OptionError: a proxy is neither ``http`` nor ``https``.
     """
 
     def __init__(self, setting: str | None) -> None:
@@ -208,13 +213,13 @@ def _check_proxy(proxy: str | None) -> None:
     except ValueError:  # whose text has the whole of it, a password too
         known = False
     if not known:
-        raise OptionError("a proxy is given as http://host:port; other kinds are not known")
+        raise OptionError("the proxy must be given as http://host:port")
 
 
 def check_url(url: str) -> None:
     """Raise ``ValueError`` for a URL that would not be sent unchanged."""
     if not _URL.fullmatch(url):
-        raise ValueError(f"cannot be sent byte for byte: {place(url)}")
+        raise ValueError(f"cannot be sent unchanged: {place(url)}")
 
 
 def place(url: str) -> str:
@@ -233,7 +238,7 @@ def open_transport(settings: HttpSettings, *, prefer: str | None = None) -> Tran
         UnsupportedError: the library is not installed, or does not work in a forked process.
     """
     if prefer not in (None, *TRANSPORTS):  # what is given may be unhashable
-        raise OptionError(f"no transport {prefer!r}; there is {', '.join(TRANSPORTS)}")
+        raise OptionError(f"unknown transport {prefer!r}: expected {', '.join(TRANSPORTS)}")
     for name in TRANSPORTS if prefer is None else (prefer,):
         try:
             return _open(name, settings)

@@ -21,7 +21,10 @@ _DOUBT = 60.0  # seconds in which a second refusal is not for the token's age
 
 
 class TokenError(Exception):
-    """Raised when a credential gave no token; ``again`` is true if it may give one later."""
+    """Raised when a credential gave no token.
+
+    ``again`` is true if a later attempt may succeed.
+    """
 
     def __init__(self, detail: str, *, again: bool) -> None:
         super().__init__(detail)
@@ -34,7 +37,9 @@ ROOM = 1000
 
 
 class Fresh(NamedTuple):
-    """A token, and when it expires in seconds since the epoch; infinite if that is not known.
+    """A token, and the time of its expiry in seconds since the epoch.
+
+    The time is infinite if unknown.
 
     The text of it does not show the token.
     """
@@ -65,6 +70,54 @@ class TokenSource(Protocol):
     async def aclose(self) -> None:
         """Release the resources of the source."""
         ...
+
+
+class HttpCredential(Protocol):
+    """A credential that authorises requests by their headers.
+
+    Attributes:
+        renew_at: time from which ``renew`` must be awaited before a request; infinite for some.
+    """
+
+    renew_at: float
+
+    async def renew(self) -> None:
+        """Get a new token. Raises ``TokenError`` if no token is usable."""
+        ...
+
+    async def refused(self, headers: dict[str, str]) -> bool:
+        """Record that these were rejected; return whether newer ones exist."""
+        ...
+
+    def hide(self, text: str) -> str:
+        """Return ``text`` with every secret in it replaced."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release the resources of the credential."""
+        ...
+
+
+class Unchanging:
+    """The base of credentials that are never renewed."""
+
+    def __init__(self) -> None:
+        self.renew_at = math.inf
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    async def renew(self) -> None:
+        return None
+
+    async def refused(self, headers: dict[str, str]) -> bool:
+        return False
+
+    def hide(self, text: str) -> str:
+        return redact(text)
+
+    async def aclose(self) -> None:
+        return None
 
 
 class Flight(Generic[T]):

@@ -44,7 +44,7 @@ _LARGE = 1 << 20  # bytes that aiohttp takes at once without a warning
 
 
 class AiohttpTransport:
-    """A transport over one session of aiohttp, which is opened by the first request."""
+    """A transport over one aiohttp session, opened by the first request."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._settings = settings
@@ -81,7 +81,7 @@ class AiohttpTransport:
         except (TimeoutError, ClientError, OSError, _CutError, _AiohttpLargeError) as error:
             failure: Exception = self._failure(error, f"{method} {place(url)}")
         except ValueError:
-            failure = ValueError(f"{method} {place(url)}: cannot be sent as it is")
+            failure = ValueError(f"{method} {place(url)}: cannot be sent unchanged")
         raise failure  # outside, so that no error of the library with the query hangs on it
 
     async def aclose(self) -> None:
@@ -126,11 +126,11 @@ class AiohttpTransport:
             case ServerTimeoutError():
                 return NoAnswerError(f"{what}: no answer for {settings.read_timeout:g} s")
             case TimeoutError():
-                return NoAnswerError(f"{what}: not done within {settings.total_timeout:g} s")
+                return NoAnswerError(f"{what}: not finished within {settings.total_timeout:g} s")
             case ClientResponseError():
                 return NoAnswerError(f"{what}: the answer is not HTTP")
             case ClientPayloadError():
-                return NoAnswerError(f"{what}: the answer ends too soon")
+                return NoAnswerError(f"{what}: the answer is incomplete")
             case _AiohttpLargeError():
                 return TooLargeError(f"{what}: the answer is larger than {error} bytes")
         return NoAnswerError(f"{what}: the connection was cut")

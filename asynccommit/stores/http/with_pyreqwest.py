@@ -1,4 +1,7 @@
-"""Requests sent by pyreqwest, the binding of Rust's reqwest: half the work of aiohttp."""
+"""A transport over pyreqwest, the binding of Rust's reqwest.
+
+It needs half the CPU time of aiohttp.
+"""
 
 from __future__ import annotations
 
@@ -102,14 +105,14 @@ class PyreqwestTransport:
             return request.build_streamed()
         except ValueError:  # its text has the header's value
             pass
-        raise ValueError(f"{method} {place(url)}: cannot be sent as it is")
+        raise ValueError(f"{method} {place(url)}: cannot be sent unchanged")
 
     @coroutine
     def _opened(self, request: StreamRequest) -> Generator[Any, None, Answer]:
         """Wait for the beginning of an answer.
 
-        Cancelled, pyreqwest 0.15 lets its own task go on, where nobody sees it any more: the
-        request may be sent much later. So it is not told, and ``aclose`` waits for the end.
+        If cancelled, pyreqwest 0.15 lets its own task run on unobserved: the request may be sent
+        much later. So it is not cancelled, and ``aclose`` waits for its end.
         """
         opening: Coroutine[Any, None, Answer] = request.__aenter__()
         while True:
@@ -146,9 +149,9 @@ class PyreqwestTransport:
             return _not_connected(causes[-1], what, settings)
         if isinstance(error, TimeoutError):
             if seconds >= settings.total_timeout:
-                return NoAnswerError(f"{what}: not done within {settings.total_timeout:g} s")
+                return NoAnswerError(f"{what}: not finished within {settings.total_timeout:g} s")
             return NoAnswerError(f"{what}: no answer for {settings.read_timeout:g} s")
-        return NoAnswerError(f"{what}: no whole answer: {causes[-1]}")
+        return NoAnswerError(f"{what}: incomplete answer: {causes[-1]}")
 
 
 class _PyreqwestLargeError(Exception):
@@ -162,7 +165,9 @@ async def _finish(request: StreamRequest, opening: Coroutine[Any, None, Answer])
 
 
 class _Headers(Mapping[str, str]):
-    """The headers of an answer, read when they are asked for: a rename asks for one of ten.
+    """The headers of a response, read on demand.
+
+    A rename reads one of ten.
 
     One that is not ASCII is not there.
     """
@@ -251,7 +256,7 @@ def _client(settings: HttpSettings) -> Client:
         _end_gently()
         return client
     except RuntimeError as error:  # its thread is another process's
-        raise UnsupportedError(f"pyreqwest does not start: {error}") from error
+        raise UnsupportedError(f"pyreqwest cannot start: {error}") from error
 
 
 @cache

@@ -1,8 +1,8 @@
-"""The requests of the local store as blocking functions: system calls and the rules upon them.
+"""The requests of the local store as blocking functions.
 
-They raise ``OSError`` for what the system says and ``StoreError`` for what the contract says
-beyond it; ``translate`` makes the first into the second.
-Renaming is in ``moves``, and what listings leave out in ``hidden``.
+They raise ``OSError`` for errors of the system and ``StoreError`` for further errors of the
+contract; ``translate`` makes the first into the second. Renaming is in ``moves``, and what listings
+leave out in ``hidden``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from asynccommit.errors import (
 from asynccommit.stores.base import Info, Kind, Page
 from asynccommit.stores.filesystem_names import TEMPORARY_FILE
 from asynccommit.stores.local import moves, trees
-from asynccommit.stores.local.birth_times import made_at
 from asynccommit.stores.local.hidden import drop_sidecar, empty_of_hidden, sort_out
 from asynccommit.stores.local.mounts import APPEND_ONLY, place_of
+from asynccommit.stores.local.statx import made_at
 
 PAGE = 1000  # entries of one page of a listing: some 3 ms of work
 # Filesystems that have nothing to do for a directory say so.
@@ -73,8 +73,8 @@ def names(path: str) -> tuple[list[str], list[str]]:
         shown, stale = sort_out(path, os.listdir(path))
         shown.sort()
         return shown, stale
-    except NotADirectoryError as error:
-        if not os.path.lexists(path):
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP) or not os.path.lexists(path):
             raise
         raise PreconditionError("list", path, "not a directory") from error
 
@@ -105,7 +105,7 @@ def page(path: str, known: list[str] | None, after: str | None) -> tuple[Page, l
 
 
 def _info(path: str, stat: os.stat_result) -> Info:
-    """Describe what is at ``path``."""
+    """Return the facts about ``path``."""
     if S_ISREG(stat.st_mode):
         size, etag = stat.st_size, moves.etag_of(stat)
         # Half the time of Info(...), once for every file of a listing.
@@ -190,9 +190,16 @@ def mkdir(path: str) -> None:
             return
         except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
             if not _was_removed(error):
-                raise PreconditionError("mkdir", path, "a file is there, or above it") from error
+                raise PreconditionError(
+                    "mkdir", path, "a file is in its place, or in that of a parent directory"
+                ) from error
             if not left:
                 raise
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            text = "a parent directory is a symbolic link to itself"
+            raise PreconditionError("mkdir", path, text) from error
 
 
 def mkdir_new(path: str) -> None:
@@ -221,7 +228,7 @@ def delete(path: str) -> None:
     if S_ISDIR(mode):
         _remove_directory(path)
     elif S_ISLNK(mode):
-        raise PreconditionError("delete", path, "a symbolic link, which is left where it is")
+        raise PreconditionError("delete", path, "a symbolic link, which is not moved")
     else:
         os.unlink(path)
         drop_sidecar(path)
@@ -269,7 +276,7 @@ def _to_disk(path: str, fd: int) -> None:
         if error.errno != errno.EIO:
             raise
         # Asked again, the kernel says yes: it has forgotten what it could not write.
-        raise RejectedError("sync", path, "the disk has not taken it") from error
+        raise RejectedError("sync", path, "the data did not reach the disk") from error
 
 
 def _remove_directory(path: str) -> None:
@@ -289,7 +296,7 @@ def _table(kind: type[StoreError], *codes: str) -> dict[int, type[StoreError]]:
 
 
 _KINDS: dict[int, type[StoreError]] = {
-    **_table(NotFoundError, "ENOENT", "ENOTDIR"),
+    **_table(NotFoundError, "ENOENT", "ENOTDIR", "ELOOP"),
     **_table(ExistsError, "EEXIST", "ENOTEMPTY"),
     **_table(PreconditionError, "EISDIR"),
     **_table(DeniedError, "EACCES", "EPERM", "EROFS"),
@@ -301,11 +308,13 @@ _KINDS: dict[int, type[StoreError]] = {
 def translate(op: str, path: str, error: OSError | ValueError) -> StoreError:
     """Translate ``error`` into a ``StoreError``; unknown codes are refusals."""
     if isinstance(error, ValueError):
-        return RejectedError(op, path, f"no name for this filesystem: {error}")
+        return RejectedError(op, path, f"not a valid name on this filesystem: {error}")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RejectedError(op, path, f"no space left on the disk of {path}")
     kind = _KINDS.get(error.errno or 0, RejectedError)
     detail = error.strerror or str(error)
     if error.filename2 is not None:
         detail = f"{detail} ({error.filename2})"
+    if error.errno == errno.EPERM:
+        detail += "; if lsattr shows that it is immutable or append-only, use chattr -ia"
     return kind(op, path, detail)

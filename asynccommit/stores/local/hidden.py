@@ -1,9 +1,11 @@
-"""The files that listings of the local store hide: Hadoop's checksums and our temporary files.
+"""Files that listings of the local store hide.
+
+These are Hadoop's checksums and this package's temporary files.
 
 Hadoop's local filesystem keeps a checksum of ``NAME`` in ``.NAME.crc`` and refuses to read a file
 that does not match it. Therefore replacing or deleting ``NAME`` also removes its checksum, and a
 directory that holds only checksums counts as empty. A checksum without its ``NAME`` must not be
-removed; a listing names it apart from its entries. A file that has such a name but is no checksum
+removed; a listing names it apart from its entries. A file with such a name that is not a checksum
 is shown like any other file.
 """
 

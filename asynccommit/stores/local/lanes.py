@@ -1,8 +1,10 @@
-"""Blocking calls in threads: all calls of one turn of the loop in one hop, not a hop each.
+"""Blocking calls in threads, batched by turn of the event loop.
 
-A hop costs some 60 us, a rename on a local disk 15: with one hop each, a loop makes 6,500 renames
-a second. So calls wait until the loop has run what is ready, then leave together, and their
-results come back together.
+All calls of one turn share one hop to a thread.
+
+A hop costs some 60 us, a rename on a local disk 15: with one hop each, a loop makes 6,500 renames a
+second. So calls wait until the loop has run its ready callbacks, then start together, and their
+results return together.
 
 How many threads a turn's calls are spread over is measured. Calls that mostly compute (a local
 disk whose directories are in memory) run fastest one after the other; calls that mostly wait (a
@@ -71,8 +73,8 @@ class Lanes:
     async def settle(self, call: asyncio.Future[Any]) -> None:
         """Wait until no thread works on ``call``, which was cancelled.
 
-        Cancelling this wait does not end it: what a caller has begun must be over when it
-        returns, or it happens behind the back of whoever tidies up.
+        A cancellation does not end this wait: calls must be finished when it returns, or they could
+        interfere with a clean-up.
         """
         while call in self._begun:
             ended = asyncio.get_running_loop().create_future()

@@ -1,7 +1,7 @@
-"""Renaming on the local filesystem: over what is there, or never over anything.
+"""Renames on the local filesystem, with or without replacement.
 
-Whatever comes after the move itself raises nothing: a request that failed is taken for one that
-did nothing, and a rename is not sent again.
+Steps after the move itself raise nothing: a failed request counts as one without effect, and a
+rename is not sent again.
 
 No system call renames a file only while it has an etag. So one that must have an etag is looked at
 just before, from the same descriptor: that costs some 3 us where the rename takes 15.
@@ -36,7 +36,7 @@ def rename(
         source: what to move.
         dest: where to.
         replace: whether something may be there; its checksum goes with it.
-        reach: says where the two are, and whether the rename may be made.
+        reach: looks up both paths, and checks whether the rename is allowed.
         etag: what the source must have; ``None`` for any.
     """
     named, place, here, there = source, dest, AT_CWD, AT_CWD
@@ -64,7 +64,7 @@ def rename(
 def _require_etag(named: str, here: int, etag: str) -> None:
     stat = os.stat(named, dir_fd=None if here == AT_CWD else here, follow_symlinks=False)
     if etag_of(stat) != etag:
-        text = "is not what was to be moved any more: it was changed or replaced"
+        text = "has changed or was replaced since the move was planned"
         raise PreconditionError("rename", named, text)
 
 

@@ -1,8 +1,10 @@
-"""Directories of the local filesystem that are meant themselves, not whatever bears their names.
+"""Pinned directories of the local filesystem.
 
-A path below a pinned directory is looked up from its descriptor. When the directory was deleted,
-there is nothing to be found, also if another one has been made at the same path; so a call that a
-process makes late, as it wakes, cannot reach what came after it.
+A pinned directory is used itself, whatever now has its name.
+
+A path below a pinned directory is looked up from its descriptor. Once the directory was deleted,
+nothing is found, even if another one was created at the same path. So a late call of a resumed
+process cannot affect its successor.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -19,6 +20,7 @@ from asynccommit.stores.grant import Grant
 AT_CWD = -100
 """The descriptor from which absolute paths are looked up."""
 PROC = "/proc/self/fd"
+_NO_DIRECTORY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -36,7 +38,10 @@ def path_from(fd: int, path: str) -> str:
 
 
 class LocalPins:
-    """See ``PinningStore.pin``. Opened in a thread, used by any, closed when nothing uses it."""
+    """The implementation of ``PinningStore.pin``.
+
+    Opened in one thread, used by any, and closed when nothing uses it any more.
+    """
 
     def __init__(self, places: Sequence[str], families: Sequence[str]) -> None:
         self.families = tuple(families)
@@ -129,9 +134,14 @@ class LocalPins:
             self._held = {place: fd for place, fd in self._held.items() if place != path}
 
     def _hold(self, place: str) -> None:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            self._held[place] = fd = os.open(place, _PLACE)
-            self._opened.append(fd)
+        try:
+            fd = os.open(place, _PLACE)
+        except OSError as error:
+            if error.errno not in _NO_DIRECTORY:
+                raise
+            return
+        self._held[place] = fd
+        self._opened.append(fd)
 
 
 def _require_same(place: str, fd: int | None) -> None:
@@ -140,7 +150,7 @@ def _require_same(place: str, fd: int | None) -> None:
         here, held = os.stat(place), os.fstat(fd)
         if (here.st_dev, here.st_ino) == (held.st_dev, held.st_ino):
             return
-    raise FileNotFoundError(errno.ENOENT, "its directory has gone", place)
+    raise FileNotFoundError(errno.ENOENT, "its directory is gone", place)
 
 
 def pins_of(grant: Grant) -> LocalPins | None:
@@ -149,7 +159,7 @@ def pins_of(grant: Grant) -> LocalPins | None:
 
 
 class Reach:
-    """A lookup of the files of some renames, from pinned descriptors where there are any.
+    """A lookup of files to rename, from pinned descriptors if there are any.
 
     Entries directly in a family are opened before the grant is checked, so that they were opened
     while this caller was allowed to go on.

@@ -1,4 +1,4 @@
-"""Find out whether the local filesystem will rename a file, before anything depends on it."""
+"""Check whether the local filesystem can rename a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def probe(path: str, place: str) -> None:
     if folder.fixed != MOUNT_POINT:
         _refuse_fixed(path, folder.fixed, f"in {parent}, which is ")
     if folder.volume(above.st_dev) != target.volume(os.stat(place).st_dev):
-        raise RejectedError("rename", path, f"on another filesystem or mount than {place}")
+        raise RejectedError("rename", path, f"on a different filesystem or mount from {place}")
     _refuse_denied(path, parent, stat, above)
     if S_ISDIR(stat.st_mode) and filesystem(folder.mount, above.st_dev) in _LAYERED:
         _refuse_lower(path, place)
@@ -37,21 +37,21 @@ def _refuse_fixed(path: str, fixed: str, where: str) -> None:
     if fixed == MOUNT_POINT:
         text = "a mount point, which cannot be moved: unmount it (umount), or leave it out"
     else:
-        text = f"{where}{fixed}, and so it cannot be moved: clear the attribute (chattr -i -a)"
+        text = f"{where}{fixed} and cannot be moved: clear the attribute (chattr -i -a)"
     raise RejectedError("rename", path, text)
 
 
 def _refuse_denied(path: str, parent: str, stat: os.stat_result, above: os.stat_result) -> None:
     """Refuse what the user may not take out of its directory.
 
-    A directory must be writable itself: the move changes what is above it.
+    A directory must be writable itself: the move changes its parent entry.
     """
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise DeniedError("rename", path, f"no permission to take it out of {parent}")
+        raise DeniedError("rename", path, f"no permission to remove it from {parent}")
     if S_ISDIR(stat.st_mode) and not os.access(path, os.W_OK):
         raise DeniedError("rename", path, "no permission to write to this directory, or to move it")
     if above.st_mode & S_ISVTX and os.geteuid() not in (0, stat.st_uid, above.st_uid):
-        text = f"it is another user's, in {parent}, where users move only what is theirs"
+        text = f"it belongs to another user, in {parent}, where users may move only their own files"
         raise DeniedError("rename", path, text)
 
 
@@ -76,7 +76,7 @@ def _refuse_lower(path: str, place: str) -> None:
             raise
     else:  # somebody has emptied it at this very moment
         os.rename(full, path)
-        raise RejectedError("rename", path, f"{trap} was deleted by another: commit again")
+        raise RejectedError("rename", path, f"{trap} was deleted by another process: commit again")
     finally:
         for directory in (f"{full}/x", full, trap):
             with suppress(OSError):

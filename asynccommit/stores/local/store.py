@@ -41,8 +41,8 @@ class LocalStore:
     so for files only. A listing of more than ``files.PAGE`` names is read at once and shown in
     pages.
 
-    The system has no rename that depends on an etag: what is renamed with one is looked at just
-    before, in the same thread. It keeps no tokens; they are passed over.
+    The system has no rename that depends on an etag: the etag is checked just before, in the same
+    thread. It keeps no tokens; they are passed over.
 
     A caller that is cancelled returns once the call that it had begun is over.
     """
@@ -148,7 +148,7 @@ class LocalStore:
 
 
 async def _ask(lanes: Lanes, op: str, function: Callable[..., T], path: str, *args: Any) -> T:
-    """Await one call, with what the system says against it as our error."""
+    """Await one call, and translate errors of the system."""
     grant = granted()
     if grant is None:
         call = lanes.submit(function, path, *args)

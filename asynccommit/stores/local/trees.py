@@ -1,4 +1,4 @@
-"""Deleting a directory of the local filesystem with all it holds, however deep and hostile.
+"""Delete a local directory tree, however deep and hostile.
 
 No call uses more than one name below an open directory, and none follows a link. So no depth of
 directories is too deep, neither for the interpreter's stack nor for the length of a path nor for
@@ -16,7 +16,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _Walk:
-    """The directory that is being emptied, and the way back from it to the first one."""
+    """The directory being emptied, and the way back to the first one."""
 
     def __init__(self, path: str) -> None:
         self.fd = os.open(path, _DIRECTORY)
@@ -29,7 +29,10 @@ class _Walk:
         self.way.append((name, others, here))
 
     def leave(self) -> list[str]:
-        """Go back, delete what was left, and return what waited for that."""
+        """Return to the parent, and delete the emptied directory.
+
+        Return what waited for that.
+        """
         name, others, above = self.way.pop()
         self._open("..")
         if _identity(self.fd) != above:

@@ -1,1 +1,1 @@
-"""Policies around every request to a store: retry, rate, lost replies, one funnel."""
+"""Policies around every request to a store, and their one funnel."""

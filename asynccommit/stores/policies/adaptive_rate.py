@@ -49,7 +49,7 @@ class Adaptive:
     Args:
         traits: of the store: its account, its ramp, and what its calls cost.
         ceilings: rates that are not exceeded; the lowest of all stores on the account holds.
-        ramp: says what the store knows of the ramp by now; ``None`` for what ``traits`` says.
+        ramp: returns what the store has learned about the ramp; ``None`` for what ``traits`` says.
         costs: the same of what its calls cost.
     """
 
@@ -144,7 +144,7 @@ class Adaptive:
             self._learn(limiter)
 
     def _learn(self, limiter: Limiter) -> None:
-        """Ask the store for what it has learned, which affects lone requests."""
+        """Ask the store for what it has learned; this affects isolated requests."""
         self._costs = self._ask_costs()
         ramp = self._ask_ramp()
         if ramp is not self._ramp:

@@ -11,10 +11,12 @@ from asynccommit.stores.policies.funnel import Call, Op, renames_of
 
 
 class Record:
-    """Keep every write in ``ops``, in the order of the calls, and do none; reads pass through.
+    """Record writes in ``ops``, in call order, instead of doing them.
+
+    Reads pass through.
 
     So what a recorded write would have made is not there for a later read. A ``sync`` is neither
-    done nor kept: there is nothing that it could make last, and nothing that anybody would see.
+    done nor recorded, because it has no visible effect.
     """
 
     def __init__(self) -> None:
@@ -40,7 +42,7 @@ class Record:
         return recorded
 
     def _answer(self, op: Op) -> Any:
-        """Return what the caller of a store goes on with."""
+        """Return a plausible result for the caller."""
         match op.name:
             case "put":
                 return Info(op.path, Kind.FILE, len(op.args[1]))

@@ -1,4 +1,4 @@
-"""The single funnel of the ``Store`` contract: every request passes through this module.
+"""The single funnel of the ``Store`` contract, for every request.
 
 ``Wrapped(store, *policies)`` turns each call into an ``Op`` and sends it through the policies,
 which are composed once, when the store is opened. A policy is a class with one method, ``around``:

@@ -9,7 +9,9 @@ from asynccommit.stores.policies.funnel import Call, Op
 
 
 class InFlightLimit:
-    """A policy that lets at most ``slots`` requests run at a time; ``None`` for no limit.
+    """A policy that limits the number of concurrent requests.
+
+    ``slots`` is the maximum; ``None`` for no limit.
 
     It stands inside ``Retry``, so that a request that waits to be sent again holds no slot.
     """

@@ -1,4 +1,4 @@
-"""Determine whether a completion of an upload took effect, by the upload and its object.
+"""Determine whether a completion took effect, by upload and object.
 
 An upload ends once, when it is completed or aborted. Therefore an upload that still exists has not
 been completed. If it is gone, the object at its path shows its origin: by the token with which the
@@ -6,8 +6,8 @@ upload was begun, if the caller gave one, and else by its parts.
 
 No other request of an upload needs this. A part can be sent again: the last one counts, and both
 hold the same bytes. The beginning of an upload can be sent again too; if its response was lost, it
-leaves an upload without parts that nobody knows, which costs nothing and remains until somebody
-lists the uploads and aborts it.
+leaves an unknown upload without parts, which costs nothing and remains until it is listed and
+aborted.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def judge_ending(ending: Ending) -> ReplyVerdict:
       since, or aborted. Where no answer was lost, the answer is the truth.
     * If the service does not report the parts of the object, the outcome is unknown.
     * While its upload is there it has not been done, even if an object of the same bytes is: that
-      is another's. It is sent again. A late first sending ends the upload as well; the second one
-      is then answered that there is none, which is settled once more.
+      is another's. It is sent again. A late first attempt ends the upload as well; the second one
+      then finds no upload, which is settled again.
     * It cannot be sent again if it must not replace and something is there, or if what it is to
       replace is not there. The lost sending cannot take effect either, as long as that stays.
     """
@@ -97,7 +97,7 @@ class SuspectCompletion(Case):
     def answer(self, error: StoreError, verdict: ReplyVerdict, sent: int) -> StoreError:
         """See ``Case.answer``."""
         if verdict is ReplyVerdict.UNKNOWN and not self.lost:
-            detail = f"{error}; the upload is gone, and nothing tells what {self.dest} is made of"
+            detail = f"{error}; the upload is gone, and the origin of {self.dest} is unknown"
             return self.error(OutcomeUnknownError, detail, error)
         if verdict is ReplyVerdict.TAKEN and self._is_barred(error):
             return error

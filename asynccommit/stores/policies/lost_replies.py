@@ -1,4 +1,6 @@
-"""Determine the outcome of a request whose reply was lost, by the identity of its result.
+"""Determine the outcome of a request whose reply was lost.
+
+The identity of its result decides.
 
 A rename, or a write that must not replace, cannot simply be repeated, and a second response alone
 proves little: "there is no source" may mean that the first attempt succeeded. Nor is it always
@@ -67,17 +69,17 @@ def judge(sight: Observation) -> ReplyVerdict:
     * What is at the destination with its token or etag got there by some sending of it.
     * A "no" that nothing speaks against is true. But under load the service calls a directory of
       the destination missing that is there (HADOOP-18242): while the source is there, ask again.
-    * While its source is there, a rename has not been done. The lost sending may still take
-      effect, before the second one or after it. Whichever comes later finds no source, or not the
-      etag that it asks for, and does nothing; what it answers is settled by identity once more.
+    * While its source is there, a rename has not been done. The lost sending may still take effect,
+      before the second one or after it. The later one finds no source, or another etag than
+      required, and has no effect; its response is settled by identity again.
     * It cannot be sent again if it must not replace and something else is there. The lost sending
       cannot take effect either, as long as that stays.
     * With the source gone and another one's file, or none, at the destination, it may have been
       done and undone by somebody else, or somebody else took the source.
-    * A write that must not replace has no source. If nothing is there it is sent again; a late
-      first sending carries the same token and the same bytes, so either of them is the write.
-      Something with another token was there first, or has replaced it since; either way it does
-      not stand. What bears no token may be its own, on a service that forgets them.
+    * A write that must not replace has no source. If the destination does not exist it is sent
+      again; a late first request has the same token and the same bytes, so either of them is the
+      write. Something with another token was there first, or has replaced it since; either way it
+      does not stand. What bears no token may be its own, on a service that forgets them.
     """
     if sight.dest is DestinationState.MINE:
         return ReplyVerdict.DONE
@@ -96,7 +98,7 @@ def judge(sight: Observation) -> ReplyVerdict:
 
 
 class Recover:
-    """A policy that determines lost outcomes by reading; stands around ``Retry``.
+    """A policy that determines lost outcomes by reading, around ``Retry``.
 
     It covers the requests that cannot simply be repeated: renames and writes that must not replace,
     by token and etag, and the completion of uploads, by the upload and its parts (see
@@ -223,6 +225,8 @@ class _Case(Case):
         tokens = traits.tokens or (traits.put_tokens and not self._is_rename)
         self._token: str | None = op.options.get("token") if tokens else None
         self._etag: str | None = op.options.get("etag")
+        self._is_file = op.name == "put" or self._etag is not None
+        self._directories = traits.directories
         self._contents = traits.content_etags
         self._lasting = traits.lasting
         self._same = traits.same
@@ -230,7 +234,7 @@ class _Case(Case):
     async def look(self, error: StoreError) -> tuple[Info | None, ReplyVerdict]:
         """Return the facts about the destination, and the verdict from them."""
         missing = isinstance(error, NotFoundError)
-        info = await self._head(self.dest, error)
+        info = await self._destination(error)
         seen, source = self._recognise(info), None
         doubtful = self.lost or (missing and seen is DestinationState.NOTHING)
         if self._contents and self._has_content(info):
@@ -241,15 +245,25 @@ class _Case(Case):
             if found is not None and self._etag is not None:
                 source = self._same(self._etag, found.etag)
             if not source:  # A late attempt may have moved it between the two reads.
-                info = await self._head(self.dest, error)
+                info = await self._destination(error)
                 if self._contents and self._has_content(info):
                     return info, ReplyVerdict.DONE
                 seen = self._recognise(info)
         replace = bool(self.op.options.get("replace"))
         return info, judge(Observation(self.lost, missing, replace, seen, source))
 
+    async def _destination(self, error: StoreError) -> Info | None:
+        """Return what is at the destination; ``None`` if nothing is in the way.
+
+        On a store without directories of its own a file may have the name of a directory, which is
+        there without files where all of them were moved away.
+        """
+        info = await self._head(self.dest, error)
+        beside = self._is_file and not self._directories
+        return None if beside and info is not None and info.is_dir else info
+
     def _has_content(self, info: Info | None) -> bool:
-        """Return whether the destination has the content that this rename brings."""
+        """Return whether the destination has the content of this rename's source."""
         content = self._lasting(self._etag)
         return info is not None and content is not None and self._lasting(info.etag) == content
 

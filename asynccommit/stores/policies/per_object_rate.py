@@ -1,4 +1,4 @@
-"""Keep a minimum time between two changes of one name, for stores that require it."""
+"""Keep a minimum time between changes of one name, where required."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Changes:
 
 
 class PerObjectRate:
-    """A policy that writes no name within ``interval`` seconds of its last change.
+    """A policy that writes no name twice within ``interval`` seconds.
 
     Google accepts about one change of a name each second and refuses more with 429, which says
     nothing about the rate of the bucket. The changes are ``put``, ``rename`` (both names),
@@ -81,7 +81,7 @@ class PerObjectRate:
     interval. ``waited`` has the seconds that requests waited for their ``name``.
 
     The time of a change is the time of its response, so a request waits here before it waits for
-    the rate or for a slot. An error response is no change.
+    the rate or for a slot. An error response does not count as a change.
 
     The policy stands inside ``Retry``, so that each attempt keeps the interval, and outside the
     other policies: a request that waits for a name holds no slot and has not used a rate that

@@ -1,4 +1,4 @@
-"""An upper bound on the growth of the request rate of a bucket: Google's rule.
+"""Limit the growth of the request rate of a bucket: Google's rule.
 
 A bucket takes about 1,000 writes and 5,000 reads a second at first. A client that needs more must
 start near these rates, take at least twenty minutes for every doubling, and pause while errors
@@ -9,14 +9,14 @@ kinds is
 
 where ``used`` are the seconds in which the bucket could observe the load:
 
-* A second counts if at least half of the ceiling was let go in it. So the ceiling is never more
-  than double of what was really asked, and one doubling is the most that comes at a time. Half, not
-  all: several processes on one bucket each have its whole ceiling and a part of the rate, and
-  theirs grow together, at the pace of the bucket.
+* A second counts if at least half of the ceiling was let go in it. So the ceiling is at most twice
+  the rate that was really used, and it grows by at most one doubling at a time. Half, not all:
+  several processes on one bucket each have its whole ceiling and a part of the rate, and theirs
+  grow together, at the pace of the bucket.
 * A second in which the rate had to fall does not count: that is the pause which Google asks for.
-* After half an hour of less, ``used`` runs back as fast as it grew. Google speaks of days that a
-  bucket keeps what it has grown to. But nobody here knows how much of it was given to others
-  meanwhile, and to begin too low costs minutes where to begin too high costs refusals.
+* After half an hour of less, ``used`` runs back as fast as it grew. According to Google a bucket
+  keeps its grown capacity for days. But the part that was given to others meanwhile is unknown, and
+  a start that is too low costs minutes, while one that is too high costs refusals.
 
 ``Pace`` works below the ceiling as it does anywhere.
 """
@@ -62,7 +62,7 @@ class RampState:
         return self.start * math.exp2(self.used / self.doubling)
 
     def count(self, requests: int, now: float) -> bool:
-        """Note what is sent; returns whether the ceiling may be another one now."""
+        """Count sent requests; return whether the ceiling may have changed."""
         self._sent += requests
         if now - self._since < _WINDOW:
             return False

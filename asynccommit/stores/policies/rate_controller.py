@@ -1,4 +1,4 @@
-"""Find out from the responses how many requests a second an account accepts.
+"""Find out how many requests per second an account accepts.
 
 The limit is unknown and shared with others, so the rate rises until some requests are refused and
 then falls a little: additive increase, multiplicative decrease. Responses are counted in windows of
@@ -6,16 +6,16 @@ a tenth of a second; ``Pace.step`` evaluates one after the other by plain arithm
 
 * It begins at ``START``, which Hadoop asks of every account, and doubles twice a second up to the
   first window with many refusals.
-* A window with refusals takes a twentieth off the rate, or all that was refused if that is more
-  and no accident: so it follows a limit that falls far within some windows. A deep fall is soon
-  tried to be taken back, for it may have been a hiccup.
+* A window with refusals takes a twentieth off the rate, or all that was refused if that is more and
+  no accident: so it follows a limit that falls far within some windows. A deep fall is soon
+  reversed on trial, since it may have been temporary.
 * Then it rises by ``GAIN`` a second. Clients of one account fall together, each by its share, and
   rise together, all by the same: that is what makes unequal shares equal. Only below ``COMMON`` the
   gain is less, by the root of the rate, or much of a low limit would be refused.
 * The longer nothing is refused the faster it rises, by the cube of the time, and by the same for
   all again: so a high limit is used as well as a low one, and one that has risen fivefold is found
   within a minute.
-* Only time in which requests waited for the rate makes it rise. A rate that nobody uses is a guess.
+* Only time in which requests waited for the rate makes it rise. An unused rate is a guess.
 * Some refusals are not for the rate: one busy partition, one sick server. If falling and falling
   does not end them, the rate is lowered for a moment by so much that no limit could be the reason;
   the share of refusals that stays is then expected, and only more of them make the rate fall.
@@ -121,8 +121,7 @@ class Pace:
     def step(self, window: Window) -> bool:
         """Judge ``window``; returns whether the rate changed at once.
 
-        Then answers to what was sent before say nothing of it. A window without answers changes
-        nothing.
+        Then responses to earlier requests do not count. A window without answers changes nothing.
         """
         if not window.answers:
             return False

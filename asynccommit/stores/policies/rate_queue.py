@@ -1,4 +1,4 @@
-"""The queue before an account: requests leave it evenly, at the rates that ``Quota`` finds."""
+"""The request queue of an account, emptied evenly at its rates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Rate = Annotated[float, Within(0.01, math.inf, "requests a second")]
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """Requests a second that are not exceeded, whatever the account would take.
+    """Maximum numbers of requests per second, whatever the account takes.
 
     Attributes:
         total: all of them.
@@ -55,7 +55,7 @@ class Ceilings:
 
 
 class _Lane:
-    """The requests of one kind that wait, and how much of its weight the kind has had."""
+    """The waiting requests of one kind, and the share that the kind used."""
 
     __slots__ = ("bucket", "had", "queue", "quota", "weight")
 
@@ -76,12 +76,12 @@ class _Lane:
 
 
 class Limiter:
-    """Lets the requests of one event loop to one account go; ``Adaptive`` asks it.
+    """The request queue of one event loop to one account.
 
     Reads, writes and deletes queue apart. An account that counts them together has one ``Quota``:
     while all of them wait, one delete goes for four of each of the others. So a cleanup does not
     hold up another job's renames and is not starved by them. One that has a ramp counts its reads
-    apart from the rest, which then has a quota of its own: refused writes say nothing of reads.
+    apart from the rest, which then has a quota of its own: refused writes do not affect reads.
 
     Args:
         loop: whose clock and timers it uses.
@@ -124,7 +124,7 @@ class Limiter:
         return True
 
     def wait(self, kind: int, cost: int) -> asyncio.Future[None]:
-        """Return what is done once the request may go."""
+        """Return a future that is done once the request may be sent."""
         lane = self._lanes[kind]
         now = self._loop.time()
         if not lane.queue:  # What was not asked for is not saved up.
@@ -211,7 +211,7 @@ class Limiter:
             self._agree()
 
     def _next(self, now: float) -> _Lane | None:
-        """Return whose turn it is, of those that may let a request go."""
+        """Return the lane whose turn it is, among those that may send a request."""
         best = None
         for lane in self._lanes:
             queue = lane.queue

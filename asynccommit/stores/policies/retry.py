@@ -1,4 +1,4 @@
-"""Sending again what is safe to send again."""
+"""Repeat requests that are safe to repeat."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _UPLOADS = frozenset({"abort_upload", "put_part"})
 
 
 class Retry:
-    """Send a request again after a refusal, and after a lost answer if that is harmless.
+    """Send a request again after a refusal or a harmless lost response.
 
-    A refusal (``ThrottledError``, ``UnavailableError``) left nothing done: anything is sent
-    again. A lost answer (``OutcomeUnknownError``) may have been a success: only what is
-    ``Op.repeatable`` is sent again, the rest is ``Recover``'s. Then the second answer is read in
-    that light: a delete that finds nothing has done its work, and a write that fails for any other
-    reason stays unknown, because its first sending may yet have happened. That there is no such
-    upload is the truth, whatever its abort or a part of it was answered before; and that nobody
-    knows what an object was ``completed`` of is an answer, which comes no better by asking again.
+    A refusal (``ThrottledError``, ``UnavailableError``) left nothing done: anything is sent again.
+    A lost response (``OutcomeUnknownError``) may have been a success: only ``Op.repeatable``
+    requests are sent again; ``Recover`` handles the others. Then the second answer is read in that
+    light: a delete that finds nothing has done its work, and a write that fails for any other
+    reason stays unknown, because its first sending may yet have happened. A missing upload is a
+    definite answer for an abort or a part. An unknown origin of a ``completed`` object is an answer
+    as well, which a repetition does not improve.
 
-    ``Backoff`` waits in between, and bounds by a budget what is sent again. Throttled answers wait
-    but use up neither the budget nor ``attempts``: a busy store, like an empty budget, delays a
-    request, and only ``deadline`` fails it. ``waited`` has the seconds spent so, by reason.
+    ``Backoff`` waits in between, and limits repetitions by a budget. Throttled answers wait but use
+    up neither the budget nor ``attempts``: a busy store, like an empty budget, delays a request,
+    and only ``deadline`` fails it. ``waited`` has the seconds spent so, by reason.
 
     Args:
         rng: where the waits are drawn from.
@@ -126,7 +126,7 @@ class Retry:
             return answered
         if lost and op.writes and not isinstance(error, OutcomeUnknownError):
             raise OutcomeUnknownError(
-                op.name, op.path, f"one answer was lost, then: {error}"
+                op.name, op.path, f"one response was lost, then: {error}"
             ) from error
         raise error
 
@@ -139,7 +139,7 @@ class Retry:
         if not tried and await self._backoff.wait(error, sent, start):
             return True
         seconds = self._backoff.now() - start
-        error.add_note(f"given up after being sent {sent} times in {seconds:.1f} s")
+        error.add_note(f"gave up after {sent} attempts in {seconds:.1f} s")
         return False
 
 

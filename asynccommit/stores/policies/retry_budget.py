@@ -1,7 +1,7 @@
-"""Waiting before a request is sent again, and how much of the traffic that may be.
+"""Wait before a request is sent again, and bound the share of retries.
 
-A store in trouble is not helped by clients that ask it twice. So what is sent again is bounded by
-a budget, which all stores on one account share: a tenth of what is sent for the first time.
+A store in trouble is not helped by clients that ask it twice. So repetitions are limited by a
+budget, which all stores on one account share: a tenth of the first attempts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def is_throttled(error: StoreError) -> bool:
 
 
 class Budget:
-    """A retry allowance: ``RESERVE``, ``SHARE`` of first attempts, ``TRICKLE`` a second.
+    """A retry allowance: ``RESERVE``, plus ``SHARE`` of first attempts.
+
+    It also grows by ``TRICKLE`` per second.
 
     At most a hundred are saved up.
     """
@@ -60,11 +62,11 @@ class Budget:
 
 
 class Backoff:
-    """Waits before something is sent again, and keeps in ``waited`` how long and why.
+    """Wait before retries, and add up the waits by reason in ``waited``.
 
     The wait is drawn evenly from nothing to ``base`` doubled with each sending, at most ``cap``
-    seconds, upon what the store asked for. Then it goes on until there is budget. What was refused
-    for the rate of requests needs none: the limiter holds it back.
+    seconds, upon what the store asked for. Then it waits further until there is budget. What was
+    refused for the rate of requests needs none: the limiter holds it back.
 
     Args:
         rng: where the waits are drawn from.

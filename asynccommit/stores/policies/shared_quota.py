@@ -1,4 +1,4 @@
-"""The limits that an account's requests share: token buckets at the measured rate."""
+"""The request limits of an account: token buckets at measured rates."""
 
 from __future__ import annotations
 

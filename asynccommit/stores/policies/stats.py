@@ -33,7 +33,9 @@ class Count:
 
 
 class Stats:
-    """A policy that counts calls by method in ``counts``; a bulk rename counts each file.
+    """A policy that counts calls by method in ``counts``.
+
+    A bulk rename counts each file.
 
     Two of them make a stack readable: ``asked`` outermost, with all waiting included, and ``sent``
     innermost, which are the requests that cost money.

@@ -1,4 +1,4 @@
-"""Determine the outcome of doubtful requests: verdicts, reads and the resulting errors."""
+"""Verdicts on requests with a doubtful outcome."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class ReplyVerdict(Enum):
     """The outcome of a request that had no successful response."""
 
     DONE = "it was done"
-    AGAIN = "it was not done and may be sent again"
-    TAKEN = "it does not stand: something else is in its place"
-    NO = "the answer that came is the truth"
-    UNKNOWN = "nobody can tell"
+    AGAIN = "it had no effect and may be sent again"
+    TAKEN = "its result was replaced by something else"
+    NO = "the received answer is correct"
+    UNKNOWN = "it is unknown"
 
 
 class DestinationState(Enum):
     """The state of the destination."""
 
     NOTHING = "nothing"
-    MINE = "what this request brings, by its token or etag"
-    OTHER = "what another one brought, by its token or etag"
-    UNMARKED = "something that nothing is known of"
+    MINE = "the result of this request, by its token or etag"
+    OTHER = "the result of another request, by its token or etag"
+    UNMARKED = "something of unknown origin"
 
 
 class Case(ABC):
@@ -68,9 +68,9 @@ class Case(ABC):
                 return error
             return self.error(ExistsError, f"something else is at {self.dest}", error)
         if isinstance(error, OutcomeUnknownError):
-            error.add_note(f"sent {sent} times; {self.dest} and its source do not tell")
+            error.add_note(f"sent {sent} times; {self.dest} and its source do not show the result")
             return error
-        return self.error(OutcomeUnknownError, f"one answer was lost, then: {error}", error)
+        return self.error(OutcomeUnknownError, f"one response was lost, then: {error}", error)
 
     def error(self, kind: type[StoreError], detail: str, cause: StoreError) -> StoreError:
         """Return an error of this request."""
@@ -81,7 +81,7 @@ class Case(ABC):
     def blind(self, path: str, error: StoreError, failed: StoreError) -> StoreError:
         """Return the error for the caller if ``path`` could not be read."""
         if not self.lost:
-            error.add_note(f"{path} could not be looked at: {failed}")
+            error.add_note(f"{path} could not be read: {failed}")
             return error
-        detail = f"{error.detail}; then {path} could not be looked at: {failed}"
+        detail = f"{error.detail}; then {path} could not be read: {failed}"
         return self.error(OutcomeUnknownError, detail, failed)

@@ -1,14 +1,12 @@
 """The signer of the AWS tools, asked step by step.
 
-As a whole it asks the clock of the machine, and makes a request object of its own that costs more
-than the signature. Only ``s3_sign`` imports this module: botocore may be missing.
+As a whole it reads the clock of the machine and logs signed content, including tokens. Only
+``sign`` imports this module: botocore may be missing.
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
-from typing import Any
 
 from botocore.auth import S3SigV4Auth
 from botocore.compat import HTTPHeaders
@@ -18,18 +16,15 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
 class Auth(S3SigV4Auth):  # type: ignore[misc]
-    """Botocore's signer, which computes the key of a day once."""
-
-    _day = ""
-    _key = b""
+    """Botocore's signer, without its clock."""
 
     def said(self, verb: str, url: str, headers: Mapping[str, str], date: str) -> str:
         """Return the header that authorises a request.
 
         Args:
             verb: in capitals.
-            url: the whole URL, encoded, its query sorted.
-            headers: by lower-case name; the digest of the body is among them.
+            url: the whole URL, encoded.
+            headers: by name; the digest of the body is among them.
             date: in the format of the header ``x-amz-date``.
         """
         asked = _Asked(verb, url, headers, date)
@@ -39,16 +34,6 @@ class Auth(S3SigV4Auth):  # type: ignore[misc]
             f"{_ALGORITHM} Credential={self.scope(asked)}, "
             f"SignedHeaders={self.signed_headers(signed)}, Signature={self.signature(text, asked)}"
         )
-
-    def signature(self, string_to_sign: str, request: Any) -> str:
-        """See ``SigV4Auth``."""
-        day = request.context["timestamp"][:8]
-        if day != self._day:
-            key = b"AWS4" + self.credentials.secret_key.encode()
-            for part in (day, self._region_name, self._service_name, "aws4_request"):
-                key = hmac.digest(key, part.encode(), "sha256")
-            self._day, self._key = day, key
-        return hmac.digest(self._key, string_to_sign.encode(), "sha256").hex()
 
 
 def new_auth(access: str, secret: str, region: str) -> Auth:

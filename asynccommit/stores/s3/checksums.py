@@ -45,13 +45,13 @@ def check_kind(name: str) -> str:
         return ""
     if found not in _DIGESTS:
         known = ", ".join(_DIGESTS)
-        raise OptionError(f"{name[:100]!r} is no checksum that is made here: say {known} or none")
+        raise OptionError(f"{name[:100]!r} is not a supported checksum: expected {known} or none")
     if found == "CRC32C":
         try:
             import_module("google_crc32c")
         except ImportError:
             raise UnsupportedError(
-                "CRC32C needs google-crc32c: pip install google-crc32c, or say CRC32"
+                "CRC32C needs google-crc32c: pip install google-crc32c, or use CRC32"
             ) from None
     return found
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NoReturn
 
 from asynccommit.errors import OptionError, StoreError
 from asynccommit.runtime.host import Host
 from asynccommit.stores.grant import check_grant
-from asynccommit.stores.http.base import READS, Response, Transport, TransportError
+from asynccommit.stores.http.base import READS, Response, Transport
+from asynccommit.stores.http.client import SILENCE, SMALL, HttpClient
 from asynccommit.stores.http.tokens import Flight, TokenError
 from asynccommit.stores.s3.endpoint import S3Endpoint, at_endpoint, is_region
 from asynccommit.stores.s3.errors import (
-    Answer,
     S3ErrorTranslator,
     S3Request,
     region_of,
@@ -26,28 +25,26 @@ from asynccommit.stores.s3.options import S3Settings
 from asynccommit.stores.s3.sign import Signer
 from asynccommit.stores.s3.wire import encode
 
-SMALL = 1 << 16  # most bytes of an answer that carries no data
 
-_SILENCE = (TransportError, TokenError, ValueError)
-
-
-class S3Client:
+class S3Client(HttpClient[S3Request]):
     """Sends the requests of one store.
 
-    Where neither options nor the environment say so, the machine's configuration is asked for
-    region and endpoint before the first request. A bucket that is in another region says so, and
-    is asked there from then on: such an answer has done nothing, so the request is sent again.
+    If neither options nor the environment set region and endpoint, they are read from the machine's
+    configuration before the first request. A bucket in another region names that region, which is
+    used from then on: the rejected request had no effect, so it is sent again.
 
     Args:
         settings: of the store.
         host: its clock.
         transport: what sends.
-        moved: told the settings when the machine has named another endpoint than AWS's own.
+        moved: called with the settings when the machine names an endpoint other than AWS's own.
 
     Attributes:
         settings: of the store.
         place: where the bucket is, as far as that is known.
     """
+
+    judge: S3ErrorTranslator
 
     def __init__(
         self,
@@ -56,27 +53,15 @@ class S3Client:
         transport: Transport,
         moved: Callable[[S3Settings], None],
     ) -> None:
+        judge = S3ErrorTranslator(settings.place, settings.credential)
+        super().__init__(host, transport, judge, encode)
         self.settings = settings
         self._moved = moved
         self._credential = settings.credential
         self._headers = dict(settings.headers)
-        self._now = host.now
-        self._send = transport.send
-        self._transport = transport
-        self._judge = S3ErrorTranslator(settings.place, settings.credential)
         self._flight = Flight(self._look)
         self._ready = settings.machine is None
         self._go_to(settings.place)
-
-    def encode(self, request: S3Request, path: str) -> str:
-        """Return the percent-encoded key of the object at ``path``.
-
-        Raises ``RejectedError``.
-        """
-        try:
-            return encode(path)
-        except ValueError as error:
-            raise self._judge.translate(request, error) from None
 
     async def ask(
         self,
@@ -88,10 +73,10 @@ class S3Client:
         body: bytes = b"",
         limit: int = SMALL,
     ) -> Response:
-        """Send a request once and return the answer, whatever it says.
+        """Send a request once and return the response, whatever its status.
 
         Args:
-            request: what it is for.
+            request: the operation, for errors.
             verb: in capitals.
             key: percent-encoded, of an object; ``None`` for the bucket itself.
             query: of the URL, sorted by name.
@@ -106,44 +91,19 @@ class S3Client:
             if not self._ready:
                 await self._get_ready()
             return await self._exchange(verb, key, query, headers or {}, body, limit)
-        except _SILENCE as error:
-            raise self._judge.translate(request, error) from error
-
-    def need(self, request: S3Request, answer: Response, *expected: int) -> None:
-        """Raise what ``answer`` means, unless its status is expected."""
-        if answer.status not in expected:
-            raise self._judge.translate(request, answer)
-
-    def error(self, request: S3Request, answer: Answer) -> StoreError:
-        """Translate an error response into an error."""
-        return self._judge.translate(request, answer)
-
-    @property
-    def judge(self) -> S3ErrorTranslator:
-        """The translator of errors."""
-        return self._judge
-
-    def refuse(self, request: S3Request, error: ValueError) -> NoReturn:
-        """Raise that a request cannot be made of what was given."""
-        raise self._judge.translate(request, error) from None
-
-    def unread(self, request: S3Request, error: ValueError) -> StoreError:
-        """Return the error for an answer that cannot be read."""
-        return self._judge.unread(request, error)
+        except SILENCE as error:
+            raise self.judge.translate(request, error) from error
 
     def late(self, request: S3Request, answer: Response, error: ValueError) -> StoreError:
         """Return the error in a response that began with status 200."""
         said = explain_answer(answer)
-        return self._judge.verdict(request, 0, said) if said.code else self.unread(request, error)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._transport.aclose()
+        return self.judge.verdict(request, 0, said) if said.code else self.unread(request, error)
 
     # --- where to ----------------------------------------------------------------------------
 
     def _go_to(self, place: S3Endpoint) -> None:
-        self.place = self._judge.place = place
+        self.place = place
+        self.judge.go_to(place)
         self._origin, self._path = place.origin, place.path
         self._signer = Signer(place.server, place.signed_for, plain=place.plain)
 
@@ -157,14 +117,14 @@ class S3Client:
         place = self.place
         if found.region and not place.region:
             if not is_region(found.region):
-                raise TokenError("the profile's region is no name of one", again=False)
+                raise TokenError("the region of the profile is not a valid name", again=False)
             place = place.in_region(found.region)
         if found.endpoint:
             try:
                 place = at_endpoint(place, "endpoint_url", found.endpoint, by_path=None)
                 place.refuse_plain("credentials of a profile")
             except OptionError as error:
-                raise TokenError(f"the profile is of no use: {error}", again=False) from None
+                raise TokenError(f"the profile cannot be used: {error}", again=False) from None
         self._go_to(place)
         self._ready = True
         if not place.real:
@@ -233,5 +193,5 @@ class S3Client:
             check_grant()
         answer = await self._send(verb, url, headers, body, limit=limit)
         if keys is not None and says_expired(answer) and await credential.refused(keys):
-            raise TokenError("the session had ended and has been renewed", again=True)
+            raise TokenError("the session had expired and has been renewed", again=True)
         return answer

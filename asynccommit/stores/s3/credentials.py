@@ -1,4 +1,4 @@
-"""Sign requests to S3: with given keys, with those of the machine, or not at all.
+"""Sign requests to S3: with given keys, the machine's, or not at all.
 
 A ``S3Credential`` knows its own secrets, so that no error repeats one.
 """
@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
+from asynccommit.errors import OptionError
 from asynccommit.redact import redact, short
+from asynccommit.stores.http.options import flag
 from asynccommit.stores.http.tokens import ROOM, Flight, TokenError
+from asynccommit.stores.s3.endpoint import S3Endpoint
+from asynccommit.stores.s3.hadoop import S3aOptions
 from asynccommit.stores.s3.machine import AwsMachine, explain
 from asynccommit.stores.s3.sign import SigningKeys
 
@@ -54,7 +58,7 @@ class S3Credential(Protocol):
 
 
 class Given:
-    """Keys that somebody gave, for as long as they last; without any, requests are not signed."""
+    """Given keys, until they expire; requests without keys are unsigned."""
 
     def __init__(self, keys: SigningKeys | None = None) -> None:
         self.renew_at = math.inf
@@ -82,14 +86,14 @@ class Given:
 
 
 class OfMachine:
-    """The keys that the machine has, renewed ahead of their end.
+    """The keys of the machine, renewed before they expire.
 
-    One renewal serves all, and while there are keys only the request that began it waits.
+    All requests share one renewal; while there are keys, only the request that began it waits.
 
     Args:
-        machine: where they are found.
+        machine: the source of the keys.
         now: seconds since the epoch.
-        patience: seconds that finding them may take.
+        patience: maximum number of seconds to find them.
     """
 
     anonymous = False
@@ -147,3 +151,71 @@ class OfMachine:
             return TokenError(short(self.hide(failure.detail), ROOM), again=failure.again)
         self.renew_at = self._now() + _LOOK
         return None
+
+
+# --- the choice among several ----------------------------------------------------------------
+
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+
+
+def credential_of(
+    told: Mapping[str, Any],
+    hadoop: S3aOptions,
+    place: S3Endpoint,
+    machine: AwsMachine,
+    environ: Mapping[str, str],
+    now: Callable[[], float],
+) -> S3Credential:
+    """Return the credential from the options, or else that of the machine.
+
+    Args:
+        told: options; only ``anon``, ``key``, ``secret``, ``token`` and ``profile`` are read.
+        hadoop: Hadoop's options, for what ``told`` does not set.
+        place: the endpoint for requests.
+        machine: finds credentials if none are configured.
+        environ: the environment, which precedes files, but not a profile.
+        now: seconds since the epoch.
+
+    Raises:
+        OptionError: the credential is incomplete, or would be sent unencrypted.
+    """
+    provider = hadoop.provider()
+    if flag(told, "anon") or (provider == "anonymous" and not told.keys() & {"key", "profile"}):
+        return Given()
+    keys = _of_options(told)
+    if keys is None and "profile" not in told:
+        keys = hadoop.keys() if provider != "machine" else None
+        keys = keys or _of_environment(environ)
+    if keys is None:
+        return OfMachine(machine, now)
+    if keys.token:
+        place.refuse_plain("session tokens")
+    return Given(keys)
+
+
+def region_of(told: Mapping[str, Any], hadoop: S3aOptions, environ: Mapping[str, str]) -> str:
+    """Return the region from the options or environment, or ``""``."""
+    # What Hadoop says for "ask the bucket", and for "ask the SDK".
+    named = hadoop.get("endpoint.region")
+    named = "" if named in ("sdk", "ec2") else named
+    known = (told.get("region"), named, *map(environ.get, _REGIONS))
+    return str(next(filter(None, known), "")).strip()
+
+
+def _of_options(told: Mapping[str, Any]) -> SigningKeys | None:
+    key, secret, token = (str(told.get(name, "")).strip() for name in ("key", "secret", "token"))
+    if not (key or secret):
+        if token:
+            raise OptionError("token is given without key and secret: a session needs all three")
+        return None
+    if not (key and secret):
+        raise OptionError(
+            f"{'secret' if key else 'key'} is missing: key and secret must be given together"
+        )
+    return SigningKeys(key, secret, token)
+
+
+def _of_environment(environ: Mapping[str, str]) -> SigningKeys | None:
+    key, secret = environ.get("AWS_ACCESS_KEY_ID", ""), environ.get("AWS_SECRET_ACCESS_KEY", "")
+    token = environ.get("AWS_SESSION_TOKEN", "") or environ.get("AWS_SECURITY_TOKEN", "")
+    return SigningKeys(key, secret, token) if key and secret else None

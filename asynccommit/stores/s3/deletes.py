@@ -1,7 +1,7 @@
 """Many deletions in one request, and deletions that depend on an etag.
 
 A batch takes an etag for each key, but most servers of other hands pass it over and would delete
-whatever is there. So ``conditional_delete`` says how it is done.
+whatever is there. So ``conditional_delete`` selects the way.
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ class S3Deletions:
         try:
             failed = not_deleted(answer.body)
             if unknown := failed.keys() - {one.key for one in batch}:
-                raise ValueError(
-                    f"it says something of {unknown.pop()[:300]!r}, which is not asked"
-                )
+                raise ValueError(f"it reports {unknown.pop()[:300]!r}, which was not requested")
         except ValueError as error:
             raise client.late(request, answer, error) from None
         return {

@@ -1,4 +1,4 @@
-"""The place that a store on S3 sends requests to: bucket, region and service URL."""
+"""The destination of requests to S3: bucket, region and service URL."""
 
 from __future__ import annotations
 
@@ -141,7 +141,9 @@ def find_place(address: Address, wanted: Wanted) -> S3Endpoint:
     """
     bucket, region = _bucket(address), wanted.region
     if region and not is_region(region):
-        raise OptionError(f"{region[:100]!r} is no name of a region: say eu-west-1")
+        raise OptionError(
+            f"{region[:100]!r} is not the name of a region: expected one such as eu-west-1"
+        )
     scheme = "https" if wanted.ssl else "http"
     # A dot in the name breaks the certificate of *.s3.REGION.amazonaws.com.
     by_path = wanted.path_style or not _HOST_LABEL.fullmatch(bucket)
@@ -157,18 +159,20 @@ def at_endpoint(place: S3Endpoint, name: str, url: str, *, by_path: bool | None)
     """Return ``place`` at the endpoint ``url``, the value of ``name``.
 
     Args:
-        place: what is known without it.
+        place: the place without the endpoint.
         name: of the option or variable.
         url: ``https://HOST:PORT``, or without the scheme.
         by_path: whether the bucket is named by the path; ``None`` for what the endpoint needs.
 
     Raises:
-        OptionError: it is no URL.
+        OptionError: it is not a URL.
     """
     text = url.strip()
     found = _ENDPOINT.fullmatch(text if "://" in text else f"{place.scheme}://{text}")
     if not found:  # it may have a password, so it is not repeated
-        raise OptionError(f"{name} is no URL of a service: say https://HOST or http://HOST:PORT")
+        raise OptionError(
+            f"{name} is not the URL of a service: expected https://HOST or http://HOST:PORT"
+        )
     scheme, host = found["scheme"].lower(), found["host"].lower()
     if (aws := _AWS.fullmatch(host)) and not found["port"] and not found["path"]:
         region = place.region or aws["region"] or ""
@@ -191,15 +195,15 @@ def is_region(name: str) -> bool:
 def _bucket(address: Address) -> str:
     bucket = address.authority
     if not bucket:
-        raise OptionError(f"{address} names no bucket: write {address.scheme}://BUCKET/path")
+        raise OptionError(f"{address} names no bucket: expected {address.scheme}://BUCKET/path")
     if "@" in bucket or ":" in bucket:  # keys, as old configurations of Hadoop have them
         raise OptionError(
-            f"{address.scheme}: a URL names a bucket only, and holds no keys: give the options key "
-            "and secret, or a profile"
+            f"{address.scheme}: a URL names only a bucket and must not hold keys: set key and "
+            "secret, or profile"
         )
     if not _BUCKET.fullmatch(bucket):
         raise OptionError(
-            f"{bucket[:100]!r} is no name of a bucket: those have 3 to 63 lower-case letters, "
+            f"{bucket[:100]!r} is not the name of a bucket: expected 3 to 63 lower-case letters, "
             "digits, hyphens and dots"
         )
     return bucket

@@ -11,11 +11,10 @@ import re
 import warnings
 from collections.abc import Mapping
 from difflib import get_close_matches
-from urllib.parse import quote
 
 from asynccommit.errors import OptionError
 from asynccommit.options.job import OptionWarning
-from asynccommit.stores.http.option_values import LONGEST, at_most
+from asynccommit.stores.http.options import HadoopOptions
 from asynccommit.stores.s3.keys import Encryption
 from asynccommit.stores.s3.sign import SigningKeys
 
@@ -73,63 +72,27 @@ _MACHINE = frozenset(
         "WebIdentityTokenFileCredentialsProvider",
     }
 )
-_SECONDS = {"": 1e-3, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_SIZE = re.compile(r"([0-9]{1,18})([kmgt]?)b?", re.IGNORECASE)
-_TIME = re.compile(r"([0-9]{1,30})\s*([a-z]*)", re.IGNORECASE)
 _HOST = re.compile(r"[\w.-]+|\[[0-9a-f:.]+\]", re.ASCII | re.IGNORECASE)
 
 
-class S3aOptions:
-    """Options whose names begin with ``fs.s3a.``, as they count for one bucket."""
+class S3aOptions(HadoopOptions):
+    """Options whose names begin with ``fs.s3a.``, as set for one bucket."""
+
+    prefixes = (PREFIX,)
+    timeouts = ("connection.establish.timeout", "connection.timeout", "connection.request.timeout")
+    agent = "user.agent.prefix"
 
     def __init__(self, conf: Mapping[str, str], bucket: str) -> None:
         own = f"{PREFIX}bucket.{bucket}."
         mine = {PREFIX + key.removeprefix(own): key for key in conf if key.startswith(own)}
         known = {key: key for key in conf if not key.startswith(f"{PREFIX}bucket.")} | mine
-        self._conf = {key: conf[source].strip() for key, source in known.items()}
+        super().__init__({key: conf[source] for key, source in known.items()})
         for key, source in known.items():
             _warn(key.removeprefix(PREFIX), source)
 
-    def get(self, *names: str) -> str:
-        """Return the value of the first given option of ``names``, or ``""``."""
-        values = (self._conf.get(PREFIX + name, "") for name in names)
-        return next(filter(None, values), "")
-
-    def flag(self, name: str) -> bool | None:
-        """Return whether ``name`` is true; ``None`` if it is not given."""
-        value = self.get(name)
-        if not value:
-            return None
-        if value.lower() not in ("true", "false"):
-            raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say true or false")
-        return value.lower() == "true"
-
     def count(self, name: str, most: int = (1 << 31) - 1) -> int | None:
-        """Return the whole number ``name``, limited to ``most``, or ``None``.
-
-        The result is ``None`` if the option is missing.
-        """
-        value = self.get(name)
-        found = _SIZE.fullmatch(value)
-        if value and (not found or not int(found[1])):
-            raise OptionError(
-                f"{PREFIX}{name} is {value[:100]!r}: say a whole number of at least 1"
-            )
-        if not found:
-            return None
-        number = int(found[1]) << 10 * " kmgt".index(found[2].lower() or " ")
-        return at_most(PREFIX + name, number, most)
-
-    def seconds(self, name: str) -> float | None:
-        """Return ``name`` in seconds; it is ``5s``, or a number of milliseconds."""
-        value = self.get(name)
-        found = _TIME.fullmatch(value)
-        unit = _SECONDS.get(found[2].lower()) if found else None
-        if value and (found is None or unit is None):
-            raise OptionError(f"{PREFIX}{name} is {value[:100]!r}: say 5s, or 5000 milliseconds")
-        if not (found and unit and int(found[1])):
-            return None
-        return at_most(PREFIX + name, int(found[1]) * unit, LONGEST - 1)
+        """Return the whole number ``name``, limited to ``most``, or ``None``."""
+        return self.sized(name, most, "a whole number of at least 1")
 
     def proxy(self) -> str | None:
         """Return the URL of the proxy; ``None`` if none is given."""
@@ -139,13 +102,11 @@ class S3aOptions:
         secured = self.flag("proxy.ssl.enabled")
         port = port or ("443" if secured else "80")
         if not _HOST.fullmatch(host) or not port.isdecimal():
-            raise OptionError(f"{PREFIX}proxy.host and proxy.port are no host and port")
-        user, password = self.get("proxy.username"), self.get("proxy.password")
-        who = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
-        return f"{'https' if secured else 'http'}://{who}{host}:{port}"
+            raise OptionError(f"{PREFIX}proxy.host and proxy.port are not a host and a port")
+        return f"{'https' if secured else 'http'}://{self.proxy_user()}{host}:{port}"
 
     def encryption(self) -> Encryption:
-        """Return what is said of encryption."""
+        """Return the options for encryption."""
         method, key = self.get(*_ENCRYPTION), self.get(*_ENCRYPTION_KEY)
         return Encryption(method, key, self.get("encryption.context"))
 
@@ -160,7 +121,9 @@ class S3aOptions:
             return None
         if not (access and secret):
             missing = _SECRET if access else _ACCESS
-            raise OptionError(f"{PREFIX}{missing} is not given, only the other half of the key")
+            raise OptionError(
+                f"{PREFIX}{missing} is missing, but the other half of the key is given"
+            )
         return SigningKeys(access, secret, token)
 
     def provider(self) -> str:
@@ -173,8 +136,8 @@ class S3aOptions:
         for kind, name in zip(kinds, named, strict=True):
             if kind not in _ANONYMOUS | _KEYS | _MACHINE:
                 raise OptionError(
-                    f"{PREFIX}{_PROVIDER} is {name[:200]!r}, a class of Hadoop's: give a profile, "
-                    "or the options key, secret and token"
+                    f"{PREFIX}{_PROVIDER} is {name[:200]!r}, a Hadoop class: set profile, or the "
+                    "options key, secret and token"
                 )
         if self.get(_ACCESS) and _KEYS.intersection(kinds):
             return "keys"
@@ -194,5 +157,5 @@ def _warn(name: str, key: str) -> None:
         return
     hint = f": did you mean {PREFIX}{near[0]}?" if near else ""
     if name.startswith("assumed.role."):
-        hint = ": name a profile with role_arn in the option profile"
-    warnings.warn(f"{key[:100]} has no effect here{hint}", OptionWarning, stacklevel=5)
+        hint = ": set profile to one with role_arn"
+    warnings.warn(f"{key[:100]} has no effect here{hint}", OptionWarning, stacklevel=4)

@@ -1,4 +1,4 @@
-"""Headers that say how S3 keeps what is written: encrypted by whose key, in which class, for whom.
+"""Headers for encryption, storage class and access of S3 objects.
 
 Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingEncryption.html
 """
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from asynccommit.errors import OptionError
+from asynccommit.stores.http.options import customer_key
 
 _SSE = "x-amz-server-side-encryption"
 _COPY = "x-amz-copy-source-server-side-encryption"
@@ -63,7 +64,7 @@ class Encryption:
 
 
 def keeping(encryption: Encryption, storage_class: str = "", acl: str = "") -> Keeping:
-    """Return the headers of what options say.
+    """Return the headers for the options.
 
     Raises:
         OptionError: a value cannot be one, or two contradict each other.
@@ -71,8 +72,8 @@ def keeping(encryption: Encryption, storage_class: str = "", acl: str = "") -> K
     method = _METHODS.get(encryption.method.strip().upper())
     if method is None:  # it may be the key, so it is not repeated
         raise OptionError(
-            "encryption says what is not known here: say SSE-S3, SSE-KMS, DSSE-KMS or SSE-C; what "
-            "a client encrypts by itself (CSE) is not read by this one"
+            "unknown encryption method: expected SSE-S3, SSE-KMS, DSSE-KMS or SSE-C; objects that "
+            "a client encrypts itself (CSE) cannot be read"
         )
     if encryption.key and method in ("", "AES256"):
         method = "aws:kms" if method == "" else _contradiction()
@@ -91,7 +92,7 @@ def keeping(encryption: Encryption, storage_class: str = "", acl: str = "") -> K
 
 
 def _contradiction() -> str:
-    raise OptionError("SSE-S3 takes no key: leave the key out, or say SSE-KMS or SSE-C")
+    raise OptionError("SSE-S3 takes no key: leave the key out, or use SSE-KMS or SSE-C")
 
 
 def _given(headers: Mapping[str, str]) -> dict[str, str]:
@@ -100,7 +101,7 @@ def _given(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _word(what: str, text: str) -> str:
     if text and not _WORD.fullmatch(text):
-        raise OptionError(f"{text[:100]!r} is no {what}: say one word")
+        raise OptionError(f"{text[:100]!r} is not a {what}: expected one word")
     return text
 
 
@@ -116,7 +117,7 @@ def _acl(text: str) -> str:
 def _kms(key: str | bytes) -> str:
     text = key if isinstance(key, str) else ""
     if (key and not text) or (text and not _KMS.fullmatch(text)):
-        raise OptionError("the id of the KMS key is none: give its ARN, its id or alias/NAME")
+        raise OptionError("invalid KMS key id: expected an ARN, a key id or alias/NAME")
     return text
 
 
@@ -138,11 +139,7 @@ def _context(text: str) -> str:
 
 
 def _own_key(key: str | bytes) -> tuple[dict[str, str], dict[str, str]]:
-    raw = key if isinstance(key, bytes) else _decode(key)
-    if len(raw) != 32:
-        raise OptionError(
-            "the key of SSE-C is not 32 bytes in base64: make one with openssl rand -base64 32"
-        )
+    raw = customer_key("the key of SSE-C", key)
     digest = hashlib.md5(raw, usedforsecurity=False).digest()
     values = {
         "algorithm": "AES256",
@@ -153,10 +150,3 @@ def _own_key(key: str | bytes) -> tuple[dict[str, str], dict[str, str]]:
         {f"{_SSE}-customer-{part}": value for part, value in values.items()},
         {f"{_COPY}-customer-{part}": value for part, value in values.items()},
     )
-
-
-def _decode(key: str) -> bytes:
-    try:
-        return base64.b64decode(key.strip(), validate=True)
-    except (binascii.Error, ValueError):
-        return b""

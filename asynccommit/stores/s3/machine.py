@@ -1,4 +1,6 @@
-"""Find region, endpoint and keys of this machine as AWS tools do, by botocore's chain.
+"""Find region, endpoint and keys of this machine, as AWS tools do.
+
+botocore's chain is used.
 
 The chain consists of environment, profiles, single sign-on, web identity, assumed roles, containers
 and the instance's own role. All of it blocks, reads files and may send requests to services, so it
@@ -20,7 +22,7 @@ _NEEDED = (
 )
 _NONE = (
     "no credentials were found: give the options key and secret, set AWS_ACCESS_KEY_ID or "
-    "AWS_PROFILE, run aws sso login, or say anon=true for what is public"
+    "AWS_PROFILE, run aws sso login, or set anon=true for public data"
 )
 # Of botocore's errors, those that asking again does not help against.
 _FINAL = (
@@ -40,17 +42,19 @@ _NEVER_AGAIN = ("AccessDenied", "ExpiredToken", "InvalidIdentityToken", "Validat
 
 
 class MachineConfig(NamedTuple):
-    """The machine's configuration of the service; empty where nothing is configured."""
+    """The machine's configuration of the service; empty if unset."""
 
     region: str
     endpoint: str
 
 
 class AwsMachine:
-    """The configuration and the credentials of this machine; every method blocks but ``stale``.
+    """The configuration and the credentials of this machine.
+
+    Every method blocks except ``stale``.
 
     Args:
-        profile: the one to use; ``None`` for what the environment says.
+        profile: the one to use; ``None`` for that of the environment.
     """
 
     def __init__(self, profile: str | None = None) -> None:
@@ -63,7 +67,7 @@ class AwsMachine:
         return f"Machine({self._profile!r})"
 
     def config(self) -> MachineConfig:
-        """Return what is configured. Raises errors of botocore."""
+        """Return the machine's configuration. Raises errors of botocore."""
         with self._lock:
             session = self._open()
             region = session.get_config_variable("region") or ""
@@ -116,7 +120,7 @@ def explain(error: Exception) -> TokenError:
     if isinstance(error, TokenError):
         return error
     if isinstance(error, TimeoutError):
-        return TokenError("nobody gave credentials in time", again=True)
+        return TokenError("no credentials arrived in time", again=True)
     kind = type(error).__name__
     said = f"no credentials: {kind}: {error}"
     response = getattr(error, "response", None)

@@ -1,4 +1,4 @@
-"""Objects of S3: what is at a path, their bytes, and how they are written."""
+"""Objects of S3: metadata, content and writes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from asynccommit.errors import (
     PreconditionError,
     RejectedError,
     StoreError,
-    UnavailableError,
 )
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.http.base import Response
+from asynccommit.stores.http.client import SMALL
+from asynccommit.stores.http.flat import FlatObjects, Listing
 from asynccommit.stores.s3.checksums import headers as checksum_headers
-from asynccommit.stores.s3.client import SMALL, S3Client
+from asynccommit.stores.s3.client import S3Client
 from asynccommit.stores.s3.errors import OTHERS, S3Request, explain
 from asynccommit.stores.s3.wire import (
     TOKEN,
-    S3ListPage,
     bare_etag,
     encode_raw,
     info_of,
@@ -29,7 +29,6 @@ from asynccommit.stores.s3.wire import (
 )
 from asynccommit.stores.s3.xml import parse
 
-PAGES = 1000  # without an entry, after which a listing is given up
 LISTING = 32 << 20  # most bytes of a page: 1,000 keys of a kilobyte, encoded, take a tenth
 _DATA = "application/octet-stream"
 _NEW = {"if-none-match": "*"}
@@ -37,7 +36,7 @@ _UNTOLD = (400, 401, 403)  # with no body to a HEAD
 _META = "x-amz-meta-"
 
 
-class S3Objects:
+class S3Objects(FlatObjects[S3Request]):
     """Reads and writes objects.
 
     Args:
@@ -55,7 +54,6 @@ class S3Objects:
     # --- what is there -----------------------------------------------------------------------
 
     async def find(self, request: S3Request, path: str) -> Info | None:
-        """Return the object at ``path``, if there is one."""
         answer = await self.look(request, path)
         if answer is None:
             return None
@@ -89,25 +87,9 @@ class S3Objects:
         client.need(request, answer, 200)
         return answer
 
-    async def is_directory(self, request: S3Request, path: str) -> bool:
-        """Return whether ``path`` is a prefix of an object's key."""
-        return bool(await self.below(request, path, 1)) or path == "/"
-
-    async def below(self, request: S3Request, path: str, most: int) -> list[Info]:
-        """Return the first objects below ``path/``, its placeholder included."""
-        token: str | None = None
-        for _ in range(PAGES):
-            found = await self.page(request, path, most, token, tree=True)
-            itself = [Info(f"{path}/", Kind.DIRECTORY)] if found.itself else []
-            if found.entries or itself or found.token is None:
-                return itself + found.entries
-            token = found.token
-        raise UnavailableError(request.op, request.path, "its listing has empty pages only")
-
     async def page(
         self, request: S3Request, path: str, most: int, token: str | None, *, tree: bool
-    ) -> S3ListPage:
-        """Return one page of a listing."""
+    ) -> Listing:
         client = self._client
         if path != "/":
             client.encode(request, path)  # for its checks: in a query it is encoded otherwise
@@ -119,16 +101,9 @@ class S3Objects:
         except ValueError as error:
             raise client.unread(request, error) from None
 
-    async def missing(self, request: S3Request, path: str) -> StoreError:
-        """Return the error for a path where no object is."""
-        if await self.is_directory(request.look, path):
-            return PreconditionError(request.op, path, "is a directory")
-        return NotFoundError(request.op, path, "there is no such object")
-
     # --- content -----------------------------------------------------------------------------
 
     async def read(self, request: S3Request, path: str, limit: int) -> bytes:
-        """Return the content of an object that holds at most ``limit`` bytes."""
         client = self._client
         key = client.encode(request, path)
         # The range limit also leaves room for an error body.
@@ -160,11 +135,10 @@ class S3Objects:
         key = f"{encode_raw(path[1:])}/"
         answer = await client.ask(request.look, "HEAD", key, "", dict(self._content))
         if answer.status == 404:
-            raise NotFoundError(request.op, path, "there is no such directory of itself")
+            raise NotFoundError(request.op, path, "the directory exists only through its files")
         client.need(request.look, answer, 200)
 
-    async def make_placeholder(self, request: S3Request, path: str) -> None:
-        """Make the placeholder ``path/`` of a directory, unless it exists."""
+    async def make_directory(self, request: S3Request, path: str) -> None:
         client = self._client
         headers = self._headers(b"", new=True)
         answer = await client.ask(
@@ -243,7 +217,7 @@ class S3Objects:
             raise PreconditionError(request.op, request.path, OTHERS)
 
     async def _no_copy(self, request: S3Request, error: StoreError) -> StoreError:
-        """Return the error for a failed copy, which does not say what is missing."""
+        """Return the error for a failed copy, without the object's name."""
         path = request.path
         if isinstance(error, NotFoundError):
             return await self.missing(request, path)

@@ -2,30 +2,34 @@
 
 Three families of names are read: those of fsspec and s3fs (``key``, ``client_kwargs``), those of
 Hadoop (``fs.s3a.access.key``, with ``spark.hadoop.`` in front or not), and the environment's
-(``AWS_REGION``). The environment counts only where options say nothing.
+(``AWS_REGION``). The environment counts only for options that are not set.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from functools import partial
 from typing import Any, NamedTuple
 
 from asynccommit.errors import OptionError
-from asynccommit.options.job import OptionWarning, bare
+from asynccommit.options.job import OptionWarning
 from asynccommit.runtime.host import Host
 from asynccommit.stores.http.base import HttpSettings
-from asynccommit.stores.http.option_values import CONNECTIONS, count, flag, number
-from asynccommit.stores.s3.access import credential_of, region_of
+from asynccommit.stores.http.options import (
+    CONNECTIONS,
+    OptionNames,
+    count,
+    flag,
+    http_settings,
+    text,
+)
 from asynccommit.stores.s3.checksums import check_kind
-from asynccommit.stores.s3.credentials import OfMachine, S3Credential
+from asynccommit.stores.s3.credentials import OfMachine, S3Credential, credential_of, region_of
 from asynccommit.stores.s3.endpoint import S3Endpoint, Wanted, endpoint_of_environment, find_place
 from asynccommit.stores.s3.hadoop import PREFIX, S3aOptions
 from asynccommit.stores.s3.keys import Encryption, Keeping, keeping
-from asynccommit.stores.s3.kwargs import spread_kwargs
 from asynccommit.stores.s3.machine import AwsMachine
 from asynccommit.stores.urls import Address
 
@@ -67,45 +71,48 @@ KNOWN = frozenset(
 )
 """Options that have an effect here, Hadoop's apart."""
 
-# Of s3fs and fsspec, about files that are opened and listings that are kept: they have nothing
-# to do here, and no fault.
-_PASSED_OVER = frozenset(
-    {
-        "asynchronous",
-        "cache_regions",
-        "cache_timeout",
-        "cache_type",
-        "default_block_size",
-        "default_cache_type",
-        "default_fill_cache",
-        "fixed_upload_size",
-        "listings_expiry_time",
-        "loop",
-        "max_paths",
-        "skip_instance_cache",
-        "use_listings_cache",
-    }
+NAMES = OptionNames(
+    store="S3",
+    known=KNOWN,
+    hadoop=(PREFIX,),
+    foreign=("fs.azure.", "fs.gs.", "google.cloud."),
+    passed_over=frozenset(
+        {
+            "asynchronous",
+            "cache_regions",
+            "cache_timeout",
+            "cache_type",
+            "default_block_size",
+            "default_cache_type",
+            "default_fill_cache",
+            "fixed_upload_size",
+            "listings_expiry_time",
+            "loop",
+            "max_paths",
+            "skip_instance_cache",
+            "use_listings_cache",
+        }
+    ),
+    same={"username": "key", "password": "secret", "region_name": "region"},
+    no_effect={
+        "version_aware": (("false", "0"), "only the live version of an object is read or replaced"),
+        "session": (("none",), "set key, secret and token, or profile"),
+    },
+    elsewhere={
+        "access_key": "use key",
+        "access_key_id": "use key",
+        "aws_access_key_id": "use key",
+        "secret_key": "use secret",
+        "secret_access_key": "use secret",
+        "aws_secret_access_key": "use secret",
+        "aws_session_token": "use token",
+        "session_token": "use token",
+        "endpoint": "use endpoint_url",
+        "endpoint_override": "use endpoint_url",
+        "anonymous": "use anon",
+        "account_name": "is this an s3:// URL?",
+    },
 )
-_OTHERS = ("fs.azure.", "fs.gs.", "google.cloud.")  # a configuration may be of several clouds
-_NO_EFFECT_KEYS = {
-    "version_aware": (("false", "0"), "only the live version of an object is read or replaced"),
-    "session": (("none",), "credentials are given by key, secret and token, or by profile"),
-}
-_SAME = {"username": "key", "password": "secret", "region_name": "region"}
-_ELSEWHERE = {
-    "access_key": "say key",
-    "access_key_id": "say key",
-    "aws_access_key_id": "say key",
-    "secret_key": "say secret",
-    "secret_access_key": "say secret",
-    "aws_secret_access_key": "say secret",
-    "aws_session_token": "say token",
-    "session_token": "say token",
-    "endpoint": "say endpoint_url",
-    "endpoint_override": "say endpoint_url",
-    "anonymous": "say anon",
-    "account_name": "is this an s3:// URL?",
-}
 _WORKERS = 256  # at 100 ms a completion, what a prefix takes of writes
 # A part of 64 MiB over a slow line, and a completion of 10,000 of them, take their time.
 _READ, _TOTAL = 120.0, 900.0
@@ -115,7 +122,7 @@ CONDITIONS = ("batch", "single", "none")
 
 
 class Keeps(NamedTuple):
-    """The server's support of conditions, from options; ``None`` if not configured.
+    """The conditions that the server supports; ``None`` if not configured.
 
     Attributes:
         puts: whether puts and completions may require an empty destination.
@@ -205,9 +212,10 @@ def read_settings(
         OptionError: an option is unknown, cannot be read, or contradicts another.
         UnsupportedError: a library is missing.
     """
-    told, hadoop = _sort(options, address.authority)
+    named, conf = NAMES.sort(options)
+    told, hadoop = spread_kwargs(named), S3aOptions(conf, address.authority)
     place = find_place(address, _wanted(told, hadoop, environ))
-    machine = AwsMachine(_text(told, "profile"))
+    machine = AwsMachine(text(told, "profile"))
     credential = credential_of(told, hadoop, place, machine, environ, host.now)
     found = isinstance(credential, OfMachine)
     most = hadoop.count("connection.maximum", CONNECTIONS)
@@ -215,9 +223,16 @@ def read_settings(
     return S3Settings(
         place=place,
         credential=credential,
-        http=_http(told, hadoop, workers, environ),
+        http=http_settings(
+            told,
+            workers,
+            hadoop,
+            read=_READ,
+            total=_TOTAL,
+            ca_file=environ.get("AWS_CA_BUNDLE"),
+        ),
         machine=machine if place.real and (found or not place.region) else None,
-        library=_text(told, "http_library"),
+        library=text(told, "http_library"),
         workers=workers,
         page=min(hadoop.count("paging.maximum") or _PAGE, _PAGE),
         bulk=_bulk(hadoop),
@@ -226,43 +241,6 @@ def read_settings(
         keeps=_keeps(told),
         headers={"x-amz-request-payer": "requester"} if _pays(told, hadoop) else {},
     )
-
-
-def _sort(options: Mapping[str, Any], bucket: str) -> tuple[dict[str, Any], S3aOptions]:
-    named: dict[str, Any] = {}
-    hadoop: dict[str, str] = {}
-    for key, value in options.items():
-        name = bare(key)
-        if value is None or name in _PASSED_OVER or (value == "" and name != "proxy"):
-            continue
-        if name.startswith(_OTHERS):
-            continue
-        if name.startswith(PREFIX):
-            hadoop[name] = str(value)
-        elif name in _NO_EFFECT_KEYS:
-            _warn(name, value)
-        elif (name := _SAME.get(name, name)) in KNOWN:
-            named[name] = value
-        else:
-            raise OptionError(_unknown(name))
-    return spread_kwargs(named), S3aOptions(hadoop, bucket)
-
-
-def _warn(name: str, value: object) -> None:
-    harmless, why = _NO_EFFECT_KEYS[name]
-    if str(value).lower() not in harmless:
-        warnings.warn(f"{name} has no effect here: {why}", OptionWarning, stacklevel=4)
-
-
-def _unknown(name: str) -> str:
-    near = get_close_matches(name.lower(), KNOWN, n=3, cutoff=0.6)
-    if name.lower() in _ELSEWHERE:
-        hint = f": {_ELSEWHERE[name.lower()]}"
-    elif near:
-        hint = f": did you mean {' or '.join(near)}?"
-    else:
-        hint = f"; there is {', '.join(sorted(KNOWN))}"
-    return f"no option {name[:100]!r} of a store on S3{hint}"
 
 
 # --- where requests go -----------------------------------------------------------------------
@@ -290,7 +268,7 @@ def _endpoint(told: Mapping[str, Any], hadoop: S3aOptions) -> tuple[str, str] | 
 def _path_style(told: Mapping[str, Any], hadoop: S3aOptions) -> bool | None:
     style = str(told.get("addressing_style", "auto")).lower()
     if style not in ("auto", "path", "virtual"):
-        raise OptionError(f"addressing_style is {style[:100]!r}: say path, virtual or auto")
+        raise OptionError(f"addressing_style is {style[:100]!r}: expected path, virtual or auto")
     return hadoop.flag("path.style.access") if style == "auto" else style == "path"
 
 
@@ -302,37 +280,6 @@ def _variant(told: Mapping[str, Any], hadoop: S3aOptions, environ: Mapping[str, 
     fips = chosen("use_fips_endpoint", "AWS_USE_FIPS_ENDPOINT") or hadoop.flag("endpoint.fips")
     dual = chosen("use_dualstack_endpoint", "AWS_USE_DUALSTACK_ENDPOINT")
     return ("-fips" if fips else "") + (".dualstack" if dual else "")
-
-
-# --- how requests are sent -------------------------------------------------------------------
-
-
-def _http(
-    told: Mapping[str, Any], hadoop: S3aOptions, workers: int, environ: Mapping[str, str]
-) -> HttpSettings:
-    known = HttpSettings()
-    seconds = partial(number, told, what="a number of seconds")
-    total = seconds("requests_timeout") or seconds("timeout")
-    total = total or max(hadoop.seconds("connection.request.timeout") or 0.0, _TOTAL)
-    connect = seconds("connection_timeout") or hadoop.seconds("connection.establish.timeout")
-    read = seconds("read_timeout") or hadoop.seconds("connection.timeout")
-    proxy = told.get("proxy")
-    return HttpSettings(
-        connect_timeout=connect or known.connect_timeout,
-        read_timeout=read or _READ,
-        total_timeout=total,
-        connections=workers,
-        proxy=hadoop.proxy() if proxy is None else str(proxy),
-        ca_file=_text(told, "ca_file") or environ.get("AWS_CA_BUNDLE") or None,
-        user_agent=f"{known.user_agent} {_agent(hadoop)}".rstrip(),
-    )
-
-
-def _agent(hadoop: S3aOptions) -> str:
-    text = hadoop.get("user.agent.prefix")
-    if text and not (text.isascii() and text.isprintable()):
-        raise OptionError(f"{PREFIX}user.agent.prefix is {text[:100]!r}: say plain letters")
-    return text
 
 
 # --- what requests ask for -------------------------------------------------------------------
@@ -377,10 +324,136 @@ def _checksum(told: Mapping[str, Any], hadoop: S3aOptions, environ: Mapping[str,
 def _keeps(told: Mapping[str, Any]) -> Keeps:
     said = str(told.get("conditional_delete", "")).lower()
     if said and said not in CONDITIONS:
-        raise OptionError(f"conditional_delete is {said[:100]!r}: say {', '.join(CONDITIONS)}")
+        raise OptionError(f"conditional_delete is {said[:100]!r}: expected {', '.join(CONDITIONS)}")
     puts, replaces = flag(told, "conditional_put"), flag(told, "conditional_replace")
     return Keeps(puts, replaces, said or None)
 
 
-def _text(told: Mapping[str, Any], name: str) -> str | None:
-    return str(told[name]) if name in told else None
+# --- s3fs's arguments for botocore -----------------------------------------------------------
+
+_CLIENT = {
+    "region_name": "region",
+    "endpoint_url": "endpoint_url",
+    "aws_access_key_id": "key",
+    "aws_secret_access_key": "secret",
+    "aws_session_token": "token",
+    "use_ssl": "use_ssl",
+}
+_CONFIG = {
+    "region_name": "region",
+    "connect_timeout": "connection_timeout",
+    "read_timeout": "read_timeout",
+    "max_pool_connections": "max_concurrency",
+    "use_dualstack_endpoint": "use_dualstack_endpoint",
+    "use_fips_endpoint": "use_fips_endpoint",
+}
+_ADDITIONAL = {
+    "ServerSideEncryption": "encryption",
+    "SSEKMSKeyId": "encryption_key",
+    "SSEKMSEncryptionContext": "encryption_context",
+    "StorageClass": "storage_class",
+    "ACL": "acl",
+    "ChecksumAlgorithm": "checksum",
+}
+# Of botocore's own ways of sending, which have nothing to do here, and no fault.
+_PASSED_OVER = frozenset(
+    {
+        "api_version",
+        "config",
+        "parameter_validation",
+        "retries",
+        "response_checksum_validation",
+        "s3",
+        "signature_version",
+        "tcp_keepalive",
+        "user_agent",
+        "user_agent_appid",
+        "user_agent_extra",
+    }
+)
+
+
+def spread_kwargs(told: dict[str, Any]) -> dict[str, Any]:
+    """Merge ``client_kwargs`` and its siblings into options.
+
+    Options that are given directly take precedence.
+    """
+    client = _mapping(told.pop("client_kwargs", {}), "client_kwargs")
+    config = _mapping(told.pop("config_kwargs", {}), "config_kwargs")
+    more = _mapping(told.pop("s3_additional_kwargs", {}), "s3_additional_kwargs")
+    found = {
+        **_known(more, _ADDITIONAL, "s3_additional_kwargs", _additional),
+        **_known(config, _CONFIG, "config_kwargs", _config),
+        **_known(client, _CLIENT, "client_kwargs", _client),
+    }
+    return {**found, **told}
+
+
+def _mapping(value: object, name: str) -> Mapping[str, Any]:
+    if isinstance(value, str):  # the command line has no other way to say it
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, Mapping):
+        raise OptionError(
+            f"{name} is not a mapping: expected one such as {{'region_name': 'eu-west-1'}}"
+        )
+    return value
+
+
+def _known(
+    given: Mapping[str, Any],
+    names: Mapping[str, str],
+    where: str,
+    others: Callable[[str, Any], dict[str, Any] | None],
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name in names:
+            found[names[name]] = value
+        elif (extra := others(name, value)) is not None:
+            found.update(extra)
+        elif name not in _PASSED_OVER:
+            warnings.warn(f"{where}.{name} has no effect here", OptionWarning, stacklevel=4)
+    return found
+
+
+def _client(name: str, value: Any) -> dict[str, Any] | None:
+    if name != "verify":
+        return None
+    if value is False:
+        raise OptionError(
+            "client_kwargs.verify is false: certificates are always checked; set ca_file to the "
+            "certificate of the server's authority"
+        )
+    return {} if value is True else {"ca_file": value}
+
+
+def _config(name: str, value: Any) -> dict[str, Any] | None:
+    match name:
+        case "s3":
+            style = _mapping(value, "config_kwargs.s3").get("addressing_style")
+            return {"addressing_style": style} if style else {}
+        case "signature_version" if not isinstance(value, str) or value == "unsigned":
+            return {"anon": True}
+        case "request_checksum_calculation":
+            return {"checksum": "none"} if str(value).lower() == "when_required" else {}
+        case "proxies":
+            proxies = _mapping(value, "config_kwargs.proxies")
+            proxy = proxies.get("https") or proxies.get("http")
+            return {"proxy": proxy} if proxy else {}
+    return None
+
+
+def _additional(name: str, value: Any) -> dict[str, Any] | None:
+    match name:
+        case "RequestPayer":
+            return {"requester_pays": value == "requester"}
+        case "SSECustomerKey":
+            return {"encryption": "SSE-C", "encryption_key": value}
+        case "SSECustomerAlgorithm" | "SSECustomerKeyMD5":
+            return {}
+    return None

@@ -7,48 +7,44 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asynccommit.errors import (
-    ExistsError,
-    NotFoundError,
-    PreconditionError,
     RejectedError,
     StoreError,
-    UnavailableError,
     UnsupportedError,
 )
 from asynccommit.runtime.host import Host, this_host
-from asynccommit.stores.base import Info, Kind, Multipart, Page, Traits
+from asynccommit.stores.base import Info, Multipart, Page, Traits
 from asynccommit.stores.http.base import Transport, open_transport
+from asynccommit.stores.http.flat import LONGEST, FlatStore
 from asynccommit.stores.multipart import PartPage, UploadPage
 from asynccommit.stores.parts import Part
 from asynccommit.stores.s3.client import S3Client
 from asynccommit.stores.s3.deletes import S3Deletions
 from asynccommit.stores.s3.errors import S3Request
-from asynccommit.stores.s3.objects import PAGES, S3Objects
+from asynccommit.stores.s3.objects import S3Objects
 from asynccommit.stores.s3.options import S3Settings, read_settings
 from asynccommit.stores.s3.uploads import S3Uploads
-from asynccommit.stores.s3.wire import LONGEST
 from asynccommit.stores.urls import Address
 
 
-class S3Store:
+class S3Store(FlatStore[S3Request]):
     """One bucket.
 
-    A directory is what the names of objects say, and empty ones are placeholders: empty objects
-    whose names end in a slash, as Hadoop makes them. Nothing is ever renamed: files are uploaded
-    in parts, and appear where they belong when they are completed.
+    Directories are implied by the names of objects; empty directories are placeholders: empty
+    objects whose names end in a slash, as Hadoop creates them. Nothing is ever renamed: files are
+    uploaded in parts, and appear where they belong when they are completed.
 
     An etag is the service's, without quotes: of two objects with the same content it may be the
-    same. What wrote an object is told by its token where a put made it, and by ``completed`` where
-    an upload did.
+    same. The writer of an object is identified by its token after a put, and by ``completed`` after
+    an upload.
 
-    A file and a directory of the same name can both be there, as the service has it.
+    A file and a directory of the same name can both exist, as in the service.
 
     Args:
         address: scheme and authority of the bucket.
         options: see ``s3_options``.
         environ: the environment, if not that of the process.
         host: clock and ids.
-        transport: what sends, if not what ``open_transport`` finds.
+        transport: the HTTP transport; by default the one that ``open_transport`` finds.
 
     Raises:
         OptionError: an option or the address cannot be used.
@@ -68,57 +64,22 @@ class S3Store:
         environ = os.environ if environ is None else environ
         settings = read_settings(address, options or {}, environ=environ, host=host)
         transport = transport or open_transport(settings.http, prefer=settings.library)
-        self._name = f"S3Store({settings.place.bucket})"
-        self._settings = settings
         self._client = S3Client(settings, host, transport, self._describe)
         self._files = S3Objects(self._client)
+        super().__init__(settings.place.bucket, self._client, self._files, settings.page)
         self._uploads = S3Uploads(self._client, self._files)
         self._deletions = S3Deletions(self._client, self._files)
         self._describe(settings)
 
-    def __repr__(self) -> str:
-        return self._name
+    def asked(self, op: str, path: str, *, writes: bool = False, new: bool = False) -> S3Request:
+        return S3Request(op, path, writes, new)
 
     # --- files -------------------------------------------------------------------------------
 
-    async def head(self, path: str) -> Info:
-        request, files = S3Request("head", path), self._files
-        info = await files.find(request, path) if path != "/" else None
-        if info is not None:
-            return info
-        if not await files.is_directory(request, path):
-            raise NotFoundError("head", path, "there is no such object")
-        return Info(path, Kind.DIRECTORY)
-
-    async def list(self, path: str, token: str | None = None) -> Page:
-        request, files, most = S3Request("list", path), self._files, self._settings.page
-        found = await files.page(request, path, most, token, tree=False)
-        for _ in range(PAGES):
-            if token or found.entries or found.itself or found.token is None:
-                break
-            # A page of nothing but a token; whether there is a directory has to be known now.
-            found = await files.page(request, path, most, found.token, tree=False)
-        else:
-            raise UnavailableError("list", path, "its listing has empty pages only")
-        if token or found.entries or found.itself or path == "/":
-            return Page(tuple(found.entries), found.token)
-        if await files.find(request, path) is not None:
-            raise PreconditionError("list", path, "is a file")
-        raise NotFoundError("list", path, "there is no such directory")
-
     async def list_tree(self, path: str, token: str | None = None) -> Page:
         request = S3Request("list_tree", path)
-        found = await self._files.page(request, path, self._settings.page, token, tree=True)
+        found = await self._files.page(request, path, self._most, token, tree=True)
         return Page(tuple(found.entries), found.token)
-
-    async def get(self, path: str, limit: int) -> bytes:
-        return await self._files.read(S3Request("get", path), path, limit)
-
-    async def put(
-        self, path: str, data: bytes, *, overwrite: bool = True, token: str | None = None
-    ) -> Info:
-        request = S3Request("put", path, writes=True, new=not overwrite)
-        return await self._files.write(request, path, data, token)
 
     async def put_marker(self, path: str, metadata: Mapping[str, str]) -> Info:
         return await self._files.mark(S3Request("put_marker", path, writes=True), path, metadata)
@@ -130,7 +91,7 @@ class S3Store:
         # The service reports success for the deletion of a missing object.
         slash = ""
         if await files.find(request.look, path) is None:
-            await self._need_empty(request)
+            await files.need_empty(request)
             slash = "/"
         key = client.encode(request, path) + slash
         answer = await client.ask(request, "DELETE", key)
@@ -138,10 +99,6 @@ class S3Store:
 
     async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
         return await self._deletions.delete(entries)
-
-    async def delete_tree(self, path: str) -> None:
-        """Refuse: no request deletes a tree; see ``parallel.remove_tree``."""
-        raise UnsupportedError(f"delete_tree {path}: it takes many requests: ask remove_tree")
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
         request = S3Request("copy", source, writes=True, new=not overwrite, dest=dest)
@@ -164,25 +121,9 @@ class S3Store:
     ) -> None:
         """Refuse: S3 has no renames; its committers complete uploads instead."""
         raise UnsupportedError(
-            f"rename {source}: S3 has no rename, only a copy and a delete that anything may come "
-            "between; write with the committers magic or staging"
+            f"rename {source}: S3 has no rename, only a copy and a delete, which is not atomic; "
+            "use the committers magic or staging"
         )
-
-    async def mkdir(self, path: str) -> None:
-        request = S3Request("mkdir", path, writes=True)
-        if path == "/":
-            await self._files.is_directory(request.look, path)
-            return
-        if await self._files.find(request.look, path) is not None:
-            raise PreconditionError("mkdir", path, "a file is there")
-        await self._files.make_placeholder(request, path)
-
-    async def sync(self, path: str) -> None:
-        """Nothing is left to do: the service answers when what it was given lasts."""
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
 
     # --- uploads -----------------------------------------------------------------------------
 
@@ -225,15 +166,6 @@ class S3Store:
 
     def _describe(self, settings: S3Settings) -> None:
         self.traits = _traits(settings)
-
-    async def _need_empty(self, request: S3Request) -> None:
-        """Raise unless there is a directory with nothing in it but itself."""
-        path = request.path
-        below = await self._files.below(request.look, path, 2)
-        if not below:
-            raise NotFoundError("delete", path, "there is no such object")
-        if [info.path for info in below] != [f"{path}/"]:
-            raise ExistsError("delete", path, "the directory is not empty")
 
 
 def _traits(settings: S3Settings) -> Traits:

@@ -1,4 +1,4 @@
-"""Files that come in parts: nothing of one is visible until it is completed."""
+"""Multipart uploads on S3, invisible until completed."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from asynccommit.stores.s3.wire import (
     uploads_listed,
     uploads_query,
 )
+from asynccommit.stores.s3.xml import plain_etag
 
 _DIGEST = re.compile(r"[0-9a-f]{32}", re.ASCII)
 # What of an object says that its etag is no digest of its content.
@@ -75,7 +76,9 @@ class S3Uploads:
         client = self._client
         key = client.encode(request, request.path)
         if not parts:
-            client.refuse(request, ValueError("an upload of no parts makes no file: send one"))
+            client.refuse(
+                request, ValueError("an upload without parts cannot be completed: send one part")
+            )
         headers = {**self._files.content, "content-type": "application/xml"}
         if request.etag is not None and not client.settings.matches:
             await self._files.need_etag(request, request.path, request.etag)
@@ -88,7 +91,7 @@ class S3Uploads:
             answer = await client.ask(request, "POST", key, _named(upload_id), headers, body)
         client.need(request, answer, 200)
         try:
-            etag = completed_etag(answer.body)
+            etag = plain_etag(answer.body) or completed_etag(answer.body)
         except ValueError as error:
             # The service says 200 before it knows, and what became of it in the body.
             raise client.late(request, answer, error) from None
@@ -112,12 +115,14 @@ class S3Uploads:
             return info if info.token == token else None
         made = _is_made_of(answer, info.etag or "", parts)
         if made is None:
-            said = "neither etag nor checksum of what is there tells whether it is this upload's"
+            said = (
+                "neither the etag nor the checksum of the object shows whether this upload made it"
+            )
             raise OutcomeUnknownError(request.op, request.path, said)
         return info if made else None
 
     def _condition(self, request: S3Request) -> dict[str, str]:
-        """Return the header that says what may be replaced."""
+        """Return the header with the condition for replacing."""
         if not self._client.settings.conditional:
             return {}
         if request.etag is not None:

@@ -7,19 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import NamedTuple
 from urllib.parse import quote, unquote_plus
 from xml.etree.ElementTree import Element
 
 from asynccommit.stores.base import Info, Kind
+from asynccommit.stores.http.flat import (
+    Listing,
+    below_only,
+    can_be_named,
+    check_length,
+    directories,
+    placeholder,
+    prefix_of,
+)
 from asynccommit.stores.multipart import PartPage, Upload, UploadPage
 from asynccommit.stores.parts import Part
 from asynccommit.stores.s3.checksums import KINDS
 from asynccommit.stores.s3.xml import HEAD, SPACE, children, escape, parse, tag, values
 
 TOKEN = "x-amz-meta-asynccommit-token"  # the header that a put leaves its token under
-LONGEST = 1024
-"""Bytes of a name at most."""
 
 _plain = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.~-]+").fullmatch
 _etag = re.compile(r'(?:W/)?"?([^"\s]{1,1000})"?').fullmatch
@@ -38,8 +44,7 @@ def encode(path: str) -> str:
     """
     folder, _, name = path.rpartition("/")
     text = _folder(folder) + (name if _plain(name) else _name(name))
-    if len(text) > LONGEST and len(path.encode()) > LONGEST + 1:
-        raise ValueError(f"the name {path[1:81]!r}... has more than {LONGEST} bytes")
+    check_length(path, text)
     return text
 
 
@@ -55,22 +60,13 @@ def _folder(path: str) -> str:
 
 def _name(name: str) -> str:
     if "\0" in name:
-        raise ValueError(f"{name!r} holds {chr(0)!r}, which no path can hold")
-    if not _can_be_named(name):
-        raise ValueError(f"{name!r} is no name of a file: clients would resolve it")
+        raise ValueError(f"{name!r} holds {chr(0)!r}, which is not allowed in a path")
+    if not can_be_named(name):
+        raise ValueError(f"{name!r} is not a valid file name: clients would resolve it")
     try:
         return quote(name, safe="~")
     except UnicodeEncodeError:
         raise ValueError(f"{name!r} is not Unicode text") from None
-
-
-def prefix_of(path: str) -> str:
-    """Return the decoded key prefix of all objects below ``path``."""
-    return f"{path[1:]}/" if path != "/" else ""
-
-
-def _can_be_named(name: str) -> bool:
-    return name not in ("", ".", "..")
 
 
 # --- objects ---------------------------------------------------------------------------------
@@ -93,10 +89,10 @@ def quoted(etag: str) -> str:
 
 
 def info_of(path: str, headers: Mapping[str, str]) -> Info:
-    """Return what the headers of an answer say of the object at ``path``.
+    """Return the facts about the object at ``path`` in response headers.
 
     Raises:
-        ValueError: they are of no such answer.
+        ValueError: the headers are invalid.
     """
     etag = bare_etag(headers.get("etag", ""))
     size = headers.get("content-length", "")
@@ -128,20 +124,6 @@ def parse_date(text: str) -> float:
 # --- listings --------------------------------------------------------------------------------
 
 
-class S3ListPage(NamedTuple):
-    """One page of a listing.
-
-    Attributes:
-        entries: files, and directories where the listing is of one level.
-        itself: whether the listed directory's own placeholder was among them.
-        token: asks for the next page.
-    """
-
-    entries: list[Info]
-    itself: bool
-    token: str | None
-
-
 def list_query(path: str, most: int, token: str | None, *, tree: bool) -> str:
     """Return the sorted query of a page of a listing of ``path``."""
     start = f"continuation-token={quote(token, safe='~')}&" if token else ""
@@ -150,8 +132,8 @@ def list_query(path: str, most: int, token: str | None, *, tree: bool) -> str:
     return f"{start}{level}encoding-type=url&list-type=2&max-keys={most}&prefix={prefix}"
 
 
-def listed(body: bytes, path: str, token: str | None = None, *, tree: bool = False) -> S3ListPage:
-    """Return what a page of a listing of the directory ``path`` says.
+def listed(body: bytes, path: str, token: str | None = None, *, tree: bool = False) -> Listing:
+    """Parse a page of a listing of the directory ``path``.
 
     Objects whose names end in a slash are placeholders of directories, which have the etag of
     that object; other directories have none. What no path can name, with an empty segment or dots
@@ -164,24 +146,20 @@ def listed(body: bytes, path: str, token: str | None = None, *, tree: bool = Fal
         tree: whether all below was asked for, not one level.
 
     Raises:
-        ValueError: it is no such answer.
+        ValueError: the response is invalid.
     """
     root = parse(body, "ListBucketResult")
     decode = _decoder(root)
-    start = "/" + prefix_of(path)
     space = root.tag.removesuffix("ListBucketResult")
     items = root.iter(f"{space}Contents")
     entries = [_entry({_.tag: _.text for _ in item}, decode, space) for item in items]
     names = [
         "/" + decode(values(one).get("Prefix", "")) for one in children(root, "CommonPrefixes")
     ]
-    for info in entries:
-        if not info.path.startswith(start):
-            raise ValueError(f"the answer is no listing of {path}: it has {info.path[:300]!r}")
-    itself = any(info.path == start for info in entries)
-    kept = [seen for info in entries if (seen := _seen(info, tree)).path not in (path, start)]
-    kept = kept if tree else [info for info in kept if _is_child(info.path, start)]
-    return S3ListPage(kept + _directories(names, start), itself, _next(root, token))
+    page = below_only(entries, path, _seen)
+    kept = page.entries if tree else [info for info in page.entries if _is_child(info.path, path)]
+    named = [info for info in directories(names, path) if info.is_dir]
+    return Listing(kept + named, page.itself, _next(root, token))
 
 
 def _decoder(root: Element) -> Callable[[str], str]:
@@ -203,39 +181,23 @@ _unquoted = lru_cache(maxsize=4096)(unquote_plus)
 def _entry(found: dict[str, str | None], decode: Callable[[str], str], space: str) -> Info:
     key, size = found.get(f"{space}Key"), found.get(f"{space}Size") or ""
     if not key or not size.isdecimal():
-        raise ValueError("the answer is no listing: an entry has no key or no size")
+        raise ValueError("the answer is not a listing: an entry has no key or no size")
     modified = parse_date(found.get(f"{space}LastModified") or "")
     etag = bare_etag(found.get(f"{space}ETag") or "")
     # A third of the time of Info(...), once for every file of a listing.
     return _new(Info, ("/" + decode(key), _FILE, int(size), etag, modified, 0, True, None, 0.0, 0))
 
 
-def _seen(info: Info, tree: bool) -> Info:
-    """Return an entry as what it stands for."""
+def _seen(info: Info) -> Info:
+    """Return the kind and path of a listed object."""
     if info.path[-1] == "/":
-        return _placeholder(info.path, info.etag) or info
+        return placeholder(info.path, info.etag) or info
     return info
 
 
-def _is_child(path: str, start: str) -> bool:
-    name = path[len(start) :]
-    return "/" not in name and _can_be_named(name)
-
-
-def _directories(names: Sequence[str], start: str) -> list[Info]:
-    for name in names:
-        if not name.startswith(start) or name[-1] != "/":
-            raise ValueError(f"the answer is no listing below {start}: it has {name[:300]!r}")
-    found = (_placeholder(name) for name in names if name != start)
-    return [info for info in found if info is not None]
-
-
-def _placeholder(name: str, etag: str | None = None) -> Info | None:
-    """Return the directory that a name with a slash at its end stands for."""
-    path = name[:-1]
-    if all(map(_can_be_named, path.split("/")[1:])):
-        return Info(path, Kind.DIRECTORY, etag=etag)
-    return None
+def _is_child(path: str, directory: str) -> bool:
+    name = path[len(prefix_of(directory)) + 1 :]
+    return "/" not in name and can_be_named(name)
 
 
 def _next(root: Element, token: str | None) -> str | None:
@@ -244,7 +206,7 @@ def _next(root: Element, token: str | None) -> str | None:
         return None
     more = found.get("NextContinuationToken", "")
     if not more or more == token:
-        raise ValueError("the answer is cut short and has no token for the rest of it")
+        raise ValueError("the answer is incomplete and has no token for the rest")
     return more
 
 
@@ -255,7 +217,7 @@ def upload_id_of(body: bytes) -> str:
     """Return the name of an upload that was begun. Raises ``ValueError``."""
     found = values(parse(body, "InitiateMultipartUploadResult")).get("UploadId", "")
     if not 0 < len(found) <= 2048:
-        raise ValueError("the answer names no upload")
+        raise ValueError("the answer has no upload id")
     return found
 
 
@@ -296,10 +258,10 @@ def uploads_query(path: str, most: int, token: str | None) -> str:
 
 
 def uploads_listed(body: bytes, path: str, token: str | None) -> UploadPage:
-    """Return what a page of the uploads below ``path`` says.
+    """Parse a page of the uploads below ``path``.
 
     Raises:
-        ValueError: it is no such answer, or does not go on from ``token``.
+        ValueError: the response is invalid, or does not continue from ``token``.
     """
     root = parse(body, "ListMultipartUploadsResult")
     decode, start = _decoder(root), "/" + prefix_of(path)
@@ -308,7 +270,9 @@ def uploads_listed(body: bytes, path: str, token: str | None) -> UploadPage:
         found = values(child)
         name, upload = "/" + decode(found.get("Key", "")), found.get("UploadId", "")
         if not upload or not name.startswith(start):
-            raise ValueError(f"the answer is no list of uploads below {path}: it has {name[:300]}")
+            raise ValueError(
+                f"the answer is not a list of uploads below {path}: it has {name[:300]}"
+            )
         entries.append(Upload(name, upload, parse_date(found.get("Initiated", ""))))
     found = values(root)
     if found.get("IsTruncated", "").lower() != "true":
@@ -316,7 +280,7 @@ def uploads_listed(body: bytes, path: str, token: str | None) -> UploadPage:
     key = decode(found.get("NextKeyMarker", ""))
     more = f"{quote(key, safe='~')} {quote(found.get('NextUploadIdMarker', ''), safe='~')}"
     if not key or more == token:
-        raise ValueError("the answer is cut short and does not say where the rest begins")
+        raise ValueError("the answer is incomplete and does not tell where the rest begins")
     return UploadPage(tuple(entries), more)
 
 
@@ -327,7 +291,7 @@ def parts_query(upload_id: str, most: int, token: str | None) -> str:
 
 
 def parts_listed(body: bytes, token: str | None) -> PartPage:
-    """Return what a page of the parts of an upload says.
+    """Parse a page of the parts of an upload.
 
     Raises ``ValueError``.
     """
@@ -338,7 +302,7 @@ def parts_listed(body: bytes, token: str | None) -> PartPage:
         return PartPage(entries)
     more = found.get("NextPartNumberMarker", "")
     if not more.isdecimal() or int(more) <= int(token or 0):
-        raise ValueError("the answer is cut short and does not say where the rest begins")
+        raise ValueError("the answer is incomplete and does not tell where the rest begins")
     return PartPage(entries, more)
 
 
@@ -346,7 +310,7 @@ def _part(element: Element) -> tuple[int, Part, int]:
     found = values(element)
     number, size, etag = (found.get(name, "") for name in ("PartNumber", "Size", "ETag"))
     if not (number.isdecimal() and size.isdecimal() and etag):
-        raise ValueError("the answer is no list of parts")
+        raise ValueError("the answer is not a list of parts")
     kind = next((kind for kind in KINDS if found.get(f"Checksum{kind}")), "")
     return int(number), Part(etag, kind, found[f"Checksum{kind}"] if kind else ""), int(size)
 

@@ -298,7 +298,7 @@ async def test_a_wrong_key_is_told(opened: Open, emulator: AdlsEmulator) -> None
     found = await errors(store)
 
     assert {type(error) for error in found} == {DeniedError}
-    assert all("account key is not one of the account" in error.detail for error in found)
+    assert all("account key does not belong to the account" in error.detail for error in found)
     assert not any(OTHER_KEY in shown(error) for error in found)
     assert OTHER_KEY not in repr(store)
 
@@ -325,7 +325,7 @@ async def test_a_sas_of_another_container_is_told(opened: Open, emulator: AdlsEm
     permission = FileSystemSasPermissions.from_string("racwdlmeop")
     token = generate_file_system_sas(ACCOUNT, "other", emulator.key, permission, expiry)
 
-    with pytest.raises(DeniedError, match="is it whole, and of this account"):
+    with pytest.raises(DeniedError, match="is the token complete, and of this account"):
         await opened(**here(emulator), sas_token=token).head("/p")
 
 
@@ -347,7 +347,7 @@ async def test_a_token_that_is_not_accepted_is_told(opened: Open, emulator: Adls
 
     for error in await errors(store):
         assert type(error) is DeniedError
-        assert "is it of the account's tenant" in error.detail
+        assert "is it from the account's tenant" in error.detail
         assert "eyJ0eXAi.secret" not in shown(error)
 
 
@@ -398,7 +398,7 @@ async def test_a_closed_port_is_told(opened: Open, unused_tcp_port: int) -> None
 
 def test_an_account_that_is_none_is_told() -> None:
     """Before anything is sent."""
-    with pytest.raises(OptionError, match="'my_account' is no name of a storage account"):
+    with pytest.raises(OptionError, match="'my_account' is not the name of a storage account"):
         AdlsStore(parse_url("abfss://data@my_account.dfs.core.windows.net/"), environ={})
 
 
@@ -428,7 +428,7 @@ async def test_an_answer_that_is_none_of_the_service_is_told(opened: Open, page:
         found = await errors(opened(account_host=server.url()[:-1], account_key=OTHER_KEY))
 
     assert {type(error) for error in found} == {RejectedError}
-    assert all("as no Data Lake endpoint does (text/html)" in error.detail for error in found)
+    assert all("unlike a Data Lake endpoint (text/html)" in error.detail for error in found)
 
 
 async def test_a_listing_that_is_no_json_is_told(opened: Open) -> None:
@@ -436,7 +436,16 @@ async def test_a_listing_that_is_no_json_is_told(opened: Open) -> None:
     page = answer(body=b"<html>", headers=["x-ms-request-id: 1"])
     async with serves(page) as server:
         store = opened(account_host=server.url()[:-1], account_key=OTHER_KEY, **NAMESPACE)
-        with pytest.raises(RejectedError, match=r"no listing.*a Data Lake endpoint"):
+        with pytest.raises(RejectedError, match=r"not a listing.*a Data Lake endpoint"):
+            await store.list("/p")
+
+
+async def test_a_listing_that_is_cut_short_is_asked_again(opened: Open) -> None:
+    """Its length is right, and its end is missing: the next answer may be whole."""
+    page = answer(body=b'{"paths":[{"name":"p/', headers=["x-ms-request-id: 1"])
+    async with serves(page) as server:
+        store = opened(account_host=server.url()[:-1], account_key=OTHER_KEY, **NAMESPACE)
+        with pytest.raises(UnavailableError, match="cut short"):
             await store.list("/p")
 
 
@@ -481,7 +490,7 @@ async def test_a_name_with_a_dot_at_its_end_is_refused(
     store = opened(connection_string=emulator.connection_string)
     for name in ("/a.", "/a./b", "/..."):
         for call in (store.head, store.list, store.mkdir, store.delete, store.delete_tree):
-            with pytest.raises(RejectedError, match="ends in a dot, which ADLS cuts off"):
+            with pytest.raises(RejectedError, match="ends in a dot, which ADLS removes"):
                 await call(name)
         with pytest.raises(RejectedError, match="ends in a dot"):
             await store.put(name, b"")

@@ -115,10 +115,10 @@ def test_a_token_without_signature_is_refused(token: str) -> None:
     [
         ("se=2024-03-05T17%3A00%3A00Z", "expired at 2024-03-05T17:00:00Z: get a new one"),
         ("se=2024-03-05", "expired at 2024-03-05"),
-        ("st=2024-03-06&se=2024-03-07", "valid from 2024-03-06"),
-        ("st=2024-03-05&se=2024-03-06", "not signed for this"),
-        ("si=policy", "not signed for this"),
-        ("se=never", "not signed for this"),
+        ("st=2024-03-06&se=2024-03-07", "not valid before 2024-03-06"),
+        ("st=2024-03-05&se=2024-03-06", "signature of the SAS token"),
+        ("si=policy", "signature of the SAS token"),
+        ("se=never", "signature of the SAS token"),
     ],
 )
 def test_a_refused_signature_is_told_by_its_times(times: str, fault: str) -> None:

@@ -20,7 +20,7 @@ from asynccommit.errors import (
 )
 from asynccommit.stores.adls.credentials import AdlsAnonymous, AdlsCredential, Sas, SharedKey
 from asynccommit.stores.adls.endpoint import AdlsEndpoint
-from asynccommit.stores.adls.errors import AdlsErrorTranslator, AdlsRequest, Answer, explain
+from asynccommit.stores.adls.errors import AdlsErrorTranslator, AdlsRequest, explain
 from asynccommit.stores.http.base import (
     NoAnswerError,
     NotSentError,
@@ -29,6 +29,7 @@ from asynccommit.stores.http.base import (
     TransportError,
     UntrustedError,
 )
+from asynccommit.stores.http.errors import Answer
 from asynccommit.stores.http.tokens import TokenError
 
 NOW = 1_709_658_548.0
@@ -208,7 +209,7 @@ def test_the_missing_container_is_named() -> None:
     """With its account, and what to do."""
     found = error(READ, says(404, "FilesystemNotFound"))
 
-    assert "no container 'data' in the account 'acct'; make it" in found.detail
+    assert "no container 'data' in the account 'acct'; create it" in found.detail
 
 
 def test_xml_of_the_other_endpoint_is_read() -> None:
@@ -236,7 +237,7 @@ def test_a_body_that_explains_nothing_is_passed_over(body: bytes) -> None:
         (
             SharedKey("acct", KEY, lambda: NOW),
             "AuthenticationFailed",
-            "not one of the account 'acct'",
+            "not belong to the account 'acct'",
         ),
         (
             Sas("se=2020-01-01&sig=c2lnbmF0dXJl"),
@@ -246,16 +247,16 @@ def test_a_body_that_explains_nothing_is_passed_over(body: bytes) -> None:
         (
             Sas("se=2030-01-01&sig=c2lnbmF0dXJl"),
             "AuthenticationFailed",
-            "is it whole, and of this account",
+            "is the token complete, and of this account",
         ),
         (AdlsAnonymous(), "NoAuthenticationInformation", "give a credential"),
-        (AdlsAnonymous(), "InvalidAuthenticationInfo", "is it of the account's tenant"),
+        (AdlsAnonymous(), "InvalidAuthenticationInfo", "is it from the account's tenant"),
         (AdlsAnonymous(), "AuthorizationPermissionMismatch", "Storage Blob Data Contributor"),
         (AdlsAnonymous(), "AuthorizationFailure", "firewall"),
         (
             SharedKey("acct", KEY, lambda: NOW),
             "KeyBasedAuthenticationNotPermitted",
-            "takes no keys",
+            "accepts no keys",
         ),
         (AdlsAnonymous(), "AccountIsDisabled", "ask its owner"),
         (AdlsAnonymous(), "SomethingNew", "not permitted"),
@@ -277,7 +278,7 @@ def test_a_refusal_says_what_to_do(credential: AdlsCredential, code: str, remedy
         (-1_200, "20 min behind the service's: set it"),
         (-5 * 86_400, "5 days behind"),
         (4 * 3_600, "4 h ahead"),
-        (200, "not one of the account"),
+        (200, "not belong to the account"),
     ],
 )
 def test_a_wrong_clock_is_told_by_how_much(skew: float, said: str) -> None:
@@ -319,9 +320,9 @@ def test_a_secret_that_is_echoed_is_hidden(status: int) -> None:
             "a redirect to evil.example",
         ),
         (307, {}, "a redirect to another place"),
-        (407, {}, "the proxy wants a name and a password"),
+        (407, {}, "the proxy needs a user name and a password"),
         (200, {"content-type": "text/html; charset=utf-8"}, "(text/html)"),
-        (404, {"content-type": "text/html"}, "as no Data Lake endpoint does"),
+        (404, {"content-type": "text/html"}, "unlike a Data Lake endpoint"),
         (412, {}, "no content type"),
         (418, {}, "answered 418"),
     ],

@@ -79,15 +79,15 @@ def test_the_credential_is_what_hadoop_would_take(
 @pytest.mark.parametrize(
     "conf, message",
     [
-        ({AUTH: "SharedKey"}, "fs.azure.account.key is not given"),
-        ({AUTH: "SAS"}, "fs.azure.sas.fixed.token is not given"),
-        ({AUTH: "OAuth", **{**CLIENT, f"{OAUTH}client.secret": ""}}, "client.secret is not given"),
+        ({AUTH: "SharedKey"}, "fs.azure.account.key is missing"),
+        ({AUTH: "SAS"}, "fs.azure.sas.fixed.token is missing"),
+        ({AUTH: "OAuth", **{**CLIENT, f"{OAUTH}client.secret": ""}}, "client.secret is missing"),
         ({AUTH: "OAuth", **CLIENT, f"{OAUTH}client.endpoint": "tenant"}, "names no tenant"),
         ({AUTH: "OAuth", **CLIENT, f"{OAUTH}client.endpoint": "https://host/"}, "names no tenant"),
         ({AUTH: "Custom"}, "give the option credential"),
         ({AUTH: "UserboundSASWithOAuth"}, "give the option credential"),
         ({AUTH: "OAuth", PROVIDER: f"{PACKAGE}UserPasswordTokenProvider"}, "give the option"),
-        ({AUTH: "sharedkey", KEY: "secret"}, "say SharedKey, SAS or OAuth"),
+        ({AUTH: "sharedkey", KEY: "secret"}, "expected SharedKey, SAS or OAuth"),
     ],
 )
 def test_what_only_hadoop_can_do_is_refused(conf: dict[str, str], message: str) -> None:
@@ -112,5 +112,5 @@ def test_the_namespace_may_be_said(conf: dict[str, str], expected: bool | None) 
 
 def test_a_flag_that_is_none_is_refused() -> None:
     """The message names the key."""
-    with pytest.raises(OptionError, match=r"hns\.enabled is 'yes': say true or false"):
+    with pytest.raises(OptionError, match=r"hns\.enabled is 'yes': expected true or false"):
         AbfsOptions({"fs.azure.account.hns.enabled": "yes"}).hierarchical(HOST)

@@ -68,7 +68,7 @@ async def test_the_identity_service_is_asked_once() -> None:
 
 def test_a_tenant_that_is_none_is_refused() -> None:
     """The message names it, and not the secret."""
-    with pytest.raises(OptionError, match="'no tenant at all' is no tenant") as caught:
+    with pytest.raises(OptionError, match="'no tenant at all' is not a tenant") as caught:
         Application("no tenant at all", "client", "hunter2").tokens(now)
     assert "hunter2" not in str(caught.value)
 

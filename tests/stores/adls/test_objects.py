@@ -426,7 +426,7 @@ async def test_a_rename_in_part_is_unknown() -> None:
     async with RawServer(script) as server:
         options = {"account_host": server.url()[:-1], "account_key": "a2V5", **NAMESPACE}
         store = AdlsStore(ADDRESS, options, environ={})
-        with pytest.raises(OutcomeUnknownError, match="in part only"):
+        with pytest.raises(OutcomeUnknownError, match="only partly renamed"):
             await store.rename("/d", "/e")
         await store.aclose()
 

@@ -160,7 +160,7 @@ def test_an_application_may_be_half_in_the_environment() -> None:
             {"connection_string": CONNECTION, "account_key": OTHER_KEY},
             "connection_string and account_key are given",
         ),
-        ({"connection_string": CONNECTION, "account_name": "other"}, "is of the account 'acct'"),
+        ({"connection_string": CONNECTION, "account_name": "other"}, "names the account 'acct'"),
         ({"client_secret": "hunter2"}, "without tenant_id and client_id"),
         ({"client_secret": "hunter2", "client_id": "c"}, "without tenant_id"),
         ({"credential": 5}, "credential is a int"),
@@ -174,7 +174,7 @@ def test_an_application_may_be_half_in_the_environment() -> None:
         ({"account_nam": "acct"}, "did you mean account_name"),
         ({"sas_tokn": SAS}, "did you mean sas_token"),
         ({"ACCOUNT_KEY": KEY}, "did you mean account_key"),
-        ({"region": "west"}, "there is account_host"),
+        ({"region": "west"}, "known options: account_host"),
         ({"timeout": "soon"}, "timeout is 'soon'"),
         ({"timeout": 0}, "timeout is 0"),
         ({"read_timeout": float("nan")}, "read_timeout is nan"),
@@ -189,7 +189,7 @@ def test_an_application_may_be_half_in_the_environment() -> None:
         ({"use_ssl": False, "sas_token": SAS}, "tokens are not sent"),
         ({"use_ssl": False, "credential": SAS}, "tokens are not sent"),
         ({"fs.azure.account.auth.type": "Custom"}, "give the option credential"),
-        ({"fs.azure.account.hns.enabled": "perhaps", "anon": True}, "say true or false"),
+        ({"fs.azure.account.hns.enabled": "perhaps", "anon": True}, "expected true or false"),
     ],
 )
 def test_a_wrong_option_is_named_and_no_secret(options: dict[str, Any], message: str) -> None:
@@ -285,3 +285,9 @@ def test_what_a_configuration_says_of_another_store_is_passed_over() -> None:
     address = parse_url("abfs://c@name.dfs.core.windows.net/")
     found = read_settings(address, told, environ={}, now=lambda: 0.0)
     assert found.place.container == "c"
+
+
+def test_an_empty_proxy_is_no_proxy() -> None:
+    """An empty ``proxy`` turns off that of the environment, as on every store."""
+    assert settings({"account_key": KEY, "proxy": ""}).http.proxy == ""
+    assert settings({"account_key": KEY}).http.proxy is None

@@ -204,7 +204,7 @@ def test_a_listing_of_other_hands_is_read() -> None:
 )
 def test_what_is_no_listing_is_refused(body: bytes) -> None:
     """Whatever is wrong with it, it is one kind of error."""
-    with pytest.raises(ValueError, match="the answer is no listing"):
+    with pytest.raises(ValueError, match="the answer is not a listing"):
         entries_of(body, "/")
 
 
@@ -215,5 +215,5 @@ def test_a_listing_is_of_the_directory_that_was_asked_for() -> None:
         if name == "t":
             assert [info.path for info in entries_of(body, "/t")] == ["/t"]
             continue
-        with pytest.raises(ValueError, match="no listing of /t"):
+        with pytest.raises(ValueError, match="not a listing of /t"):
             entries_of(body, "/t")

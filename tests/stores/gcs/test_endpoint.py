@@ -61,13 +61,13 @@ def test_a_bucket_is_the_authority(scheme: str, bucket: str) -> None:
 )
 def test_what_is_no_bucket_is_refused(url: str) -> None:
     """The message says what a name has."""
-    with pytest.raises(OptionError, match="is no name of a bucket: those have"):
+    with pytest.raises(OptionError, match="is not the name of a bucket: expected"):
         place(url)
 
 
 def test_a_url_without_a_bucket_is_refused() -> None:
     """The message says how it is written."""
-    with pytest.raises(OptionError, match="names no bucket: write gs://BUCKET/path"):
+    with pytest.raises(OptionError, match="names no bucket: expected gs://BUCKET/path"):
         place("gs:/t")
 
 
@@ -184,7 +184,9 @@ def test_the_same_bucket_elsewhere_is_another() -> None:
 )
 def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
     """The message says how one is written, and repeats no password."""
-    with pytest.raises(OptionError, match="endpoint_url is no URL of a service: say") as caught:
+    with pytest.raises(
+        OptionError, match="endpoint_url is not the URL of a service: expected"
+    ) as caught:
         place(endpoint=endpoint)
     assert "word" not in str(caught.value)
 
@@ -192,8 +194,8 @@ def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
 @pytest.mark.parametrize(
     "environ, message",
     [
-        ({EMULATOR: "http://user:word@h:1"}, f"{EMULATOR} is no URL"),
-        ({UNIVERSE: "nowhere"}, f"{UNIVERSE} is 'nowhere': say a domain"),
+        ({EMULATOR: "http://user:word@h:1"}, f"{EMULATOR} is not the URL"),
+        ({UNIVERSE: "nowhere"}, f"{UNIVERSE} is 'nowhere': expected a domain"),
         ({UNIVERSE: "a/b.c"}, f"{UNIVERSE} is"),
     ],
 )

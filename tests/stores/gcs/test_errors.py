@@ -20,7 +20,6 @@ from asynccommit.errors import (
 from asynccommit.stores.gcs.credentials import GcsAnonymous, GcsCredential
 from asynccommit.stores.gcs.endpoint import GcsEndpoint
 from asynccommit.stores.gcs.errors import (
-    Answer,
     GcsErrorTranslator,
     GcsRequest,
     explain,
@@ -34,6 +33,7 @@ from asynccommit.stores.http.base import (
     TransportError,
     UntrustedError,
 )
+from asynccommit.stores.http.errors import Answer
 from asynccommit.stores.http.tokens import TokenError
 from asynccommit.testing.models.gcs.refusals import REASONS
 
@@ -181,7 +181,7 @@ def test_a_message_names_destination_and_generation() -> None:
     """What was asked for, beside what the service says."""
     found = error(RENAME, says(412, "conditionNotMet", "It did not hold."))
     assert str(found) == (
-        "rename /p: 412 conditionNotMet: It did not hold. (to /d) (generation 17 was asked for)"
+        "rename /p: 412 conditionNotMet: It did not hold. (to /d) (generation 17 was requested)"
     )
 
 
@@ -206,7 +206,7 @@ def test_a_bucket_whose_callers_pay_is_told(answer: Response) -> None:
     """With the option that names the project."""
     found = error(READ, answer)
     assert type(found) is RejectedError
-    assert "name the project that pays in the option requester_pays" in found.detail
+    assert "set requester_pays to the project that pays" in found.detail
 
 
 @pytest.mark.parametrize(
@@ -250,14 +250,14 @@ def test_a_denial_names_the_permission() -> None:
 def test_whoever_may_not_move_is_told_of_the_other_road() -> None:
     """Older roles have no such permission."""
     words = "x does not have storage.objects.move access to the Google Cloud Storage object."
-    assert "option move=false" in error(RENAME, says(403, "forbidden", words)).detail
+    assert "set move=false" in error(RENAME, says(403, "forbidden", words)).detail
 
 
 def test_no_credential_and_a_wrong_one_are_told_apart() -> None:
     """Both are 401."""
     answer = says(401, "required", "Anonymous caller does not have storage.objects.get access.")
     assert "no credential was given" in error(READ, answer, GcsAnonymous()).detail
-    assert "the credential is not accepted" in error(READ, answer).detail
+    assert "the credential was rejected" in error(READ, answer).detail
 
 
 def test_a_held_object_says_until_when() -> None:
@@ -303,7 +303,7 @@ def test_no_error_shows_a_secret() -> None:
     [
         (Response(302, {"location": "http://login.example/?x=1"}, b""), "login.example"),
         (Response(307, {}, b""), "a redirect to another place"),
-        (Response(407, {}, b""), "the proxy wants a name"),
+        (Response(407, {}, b""), "the proxy needs a user name"),
         (Response(404, {"content-type": "text/html"}, b"<html>"), "(text/html)"),
         (Response(403, {"content-type": "text/html; x"}, b"<html>"), "(text/html)"),
         (Response(412, {}, b""), "(no content type)"),

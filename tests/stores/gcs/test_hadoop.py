@@ -127,14 +127,14 @@ def test_nobody_is_acted_as_for_another_user() -> None:
         ({AUTH: "ACCESS_TOKEN_PROVIDER"}, "runs Hadoop's classes: give the option token"),
         ({f"{GS}auth.access.token.provider": "org.Mine"}, "give the option token"),
         ({f"{GS}auth.access.token.provider.impl": "org.Mine"}, "give the option token"),
-        ({AUTH: "SERVICE_ACCOUNT_JSON_KEYFILE"}, "json.keyfile is not given"),
-        ({AUTH: "WORKLOAD_IDENTITY_FEDERATION_CREDENTIAL_CONFIG_FILE"}, "config.file is not given"),
-        ({AUTH: "USER_CREDENTIALS"}, "auth.client.id is not given"),
-        ({**USER, f"{GS}auth.client.secret": " "}, "auth.client.secret is not given"),
-        ({**KEY, f"{GS}auth.service.account.email": ""}, "auth.service.account.email is not given"),
-        ({AUTH: "KERBEROS"}, "is 'KERBEROS': say one of APPLICATION_DEFAULT"),
-        ({f"{GS}auth.service.account.keyfile": "/key.p12"}, "make a JSON key"),
-        ({f"{GS}auth.null.enable": "perhaps"}, "say true or false"),
+        ({AUTH: "SERVICE_ACCOUNT_JSON_KEYFILE"}, "json.keyfile is missing"),
+        ({AUTH: "WORKLOAD_IDENTITY_FEDERATION_CREDENTIAL_CONFIG_FILE"}, "config.file is missing"),
+        ({AUTH: "USER_CREDENTIALS"}, "auth.client.id is missing"),
+        ({**USER, f"{GS}auth.client.secret": " "}, "auth.client.secret is missing"),
+        ({**KEY, f"{GS}auth.service.account.email": ""}, "auth.service.account.email is missing"),
+        ({AUTH: "KERBEROS"}, "is 'KERBEROS': expected one of APPLICATION_DEFAULT"),
+        ({f"{GS}auth.service.account.keyfile": "/key.p12"}, "create a JSON key"),
+        ({f"{GS}auth.null.enable": "perhaps"}, "expected true or false"),
         ({f"{ACT}.for.group.staff": "staff@p"}, "needs Hadoop's groups"),
     ],
 )
@@ -191,21 +191,23 @@ def test_a_size_is_hadoops(text: str, size: int | None) -> None:
 @pytest.mark.parametrize("text", ["soon", "-1s", "5 weeks", "1.5s", "\u0665s"])
 def test_what_is_no_time_is_named(text: str) -> None:
     """With its key."""
-    with pytest.raises(OptionError, match=r"fs\.gs\.http\.read-timeout is .*: say 5s"):
+    with pytest.raises(
+        OptionError, match=r"fs\.gs\.http\.read-timeout is .*: expected a duration such as 5s"
+    ):
         GcsConnectorOptions({f"{GS}http.read-timeout": text}).seconds("http.read-timeout")
 
 
 @pytest.mark.parametrize("text", ["much", "-1", "0", "1.5m", "5x"])
 def test_what_is_no_size_is_named(text: str) -> None:
     """With its key."""
-    with pytest.raises(OptionError, match=r"fs\.gs\.x is .*: say bytes"):
+    with pytest.raises(OptionError, match=r"fs\.gs\.x is .*: expected bytes"):
         GcsConnectorOptions({f"{GS}x": text}).size("x")
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "0", "1.5", "\u0665"])
 def test_what_is_no_count_is_named(text: str) -> None:
     """With its key."""
-    with pytest.raises(OptionError, match=r"fs\.gs\.x is .*: say a whole number"):
+    with pytest.raises(OptionError, match=r"fs\.gs\.x is .*: expected a whole number"):
         GcsConnectorOptions({f"{GS}x": text}).count("x")
 
 
@@ -235,7 +237,7 @@ def test_a_proxy_is_read(conf: dict[str, str], proxy: str | None) -> None:
 @pytest.mark.parametrize("address", ["proxy", "socks://proxy:1", "me:hunter2@proxy:3128"])
 def test_what_is_no_proxy_is_refused(address: str) -> None:
     """No password is repeated."""
-    with pytest.raises(OptionError, match=r"proxy.address is no HOST:PORT") as caught:
+    with pytest.raises(OptionError, match=r"proxy.address is not HOST:PORT") as caught:
         GcsConnectorOptions({f"{GS}proxy.address": address}).proxy()
     assert "hunter" not in str(caught.value)
 
@@ -261,13 +263,13 @@ def test_who_pays_is_read(mode: dict[str, str], pays: str | bool) -> None:
 
 def test_nobody_is_charged_for_a_guess() -> None:
     """Whether the bucket needs it is not found out here."""
-    with pytest.warns(OptionWarning, match="AUTO is not known here and nobody is charged"):
+    with pytest.warns(OptionWarning, match="AUTO is not supported, and no project is charged"):
         assert GcsConnectorOptions({f"{GS}requester.pays.mode": "AUTO"}).payer("data") is False
 
 
 def test_an_unknown_mode_of_payment_is_refused() -> None:
     """The message says which there are."""
-    with pytest.raises(OptionError, match="say DISABLED, ENABLED or CUSTOM"):
+    with pytest.raises(OptionError, match="expected DISABLED, ENABLED or CUSTOM"):
         GcsConnectorOptions({f"{GS}requester.pays.mode": "LATER"}).payer("data")
 
 

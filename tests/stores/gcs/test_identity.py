@@ -133,7 +133,7 @@ def test_a_text_is_a_path_json_or_a_token(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["/no/key.json", "~/no.json", "./no", "key.json", "C:\\key"])
 def test_a_path_to_nothing_is_no_token(text: str) -> None:
     """It would be sent to the service as one."""
-    with pytest.raises(OptionError, match="and there is no such file"):
+    with pytest.raises(OptionError, match="but there is no such file"):
         of_text(text).load({})
 
 
@@ -252,18 +252,18 @@ def changed(data: dict[str, Any], **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "data, message",
     [
-        ({}, "token are no credentials: they have no type"),
-        ({"installed": {"client_secret": "hunter2"}}, "they have no type"),
+        ({}, "token are not credentials: the type is missing"),
+        ({"installed": {"client_secret": "hunter2"}}, "the type is missing"),
         ({"type": "service_account"}, "lacks client_email and private_key"),
         ({"type": "authorized_user", "client_id": "c"}, "lacks client_secret and refresh_token"),
         (changed(USER, refresh_token=""), "lacks refresh_token"),
-        (changed(USER, refresh_token=["hunter2"]), "refresh_token is of the wrong kind"),
-        (changed(FEDERATED, credential_source="/t"), "credential_source is of the wrong kind"),
+        (changed(USER, refresh_token=["hunter2"]), "refresh_token has the wrong type"),
+        (changed(FEDERATED, credential_source="/t"), "credential_source has the wrong type"),
         (changed(FEDERATED, credential_source={"x": 1}), "names neither a file nor a url"),
-        (changed(USER, token_uri="http://example.com/token"), "token_uri is no https URL"),
-        (changed(USER, token_uri="http://localhost@example.com/"), "token_uri is no https URL"),
-        (changed(USER, token_uri="http://[::1"), "token_uri is no https URL"),
-        (changed(FEDERATED, token_url="ftp://x"), "token_url is no https URL"),
+        (changed(USER, token_uri="http://example.com/token"), "token_uri is not an https URL"),
+        (changed(USER, token_uri="http://localhost@example.com/"), "token_uri is not an https URL"),
+        (changed(USER, token_uri="http://[::1"), "token_uri is not an https URL"),
+        (changed(FEDERATED, token_url="ftp://x"), "token_url is not an https URL"),
         (
             {
                 "type": "impersonated_service_account",
@@ -287,20 +287,23 @@ def test_credentials_that_are_not_whole_are_refused_at_once(
 @pytest.mark.parametrize(
     "data, message",
     [
-        ({"type": "gdch_service_account"}, "no credentials of type 'gdch_service_account'"),
-        ({"type": "external_account_authorized_user"}, "no credentials of type"),
-        ({"type": "metadata"}, "no credentials of type 'metadata'"),
+        (
+            {"type": "gdch_service_account"},
+            "credentials of type 'gdch_service_account' are not supported",
+        ),
+        ({"type": "external_account_authorized_user"}, "credentials of type"),
+        ({"type": "metadata"}, "credentials of type 'metadata' are not supported"),
         (
             changed(FEDERATED, credential_source={"environment_id": "aws1"}),
-            "no workload identity federation with AWS",
+            "workload identity federation with AWS is not supported",
         ),
         (
             changed(FEDERATED, credential_source={"executable": {"command": "x"}}),
-            "no credential_source with executable",
+            "credential_source with executable is not supported",
         ),
         (
             changed(FEDERATED, credential_source={"certificate": {}}),
-            "no credential_source with certificate",
+            "credential_source with certificate is not supported",
         ),
     ],
 )
@@ -315,7 +318,7 @@ def test_a_file_that_is_no_json_is_named_and_not_repeated(tmp_path: Path, conten
     """It may be a key in another form."""
     path = write(tmp_path / "key.json", content)
 
-    with pytest.raises(OptionError, match=r"key.json is no JSON of credentials") as caught:
+    with pytest.raises(OptionError, match=r"key.json is not a JSON credentials file") as caught:
         load(of_text(path))
     assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
@@ -325,7 +328,7 @@ def test_a_private_key_that_cannot_be_read_is_not_repeated(cut: str) -> None:
     """The message says where it begins and ends."""
     key = {"whole": "hunter2", "half": pem()[: len(pem()) // 2], "password": _locked()}[cut]
 
-    with pytest.raises(OptionError, match="private_key cannot be read: give it whole") as caught:
+    with pytest.raises(OptionError, match="private_key cannot be read: give all of it") as caught:
         of_data(service_account(URL, private_key=key))
     text = "".join(traceback.format_exception(caught.value))
     assert not any(line in text for line in key.splitlines() if "-----" not in line)

@@ -146,7 +146,7 @@ async def test_a_file_that_comes_in_between_is_asked_for_again(
         direct.app.service.insert(BUCKET, "f", b"data")
 
     direct.after = lambda sent: make(sent) if "/download/" in sent.path else None
-    with pytest.raises(UnavailableError, match="came or went just now"):
+    with pytest.raises(UnavailableError, match="was created or deleted during the request"):
         await store.get("/f", LIMIT)
 
 
@@ -201,7 +201,7 @@ async def test_what_cannot_be_told_of_a_directory_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Not that there is none."""
-    monkeypatch.setattr("asynccommit.stores.gcs.objects.PAGES", 5)
+    monkeypatch.setattr("asynccommit.stores.http.flat.PAGES", 5)
     direct.before = lambda sent: Response(200, {}, body) if sent.path.endswith("/o") else None
     with pytest.raises(expected):
         await store.head("/d")
@@ -308,7 +308,7 @@ async def test_what_the_service_kept_less_of_is_sent_again(direct: Direct) -> No
 async def test_an_upload_that_gets_nowhere_is_given_up(direct: Direct) -> None:
     """A server that keeps nothing is not asked for ever."""
     direct.before = lambda sent: Response(308, {}, b"") if sent.method == "PUT" else None
-    with pytest.raises(UnavailableError, match="without coming to its end"):
+    with pytest.raises(UnavailableError, match="did not end"):
         await large(direct).put("/f", b"x" * (2 * CHUNK))
     assert len(direct.seen) == 7
 
@@ -449,7 +449,7 @@ async def test_who_pays_is_said_in_every_request() -> None:
     assert all(asked(sent)["userProject"] == "my-project" for sent in direct.seen)
 
     direct.seen.clear()
-    with pytest.raises(RejectedError, match="in the option requester_pays"):
+    with pytest.raises(RejectedError, match="set requester_pays"):
         await new_store(direct, hns=False).head("/a/i")
 
 

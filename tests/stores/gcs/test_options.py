@@ -6,6 +6,7 @@ import base64
 import inspect
 import traceback
 import warnings
+from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
@@ -18,10 +19,11 @@ from asynccommit.options.job import OptionWarning
 from asynccommit.stores.base import Ramp
 from asynccommit.stores.gcs.credentials import GcsAnonymous
 from asynccommit.stores.gcs.options import (
-    _NO_EFFECT_KEYS,
-    _PASSED_OVER,
     KNOWN,
+    NAMES,
     GcsSettings,
+    encryption_headers,
+    kms_key_name,
     read_settings,
 )
 from asynccommit.stores.http.base import HttpSettings
@@ -272,7 +274,7 @@ def test_a_key_of_cloud_kms_is_named() -> None:
 def test_every_option_of_gcsfs_is_known() -> None:
     """Whatever its constructor takes; those of fsspec about listings and loops too."""
     names = set(inspect.signature(import_module("gcsfs.core").GCSFileSystem.__init__).parameters)
-    ours = KNOWN | _PASSED_OVER | set(_NO_EFFECT_KEYS)
+    ours = KNOWN | NAMES.passed_over | set(NAMES.no_effect)
 
     assert names - {"self", "args", "kwargs"} <= ours
 
@@ -309,7 +311,7 @@ def test_what_is_about_other_things_is_passed_over() -> None:
     [
         ({"consistency": "md5"}, "consistency has no effect here: the service checks"),
         ({"version_aware": True}, "version_aware has no effect here: only the live version"),
-        ({"session_kwargs": {"trust_env": True}}, "session_kwargs has no effect here: say proxy"),
+        ({"session_kwargs": {"trust_env": True}}, "session_kwargs has no effect here: use proxy"),
         ({"batch_size": 20}, "batch_size has no effect here"),
     ],
 )
@@ -325,10 +327,10 @@ def test_what_is_in_vain_warns(options: dict[str, Any], message: str) -> None:
         ({"tokn": "hunter2"}, "no option 'tokn' of a store on Google Cloud Storage: did you mean"),
         ({"requestor_pays": True}, "did you mean requester_pays"),
         ({"TOKEN": "hunter2"}, "did you mean token"),
-        ({"anon": True}, "say token='anon'"),
-        ({"credentials": "hunter2"}, "'credentials' .*: say token"),
+        ({"anon": True}, "use token='anon'"),
+        ({"credentials": "hunter2"}, "'credentials' .*: use token"),
         ({"account_name": "acct"}, "is this a gs:// URL"),
-        ({"region": "west"}, "there is access, ca_file"),
+        ({"region": "west"}, "known options: access, ca_file"),
         ({"timeout": "soon"}, "timeout is 'soon'"),
         ({"requests_timeout": 0}, "requests_timeout is 0"),
         ({"read_timeout": float("nan")}, "read_timeout is nan"),
@@ -340,28 +342,28 @@ def test_what_is_in_vain_warns(options: dict[str, Any], message: str) -> None:
         ({"ramp": "perhaps"}, "ramp is 'perhaps'"),
         ({"ramp": -1}, "ramp is -1"),
         ({"reads": 0}, "reads is 0"),
-        ({"ramp": 2000, "writes": 5}, "ramp and writes are both a rate"),
-        ({"ramp": False, "writes": 5}, "and ramp is false"),
+        ({"ramp": 2000, "writes": 5}, "ramp and writes both set a rate"),
+        ({"ramp": False, "writes": 5}, "but ramp is false"),
         ({"access": "all"}, "access is 'all'"),
-        ({"requester_pays": True}, "which project pays"),
-        ({"requester_pays": "No Project"}, "'No Project' is no id of a project"),
-        ({"requester_pays": True, "project": "a&b"}, "'a&b' is no id of a project"),
+        ({"requester_pays": True}, "no project is named"),
+        ({"requester_pays": "No Project"}, "'No Project' is not a project id"),
+        ({"requester_pays": True, "project": "a&b"}, "'a&b' is not a project id"),
         ({"encryption_key": "hunter2"}, "encryption_key is not 32 bytes"),
         ({"fs.gs.encryption.key": "hunter2"}, "fs.gs.encryption.key is not 32 bytes"),
-        ({"encryption_key": KEY, "kms_key_name": KMS}, "give one of them"),
+        ({"encryption_key": KEY, "kms_key_name": KMS}, "set only one of them"),
         ({"kms_key_name": "k"}, "kms_key_name is 'k'"),
         (
             {"encryption_key": KEY, "endpoint_url": "http://emulator:1"},
             "encryption keys are not sent",
         ),
-        ({"endpoint_url": "storage.googleapis.com"}, "endpoint_url is no URL"),
-        ({"fs.gs.storage.root.url": "h"}, "fs.gs.storage.root.url is no URL"),
-        ({"fs.gs.storage.http.headers.Authorization": "hunter2"}, "is not for options to set"),
-        ({"fs.gs.storage.http.headers.a b": "hunter2"}, "is no header"),
-        ({"fs.gs.storage.http.headers.a": "hunter2\r\nx: y"}, "is no header"),
+        ({"endpoint_url": "storage.googleapis.com"}, "endpoint_url is not the URL"),
+        ({"fs.gs.storage.root.url": "h"}, "fs.gs.storage.root.url is not the URL"),
+        ({"fs.gs.storage.http.headers.Authorization": "hunter2"}, "cannot be set by options"),
+        ({"fs.gs.storage.http.headers.a b": "hunter2"}, "is not a header"),
+        ({"fs.gs.storage.http.headers.a": "hunter2\r\nx: y"}, "is not a header"),
         ({"fs.gs.application.name.suffix": "a\nb"}, "suffix is"),
-        ({"fs.gs.operation.move.enable": "perhaps"}, "say true or false"),
-        ({"fs.gs.max.requests.per.batch": "0"}, "say a whole number"),
+        ({"fs.gs.operation.move.enable": "perhaps"}, "expected true or false"),
+        ({"fs.gs.max.requests.per.batch": "0"}, "expected a whole number"),
     ],
 )
 def test_a_wrong_option_is_named_and_no_secret(options: dict[str, Any], message: str) -> None:
@@ -418,3 +420,71 @@ def test_an_emulator_is_found_in_the_environment() -> None:
     assert found.place.origin == "http://localhost:4443"
     assert isinstance(found.credential, GcsAnonymous)
     assert found.ramp_for(False) is None
+
+
+RAW = bytes(range(32))
+HASH = base64.b64encode(sha256(RAW).digest()).decode()
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_a_key_is_sent_with_its_hash(raw: bytes) -> None:
+    """For what is written or read, and for what is copied, under Google's names."""
+    text = base64.b64encode(raw).decode()
+    written, source = encryption_headers(raw)
+
+    assert written == {
+        "x-goog-encryption-algorithm": "AES256",
+        "x-goog-encryption-key": text,
+        "x-goog-encryption-key-sha256": base64.b64encode(sha256(raw).digest()).decode(),
+    }
+    assert list(source) == [name.replace("goog-", "goog-copy-source-") for name in written]
+    assert list(source.values()) == list(written.values())
+    assert encryption_headers(f" {text}\n")[0] == written
+
+
+def test_hash_and_algorithm_may_be_said() -> None:
+    """If they are those of the key."""
+    assert encryption_headers(KEY, HASH, "AES256") == encryption_headers(RAW)
+
+
+@pytest.mark.parametrize(
+    "key, digest, algorithm, message",
+    [
+        (KEY[:-4], "", "", "encryption_key is not 32 bytes"),
+        ("hunter2", "", "", "encryption_key is not 32 bytes"),
+        (b"hunter2", "", "", "encryption_key is not 32 bytes"),
+        ("hunter2 \u0430", "", "", "encryption_key is not 32 bytes"),
+        (KEY, KEY, "", "does not match encryption_key.hash"),
+        (KEY, "", "AES128", "the encryption algorithm is 'AES128': expected AES256"),
+    ],
+)
+def test_a_key_that_is_none_is_not_repeated(
+    key: str | bytes, digest: str, algorithm: str, message: str
+) -> None:
+    """The message says how one is made."""
+    with pytest.raises(OptionError, match=message) as caught:
+        encryption_headers(key, digest, algorithm)
+    assert "hunter2" not in str(caught.value)
+    assert KEY[:-4] not in str(caught.value)
+
+
+def test_a_key_of_cloud_kms_has_a_path() -> None:
+    """Which is sent as it is."""
+    name = "projects/p/locations/europe-west3/keyRings/r/cryptoKeys/k"
+
+    assert kms_key_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "k",
+        "projects/p/locations/l/keyRings/r/cryptoKeys/",
+        "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1",
+        "projects/p q/locations/l/keyRings/r/cryptoKeys/k",
+    ],
+)
+def test_what_is_no_key_of_cloud_kms_is_named(name: str) -> None:
+    """It is no secret."""
+    with pytest.raises(OptionError, match=r"kms_key_name is .*: expected projects/PROJECT"):
+        kms_key_name(name)

@@ -127,7 +127,7 @@ async def test_the_root_is_not_deleted(store: GcsStore) -> None:
 
 async def test_a_tree_is_not_deleted_by_one_request(store: GcsStore, direct: Direct) -> None:
     """Nothing is sent; what sends many is elsewhere."""
-    with pytest.raises(UnsupportedError, match="ask remove_tree"):
+    with pytest.raises(UnsupportedError, match="use remove_tree"):
         await store.delete_tree("/t")
     assert not direct.seen
 
@@ -299,10 +299,18 @@ async def test_a_listing_of_empty_pages_is_given_up(
     store: GcsStore, direct: Direct, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that always has one more is not asked for ever."""
-    monkeypatch.setattr("asynccommit.stores.gcs.store.PAGES", 5)
-    monkeypatch.setattr("asynccommit.stores.gcs.objects.PAGES", 5)
+    monkeypatch.setattr("asynccommit.stores.http.flat.PAGES", 5)
     direct.before = lambda sent: Response(200, {}, AGAIN) if sent.path.endswith("/o") else None
-    with pytest.raises(UnavailableError, match="empty pages only"):
+    with pytest.raises(UnavailableError, match="only empty pages"):
+        await store.list("/t")
+
+
+async def test_a_listing_that_is_cut_short_is_asked_again(store: GcsStore, direct: Direct) -> None:
+    """Its length is right, and its end is missing: the next answer may be whole."""
+    direct.before = lambda sent: (
+        Response(200, {}, b'{"items":[{') if sent.path.endswith("/o") else None
+    )
+    with pytest.raises(UnavailableError, match="cut short"):
         await store.list("/t")
 
 
@@ -314,8 +322,24 @@ async def test_folders_that_are_none_are_told() -> None:
     )
     store = new_store(direct)
     page = await store.list_tree("/t")
-    with pytest.raises(RejectedError, match="no JSON"):
+    with pytest.raises(RejectedError, match="not JSON"):
         await store.list_tree("/t", page.token)
+
+
+async def test_a_bucket_layout_that_is_cut_short_can_be_asked_for_again(direct: Direct) -> None:
+    """The first question about a bucket is a read like any other."""
+    direct.before = lambda sent: Response(200, {}, b'{"hierarchicalNamespace":{"ena')
+    with pytest.raises(UnavailableError, match="cut short"):
+        await new_store(direct).list("/t")
+
+
+async def test_a_write_whose_answer_is_cut_short_may_have_happened(
+    store: GcsStore, direct: Direct
+) -> None:
+    """A write is not taken for one that was refused."""
+    direct.before = lambda sent: Response(200, {}, AGAIN[:9])
+    with pytest.raises(OutcomeUnknownError, match="cut short"):
+        await store.put("/t/f", b"data")
 
 
 async def test_a_page_token_that_is_gone_is_told(store: GcsStore) -> None:

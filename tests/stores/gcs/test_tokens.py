@@ -318,7 +318,7 @@ async def test_the_end_counts_from_the_question(
         ((500, "<html>"), True, "answered 500"),
         ((503, "come back\nlater"), True, "503: come back later"),
         ((302, "elsewhere"), False, "answered 302: elsewhere"),
-        ((200, "no JSON"), False, "answered 200: it is no JSON"),
+        ((200, "no JSON"), False, "answered 200: it is not JSON"),
         ((200, {"expires_in": 5}), False, "the answer has no token"),
         ((200, {"access_token": "x" * 70_000, "expires_in": 5}), False, "larger than 65536 bytes"),
     ],
@@ -332,7 +332,7 @@ async def test_an_answer_that_gives_no_token_is_told(
 
     assert message in error.detail
     assert error.again is again
-    assert error.detail.startswith("no access token by token: ")
+    assert error.detail.startswith("no access token from token: ")
     assert len(server.requests) == 1
 
 
@@ -358,7 +358,7 @@ async def test_a_machine_without_an_account_is_told(server: IdentityServer, make
     host = f"127.0.0.1:{server.port}"
     error = await failure(make(Identity("machine", SCOPE), {"GCE_METADATA_HOST": host}))
 
-    assert "404: not found; has this machine a service account?" in error.detail
+    assert "404: not found; does this machine have a service account?" in error.detail
     assert not error.again
 
 
@@ -373,7 +373,7 @@ async def test_who_is_no_metadata_server_is_not_believed(make: Make) -> None:
     async with RawServer(script) as server:
         host = f"127.0.0.1:{server.port}"
         error = await failure(make(Identity("machine", SCOPE), {"GCE_METADATA_HOST": host}))
-    assert "it is no metadata server" in error.detail
+    assert "it is not a metadata server" in error.detail
 
 
 async def test_no_metadata_server_is_no_credentials(
@@ -543,9 +543,9 @@ async def test_an_object_blocks_its_own_thread(make: Make) -> None:
 @pytest.mark.parametrize(
     "error, again, message",
     [
-        (RefreshError("invalid_grant: no"), False, "no access token by Loose: invalid_grant: no"),  # type: ignore[no-untyped-call]
+        (RefreshError("invalid_grant: no"), False, "no access token from Loose: invalid_grant: no"),  # type: ignore[no-untyped-call]
         (RefreshError("busy", retryable=True), True, "busy"),  # type: ignore[no-untyped-call]
-        (ValueError("of the key: hunter2"), False, "ValueError; are the credentials whole"),
+        (ValueError("of the key: hunter2"), False, "ValueError; are the credentials complete"),
         (TimeoutError(), True, "no answer in time"),
     ],
 )
@@ -567,7 +567,7 @@ async def test_an_object_without_a_token_gives_none(make: Make) -> None:
     given.valid = True
     error = await failure(make(given))
 
-    assert "are the credentials whole" in error.detail
+    assert "are the credentials complete" in error.detail
 
 
 async def test_an_object_whose_server_is_gone_may_give_one_later(

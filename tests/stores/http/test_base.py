@@ -60,7 +60,7 @@ async def test_a_url_arrives_byte_for_byte(transport: Transport, path: str) -> N
 async def test_a_url_that_would_be_changed_is_refused(transport: Transport, path: str) -> None:
     """What a library would quote, resolve or cut off is an error, and nothing is sent."""
     async with RawServer(says(answer())) as server:
-        with pytest.raises(ValueError, match="byte for byte"):
+        with pytest.raises(ValueError, match="unchanged"):
             await transport.send("PUT", server.url(path), {}, limit=LIMIT)
     assert server.seen == []
 
@@ -68,7 +68,7 @@ async def test_a_url_that_would_be_changed_is_refused(transport: Transport, path
 @given(st.text(max_size=40))
 def test_a_refused_url_is_named_without_its_query(text: str) -> None:
     """The error of a URL has neither its query nor its user."""
-    with pytest.raises(ValueError, match="byte for byte") as caught:
+    with pytest.raises(ValueError, match="unchanged") as caught:
         base.check_url(f"http://user:secret@host/ {text.replace('?', '')}?sig=secret")
     assert "secret" not in str(caught.value)
 
@@ -327,7 +327,7 @@ def test_an_unknown_library_is_a_wrong_option() -> None:
     """The error names those that there are."""
     with pytest.raises(OptionError, match="aiohttp"):
         open_transport(HttpSettings(), prefer="curl")
-    with pytest.raises(OptionError, match="no transport"):
+    with pytest.raises(OptionError, match="unknown transport"):
         open_transport(HttpSettings(), prefer=["aiohttp"])  # type: ignore[arg-type]
 
 

@@ -253,8 +253,8 @@ async def test_an_empty_answer_needs_no_limit(transport: Transport) -> None:
     [
         (silent, HttpSettings(proxy="", read_timeout=SHORT), "no answer for 0.15 s"),
         (stuck, HttpSettings(proxy="", read_timeout=SHORT), "no answer for 0.15 s"),
-        (silent, HttpSettings(proxy="", total_timeout=SHORT), "not done within 0.15 s"),
-        (drip, HttpSettings(proxy="", total_timeout=SHORT), "not done within 0.15 s"),
+        (silent, HttpSettings(proxy="", total_timeout=SHORT), "not finished within 0.15 s"),
+        (drip, HttpSettings(proxy="", total_timeout=SHORT), "not finished within 0.15 s"),
     ],
 )
 async def test_an_answer_is_not_waited_for_forever(

@@ -60,7 +60,7 @@ def test_the_layers_of_an_overlay(tmp_path: Path) -> None:
         assert said[f"{name} to all/place"].startswith("in a lower layer of an overlay")
     for name in ("new", "old/f"):
         assert said[f"{name} to all/place"] == ""
-    assert all("another filesystem or mount" in said[key] for key in said if "elsewhere" in key)
+    assert all("a different filesystem or mount" in said[key] for key in said if "elsewhere" in key)
 
 
 def test_a_trap_that_somebody_empties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,11 +208,11 @@ async def test_what_cannot_be_looked_at_tells_nothing(failed: StoreError) -> Non
     """The look's failure is told with the answer, or with the silence."""
     told, _ = await settle(complete(), LOST, failed)
     assert isinstance(told, OutcomeUnknownError)
-    assert "could not be looked at" in str(told)
+    assert "could not be read" in str(told)
     again = ExistsError("complete_upload", "/f")
     told, _ = await settle(complete(), again, failed)
     assert told is again
-    assert "could not be looked at" in told.__notes__[0]
+    assert "could not be read" in told.__notes__[0]
     told, _ = await settle(complete(), NotFoundError("complete_upload", "/f"), failed)
     assert isinstance(told, NotFoundError)
 

@@ -500,3 +500,15 @@ def test_nothing_false_is_ever_said(op: Op, weather: list[str], strange: list[st
         assert isinstance(told, ExistsError)
         assert op.name == "put"
         assert "put at dest" in strange
+
+
+async def test_a_folder_that_has_the_name_of_a_file() -> None:
+    """Where files need no directories, an emptied folder at the destination is in nobody's way."""
+    folder, source = Info("/b", Kind.DIRECTORY, 0, None), seen("e")._replace(path="/a")
+    bucket = Traits("has no directories", tokens=False, directories=False)
+
+    told, sent = await settle(rename(token=None), LOST, folder, source, None, traits=bucket)
+    assert (told, sent) == (None, ["rename", "head /b", "head /a", "rename"])
+
+    told, _ = await settle(rename(token=None), LOST, folder, source, traits=ETAGS)
+    assert isinstance(told, ExistsError)

@@ -138,7 +138,7 @@ async def test_attempts_are_bounded(clock: Clock, attempts: int) -> None:
     with pytest.raises(UnavailableError) as caught:
         await retry.around(answers)(head())
     assert len(answers.ops) == attempts
-    assert f"sent {attempts} times" in caught.value.__notes__[0]
+    assert f"after {attempts} attempts" in caught.value.__notes__[0]
 
 
 async def test_a_store_that_never_answered_is_given_up_soon(clock: Clock) -> None:

@@ -55,7 +55,7 @@ async def test_a_bucket_elsewhere_is_asked_there_once_and_from_then_on(answer: R
 async def test_two_wrong_regions_end_in_an_error_that_names_one() -> None:
     """Whoever is sent in circles is told where the bucket is said to be."""
     direct = answering(WRONG[0], error("PermanentRedirect", 301, x_amz_bucket_region="us-west-2"))
-    with pytest.raises(RejectedError, match="say region=us-west-2"):
+    with pytest.raises(RejectedError, match="set region=us-west-2"):
         await new_s3(direct).put("/p", b"")
 
     assert len(direct.seen) == 2
@@ -351,7 +351,7 @@ def test_an_endpoint_of_one_service_is_found() -> None:
     "options,said",
     [
         ({"profile": "nobody"}, "ProfileNotFound"),
-        ({"profile": "wrong"}, "no name of one"),
+        ({"profile": "wrong"}, "not a valid name"),
         ({"profile": "services"}, "no credentials were found"),
     ],
 )

@@ -143,11 +143,11 @@ def test_who_shares_a_limit() -> None:
     "options,url,said",
     [
         ({}, "s3:///x", "names no bucket"),
-        ({}, "s3://ab/x", "no name of a bucket"),
-        ({"region": "eu-west-1/evil"}, "s3://data/", "no name of a region"),
-        ({"endpoint_url": "ftp://h"}, "s3://data/", "no URL of a service"),
-        ({"endpoint_url": "http://user:hunter2@h"}, "s3://data/", "no URL of a service"),
-        ({"endpoint_url": "http://h/../x"}, "s3://data/", "no URL of a service"),
+        ({}, "s3://ab/x", "not the name of a bucket"),
+        ({"region": "eu-west-1/evil"}, "s3://data/", "not the name of a region"),
+        ({"endpoint_url": "ftp://h"}, "s3://data/", "not the URL of a service"),
+        ({"endpoint_url": "http://user:hunter2@h"}, "s3://data/", "not the URL of a service"),
+        ({"endpoint_url": "http://h/../x"}, "s3://data/", "not the URL of a service"),
         ({"addressing_style": "host"}, "s3://data/", "path, virtual or auto"),
         ({"token": "t", "endpoint_url": "http://far.example.com"}, "s3://data/", "use https"),
     ],
@@ -163,7 +163,7 @@ def test_what_can_be_no_place(options: dict[str, Any], url: str, said: str) -> N
 @pytest.mark.parametrize("authority", ["AKID:hunter2@data", "AKID:hunter2", "hunter2@data"])
 def test_keys_in_place_of_a_bucket_are_not_repeated(authority: str) -> None:
     """Hadoop once took keys from URLs; the error says where they belong, and shows nothing."""
-    with pytest.raises(OptionError, match="give the options key and secret") as caught:
+    with pytest.raises(OptionError, match="set key and secret") as caught:
         find_place(Address("s3a", authority, "/"), Wanted())
 
     assert "hunter2" not in str(caught.value)

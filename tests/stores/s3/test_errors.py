@@ -79,23 +79,28 @@ ANSWERS: list[tuple[str, Response, type[StoreError], str]] = [
     ("put new", error("ConditionalRequestConflict", 409), UnavailableError, "409"),
     ("complete new", error("PreconditionFailed", 412), ExistsError, "412"),
     ("complete new", error("ConditionalRequestConflict", 409), PreconditionError, "upload is gone"),
-    ("complete over", error("PreconditionFailed", 412), PreconditionError, "another file is there"),
+    (
+        "complete over",
+        error("PreconditionFailed", 412),
+        PreconditionError,
+        "the file to replace has changed",
+    ),
     (
         "complete over",
         error("NoSuchKey", 404),
         PreconditionError,
-        "than the one to replace, or none",
+        "to replace has changed or is gone",
     ),
     ("complete over", error("NoSuchUpload", 404), NotFoundError, "NoSuchUpload"),
     ("complete over", error("AccessDenied", 403), DeniedError, "needs s3:PutObject$"),
     ("copy_if", error("PreconditionFailed", 412), PreconditionError, "412"),
-    ("complete_upload", error("InvalidPart", 400), PreconditionError, "not sent, or sent again"),
+    ("complete_upload", error("InvalidPart", 400), PreconditionError, "missing, or was sent again"),
     ("complete_upload", error("InvalidPartOrder", 400), PreconditionError, "InvalidPartOrder"),
     ("complete_upload", error("EntityTooSmall", 400), PreconditionError, "at least 5 MiB"),
     ("complete_upload", error("NoSuchUpload", 404), NotFoundError, "NoSuchUpload"),
     ("abort_upload", error("NoSuchUpload", 404), NotFoundError, "NoSuchUpload"),
     ("put_part", error("NoSuchUpload", 404), NotFoundError, "NoSuchUpload"),
-    ("put", error("NoSuchBucket", 404), RejectedError, "no bucket 'data'; make it"),
+    ("put", error("NoSuchBucket", 404), RejectedError, "no bucket 'data'; create it"),
     ("list", error("NoSuchBucket", 404), RejectedError, "no bucket 'data'"),
     ("put", error("KeyTooLongError", 400), RejectedError, "1,024 bytes"),
     ("put", error("EntityTooLarge", 400), RejectedError, "EntityTooLarge"),
@@ -104,24 +109,30 @@ ANSWERS: list[tuple[str, Response, type[StoreError], str]] = [
     ("copy_if", error("InvalidRequest", 400, "The copy source is too big"), RejectedError, "5 GiB"),
     ("get", error("AccessDenied", 403), DeniedError, "needs s3:GetObject$"),
     ("list", error("AccessDenied", 403), DeniedError, "needs s3:ListBucket$"),
-    ("put", error("AccessDenied", 403), DeniedError, r"spare .* __magic_job-\* and _temp"),
-    ("complete_upload", error("AccessDenied", 403), DeniedError, "demands conditional writes"),
+    ("put", error("AccessDenied", 403), DeniedError, r"exempt .* __magic_job-\* and _temp"),
+    ("complete_upload", error("AccessDenied", 403), DeniedError, "requires conditional writes"),
     ("put new", error("AccessDenied", 403), DeniedError, "needs s3:PutObject$"),
     ("get", error("ExpiredToken", 400), DeniedError, "aws sso login"),
     ("get", error("InvalidAccessKeyId", 403), DeniedError, "AWS_ACCESS_KEY_ID"),
     ("get", error("SignatureDoesNotMatch", 403), DeniedError, "AWS_SECRET_ACCESS_KEY"),
     ("get", error("PermanentRedirect", 301), RejectedError, "is the region eu-west-1 the bucket's"),
     ("put", Response(301, {"location": "https://evil.example/x"}, b""), RejectedError, "evil.exam"),
-    ("put", Response(407, {}, b""), RejectedError, "proxy wants a name"),
-    ("get", Response(502, {}, b"<html>bad gateway"), UnavailableError, "no endpoint of S3"),
-    ("put", Response(502, {}, b"<html>bad gateway"), OutcomeUnknownError, "no endpoint of S3"),
+    ("put", Response(407, {}, b""), RejectedError, "proxy needs a user name"),
+    ("get", Response(502, {}, b"<html>bad gateway"), UnavailableError, "unlike an endpoint of S3"),
+    (
+        "put",
+        Response(502, {}, b"<html>bad gateway"),
+        OutcomeUnknownError,
+        "unlike an endpoint of S3",
+    ),
     ("get", Response(503, {"retry-after": "3"}, b""), ThrottledError, "503"),
     ("put", Response(503, {}, b""), OutcomeUnknownError, "503"),
     ("get", Response(404, {"content-type": "text/html"}, b"<html>"), RejectedError, "text/html"),
     ("list", Response(200, {}, b"<html>log in</html>"), RejectedError, "is it an endpoint of S3"),
+    ("list", Response(200, {}, b"<ListBucketResult><Na"), UnavailableError, "cut short"),
     ("put", Response(200, {}, b"<html>log in</html>"), OutcomeUnknownError, "no etag"),
-    ("create_upload", Response(200, {}, b"<html/>"), OutcomeUnknownError, "no Initiate"),
-    ("complete_upload", Response(200, {}, b""), OutcomeUnknownError, "no XML"),
+    ("create_upload", Response(200, {}, b"<html/>"), OutcomeUnknownError, "not Initiate"),
+    ("complete_upload", Response(200, {}, b""), OutcomeUnknownError, "not XML"),
 ]
 
 
@@ -228,7 +239,7 @@ async def test_a_head_without_a_reason_is_asked_for_it(status: int) -> None:
 
 async def test_a_head_that_is_refused_whatever_is_asked() -> None:
     """Where the GET says nothing either, what is needed is named."""
-    with pytest.raises(DeniedError, match="s3:ListBucket to be told what is missing"):
+    with pytest.raises(DeniedError, match="s3:ListBucket to report missing objects"):
         await new_s3(answering(bare(403), bare(200))).head("/p")
 
 

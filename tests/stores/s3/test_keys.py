@@ -85,11 +85,11 @@ def test_a_key_of_the_customers(key: str | bytes) -> None:
     "told,said",
     [
         ({"encryption": "CSE-KMS"}, "CSE"),
-        ({"encryption": KEY}, "say SSE-S3"),
+        ({"encryption": KEY}, "expected SSE-S3"),
         ({"encryption": "SSE-S3", "encryption_key": "k"}, "takes no key"),
         ({"encryption": "SSE-C", "encryption_key": "c2hvcnQ="}, "32 bytes"),
         ({"encryption": "SSE-C"}, "32 bytes"),
-        ({"encryption": "SSE-KMS", "encryption_key": "a\r\nx: y"}, "KMS key is none"),
+        ({"encryption": "SSE-KMS", "encryption_key": "a\r\nx: y"}, "invalid KMS key"),
         ({"encryption": "SSE-KMS", "encryption_context": "[1]"}, "context"),
         ({"encryption": "SSE-KMS", "encryption_context": '{"a": 1}'}, "context"),
         ({"storage_class": "a b"}, "storage class"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import logging
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asynccommit.stores.s3.sign import UNSIGNED, Signer, SigningKeys
+from asynccommit.stores.s3.sign import UNSIGNED, DayKey, Signer, SigningKeys
 
 KEYS = SigningKeys("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 SERVER = "examplebucket.s3.amazonaws.com"
@@ -105,41 +106,76 @@ def of_botocore(
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"))
+SEGMENTS = st.lists(st.one_of(st.sampled_from(["", ".", "..", "a b", "+", "%2F", "\u1234"]), TEXT))
 NAMES = st.sampled_from(
-    ["if-match", "content-md5", "content-type", "range", "x-amz-acl", "x-amz-z"]
+    [
+        *("if-match", "content-md5", "content-type", "range", "x-amz-acl", "x-amz-z"),
+        *("X-Amz-Z", "Range"),
+        *sorted(auth.SIGNED_HEADERS_BLACKLIST),
+    ]
 )
+VALUES = st.one_of(
+    st.from_regex(r"[!-~]{1,20}", fullmatch=True),
+    st.sampled_from(["", "a,b", "a, a", " a  b\t c ", "\u00e9"]),
+)
+PAIRS = st.tuples(st.sampled_from(["prefix", "uploadId", "a", "a-b", "a.b", "z-1"]), TEXT)
+SERVERS = ["127.0.0.1:9000", "s3.example.com", "Bucket.s3.example.com", "[::1]:9000"]
 
 
 @given(
-    key=TEXT.filter(lambda key: not {".", ".."} & {*key.split("/")}),
-    query=st.dictionaries(st.sampled_from(["prefix", "uploadId", "a", "z-1"]), TEXT, max_size=3),
+    segments=SEGMENTS,
+    pairs=st.lists(PAIRS, max_size=4),
     flag=st.booleans(),
-    headers=st.dictionaries(NAMES, st.from_regex(r"[!-~]{1,20}", fullmatch=True), max_size=3),
+    headers=st.dictionaries(NAMES, VALUES, max_size=5),
     body=st.binary(max_size=40),
-    token=st.sampled_from(["", "session/token+=="]),
+    keys=st.builds(SigningKeys, TEXT, TEXT, st.sampled_from(["", "session/token+=="])),
+    server=st.sampled_from(SERVERS),
     plain=st.booleans(),
+    now=st.integers(0, 4_000_000_000),
 )
 def test_botocore_signs_the_same(
-    key: str,
-    query: dict[str, str],
+    segments: list[str],
+    pairs: list[tuple[str, str]],
     flag: bool,
     headers: dict[str, str],
     body: bytes,
-    token: str,
+    keys: SigningKeys,
+    server: str,
     plain: bool,
+    now: int,
 ) -> None:
     """Whatever key, query, headers and body: the signature is the one that botocore makes."""
-    path = "/bucket/" + quote(key, safe="/~")
-    pairs = [f"{name}={quote(value, safe='~')}" for name, value in query.items()]
-    text = "&".join(sorted([*pairs, *(["uploads"] if flag else [])]))
-    keys = SigningKeys("AKID", "secret", token)
-    server = "127.0.0.1:9000" if plain else "s3.example.com"
-    url = f"{'http' if plain else 'https'}://{server}{path}{f'?{text}' if text else ''}"
+    path = "/bucket/" + quote("/".join(segments), safe="/~")
+    texts = [f"{name}={quote(value, safe='~')}" for name, value in pairs]
+    query = "&".join([*texts, *(["uploads"] if flag else [])])
+    url = f"{'http' if plain else 'https'}://{server}{path}{f'?{query}' if query else ''}"
 
-    ours = sign("PUT", path, text, headers, body, plain=plain, keys=keys, server=server)
+    ours = sign("PUT", path, query, headers, body, plain=plain, keys=keys, server=server, now=now)
 
-    theirs = of_botocore("PUT", url, dict(headers), body, keys, plain=plain, now=DAY)
+    theirs = of_botocore("PUT", url, dict(headers), body, keys, plain=plain, now=now)
     assert ours["authorization"] == theirs
+
+
+@given(headers=st.lists(st.dictionaries(NAMES, VALUES, max_size=3), max_size=8))
+def test_what_a_signer_remembers_of_headers_changes_no_signature(
+    headers: list[dict[str, str]],
+) -> None:
+    """One signer signs requests in a row as new ones would."""
+    signer = Signer(SERVER, "us-east-1", plain=True)
+    for each in headers:
+        kept = dict(each)
+        signer.sign(KEYS, "PUT", "/f", "", kept, b"", DAY)
+        assert kept == sign("PUT", "/f", headers=each)
+
+
+def test_many_kinds_of_headers_are_signed() -> None:
+    """More sets of names than a signer remembers are signed all the same."""
+    signer = Signer(SERVER, "us-east-1", plain=True)
+    for number in [*range(300), 0]:
+        headers = {f"x-amz-meta-{number}": "a"}
+        expected = sign("PUT", "/f", headers=headers)
+        signer.sign(KEYS, "PUT", "/f", "", headers, b"", DAY)
+        assert headers == expected
 
 
 def test_the_body_is_signed_where_nothing_else_protects_it() -> None:
@@ -191,3 +227,18 @@ def test_keys_show_no_secret() -> None:
     """Neither secret nor token is in what is shown of keys."""
     assert repr(SigningKeys("AKIDEXAMPLE", "hunter2", "tok")) == "Keys(AKID...)"
     assert "hunter2" not in f"{[SigningKeys('AKID', 'hunter2', 'tok')]}"
+
+
+def test_a_signer_shows_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither a signer nor the key of a day shows it, and nothing is logged, whoever signs."""
+    caplog.set_level(logging.DEBUG)
+    keys = SigningKeys("AKIDEXAMPLE", "hunter2", "tok")
+    signer = Signer(SERVER, "us-east-1", plain=True)
+    for headers in ({"range": "a"}, {"Range": "a"}):
+        signer.sign(keys, "PUT", "/f", "", headers, b"", DAY)
+
+    assert repr(signer) == f"Signer({SERVER}, us-east-1)"
+    assert repr(DayKey(keys, "20260101", "us-east-1")) == (
+        "DayKey(20260101/us-east-1/s3/aws4_request)"
+    )
+    assert caplog.text == ""

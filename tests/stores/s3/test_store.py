@@ -257,7 +257,7 @@ async def test_a_copy_in_the_place_of_an_etag() -> None:
     assert sent.headers["if-match"] == '"old"'
 
     direct = answering(error("NoSuchKey", 404), found("e"))
-    with pytest.raises(PreconditionError, match="the source, or what it is to replace"):
+    with pytest.raises(PreconditionError, match="the source, or the file to replace"):
         await new_s3(direct).copy_if("/a", "/b", "e", replaces="old")
     assert [(sent.method, sent.path) for sent in direct.seen] == [("PUT", "/b"), ("HEAD", "/a")]
 
@@ -270,7 +270,7 @@ async def test_elsewhere_both_ends_of_a_copy_are_looked_at() -> None:
     assert [sent.method for sent in direct.seen] == ["HEAD", "HEAD", "PUT", "PUT"]
 
     direct = answering(found("another"))
-    with pytest.raises(PreconditionError, match="another file is there than the one to replace"):
+    with pytest.raises(PreconditionError, match="the file to replace has changed or is gone"):
         await new_s3(direct, **elsewhere).copy_if("/a", "/b", "e", replaces="old")
     assert [sent.method for sent in direct.seen] == ["HEAD"]
 

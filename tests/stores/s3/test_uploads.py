@@ -67,7 +67,7 @@ async def test_whose_an_object_is(
     direct = answering(there)
     store = new_s3(direct)
     if expected is None:
-        with pytest.raises(OutcomeUnknownError, match="neither etag nor checksum"):
+        with pytest.raises(OutcomeUnknownError, match="neither the etag nor the checksum"):
             await store.completed("/p", parts)
         return
     info = await store.completed("/p", parts)
@@ -139,7 +139,7 @@ async def test_elsewhere_it_is_looked_at_first() -> None:
 async def test_elsewhere_another_file_is_not_replaced(there: Response) -> None:
     """What the look finds is the answer, and nothing is completed."""
     direct = answering(there)
-    with pytest.raises(PreconditionError, match="another file is there than the one to replace"):
+    with pytest.raises(PreconditionError, match="the file to replace has changed or is gone"):
         await new_s3(direct, **ELSEWHERE).complete_upload("/p", "u", PLAIN, etag="old")
 
     assert [sent.method for sent in direct.seen] == ["HEAD"]
@@ -177,7 +177,7 @@ async def test_a_token_tells_whose_an_object_is(there: Response, expected: bool)
 async def test_no_parts_make_no_file() -> None:
     """An upload of nothing is refused before it is sent: some servers would make an object."""
     direct = answering(bare(200))
-    with pytest.raises(RejectedError, match="no parts"):
+    with pytest.raises(RejectedError, match="without parts"):
         await new_s3(direct).complete_upload("/p", "u", [])
 
     assert direct.seen == []

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from asynccommit.stores.base import Info
 from asynccommit.stores.http.base import check_url
+from asynccommit.stores.http.flat import prefix_of
 from asynccommit.stores.parts import Part
 from asynccommit.stores.s3.wire import (
     bare_etag,
@@ -27,7 +28,6 @@ from asynccommit.stores.s3.wire import (
     parse_http_date,
     parts_listed,
     parts_query,
-    prefix_of,
     upload_id_of,
     uploads_listed,
     uploads_query,

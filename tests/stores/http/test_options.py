@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from asynccommit.errors import OptionError
 from asynccommit.options.job import OptionWarning
-from asynccommit.stores.http.option_values import CONNECTIONS, at_most, count, flag, number
+from asynccommit.stores.http.options import CONNECTIONS, at_most, count, flag, number
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_what_is_not_given_is_none() -> None:
 @pytest.mark.parametrize("value", ["perhaps", 2, [True], b"true", ""])
 def test_what_is_no_flag_is_named(value: Any) -> None:
     """The message has option and value."""
-    with pytest.raises(OptionError, match=r"name is .*: say true or false"):
+    with pytest.raises(OptionError, match=r"name is .*: expected true or false"):
         flag({"name": value}, "name")
 
 
@@ -39,7 +39,7 @@ def test_what_is_no_flag_is_named(value: Any) -> None:
 )
 def test_what_is_no_count_is_named(value: Any) -> None:
     """A number of something begins with one, and ends somewhere."""
-    with pytest.raises(OptionError, match=r"name is .*: say a whole number") as caught:
+    with pytest.raises(OptionError, match=r"name is .*: expected a whole number") as caught:
         count({"name": value}, "name")
     assert len(str(caught.value)) < 300
 
@@ -47,14 +47,16 @@ def test_what_is_no_count_is_named(value: Any) -> None:
 @pytest.mark.parametrize("value", [0, -1, "soon", [3], "nan", float("inf"), 1e6, "9" * 400])
 def test_what_is_no_number_is_named(value: Any) -> None:
     """Neither nothing nor without end."""
-    with pytest.raises(OptionError, match=r"name is .*: say a number of seconds"):
+    with pytest.raises(OptionError, match=r"name is .*: expected a number of seconds"):
         number({"name": value}, "name", "a number of seconds")
 
 
 def test_credentials_in_a_value_are_not_shown() -> None:
     """A connection string given for a number, say."""
     for read in (flag, count):
-        with pytest.raises(OptionError, match=r"name is 'AccountName=a;AccountKey=\*\*\*': say"):
+        with pytest.raises(
+            OptionError, match=r"name is 'AccountName=a;AccountKey=\*\*\*': expected"
+        ):
             read({"name": "AccountName=a;AccountKey=" + "YWJj" * 40}, "name")
 
 

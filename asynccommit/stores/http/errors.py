@@ -1,0 +1,186 @@
+"""Translate responses of any service to errors: the common part.
+
+A store's translator adds the codes of its service, in ``errors.py`` of its folder.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from typing import ClassVar, Generic, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from asynccommit.errors import (
+    DeniedError,
+    OutcomeUnknownError,
+    RejectedError,
+    StoreError,
+    ThrottledError,
+    UnavailableError,
+)
+from asynccommit.redact import short
+from asynccommit.stores.http.base import (
+    NotSentError,
+    Response,
+    TooLargeError,
+    TransportError,
+    UntrustedError,
+)
+from asynccommit.stores.http.cut_short import CutShortError
+from asynccommit.stores.http.tokens import TokenError
+
+Answer = Response | TransportError | TokenError | ValueError
+"""The result of a request; a ``ValueError`` reports an invalid path or response."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
+
+
+class Request(Protocol):
+    """The facts about a request that decide what its response means."""
+
+    @property
+    def op(self) -> str:
+        """The store method."""
+
+    @property
+    def path(self) -> str:
+        """The path of the call."""
+
+    @property
+    def writes(self) -> bool:
+        """True for a request with a visible effect."""
+
+
+R = TypeVar("R", bound=Request)
+
+
+class Secrets(Protocol):
+    """A credential that knows its secrets."""
+
+    def hide(self, text: str) -> str:
+        """Return ``text`` with every secret in it replaced."""
+
+
+class ErrorTranslator(ABC, Generic[R]):
+    """Tells the errors of one store.
+
+    Args:
+        server: the host that answers, for messages.
+        credential: what authorises its requests; no error shows its secrets.
+
+    Attributes:
+        endpoint: what the server should be, in messages.
+        settings: what to check if another server answers.
+        room: maximum number of characters of the service's message.
+    """
+
+    endpoint: ClassVar[str]
+    settings: ClassVar[str]
+    room: ClassVar[int] = 400
+
+    def __init__(self, server: str, credential: Secrets) -> None:
+        self.server = server
+        self.credential = credential
+
+    def translate(self, request: R, answer: Answer) -> StoreError:
+        """Return the error that ``answer`` to ``request`` means."""
+        match answer:
+            case Response():
+                return self.refusal(request, answer)
+            case TransportError():
+                return self._silence(request, answer)
+            case TokenError():
+                kind = UnavailableError if answer.again else DeniedError
+                return self.error(kind, request, answer.detail)
+        return self.error(RejectedError, request, str(answer))
+
+    @abstractmethod
+    def refusal(self, request: R, answer: Response) -> StoreError:
+        """Return the error that a response means."""
+
+    def advise(self) -> str:
+        """Return what to check if no connection is made, as a question."""
+        return f"is the network there, and {self.server} the right host?"
+
+    def unread(self, request: R, error: ValueError) -> StoreError:
+        """Return the error for an unreadable success: a write may have happened.
+
+        A read whose answer is cut short is sent again.
+        """
+        read = UnavailableError if isinstance(error, CutShortError) else RejectedError
+        kind = OutcomeUnknownError if request.writes else read
+        return self.error(kind, request, f"{self.server}: {error}; is it {self.endpoint}?")
+
+    def error(self, kind: type[StoreError], request: R, detail: str) -> StoreError:
+        """Return an error of ``request`` without secrets in its text."""
+        return kind(request.op, request.path, self.credential.hide(detail))
+
+    def told(self, text: str) -> str:
+        """Return a server's message without secrets, cut after their removal."""
+        return short(self.credential.hide(text), self.room)
+
+    def stranger(self, answer: Response, *, ours: bool = False) -> str:
+        """Describe a response that the service never gives.
+
+        Args:
+            answer: the response.
+            ours: whether the service may have sent it after all.
+        """
+        status, headers = answer.status, answer.headers
+        what = f"{self.server} answered {status}"
+        if 300 <= status < 400:
+            target = urlsplit(headers.get("location", "")).hostname or "another place"
+            what += f", a redirect to {short(plain(target), self.room)}, which is not followed"
+        elif status == 407:
+            what += ": the proxy needs a user name and a password"
+        elif not ours:
+            content = headers.get("content-type", "").partition(";")[0] or "no content type"
+            what += f", unlike {self.endpoint} ({self.told(plain(content))})"
+        return f"{what}; check {self.settings}"
+
+    def unknown(self, request: R, answer: Response, detail: str) -> StoreError:
+        """Return the error for a response of another server.
+
+        It may have answered in the place of the service, which has had the request.
+        """
+        done = request.writes and answer.status < 300
+        return self.error(OutcomeUnknownError if done else RejectedError, request, detail)
+
+    def _silence(self, request: R, error: TransportError) -> StoreError:
+        lost = OutcomeUnknownError if request.writes else UnavailableError
+        match error:
+            case UntrustedError():
+                advice = "; set ca_file to the certificate of its authority"
+                return self.error(RejectedError, request, error.detail + advice)
+            case NotSentError():
+                return self.error(UnavailableError, request, f"{error.detail}; {self.advise()}")
+            case TooLargeError():
+                kind = OutcomeUnknownError if request.writes else RejectedError
+                advice = f"; is {self.server} {self.endpoint}?" if request.op != "get" else ""
+                return self.error(kind, request, error.detail + advice)
+        return self.error(lost, request, error.detail)
+
+
+def failed(request: Request, answer: Response, detail: str) -> StoreError:
+    """Translate a server failure: the outcome of the request is unknown."""
+    busy = answer.status == 503
+    if request.writes:
+        return OutcomeUnknownError(request.op, request.path, detail, busy=busy)
+    if busy:
+        return ThrottledError(request.op, request.path, detail, retry_after(answer))
+    return UnavailableError(request.op, request.path, detail)
+
+
+def retry_after(answer: Response) -> float | None:
+    """Return the seconds that a response asks to wait."""
+    try:
+        seconds = float(answer.headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return seconds if 0.0 <= seconds < math.inf else None
+
+
+def plain(text: str) -> str:
+    """Return a server's message as one safe line."""
+    return _CONTROL.sub(" ", text)
