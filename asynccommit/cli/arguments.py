@@ -1,19 +1,20 @@
-"""Arguments that several commands share, and the functions that read them."""
+"""Arguments that several commands share, and their parsers."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from asynccommit.cli.output import Output
+from asynccommit.cli.output import Output, handled
 from asynccommit.errors import OptionError
-from asynccommit.inspect.discovery import layout_of
-from asynccommit.inspect.upload_discovery import magic_layout_of
+from asynccommit.inspect.discovery import layout_of, magic_layout_of
 from asynccommit.options.job import Options
 from asynccommit.stores.urls import Address, parse_url
 
@@ -57,6 +58,31 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings 
 Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
 
 
+def reporting(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--json``, ``--quiet``, ``--debug`` and ``Output`` to a command.
+
+    Whatever the command raises ends it with one message and its exit code.
+    """
+
+    @wraps(command)
+    def run(json: bool, quiet: bool, debug: bool, **given: Any) -> None:
+        output = Output(json, quiet, debug)
+        with handled(output):
+            command(output, **given)
+
+    # Typer reads the options from the signature.
+    hints = get_type_hints(command, include_extras=True)
+    _, *own = signature(command).parameters.values()
+    flags = [
+        Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=kind)
+        for name, kind in (("json", Json), ("quiet", Quiet), ("debug", Debug))
+    ]
+    shown = [one.replace(annotation=hints[one.name]) for one in own] + flags
+    run.__annotations__ = {one.name: one.annotation for one in shown}
+    run.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    return run
+
+
 def absolute(text: str) -> Address:
     """Read a URL or a path, a relative one from here. Raises ``UrlError``."""
     scheme, colon, _ = text.partition(":")
@@ -66,24 +92,29 @@ def absolute(text: str) -> Address:
 
 
 def destination(url: str) -> Address:
-    """Read a destination. Raises ``UrlError``, and ``OptionError`` for a place inside of a job."""
+    """Parse a destination.
+
+    Raises ``UrlError``, and ``OptionError`` for a path inside a job directory.
+    """
     dest = absolute(url)
     layout = layout_of(dest) or magic_layout_of(dest)
     if layout is not None:
         raise OptionError(
-            f"{dest} is inside of a job: give the destination {layout.dest} and "
-            f"--job-id {layout.job_id}"
+            f"{dest} is inside a job directory: give the destination {layout.dest} and --job-id "
+            f"{layout.job_id}"
         )
     return dest
 
 
 def read_options(given: Sequence[str] | None, output: Output, *, outside: bool = False) -> Options:
-    """Read what ``-o`` says, paths in it from here; what has no effect is a warning.
+    """Parse ``-o`` options; paths are relative to the working directory.
+
+    Options without effect cause warnings.
 
     Args:
         given: key=value, as often as it was said.
-        output: is told the warnings.
-        outside: what ``--outside`` says.
+        output: shows the warnings.
+        outside: the value of ``--outside``.
 
     Raises ``OptionError``.
     """
@@ -95,7 +126,7 @@ def read_options(given: Sequence[str] | None, output: Output, *, outside: bool =
         output.warn(str(warning.message))
     return replace(
         options,
-        outside=outside or options.outside,
+        allow_outside_destination=outside or options.allow_outside_destination,
         report_directory=_absolute_if_set(options.report_directory),
         diagnostics_directory=_absolute_if_set(options.diagnostics_directory),
     )
@@ -108,7 +139,7 @@ def pairs(flag: str, given: Sequence[str] | None) -> dict[str, str]:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             shown = "" if flag == "-s" else f" {key!r}"  # what stands there may be a secret
-            raise OptionError(f"{flag}{shown} has no value: say {flag} key=value")
+            raise OptionError(f"{flag}{shown} has no value: expected {flag} key=value")
         found[key] = value
     return found
 

@@ -33,12 +33,12 @@ class RequestedJob:
     """The job that the command line names.
 
     Attributes:
-        verb: what is to be done to it.
+        verb: the command that will be applied to it.
         dest: the destination.
         job_id: the job, if it is named.
         attempt: the job attempt, if it is named.
         flags: what else stands after the verb.
-        options: say where staging keeps pending sets.
+        options: tell where staging keeps pending sets.
         committer: its name, if it is given: jobs of FileOutputCommitter are found by theirs only.
     """
 
@@ -66,7 +66,7 @@ def find(
 
     Args:
         requested: identifies it.
-        output: is told what was found.
+        output: shows the job that was found.
         storage: options of the store.
         wanted: of several jobs, whether the command is for this one.
 
@@ -99,19 +99,19 @@ def _is_classic(job: FoundJob, job_id: str) -> bool:
 
 def _classic(job_id: str, dest: Address) -> str:
     return (
-        f"job {job_id} under {dest} is of FileOutputCommitter, and its commit has not begun: "
-        "commit or abort it with --committer file_v1"
+        f"job {job_id} under {dest} was written by FileOutputCommitter, and its commit has not "
+        "begun: commit or abort it with --committer file_v1"
     )
 
 
 def _example(requested: RequestedJob, jobs: Sequence[FoundJob]) -> str:
-    """Return the command that names the last of several; of attempts it has a number to say."""
+    """Return the command for the last of several jobs or attempts."""
     return job_command(requested.verb, jobs[-1].layout, *requested.flags)
 
 
 @contextmanager
 def explained(job: FoundJob, verb: str, *flags: str) -> Iterator[None]:
-    """Let what fails in the block say what to type instead.
+    """Add the command to type instead to errors of the block.
 
     Raises ``NothingThereError`` if it fails because the job is not there at all.
     """
@@ -120,7 +120,7 @@ def explained(job: FoundJob, verb: str, *flags: str) -> Iterator[None]:
     except CommitError as error:
         first = next(iter(error.failures), None)
         if not job.present and isinstance(first, NotFoundError):
-            text = f"no job {job.name} is under {job.layout.dest}"
+            text = f"there is no job {job.name} under {job.layout.dest}"
             raise NothingThereError(text) from error
         if OUTSIDE in str(error):
             typed = job_command(verb, job.layout, *flags, "--outside")

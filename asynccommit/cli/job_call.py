@@ -1,4 +1,4 @@
-"""Read the options of a command on one job, find the job, and run a step on it."""
+"""Read a command's options, find its job, and run a step on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from asynccommit.cli.arguments import destination, pairs, read_options
 from asynccommit.cli.find_job import RequestedJob, explained, find
 from asynccommit.cli.output import Exit, Output
 from asynccommit.cli.signals import stoppable
-from asynccommit.commit.context import OnProgress
+from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer
 from asynccommit.inspect.discovery import FoundJob, open_layout
 from asynccommit.inspect.dry_run import Going, what_goes
@@ -53,7 +53,10 @@ class JobCall:
         attempt: int | None,
         wanted: Callable[[FoundJob], bool] = lambda job: True,
     ) -> FoundJob:
-        """Return the job; of several, the one that ``wanted`` accepts. See ``find_job.find``."""
+        """Return the job; of several, the one that ``wanted`` accepts.
+
+        See ``find_job.find``.
+        """
         verb, *flags = self.words
         requested = RequestedJob(
             verb, self.dest, job_id, attempt, tuple(flags), self.options, self.committer

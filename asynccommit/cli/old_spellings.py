@@ -1,4 +1,4 @@
-"""Old spellings of commands and options: they work for one version, and name the new one."""
+"""Old spellings of commands and options, which work with a warning."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def modernized(args: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _renamed(words: list[str], old: str, new: str, convert: Callable[[str], str]) -> bool:
-    """Rename an option with a value, written with a blank or with ``=``, in place."""
+    """Replace an option and its value, separated by a blank or ``=``."""
     found = False
     for at, word in enumerate(words):
         name, equals, value = word.partition("=")

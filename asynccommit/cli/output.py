@@ -123,7 +123,7 @@ class Stopped(Exception):  # noqa: N818  it is no error
 
     Args:
         code: how the command ends.
-        message: what is left, and the command that goes on.
+        message: the remaining state, and the command that continues.
     """
 
     def __init__(self, code: Exit, message: str) -> None:
@@ -152,7 +152,7 @@ def exit_code(error: BaseException) -> Exit:
 
 @contextmanager
 def handled(output: Output) -> Iterator[None]:
-    """End the command with one message and its exit code, whatever is raised in the block."""
+    """End the command with a message and exit code on any exception."""
     try:
         yield
     except typer.Exit:
@@ -167,7 +167,7 @@ def handled(output: Output) -> Iterator[None]:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted; asynccommit inspect shows how far it came"
+        return "interrupted; asynccommit inspect shows how far it got"
     if isinstance(error, AsyncCommitError | Stopped):
         return redact(str(error))
     return redact(f"unexpected {type(error).__name__}: {error} (--debug shows where)")

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a verb changes something: both end it, and say how to go on."""
+"""Ctrl-C and SIGTERM during a change: stop, and print the next step."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from asynccommit.runtime.loop_thread import submit
 
 
 class Terminated(BaseException):
-    """SIGTERM has come."""
+    """Raised for SIGTERM."""
 
 
 @contextmanager
 def stoppable(layout: Layout, storage: StorageOptions = None) -> Iterator[None]:
-    """End the block on Ctrl-C or SIGTERM; what it had submitted has ended then.
+    """End the block, and what it submitted, on Ctrl-C or SIGTERM.
 
     Args:
         layout: the job that is worked on.
         storage: options of its store.
 
     Raises:
-        Stopped: says how far the job is, and which command goes on.
+        Stopped: a signal arrived; the message has the progress of the job and the next command.
     """
     try:
         with _terminable():
@@ -46,7 +46,7 @@ def stoppable(layout: Layout, storage: StorageOptions = None) -> Iterator[None]:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Raise ``Terminated`` for SIGTERM, which else would end the process where it stands."""
+    """Raise ``Terminated`` for SIGTERM instead of ending the process."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -62,23 +62,23 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _what_is_left(layout: Layout, storage: StorageOptions) -> str:
-    """Return how far the job is, as a look tells; a second signal ends the look."""
-    status = f"{command('status', layout.dest)} shows how far it came"
+    """Return the progress of the job; a second signal cuts this short."""
+    status = f"{command('status', layout.dest)} shows how far it got"
     try:
         found = submit(_look(layout, storage))
     except (AsyncCommitError, KeyboardInterrupt, Terminated):
         return status
     if found is None:
-        return f"nothing is left of the job, which was committed or rolled back: {status}"
+        return f"the job was committed or rolled back, and nothing is left of it: {status}"
     if found.status is None:
         return status
     resume = job_command("resume", layout)
     if not found.status.begun:
         commit = job_command("commit", layout, "--tasks", str(found.status.tasks))
-        return f"nothing was changed. To go on: {found.resume.command or commit}"
+        return f"nothing was changed. To continue: {found.resume.command or commit}"
     said = {
         State.ROLLING_BACK: f"the rollback can be finished: {found.abort.command}",
-        State.COMMITTED: f"the job is committed, and what is left to do is done by: {resume}",
+        State.COMMITTED: f"the job is committed; finish its clean-up with: {resume}",
     }
     return said.get(found.status.state, f"the commit can be resumed: {resume}")
 

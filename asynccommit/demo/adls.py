@@ -1,4 +1,4 @@
-"""Run the demo on an emulated ADLS Gen2 account that is slow, strict and loses responses.
+"""Run the demo on an emulated ADLS Gen2 account with faults.
 
 Spark's tasks write ``abfs://`` through Hadoop's own client. This package commits the job through
 its own store, over HTTP, at the request limit of the account and never above it.
@@ -6,27 +6,94 @@ its own store, over HTTP, at the request limit of the account and never above it
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from asynccommit.demo import flights, hadoop_azure
-from asynccommit.demo.adls_outcome import AdlsOutcome
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+
+from asynccommit.demo import flights
+from asynccommit.demo.buckets import THREADS
 from asynccommit.demo.emulated import RunningEmulator, serving
-from asynccommit.demo.outcome import StoreBehaviour
-from asynccommit.demo.session import printed_to
-from asynccommit.errors import NotFoundError
+from asynccommit.demo.flights import Ground, Say
+from asynccommit.demo.hadoop_jars import cached_jar, hadoop_version, spark_conf
+from asynccommit.demo.outcome import Findings, StoreBehaviour
+from asynccommit.demo.scenario import Scenario, report_of
+from asynccommit.inspect.terminal import show_seconds
+from asynccommit.inspect.text import check_list, facts_table, job_report
 from asynccommit.results import JobReport
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 FILESYSTEM = "flights"
-TASKS = 4
-THREADS = 8  # More threads than tasks: reading back only waits for responses.
-Say = Callable[[str], object]
+_OTHERS = 10
+"""Number of renames of other than data files: manifests, Spark's own, temporary files."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdlsOutcome(Findings):
+    """The findings of the ADLS demo.
+
+    Attributes:
+        url: URL of the table.
+        rows: number of rows to write.
+        read: number of rows read back.
+        same: whether the rows read back equal the rows written.
+        files: number of data files found.
+        left: paths left below ``_temporary``.
+        write: duration of the whole write in seconds.
+        report: report of this package's job commit.
+        requests: number of requests to the emulator, by operation.
+        struck: number of injected faults, by kind.
+        weather: configured behaviour of the emulator.
+        log: log file of Spark.
+    """
+
+    url: str
+    rows: int
+    read: int
+    same: bool
+    files: int
+    left: int
+    write: float
+    report: JobReport
+    requests: Mapping[str, int]
+    struck: Mapping[str, int]
+    weather: StoreBehaviour
+    log: str
+
+    @property
+    def checks(self) -> Mapping[str, bool]:
+        """Return each check and whether it passed."""
+        lost = self.struck.get("cut rename", 0)
+        return {
+            f"the table holds the {self.rows:,} rows of the source": self.same,
+            f"each of the {self.files:,} files is there once": self.files == self.report.files,
+            f"the answers to {lost} renames were lost, and each of ours was settled": (
+                0 <= lost - self.report.recovered.get("rename", 0) <= _OTHERS
+            ),
+            "no _temporary is left, and _SUCCESS is there": (
+                not self.left and self.report.success is not None
+            ),
+        }
+
+    def table(self) -> RenderableType:
+        """Return the run as a table, with the checks and the locations."""
+        asked = ", ".join(f"{name} {n:,}" for name, n in sorted(self.requests.items()))
+        struck = ", ".join(f"{name} {n:,}" for name, n in sorted(self.struck.items()))
+        facts = {
+            "whole write": show_seconds(self.write),
+            "requests": f"{sum(self.requests.values()):,} ({asked})",
+            "weather": struck or "calm",
+            "Spark's log": self.log,
+        }
+        return Group(
+            job_report(self.report), Padding(facts_table(facts), (1, 0)), check_list(self.checks)
+        )
 
 
 def run_on_adls(
@@ -50,70 +117,89 @@ def run_on_adls(
         AsyncCommitError: Spark or the emulator failed; the message says where the log is.
     """
     source = flights.find_flights()
-    jar = hadoop_azure.client_jar()
+    jar = client_jar()
     weather = weather or StoreBehaviour()
     with (
         flights.ground(source, keep, months) as ground,
-        emulator(weather, ground.directory / "emulator.log") as account,
+        emulated(weather, ground.directory / "emulator.log") as emulator,
     ):
         say(
-            f"an emulator serves {account.endpoint}: {weather.latency} an answer, "
+            f"an emulator serves {emulator.endpoint}: {weather.latency} an answer, "
             f"{weather.limit:,} requests/s at most, {weather.lost} of the renames lose theirs"
         )
         say("starting Spark")
-        conf = {"spark.jars": str(jar), **account.spark_conf()}
+        conf = spark_conf([jar], _account_conf(emulator))
         with ground.session(THREADS, conf) as spark:
-            return _AdlsScenario(spark, account, say, ground.log).go(ground.table, weather)
-
-
-class Emulated(RunningEmulator):
-    """An ADLS account on an emulator."""
-
-    @property
-    def root(self) -> str:
-        """The URL of its filesystem."""
-        return f"abfs://{FILESYSTEM}@{self.facts['account']}.dfs.core.windows.net"
-
-    def spark_conf(self) -> dict[str, str]:
-        """Return the Spark configuration that reaches the account."""
-        pairs = [part.partition("=") for part in self.facts["connection_string"].split(";")]
-        key = next(value for name, _, value in pairs if name == "AccountKey")
-        host = self.endpoint.partition("://")[2]
-        conf = hadoop_azure.client_conf(self.facts["account"], key, host)
-        return {f"spark.hadoop.{key}": value for key, value in conf.items()}
+            return _AdlsScenario(spark, emulator, ground, say).go(weather)
 
 
 @contextmanager
-def emulator(weather: StoreBehaviour, log: Path) -> Iterator[Emulated]:
-    """Run an emulator process.
+def emulated(weather: StoreBehaviour, log: Path) -> Iterator[RunningEmulator]:
+    """Run an emulator with an account.
 
     Raises ``AsyncCommitError`` if it does not start.
     """
     arguments = ["--latency", weather.latency, "--limit", str(weather.limit)]
     arguments += ["--lost", weather.lost, "--filesystem", FILESYSTEM]
     with serving("adls", arguments, log) as running:
-        yield Emulated(running.facts)
+        yield running
 
 
-class _AdlsScenario:
+def client_jar() -> Path:
+    """Return the ``hadoop-azure`` jar, fetched if it is not in the cache.
+
+    All other dependencies of ``hadoop-azure`` are among PySpark's jars, or are needed only for
+    https with OpenSSL and for latency histograms, which are disabled. Its version is that of
+    PySpark's Hadoop. Raises ``UnsupportedError`` that says what is missing.
+    """
+    version = hadoop_version()
+    return cached_jar(f"org.apache.hadoop:hadoop-azure:{version}", f"hadoop-azure-{version}.jar")
+
+
+def client_conf(account: str, key: str, endpoint: str) -> Mapping[str, str]:
+    """Return Hadoop's options for an account at ``HOST:PORT`` without TLS.
+
+    The client authenticates with the account's key.
+    """
+    return {
+        "fs.azure.abfs.endpoint": endpoint,
+        "fs.azure.always.use.https": "false",
+        "fs.azure.account.auth.type": "SharedKey",
+        f"fs.azure.account.key.{account}.dfs.core.windows.net": key,
+        "fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",
+        "fs.azure.createRemoteFileSystemDuringInitialization": "true",
+        # With its defaults the client waits for seconds before it retries.
+        "fs.azure.io.retry.backoff.interval": "50",
+        "fs.azure.io.retry.min.backoff.interval": "20",
+        "fs.azure.io.retry.max.backoff.interval": "1000",
+    }
+
+
+def _account_conf(emulator: RunningEmulator) -> Mapping[str, str]:
+    """Return Hadoop's options for the emulator's account."""
+    pairs = [part.partition("=") for part in emulator.facts["connection_string"].split(";")]
+    key = next(value for name, _, value in pairs if name == "AccountKey")
+    return client_conf(emulator.facts["account"], key, emulator.endpoint.partition("://")[2])
+
+
+class _AdlsScenario(Scenario):
     """The scenario: tasks write through Hadoop's client, this package commits."""
 
-    def __init__(self, session: SparkSession, account: Emulated, say: Say, log: Path) -> None:
-        self._session = session
-        self._account = account
-        self._say = say
-        self._log = log
+    def __init__(
+        self, session: SparkSession, emulator: RunningEmulator, ground: Ground, say: Say
+    ) -> None:
+        super().__init__(session, ground, say, through="Hadoop's client", progress=None)
+        self._emulator = emulator
 
-    def go(self, source: Path, weather: StoreBehaviour) -> AdlsOutcome:
+    def go(self, weather: StoreBehaviour) -> AdlsOutcome:
         """Write, commit and read back the table."""
-        data = flights.read_flights(self._session, source).repartition(TASKS).cache()
-        rows, content = flights.fingerprint(data)
-        self._say(f"{rows:,} flights are to be written by {TASKS} tasks, through Hadoop's client")
-        url = f"{self._account.root}/table"
-        took, report = self._write(data, url)
-        self._say(f"that took {took:.1f} s; reading them back")
-        read = flights.fingerprint(self._session.read.parquet(url))
-        stats = self._account.stats()
+        data, rows, content = self.load()
+        account = self._emulator.facts["account"]
+        url = f"abfs://{FILESYSTEM}@{account}.dfs.core.windows.net/table"
+        timing = self.timed(data, url, self.ours())
+        report = report_of(url)
+        read = self.read_back(url, timing)
+        stats = self._emulator.stats()
         names = self._names(url)
         return AdlsOutcome(
             url=url,
@@ -122,30 +208,17 @@ class _AdlsScenario:
             same=read == (rows, content),
             files=sum(name.endswith(".parquet") and "/_temporary/" not in name for name in names),
             left=sum("/_temporary/" in name for name in names),
-            write=took,
+            write=timing.write,
             report=report,
             requests=stats["requests"],
             struck=stats["struck"],
             weather=weather,
-            log=str(self._log),
+            log=str(self.ground.log),
         )
-
-    def _write(self, data: DataFrame, url: str) -> tuple[float, JobReport]:
-        from asynccommit.spark import configure, last_report
-
-        with printed_to(self._log):
-            configure(self._session, progress=None)
-        begin = time.perf_counter()
-        data.write.partitionBy(*flights.PARTITIONS).parquet(url)
-        took = time.perf_counter() - begin
-        report = last_report()
-        if report is None or report.dest != url:
-            raise NotFoundError("get", url, "Spark did not ask this package to commit")
-        return took, report
 
     def _names(self, url: str) -> list[str]:
         """Return all files of the table, as Hadoop's client lists them."""
-        spark: Any = self._session
+        spark: Any = self.session
         path = spark._jvm.org.apache.hadoop.fs.Path(url)
         files = path.getFileSystem(spark._jsc.hadoopConfiguration()).listFiles(path, True)
         names = []

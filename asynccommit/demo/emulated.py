@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -55,21 +56,45 @@ def serving(store: str, arguments: Sequence[str], log: Path) -> Iterator[Running
 
     Raises ``AsyncCommitError`` if it does not start.
     """
-    command = [sys.executable, "-m", "asynccommit", "emulate", store, "--json", "--port", "0"]
+    command = ["asynccommit", "emulate", store, "--json", "--port", "0", *arguments]
+    with running("the emulator", command, log) as facts:
+        yield RunningEmulator(facts)
+
+
+@contextmanager
+def running(
+    what: str, command: Sequence[str], log: Path, *, without: tuple[str, ...] = ()
+) -> Iterator[Mapping[str, Any]]:
+    """Run a server module, and yield the JSON object that it prints.
+
+    Args:
+        what: the server, for errors.
+        command: module and arguments.
+        log: file for its standard error.
+        without: prefixes of environment variables that it must not see.
+
+    Raises:
+        AsyncCommitError: it does not start.
+    """
+    environ = {key: value for key, value in os.environ.items() if not key.startswith(without)}
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [*command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file
+            [sys.executable, "-m", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=file,
+            env=environ,
         )
     assert process.stdout is not None
     try:
-        yield _first_words(process, log)
+        yield _first_words(process, what, log)
     finally:
         process.terminate()
         process.stdout.close()
         process.wait(30)
 
 
-def _first_words(process: subprocess.Popen[bytes], log: Path) -> RunningEmulator:
+def _first_words(process: subprocess.Popen[bytes], what: str, log: Path) -> Mapping[str, Any]:
     assert process.stdout is not None
     text = b""
     for line in process.stdout:
@@ -77,9 +102,11 @@ def _first_words(process: subprocess.Popen[bytes], log: Path) -> RunningEmulator
         if line.rstrip() == b"}":
             break
     try:
-        facts = json.loads(text)
+        facts: dict[str, Any] = json.loads(text)
         if "error" in facts:
-            raise AsyncCommitError(f"the emulator did not start: {facts['message']}")
-        return RunningEmulator(facts)
+            raise AsyncCommitError(f"{what} did not start: {facts['message']}")
+        if not facts["endpoint"]:
+            raise ValueError("no endpoint")
+        return facts
     except (ValueError, KeyError) as error:
-        raise AsyncCommitError(f"the emulator did not start; its log is {log}") from error
+        raise AsyncCommitError(f"{what} did not start; its log is {log}") from error

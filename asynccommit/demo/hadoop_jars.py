@@ -1,4 +1,4 @@
-"""Fetch Hadoop's store clients, which PySpark does not include, by Maven into a cache."""
+"""Fetch Hadoop's store clients with Maven into a cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import file_digest
@@ -22,7 +22,7 @@ _TIMEOUT = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A Maven artifact to fetch with its dependencies, except those in ``without``.
+    """A Maven artifact with its dependencies, except ``without``.
 
     Artifacts in ``without`` are named by group and artifact.
     """
@@ -81,6 +81,12 @@ def cached_jars(
     return sorted(folder.glob("*.jar"))
 
 
+def spark_conf(jars: Sequence[Path], hadoop: Mapping[str, str]) -> dict[str, str]:
+    """Return the Spark options that load jars and set Hadoop's options."""
+    options = {f"spark.hadoop.{key}": value for key, value in hadoop.items()}
+    return {"spark.jars": ",".join(map(str, jars)), **options}
+
+
 def hadoop_version() -> str:
     """Return the version of PySpark's Hadoop jars.
 
@@ -132,7 +138,7 @@ def _pom(wanted: Sequence[Dependency]) -> str:
 
 def _need_maven(artifact: str) -> None:
     if shutil.which("mvn") is None:
-        raise UnsupportedError(f"{artifact} is fetched by Maven, and there is no mvn: install it")
+        raise UnsupportedError(f"{artifact} is fetched by Maven, but mvn was not found: install it")
 
 
 def _fetch(artifact: str, jar: Path, digest: str | None) -> None:
@@ -147,7 +153,7 @@ def _fetch(artifact: str, jar: Path, digest: str | None) -> None:
         if not fetched.is_file():
             raise UnsupportedError(f"mvn did not fetch {artifact}: {said}")
         if digest not in (None, found := _digest(fetched)):
-            raise UnsupportedError(f"mvn fetched another {artifact} than is known, sha256 {found}")
+            raise UnsupportedError(f"mvn fetched an unexpected {artifact}, sha256 {found}")
         os.replace(fetched, jar)
 
 

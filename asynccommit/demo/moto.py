@@ -1,4 +1,4 @@
-"""Run moto's S3 server as a separate process: ``python -m asynccommit.demo.moto``.
+"""Run moto's S3 server: ``python -m asynccommit.demo.moto``.
 
 The server handles one request at a time. Moto's own program uses a thread per connection and no
 lock around shared state, so two simultaneous conditional writes may both succeed.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +16,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from asynccommit.errors import AsyncCommitError, UnsupportedError
+from asynccommit.demo.emulated import running
+from asynccommit.errors import UnsupportedError
 
 App = Callable[..., Iterable[bytes]]
 
@@ -70,7 +69,7 @@ def need_moto() -> None:
     missing = [what for what, names in _NEEDS.items() if not all(map(find_spec, names))]
     if missing:
         raise UnsupportedError(
-            f"the demo needs what is not installed: pip install {' '.join(missing)}"
+            f"the demo needs packages that are not installed: pip install {' '.join(missing)}"
         )
 
 
@@ -78,25 +77,8 @@ def need_moto() -> None:
 def serving_moto(log: Path) -> Iterator[Moto]:
     """Run an empty server. Raises ``AsyncCommitError`` if it does not start."""
     # AWS settings of the environment are meant for Amazon's S3, not for this server.
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", __spec__.name],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=file,
-            env=environ,
-        )
-    assert process.stdout is not None
-    try:
-        first = process.stdout.readline()
-        if not first.startswith(b"{"):
-            raise AsyncCommitError(f"moto did not start; its log is {log}")
-        yield Moto(json.loads(first)["endpoint"])
-    finally:
-        process.terminate()
-        process.stdout.close()
-        process.wait(30)
+    with running("moto", [__spec__.name], log, without=("AWS_",)) as facts:
+        yield Moto(facts["endpoint"])
 
 
 def application() -> App:
@@ -116,12 +98,12 @@ def application() -> App:
 
 
 def main() -> None:
-    """Serve until the process is ended; the first output line is the URL."""
+    """Serve until the process is ended; the first output is the URL, as JSON."""
     from werkzeug.serving import make_server
 
     server = make_server("127.0.0.1", 0, application(), threaded=True)
     where = {"endpoint": f"http://127.0.0.1:{server.server_port}"}
-    sys.stdout.write(f"{json.dumps(where)}\n")
+    sys.stdout.write(f"{json.dumps(where, indent=1)}\n")
     sys.stdout.flush()
     server.serve_forever()
 

@@ -1,11 +1,11 @@
-"""Findings of the local demo, their display, and code shared by all demos."""
+"""Findings that all demos share, and their display."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -13,37 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from asynccommit.inspect.terminal import show_seconds
-from asynccommit.inspect.text import check_list, facts_table, job_report, stage_times
+from asynccommit.inspect.text import check_list, facts_table, job_report
 from asynccommit.results import JobReport
 
-_NOTE = "Commit times are Spark's own metrics; that of the tasks is theirs added up."
-
-
-class WrittenTable(Protocol):
-    """One table, as one committer wrote it, with the attributes common to all demos."""
-
-    @property
-    def task_commit(self) -> float | None:
-        """Total seconds of all task commits, measured by Spark.
-
-        ``None`` if not measured.
-        """
-
-    @property
-    def job_commit(self) -> float | None:
-        """Seconds of the job commit, measured by Spark; ``None`` if not measured."""
-
-    @property
-    def write(self) -> float:
-        """Wall-clock seconds of the whole write."""
-
-    @property
-    def rows(self) -> int:
-        """Number of rows read back."""
-
-    @property
-    def content(self) -> str:
-        """Order-independent sum of the hashes of all rows."""
+NOTE = "Commit times are Spark's own metrics; that of the tasks is theirs added up."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +33,48 @@ class Findings(ABC):
         """Return whether all checks passed."""
         return all(self.checks.values())
 
+    @abstractmethod
+    def table(self) -> RenderableType:
+        """Return the findings as a table, with the checks and the locations."""
+
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {**asdict(self), "checks": dict(self.checks), "proven": self.proven}
+
+
+class Timing(NamedTuple):
+    """Measurements of one write.
+
+    Attributes:
+        write: wall-clock seconds of the whole write.
+        task_commit: total seconds of all task commits, measured by Spark; ``None`` if not measured.
+        job_commit: seconds of the job commit, measured by Spark; ``None`` if not measured.
+    """
+
+    write: float
+    task_commit: float | None
+    job_commit: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenTable:
+    """One table, as one committer wrote it.
+
+    Attributes:
+        files: number of data files found.
+        write: wall-clock seconds of the whole write.
+        task_commit: total seconds of all task commits, measured by Spark; ``None`` if not measured.
+        job_commit: seconds of the job commit, measured by Spark; ``None`` if not measured.
+        rows: number of rows read back.
+        content: order-independent sum of the hashes of all rows.
+    """
+
+    files: int
+    write: float
+    task_commit: float | None
+    job_commit: float | None
+    rows: int
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,101 +141,6 @@ class Killed:
         return self.right and self.report.resumed and 0 < self.visible < self.report.files
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One table, as one committer wrote it.
-
-    Attributes:
-        path: path of the table.
-        files: number of data files found.
-        partitions: number of directories that hold them.
-        task_commit: total seconds of all task commits, measured by Spark; ``None`` if not measured.
-        job_commit: seconds of the job commit, measured by Spark; ``None`` if not measured.
-        write: wall-clock seconds of the whole write.
-        left: whether a ``_temporary`` directory is left.
-        rows: number of rows read back.
-        content: order-independent sum of the hashes of all rows.
-    """
-
-    path: str
-    files: int
-    partitions: int
-    task_commit: float | None
-    job_commit: float | None
-    write: float
-    left: bool
-    rows: int
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class DemoResult(Findings):
-    """The findings of the local demo.
-
-    Attributes:
-        rows: number of rows to write.
-        content: sum of the hashes of these rows.
-        spark: the table that Spark committed.
-        ours: the table that this package committed.
-        success: the ``_SUCCESS`` file of our table.
-        report: this package's summary of the job.
-        stages: seconds of this package's job commit, by stage.
-        log: log file of Spark.
-    """
-
-    rows: int
-    content: str
-    spark: Side
-    ours: Side
-    success: str | None
-    report: str | None
-    stages: Mapping[str, float]
-    log: str
-
-    @property
-    def checks(self) -> Mapping[str, bool]:
-        """Return each check and whether it passed."""
-        sides = (self.spark, self.ours)
-        return {
-            **both_hold(self.rows, self.content, *sides),
-            "both have the same number of files and partitions": (
-                len({(side.files, side.partitions) for side in sides}) == 1
-            ),
-            "no _temporary is left": not any(side.left for side in sides),
-            "_SUCCESS and the report are there": None not in (self.success, self.report),
-        }
-
-
-def table(outcome: DemoResult) -> RenderableType:
-    """Return the comparison as a table, with the checks and the locations."""
-    places = {
-        "Spark's table": outcome.spark.path,
-        "our table": outcome.ours.path,
-        "marker": outcome.success or "missing",
-        "report": outcome.report or "missing",
-        "Spark's log": outcome.log,
-    }
-    return Group(
-        _comparison(outcome),
-        Text(_NOTE, "dim"),
-        Text(f"Our job commit: {stage_times(outcome.stages)}.", "dim"),
-        Padding(check_list(outcome.checks), (1, 0)),
-        facts_table(places),
-    )
-
-
-def _comparison(outcome: DemoResult) -> Table:
-    spark, ours = outcome.spark, outcome.ours
-    shown = comparison("Spark's committer", "speed-up")
-    shown.add_row("files", f"{spark.files:,}", f"{ours.files:,}", "")
-    shown.add_row("partitions", f"{spark.partitions:,}", f"{ours.partitions:,}", "")
-    add_times(shown, spark, ours)
-    return shown
-
-
-# --- shared by all demos ---------------------------------------------------------------------
-
-
 def both_hold(rows: int, content: str, *sides: WrittenTable) -> Mapping[str, bool]:
     """Return whether both tables hold the expected rows, as a check."""
     hold = all((side.rows, side.content) == (rows, content) for side in sides)
@@ -254,7 +171,7 @@ def compared(
     """Return a comparison with our job's report, further facts and the checks."""
     return Group(
         shown,
-        Text(_NOTE, "dim"),
+        Text(NOTE, "dim"),
         Padding(job_report(report), (1, 0)),
         facts_table(facts),
         Padding(check_list(outcome.checks), (1, 0, 0, 0)),

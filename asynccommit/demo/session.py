@@ -1,4 +1,4 @@
-"""Start the demo's Spark session, small and quiet, and read its commit metrics."""
+"""Start the demo's Spark session and read its commit metrics."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Inspection of jobs: progress while they run, reports, and what they left behind."""
+"""Inspection of jobs: progress, reports, and what they left behind."""

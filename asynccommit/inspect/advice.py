@@ -13,7 +13,7 @@ from asynccommit.results import JobStatus, State
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The effect of a verb on a job, and its command; no command if there is nothing to do."""
+    """The effect of a command on a job; no command if nothing is to do."""
 
     does: str
     command: str = ""
@@ -32,12 +32,14 @@ def on_resume(status: JobStatus, layout: Layout, moved: int = 0, files: int = 0)
         return _on_resume_uploads(status, layout, moved, files)
     resume = job_command("resume", layout)
     if not status.begun and moved:
-        does = f"adopts it: {moved:,} of {count_of(files, 'file')} are not where tasks left them"
+        does = (
+            f"adopts it: {moved:,} of {count_of(files, 'file')} are no longer where tasks left them"
+        )
         return Advice(does, job_command("resume", layout, "--adopt"))
     if not status.begun:
         return _on_resume_early(status, layout)
     if status.state is State.COMMITTING:
-        does = "refused while its owner lives; takeover does it all the same"
+        does = "refused while its owner is alive; takeover proceeds anyway"
         return Advice(does, job_command("takeover", layout))
     if status.state is State.ROLLING_BACK:
         return Advice("finishes the rollback", resume)
@@ -56,23 +58,25 @@ def on_abort(status: JobStatus, layout: Layout, moved: int = 0) -> Advice:
     if not status.begun:
         does = f"deletes what {count_of(status.tasks, 'committed task')} and others wrote"
         if moved:
-            does += f"; {count_of(moved, 'file')} that another commit moved would stay"
+            does += f"; {count_of(moved, 'file')} that another commit moved would remain"
         return _on_abort_early(status, layout, does)
     if status.state is State.COMMITTING:
-        return Advice("keeps everything; with --rollback refused while its owner lives", rollback)
+        return Advice(
+            "keeps everything; with --rollback refused while its owner is alive", rollback
+        )
     if status.state is State.ROLLING_BACK:
         return Advice("keeps everything; with --rollback it finishes the rollback", rollback)
     if status.state in (State.COMMITTED, State.ENDED):
         return Advice("nothing: the job is committed")
-    back = "what was moved" if status.done is None else count_of(status.done, "file")
-    does = f"keeps everything; with --rollback it takes back {back} and restores the rest"
+    back = "the moved files" if status.done is None else count_of(status.done, "file")
+    does = f"keeps everything; with --rollback it undoes {back} and restores the replaced files"
     return Advice(does, rollback)
 
 
 def _on_resume_early(status: JobStatus, layout: Layout) -> Advice:
     """Return what a resume would do before a commit has begun: nothing."""
     if status.state is State.RUNNING:
-        return Advice("nothing: its driver lives, and its commit has not begun")
+        return Advice("nothing: its driver is alive, and its commit has not begun")
     commit = job_command("commit", layout, "--tasks", str(status.tasks))
     if status.state is State.DEAD:
         return Advice("nothing: its commit has not begun. Commit or abort it", commit)
@@ -83,16 +87,16 @@ def _on_resume_early(status: JobStatus, layout: Layout) -> Advice:
 def _on_abort_early(status: JobStatus, layout: Layout, does: str) -> Advice:
     """Return what an abort would do to a job whose commit has not begun."""
     if status.state is State.RUNNING:
-        return Advice(f"refused while its driver lives; with --force it {does}")
+        return Advice(f"refused while its driver is alive; with --force it {does}")
     if status.state is State.DEAD:
         return Advice(does, job_command("abort", layout))
     forced = job_command("abort", layout, "--force")
-    return Advice(f"refused while its program may live; with --force it {does}", forced)
+    return Advice(f"refused while its program may be alive; with --force it {does}", forced)
 
 
 def _rest(status: JobStatus) -> str:
     if status.done is None:
-        return f"what is left of {count_of(status.files, 'file')}"
+        return f"the rest of {count_of(status.files, 'file')}"
     return f"the other {status.files - status.done:,} of {count_of(status.files, 'file')}"
 
 
@@ -113,11 +117,11 @@ def _on_resume_uploads(status: JobStatus, layout: Layout, ended: int, files: int
         return Advice("finishes the clean-up; every file is visible", resume)
     if status.state is State.ENDED:
         if not status.epoch:
-            return Advice("nothing: an abort of it has begun")
-        return Advice("deletes what is left of it, if it was committed", resume)
+            return Advice("nothing: its abort has begun")
+        return Advice("deletes its remains, if it was committed", resume)
     does = f"completes {_rest(status)} and writes _SUCCESS"
     if status.state is State.COMMITTING:
-        does += "; its owner, if that is at work, does the same"
+        does += "; its owner, if running, does the same"
     return Advice(does, resume)
 
 
@@ -126,14 +130,14 @@ def _on_abort_uploads(status: JobStatus, layout: Layout, ended: int) -> Advice:
     if not status.begun:
         does = f"aborts the uploads of {count_of(status.tasks, 'committed task')} and others"
         if ended:
-            does += f"; what became of {count_of(ended, 'upload')} that ended would stay"
+            does += f"; the files of {count_of(ended, 'upload')} that ended would remain"
         return _on_abort_early(status, layout, does)
     if status.state is State.ENDED and not status.epoch:
-        return Advice("deletes what is left of it", job_command("abort", layout))
+        return Advice("deletes its remains", job_command("abort", layout))
     if status.state in (State.COMMITTED, State.ENDED):
         return Advice("nothing: its commit has ended")
     if status.state is State.ROLLING_BACK:
         return Advice("keeps everything; with --rollback it finishes the rollback", rollback)
-    back = "what was completed" if status.done is None else count_of(status.done, "file")
-    does = f"keeps everything; with --rollback it takes back {back} and restores the rest"
+    back = "the completed uploads" if status.done is None else count_of(status.done, "file")
+    does = f"keeps everything; with --rollback it undoes {back} and restores the replaced files"
     return Advice(does, rollback)

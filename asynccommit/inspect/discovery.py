@@ -1,37 +1,44 @@
-"""Find the jobs under a destination and how far each came, without changing anything."""
+"""Find the jobs under a destination and their progress; read-only."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from asynccommit.api import OptionsLike, StorageOptions, open_committer
 from asynccommit.commit.by_rename import shared_directories
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.directory_owner import as_found
-from asynccommit.commit.by_rename.phantom_prefixes import is_phantom
-from asynccommit.commit.by_rename.status import is_blank, is_end
+from asynccommit.commit.by_rename.status import is_end
 from asynccommit.commit.by_upload.committer import UploadCommitter
-from asynccommit.commit.layout import ENDED, MANIFEST_SUFFIX, RECORD, TEMPORARY, Layout
-from asynccommit.commit.layout_file_output import FileLayout
-from asynccommit.commit.layout_uploads import StagingLayout, UploadLayout
-from asynccommit.commit.registry import Committer
-from asynccommit.errors import AsyncCommitError, NotFoundError, PreconditionError
-from asynccommit.formats.commit_record import MAX_RECORD_BYTES
-from asynccommit.inspect.upload_discovery import (
-    UploadAttemptFacts,
-    find_staged,
-    find_uploads_jobs,
-    see,
+from asynccommit.commit.by_upload.jobs import (
+    attempts_in,
+    directories,
+    jobs_below,
+    name_of,
+    named_by,
+    record_of,
 )
+from asynccommit.commit.by_upload.status import is_closed
+from asynccommit.commit.hints import STAGING
+from asynccommit.commit.job.cleanup import is_phantom
+from asynccommit.commit.layout import ENDED, MANIFEST_SUFFIX, OUTCOME, RECORD, TEMPORARY, Layout
+from asynccommit.commit.layout_file_output import FileLayout
+from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
+from asynccommit.commit.registry import Committer
+from asynccommit.errors import AsyncCommitError, NotFoundError, OptionError, PreconditionError
+from asynccommit.formats import upload_record
+from asynccommit.formats.commit_record import MAX_RECORD_BYTES, is_blank
+from asynccommit.formats.magic_paths import MAGIC
 from asynccommit.options.job import Options
+from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Info, Store
 from asynccommit.stores.policies.funnel import Wrapped
 from asynccommit.stores.registry import StoreSettings, close_store, open_store
-from asynccommit.stores.tree import list_all
+from asynccommit.stores.tree import list_all, read_if_there
 from asynccommit.stores.urls import Address, parse_url
 
 _ATTEMPT = re.compile("[0-9]{2,4}", re.ASCII)
@@ -43,7 +50,7 @@ class NothingThereError(AsyncCommitError):
 
 
 class SeveralJobsError(AsyncCommitError):
-    """Raised when there is more than one job or job attempt and none was named.
+    """Raised when several jobs or attempts match and none was named.
 
     Args:
         jobs: the jobs that were found.
@@ -171,7 +178,7 @@ async def find_jobs(store: Store, dest: Address) -> list[FoundJob]:
     if any(job.classic for job in found):
         found = await _with_names(store, dest, found)
     if store.traits.multipart is not None:
-        found += [_found(seen) for seen in await find_uploads_jobs(store, dest)]
+        found += await _see_all(store, await jobs_below(store, dest))
     return sorted(found, key=lambda job: (job.layout.job_id, job.layout.attempt))
 
 
@@ -202,7 +209,7 @@ async def find_jobs_at(
     Args:
         dest: the destination.
         storage: options of the store.
-        options: say where the staging committers keep pending sets.
+        options: tell where the staging committers keep pending sets.
         job_id: the requested job, if any; jobs of other destinations may be in the same place.
 
     Raises ``StoreError``.
@@ -214,7 +221,7 @@ async def find_jobs_at(
             return found
     there = parse_url(place)
     async with open_place(there, storage) as pending:
-        staged = [_found(seen) for seen in await find_staged(pending, dest, there, job_id)]
+        staged = await _find_staged(pending, dest, there, job_id)
     known = {job.layout.attempt_dir for job in found}
     return found + [job for job in staged if job.layout.attempt_dir not in known]
 
@@ -261,7 +268,7 @@ def choose(
         names = {job.layout.job_id for job in meant}
         wanted = "--job-id" if len(names) > 1 else "--attempt"
         shown = "; ".join(job.name for job in meant[:20])
-        raise SeveralJobsError(meant, f"{len(meant)} jobs are under {dest}: {shown}. Say {wanted}")
+        raise SeveralJobsError(meant, f"{len(meant)} jobs are under {dest}: {shown}. Give {wanted}")
     raise NothingThereError(_missing(found, dest, job_id, attempt))
 
 
@@ -299,8 +306,7 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
         modified: the modification time that the store gives for its directory.
     """
     if isinstance(layout, UploadLayout):
-        seen = await see(store, layout)
-        return None if seen is None else _found(seen)
+        return await _look_at_uploads(store, layout)
     paths = [info.path for info in await children(store, layout.attempt_dir)]
     names = {path.rpartition("/")[2] for path in paths}
     if not names & {"manifests", "tasks", RECORD} or await is_phantom(store, layout.attempt_dir):
@@ -317,27 +323,13 @@ async def look_at(store: Store, layout: Layout, modified: float = 0.0) -> FoundJ
     )
 
 
-def _found(seen: UploadAttemptFacts) -> FoundJob:
-    return FoundJob(
-        seen.layout,
-        present=True,
-        manifests=seen.sets,
-        begun=seen.begun,
-        ended=seen.ended,
-        closed=seen.closed,
-        modified=seen.modified,
-    )
-
-
 async def _has_begun(store: Store, layout: Layout) -> bool:
     """Return whether there is a commit record that is not empty.
 
     An empty record was never written.
     """
-    try:
-        return not is_blank(await store.get(layout.record, MAX_RECORD_BYTES))
-    except NotFoundError:
-        return False
+    record = await read_if_there(store, layout.record, MAX_RECORD_BYTES)
+    return record is not None and not is_blank(record)
 
 
 async def _attempts(store: Store, dest: Address, name: str) -> list[FoundJob]:
@@ -375,7 +367,112 @@ def _missing(
         return f"{text}; there is {', '.join(others[:20])}"
     if found:
         return (
-            f"{text}; a job of Hadoop's FileOutputCommitter is, which has no manifests: say "
-            "--committer file_v1"
+            f"{text}, but there is a job of Hadoop's FileOutputCommitter, which has no "
+            "manifests: use --committer file_v1"
         )
     return text
+
+
+# --- jobs of uploads -------------------------------------------------------------------------
+
+
+async def _find_staged(store: Store, dest: Address, place: Address, job_id: str) -> list[FoundJob]:
+    """Return the attempts of a staging job of any user.
+
+    Raises ``StoreError``.
+
+    Args:
+        store: the store of the pending sets.
+        dest: the destination.
+        place: the staging path from the options, which contains the users' directories.
+        job_id: the job.
+    """
+    try:
+        jobs = await _of_users(store, dest, place, job_id)
+    except OptionError:  # a foreign name
+        return []
+    return await _see_all(store, jobs)
+
+
+async def _of_users(
+    store: Store, dest: Address, place: Address, job_id: str
+) -> list[StagingLayout]:
+    return [
+        StagingLayout(dest, job_id, tmp=place.at(user.path))
+        for user in await directories(store, place.path)
+    ]
+
+
+async def _look_at_uploads(store: Store, layout: UploadLayout) -> FoundJob | None:
+    """Return the facts about a job attempt, or ``None`` if there is none.
+
+    The result is also ``None`` if its directory is a mere prefix.
+
+    Args:
+        store: the store of its pending sets.
+        layout: the paths of the attempt.
+
+    Raises ``StoreError``.
+    """
+    try:
+        infos = await list_all(store, layout.attempt_dir)
+    except (NotFoundError, PreconditionError):
+        return None
+    names = {name_of(info) for info in infos if not info.is_dir}
+    if not names and await is_phantom(store, layout.attempt_dir):
+        return None
+    record = None
+    if layout.record.rpartition("/")[2] in names:
+        record = await read_if_there(store, layout.record, upload_record.MAX_RECORD_BYTES)
+    sets = sum(layout.is_set(name) for name in names)
+    closed = record is not None and is_closed(record)
+    decided = any(name.removeprefix("_").startswith(OUTCOME) for name in names)
+    return FoundJob(
+        named_by(layout, record_of(layout, record)),
+        present=True,
+        manifests=sets,
+        begun=record is not None and not closed,
+        ended=closed or (record is None and decided and not sets),
+        closed=closed,
+        modified=max((info.modified for info in infos), default=0.0),
+    )
+
+
+def magic_layout_of(place: Address) -> MagicLayout | None:
+    """Return the magic job attempt that a path lies in, or ``None``."""
+    names = place.path.split("/")
+    for at, name in enumerate(names[:-2]):
+        job_id, number = name.removeprefix(MAGIC), names[at + 2]
+        if name.startswith(MAGIC) and names[at + 1] == f"job-{job_id}" and _is_attempt(number):
+            with suppress(OptionError):
+                return MagicLayout(place.at("/".join(names[:at]) or "/"), job_id, int(number))
+    return None
+
+
+def upload_place_of(place: Address) -> Address | None:
+    """Return the destination of the upload jobs that a path belongs to.
+
+    The path may lie in a job's directory or above one. The result is ``None`` for a path outside
+    such a directory.
+    """
+    names = place.path.split("/")
+    for at, name in enumerate(names):
+        if name.startswith(MAGIC) or (name == TEMPORARY and names[at + 1 : at + 2] == [STAGING]):
+            return place.at("/".join(names[:at]) or "/")
+    return None
+
+
+async def _see_all(store: Store, jobs: Sequence[UploadLayout]) -> list[FoundJob]:
+    found: list[FoundJob] = []
+
+    async def look(job: UploadLayout) -> None:
+        for layout in await attempts_in(store, job):
+            seen = await _look_at_uploads(store, layout)
+            found.extend([] if seen is None else [seen])
+
+    await for_each(jobs, look, workers=store.traits.workers)
+    return found
+
+
+def _is_attempt(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) <= 4

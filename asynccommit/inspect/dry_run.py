@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from asynccommit.api import StorageOptions
-from asynccommit.commit.by_rename.shared_directories import own_tasks
-from asynccommit.commit.context import CommitContext
+from asynccommit.commit.context import CommitContext, Environment
+from asynccommit.commit.job.own_tasks import own_tasks
 from asynccommit.inspect.discovery import FoundJob, open_stores
 from asynccommit.inspect.status import JobView, view
 from asynccommit.inspect.terminal import count_of
@@ -21,7 +21,7 @@ from asynccommit.stores.tree import list_if_there, walk
 
 @dataclass(frozen=True, slots=True)
 class AffectedDirectory:
-    """A directory of a job, or a file directly in the job's own: its files and their bytes."""
+    """A directory or file of a job, with its number of files and bytes."""
 
     path: str
     files: int
@@ -63,12 +63,12 @@ async def what_goes(
     Raises ``StoreError``.
     """
     if not job.present:
-        return Going(None, "nothing: it is not there")
+        return Going(None, "nothing: it does not exist")
     async with open_stores(job.layout, storage) as (store, pending):
         seen = await view(store, job, pending)
         status = seen.status
         if status is None:
-            return Going(seen, f"cannot be told: {seen.problem}", refused=True)
+            return Going(seen, f"unknown: {seen.problem}", refused=True)
         places = await _places(pending, job)
     if status.state in NOT_BEGUN:
         refused = status.state is not State.DEAD and not force
@@ -87,15 +87,15 @@ async def what_is_left(job: FoundJob, storage: StorageOptions) -> Going:
         seen = await view(store, job, pending)
     status = seen.status
     if status is None:
-        return Going(seen, f"cannot be told: {seen.problem}", refused=True)
+        return Going(seen, f"unknown: {seen.problem}", refused=True)
     if status.state is not State.COMMITTING:
         return Going(seen, seen.resume.does)
-    done = "" if status.done is None else f"; in their places: {status.done:,}"
+    done = "" if status.done is None else f"; already in place: {status.done:,}"
     return Going(seen, f"finishes the commit of {count_of(status.files, 'file')}{done}")
 
 
 async def _places(store: Store, job: FoundJob) -> list[AffectedDirectory]:
-    run = CommitContext(store=store, layout=job.layout, options=Options(), host=this_host())
+    run = CommitContext.new(Environment(store, this_host(), store), job.layout, Options())
     top = await list_if_there(store, job.layout.attempt_dir)
     found: list[AffectedDirectory] = []
     for info in [*top, *await own_tasks(run)]:

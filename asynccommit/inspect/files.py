@@ -1,4 +1,7 @@
-"""Read one file that a job left, by the type that it declares, and return facts about it."""
+"""Read one file that a job left, and return facts about it.
+
+The type that the file declares selects the reader.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ Reader = Callable[[bytes, Address], "Inspection"]
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """One file to commit: decoded paths or, where decoding fails, the original texts."""
+    """One file to commit: decoded paths, or the original texts."""
 
     source: str
     dest: str
@@ -36,7 +39,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class UploadCompletion:
-    """One upload to complete: the URL of its file, its id and the size of the file."""
+    """One upload to complete: its file's URL and size, and its id."""
 
     dest: str
     upload_id: str
@@ -80,8 +83,8 @@ class Inspection:
 def reader_of(place: Address, data: bytes) -> Reader | None:
     """Return the reader for a file, by its declared type or else by its name.
 
-    The result is ``None`` for a task manifest, and for a file that cannot be told from a task
-    manifest.
+    The result is ``None`` for a task manifest, and for a file that cannot be distinguished from
+    one.
     """
     value = _json_of(data)
     if isinstance(value, dict):
@@ -100,7 +103,7 @@ def read_success(data: bytes, place: Address) -> Inspection:
     Raises ``ManifestError``.
     """
     if not data:
-        said = "a classic committer: its marker is empty and says no more"
+        said = "a classic committer, whose marker is empty"
         return Inspection("success", str(place), {"committer": said})
     found = decode_success(data, str(place))
     counters = found.statistics.counters
@@ -178,8 +181,8 @@ def _beat(data: bytes, place: Address) -> Inspection:
         value = _json_of(data)
         facts = {"epoch": int(value["epoch"]), "beat": moment(int(value["beat"]))}
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ManifestError(str(place), "is no sign of life of a commit") from error
-    return Inspection("commit sign of life", str(place), facts)
+        raise ManifestError(str(place), "is not a heartbeat of a commit") from error
+    return Inspection("commit heartbeat", str(place), facts)
 
 
 def _chunk(data: bytes, place: Address) -> Inspection:
@@ -233,7 +236,7 @@ _NAMES: dict[str, Reader] = {
     SUCCESS: read_success,
     "summary-": read_success,
 }
-"""The readers that report what a damaged file should be, by the prefix of its name."""
+"""The readers that report the expected kind of a damaged file, by the prefix of its name."""
 
 
 def moment(milliseconds: int) -> str:

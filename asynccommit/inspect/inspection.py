@@ -1,23 +1,31 @@
-"""Inspect what jobs left: a file, a job attempt or a destination. Nothing is changed."""
+"""Inspect files, job attempts and destinations, without changes."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from asynccommit.api import StorageOptions
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.directory_owner import as_found
 from asynccommit.commit.by_rename.entries import decode_entries
+from asynccommit.commit.by_upload.committer import UploadCommitter
+from asynccommit.commit.by_upload.load_sets import entries_of
+from asynccommit.commit.by_upload.open_uploads import fingerprints_of_open
+from asynccommit.commit.fingerprints import Fingerprints
 from asynccommit.commit.layout import SUCCESS, TEMPORARY, Layout
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import (
     AsyncCommitError,
     CommitError,
+    DeniedError,
     ManifestError,
     NotFoundError,
     PreconditionError,
 )
 from asynccommit.formats.manifest import SUFFIX, TaskManifest, decode_manifest
+from asynccommit.formats.pending_set import MAX_PENDING_SET_BYTES, decode_pending_set
 from asynccommit.inspect.discovery import (
     FoundJob,
     NothingThereError,
@@ -26,17 +34,28 @@ from asynccommit.inspect.discovery import (
     layout_of,
     look_at,
     open_place,
+    upload_place_of,
 )
-from asynccommit.inspect.files import SHOWN, Inspection, Rename, read_success, reader_of, rename_of
-from asynccommit.inspect.status import how_far
-from asynccommit.inspect.upload_discovery import upload_place_of
-from asynccommit.inspect.upload_inspection import inspect_uploads
+from asynccommit.inspect.files import (
+    SHOWN,
+    Inspection,
+    Rename,
+    UploadCompletion,
+    read_success,
+    reader_of,
+    rename_of,
+)
+from asynccommit.inspect.status import how_far, run_of
+from asynccommit.inspect.terminal import count_of
 from asynccommit.options.job import MAX_MANIFEST_BYTES, Options
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Kind, Store
 from asynccommit.stores.multipart import MultipartStore
 from asynccommit.stores.urls import Address
+
+F = TypeVar("F", Rename, UploadCompletion)
+_SETS_AT_ONCE = 4  # each may have many megabytes
 
 
 async def inspect(place: Address, storage: StorageOptions = None) -> Inspection:
@@ -55,7 +74,7 @@ async def inspect(place: Address, storage: StorageOptions = None) -> Inspection:
         try:
             info = await store.head(place.path)
         except NotFoundError:
-            raise NothingThereError(f"there is nothing at {place}") from None
+            raise NothingThereError(f"{place} does not exist") from None
         if info.kind is Kind.FILE:
             return await _file(store, place)
         return await _directory(store, place)
@@ -69,7 +88,7 @@ async def _directory(store: Store, place: Address) -> Inspection:
     if layout is not None:
         found = await look_at(store, await as_found(store, layout))
         if found is None:
-            raise NothingThereError(f"{place} is no directory of a job with manifests")
+            raise NothingThereError(f"{place} is not the directory of a job with manifests")
         return await _job(store, found)
     above, _, name = place.path.rpartition("/")
     if name == TEMPORARY:
@@ -89,7 +108,7 @@ async def _destination(store: Store, dest: Address, only: str | None = None) -> 
     if only is None and any(i.path == marker.path for i in await children(store, dest.path)):
         parts.append(await _marker(store, marker))
     if not parts:
-        raise NothingThereError(f"no job and no {SUCCESS} is under {only or dest}")
+        raise NothingThereError(f"there is neither a job nor {SUCCESS} under {only or dest}")
     return Inspection("destination", str(dest), facts, parts=parts)
 
 
@@ -108,7 +127,7 @@ def _is_in(job: FoundJob, directory: str) -> bool:
 
 def _classic(job: FoundJob) -> Inspection:
     facts = {
-        "committer": "FileOutputCommitter: it has no manifests, say --committer file_v1",
+        "committer": "FileOutputCommitter: it has no manifests; use --committer file_v1",
         "job": job.layout.job_id,
         "tasks committed": job.manifests,
     }
@@ -137,7 +156,7 @@ async def _manifest(store: Store, manifest: TaskManifest, place: Address) -> Ins
     problems: list[str] = []
     layout = layout_of(place)
     if layout is None:
-        facts["where"] = "outside of its job: sources and destinations were not looked at"
+        facts["where"] = "outside its job: sources and destinations were not checked"
     else:
         problems = await _conflicts(store, await as_found(store, layout), manifest)
     renames = [rename_of(entry) for entry in manifest.files[:SHOWN]]
@@ -146,7 +165,7 @@ async def _manifest(store: Store, manifest: TaskManifest, place: Address) -> Ins
 
 async def _conflicts(store: Store, layout: Layout, manifest: TaskManifest) -> list[str]:
     if (manifest.job_id, manifest.job_attempt) != (layout.job_id, layout.attempt):
-        return [f"is of job {manifest.job_id}, attempt {manifest.job_attempt}"]
+        return [f"belongs to job {manifest.job_id}, attempt {manifest.job_attempt}"]
     try:
         entries, _ = decode_entries(layout, manifest)
     except AsyncCommitError as error:
@@ -159,9 +178,9 @@ async def _conflicts(store: Store, layout: Layout, manifest: TaskManifest) -> li
         if source is None:
             problems.append(f"missing: {entry.source}")
         elif source != (Kind.FILE, entry.size):
-            problems.append(f"not the file of {entry.size} bytes that was committed: {source}")
+            problems.append(f"not the committed file of {entry.size} bytes: {source}")
         if dest is not None:
-            problems.append(f"there already: {entry.dest}")
+            problems.append(f"exists already: {entry.dest}")
 
     await for_each(range(len(entries)), look, workers=store.traits.workers)
     return sorted(problems)
@@ -178,74 +197,180 @@ async def _head(store: Store, path: str) -> tuple[Kind, int] | None:
 async def _job(store: Store, job: FoundJob) -> Inspection:
     """Inspect a job attempt: its manifests and the verdict of a preflight."""
     if isinstance(job.layout, UploadLayout):
-        return await inspect_uploads(cast(MultipartStore, store), job)
+        return await _inspect_uploads(cast(MultipartStore, store), job)
     layout = job.layout
     look = _ManifestInspector(store, layout)
     infos = await children(store, layout.manifests_dir)
-    paths = sorted(info.path for info in infos if info.path.endswith(SUFFIX))
-    await for_each(paths, look.read, workers=min(store.traits.workers, 32))
-    look.tasks.sort(key=lambda row: str(row["task_id"]))
-    facts = _facts_of(job, look)
+    paths = [info.path for info in infos if info.path.endswith(SUFFIX)]
+    await look.read(paths, min(store.traits.workers, 32))
+    facts = {
+        "job_id": layout.job_id,
+        "attempt": layout.attempt,
+        "destination": str(layout.dest),
+        "layout": "Hadoop before 3.4.1" if layout.prefix else "current",
+        "commit_begun": job.begun,
+        "manifests": job.manifests,
+        **look.facts(),
+    }
     problems = list(look.problems)
     if job.begun:
         problems.insert(0, await how_far(store, job, facts))
     if job.staged:
-        problems.append("files are staged for other places; only the tasks' messages know where")
+        problems.append(
+            "files are staged for other places, which only the messages of the tasks name"
+        )
     if not problems:
         problems += await _refusal(store, layout, facts)
     place = layout.dest.at(layout.attempt_dir)
-    return Inspection("job", str(place), facts, look.tasks, look.renames, problems=problems)
+    return Inspection("job", str(place), facts, look.tasks, look.files, problems=problems)
 
 
-def _facts_of(job: FoundJob, look: _ManifestInspector) -> dict[str, Any]:
-    return {
-        "job_id": job.layout.job_id,
-        "attempt": job.layout.attempt,
-        "destination": str(job.layout.dest),
-        "layout": "Hadoop before 3.4.1" if job.layout.prefix else "current",
-        "commit_begun": job.begun,
-        "manifests": job.manifests,
-        "files": sum(row["files"] for row in look.tasks),
-        "bytes": sum(row["bytes"] for row in look.tasks),
-    }
+class _Inspector(ABC, Generic[F]):
+    """A reader of committed output that keeps what will be shown."""
 
+    most: ClassVar[int]
 
-class _ManifestInspector:
-    """A reader of a job's manifests that keeps what will be shown."""
-
-    def __init__(self, store: Store, layout: Layout) -> None:
+    def __init__(self, store: Store) -> None:
         self.tasks: list[dict[str, Any]] = []
-        self.renames: list[Rename] = []
+        self.files: list[F] = []
         self.problems: list[str] = []
         self._store = store
-        self._layout = layout
 
-    async def read(self, path: str) -> None:
-        """Read one manifest; record what is wrong with it as a problem."""
-        url = self._layout.url(path)
+    @abstractmethod
+    def url(self, path: str) -> str:
+        """Return the URL of a manifest or pending set, for errors."""
+
+    @abstractmethod
+    def decode(self, data: bytes, path: str) -> tuple[str, str, list[F]]:
+        """Return the id of a task, that of its attempt, and its files.
+
+        Raises ``AsyncCommitError``.
+        """
+
+    async def read(self, paths: Iterable[str], workers: int) -> None:
+        """Read all manifests or pending sets; record their problems."""
+        await for_each(sorted(paths), self._read, workers=workers)
+        self.tasks.sort(key=lambda row: str(row["task_id"]))
+
+    async def _read(self, path: str) -> None:
+        url = self.url(path)
         try:
-            manifest = decode_manifest(await self._store.get(path, MAX_MANIFEST_BYTES), url)
-            decode_entries(self._layout, manifest)
+            task, attempt, files = self.decode(await self._store.get(path, self.most), path)
         except AsyncCommitError as error:
             text = str(error)
             self.problems.append(text if text.startswith(url) else f"{url}: {text}")
             return
-        self.tasks.append(
-            {
-                "task_id": manifest.task_id,
-                "task_attempt_id": manifest.task_attempt_id,
-                "files": len(manifest.files),
-                "bytes": sum(entry.size for entry in manifest.files),
-            }
-        )
-        self.renames += [rename_of(e) for e in manifest.files[: SHOWN - len(self.renames)]]
+        counted = {"files": len(files), "bytes": sum(file.size for file in files)}
+        self.tasks.append({"task_id": task, "task_attempt_id": attempt, **counted})
+        self.files += files[: SHOWN - len(self.files)]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the number and the size of all files."""
+        return {name: sum(row[name] for row in self.tasks) for name in ("files", "bytes")}
+
+
+class _ManifestInspector(_Inspector[Rename]):
+    """A reader of manifests."""
+
+    most = MAX_MANIFEST_BYTES
+
+    def __init__(self, store: Store, layout: Layout) -> None:
+        super().__init__(store)
+        self._layout = layout
+
+    def url(self, path: str) -> str:
+        return self._layout.url(path)
+
+    def decode(self, data: bytes, path: str) -> tuple[str, str, list[Rename]]:
+        found = decode_manifest(data, self.url(path))
+        decode_entries(self._layout, found)
+        return found.task_id, found.task_attempt_id, list(map(rename_of, found.files))
+
+
+class _SetInspector(_Inspector[UploadCompletion]):
+    """A reader of pending sets."""
+
+    most = MAX_PENDING_SET_BYTES
+
+    def __init__(self, store: MultipartStore, layout: UploadLayout, wanted: Fingerprints) -> None:
+        super().__init__(store)
+        self._layout = layout
+        self._wanted = wanted
+
+    def url(self, path: str) -> str:
+        return self._layout.pending_url(path)
+
+    def decode(self, data: bytes, path: str) -> tuple[str, str, list[UploadCompletion]]:
+        layout, url = self._layout, self.url(path)
+        found = decode_pending_set(data, url)
+        files = list(entries_of(layout, found, url))
+        self._wanted.add([(file.dest, file.upload_id) for file in files])
+        attempts = ", ".join(sorted({commit.task_id for commit in found.commits} - {""})[:2])
+        uploads = [UploadCompletion(layout.url(f.dest), f.upload_id, f.size) for f in files]
+        return layout.task_of(path.rpartition("/")[2]), attempts or "unknown", uploads
 
 
 async def _refusal(store: Store, layout: Layout, facts: dict[str, Any]) -> list[str]:
     """Return the preflight's objection to a commit; note what it would do."""
+    options, host = Options(), this_host()
     try:
-        plan = await ManifestCommitter(store, layout, Options(), this_host()).plan_job()
+        if isinstance(layout, UploadLayout):
+            await UploadCommitter(cast(MultipartStore, store), layout, options, host).plan_job()
+        else:
+            plan = await ManifestCommitter(store, layout, options, host).plan_job()
+            facts["directories"] = plan.directories
     except CommitError as error:
         return [str(reason) for reason in error.failures] or [str(error)]
-    facts["directories"] = plan.directories
     return []
+
+
+async def _inspect_uploads(store: MultipartStore, job: FoundJob) -> Inspection:
+    """Inspect a job attempt whose own files are in the store of its data.
+
+    This takes one request for each pending set, one for each thousand open uploads, and the
+    requests of a commit's preflight. Raises ``StoreError``.
+    """
+    layout = job.layout
+    assert isinstance(layout, UploadLayout)
+    with Fingerprints() as wanted:
+        look = _SetInspector(store, layout, wanted)
+        infos = await children(store, layout.sets_dir)
+        paths = [i.path for i in infos if not i.is_dir and layout.is_set(i.path.rpartition("/")[2])]
+        await look.read(paths, _SETS_AT_ONCE)
+        facts = {
+            "job_id": layout.job_id,
+            "attempt": layout.attempt,
+            "committer": job.committer,
+            "destination": str(layout.dest),
+            "commit_begun": job.begun,
+            "pending_sets": job.manifests,
+            **look.facts(),
+        }
+        await _note_open(store, layout, wanted, facts)
+    problems = sorted(look.problems)
+    if job.ended:
+        problems.insert(0, "this job has ended, but was not fully deleted")
+    elif job.begun:
+        problems.insert(0, await how_far(store, job, facts))
+    elif not problems:
+        problems += await _refusal(store, layout, facts)
+    place = str(layout.pending.at(layout.attempt_dir))
+    look.files.sort(key=lambda file: file.dest)
+    return Inspection("job", place, facts, look.tasks, uploads=look.files, problems=problems)
+
+
+async def _note_open(
+    store: MultipartStore, layout: UploadLayout, wanted: Fingerprints, facts: dict[str, Any]
+) -> None:
+    """Count the open uploads of the job, and those that no task has committed."""
+    try:
+        there = await fingerprints_of_open(run_of(store, layout, None))
+    except DeniedError:
+        there = None
+    if there is None:
+        facts["open_uploads"] = "unknown: no permission to list them"
+        return
+    with there:
+        ours, others = len(wanted.common(there)), len(there.missing(wanted))
+    facts["open_uploads"] = f"{ours:,} of {count_of(facts['files'], 'file')}"
+    facts["uploads_of_others"] = others

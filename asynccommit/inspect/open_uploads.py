@@ -146,7 +146,7 @@ async def find_uploads(store: MultipartStore, dest: Address, now: float) -> Open
 
     await for_each(opened, look, workers=store.traits.workers)
     found.sort(key=lambda one: (one.upload.initiated, one.upload.path, one.upload.upload_id))
-    warnings = [f"whose uploads are whose may be unknown: {text}" for text in denied]
+    warnings = [f"the jobs of some uploads may be unknown: {text}" for text in denied]
     warnings += [
         f"job {job.job_id}: its uploads may be unknown: {why}" for job in jobs for why in job.unread
     ]
@@ -163,7 +163,7 @@ async def list_open(store: MultipartStore, path: str) -> list[Upload]:
         if page.token is None:
             return found
         if page.token == token:
-            raise RejectedError("list_uploads", path, "the store answers one page again and again")
+            raise RejectedError("list_uploads", path, "the store returns the same page repeatedly")
         token = page.token
 
 
@@ -227,11 +227,13 @@ def _reason(found: OpenUploads, one: OpenUpload, job_id: str | None) -> str:
         return ""
     shown = " and ".join(f"job {job}" for job in others)
     if not one.jobs:
-        return f"it may be of {shown}, which has a directory there: commit or abort that job first"
+        return (
+            f"it may belong to {shown}, which has a directory there: commit or abort that job first"
+        )
     if job_id is not None:
         return f"{shown} names it too"
     typed = f"asynccommit uploads abort {quoted(str(found.dest))} --job-id {quoted(others[0])}"
-    return f"it is of {shown}, which has a directory there: {typed}"
+    return f"it belongs to {shown}, which has a directory there: {typed}"
 
 
 def _job_to_json(job: UploadJob) -> dict[str, Any]:

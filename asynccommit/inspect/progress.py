@@ -1,4 +1,6 @@
-"""Show the progress of a commit: a bar on a terminal, or a line every few seconds elsewhere.
+"""Show the progress of a commit on a terminal or in a log.
+
+A terminal gets a bar; anything else a line every few seconds.
 
 with console_progress() as on_progress:
     commit_job(url, job_id, on_progress=on_progress)
@@ -14,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from asynccommit.commit.context import OnProgress, Progress
+from asynccommit.commit.meter import OnProgress, Progress
 from asynccommit.inspect.terminal import plain, show_seconds
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ STAGES = {
     "job_stage_load_manifests": "load manifests",
     "op_prepare_dir_ancestors": "check destinations",
     "job_stage_save_commit_record": "save the plan",
-    "job_stage_settle": "look what is done",
+    "job_stage_settle": "check progress",
     "op_rename": "move replaced files aside",
     "job_stage_create_target_dirs": "make directories",
     "job_stage_rename_files": "rename files",
@@ -62,7 +64,7 @@ def console_progress(
 
     Args:
         stream: where to show it; standard error by default.
-        every: seconds between two lines if ``stream`` is no terminal.
+        every: seconds between two lines if ``stream`` is not a terminal.
         quiet: show nothing.
     """
     stream = sys.stderr if stream is None else stream
@@ -109,7 +111,7 @@ def log_progress(
 
 @dataclass(slots=True)
 class _Seen:
-    """The last progress of a job, and when its stage began, in the job's seconds."""
+    """The last progress of a job, and when its stage began."""
 
     progress: Progress
     heard: float
@@ -162,7 +164,7 @@ def describe(progress: Progress, began: float, silent: float = 0.0) -> str:
         if progress.total is not None and progress.total > progress.done:
             parts.append(f"{show_seconds((progress.total - progress.done) / rate)} left")
     if silent >= 2:
-        parts.append(f"nothing new for {show_seconds(silent)}")
+        parts.append(f"no progress for {show_seconds(silent)}")
     running = show_seconds(progress.seconds + silent)
     return f"job {plain(progress.job_id)}, {running}: {', '.join(parts)}"
 

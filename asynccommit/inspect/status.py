@@ -1,17 +1,22 @@
-"""Report the jobs under a destination: how far each is, and what can be done about it."""
+"""Report the jobs under a destination, their progress, and advice."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from asynccommit.api import StorageOptions
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.entries import decode_entries
-from asynccommit.commit.by_rename.liveness import status_without_commit
-from asynccommit.commit.context import CommitContext
+from asynccommit.commit.by_upload.committer import UploadCommitter
+from asynccommit.commit.by_upload.context import UploadContext
+from asynccommit.commit.by_upload.load_sets import load_sets
+from asynccommit.commit.by_upload.loaded import LoadedSets
+from asynccommit.commit.by_upload.open_uploads import missing_uploads
+from asynccommit.commit.context import CommitContext, Environment
 from asynccommit.commit.hints import job_command
+from asynccommit.commit.job.liveness import status_without_commit
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import AsyncCommitError, CommitError, NotFoundError
@@ -29,9 +34,8 @@ from asynccommit.inspect.discovery import (
 )
 from asynccommit.inspect.files import moment
 from asynccommit.inspect.terminal import count_of
-from asynccommit.inspect.upload_status import look_at_uploads
 from asynccommit.options.job import MAX_MANIFEST_BYTES, Options
-from asynccommit.results import JobStatus
+from asynccommit.results import JobStatus, State
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.runtime.host import this_host
 from asynccommit.stores.base import Store
@@ -51,7 +55,7 @@ class JobView:
         status: the status of the job; ``None`` if its record cannot be read.
         layout: the paths of the job.
         age: seconds since its commit began or, if it has not, since its directory changed.
-        silent: seconds since the owner's last sign of life.
+        silent: seconds since the owner's last heartbeat.
         problem: why the status cannot be determined; ``""`` if it can.
         resume: what a resume would do.
         abort: what an abort would do.
@@ -129,7 +133,7 @@ async def look_under(
     Args:
         dest: the destination.
         storage: options of the store.
-        options: say where the staging committers keep pending sets.
+        options: tell where the staging committers keep pending sets.
         job_id: the only job to read; all by default.
         attempt: the only attempt to read; all by default.
 
@@ -166,7 +170,7 @@ async def _need_place(store: Store, dest: Address, options: Options | None) -> N
     except NotFoundError:
         elsewhere = options is not None and options.uploads.staging_path is not None
         if not elsewhere:  # staging elsewhere: the destination may be missing before the commit
-            raise NothingThereError(f"there is nothing at {dest}") from None
+            raise NothingThereError(f"{dest} does not exist") from None
 
 
 def _is_meant(layout: Layout, job_id: str | None, attempt: int | None) -> bool:
@@ -184,7 +188,7 @@ async def view(store: Store, job: FoundJob, pending: Store | None = None) -> Job
     layout = job.layout
     try:
         if isinstance(layout, UploadLayout):
-            status, moved = await look_at_uploads(cast(MultipartStore, store), job, pending)
+            status, moved = await _look_at_uploads(cast(MultipartStore, store), job, pending)
         else:
             status, moved = await _look(store, job)
     except AsyncCommitError as error:
@@ -216,7 +220,7 @@ async def how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:
     found = await view(store, job)
     status = found.status
     if status is None:
-        return f"{text}, and how far it is cannot be told: {found.problem}"
+        return f"{text}, but its progress is unknown: {found.problem}"
     facts.update(state=str(status.state), owner=status.owner)
     if not isinstance(job.layout, UploadLayout):  # a commit of uploads has no owner
         facts["epoch"] = status.epoch
@@ -225,7 +229,7 @@ async def how_far(store: Store, job: FoundJob, facts: dict[str, Any]) -> str:
         facts["done"] = f"{status.done:,} of {count_of(status.files, 'file')}"
     text += f": at {moment(status.started_ms)}, by {status.owner}; it is {status.state}"
     if status.error:
-        text += f", because of: {status.error}"
+        text += f" because of: {status.error}"
     return f"{text}. {found.resume.command}".rstrip(". ")
 
 
@@ -235,7 +239,7 @@ async def _look(store: Store, job: FoundJob) -> tuple[JobStatus | None, tuple[in
     status = await ManifestCommitter(store, layout, Options(), this_host()).job_status()
     if status is not None or job.begun:
         return status, (0, 0)
-    run = CommitContext(store=store, layout=layout, options=Options(), host=this_host())
+    run = CommitContext.new(Environment(store, this_host(), store), layout, Options())
     return await status_without_commit(run, store, job.manifests), await _moved(store, job)
 
 
@@ -262,3 +266,40 @@ async def _moved(store: Store, job: FoundJob) -> tuple[int, int]:
     except NotFoundError:
         pass  # all task directories are gone, and so are their files
     return len(sources), files
+
+
+async def _look_at_uploads(
+    store: MultipartStore, job: FoundJob, pending: Store | None = None
+) -> tuple[JobStatus | None, tuple[int, int]]:
+    """Return the job's status and its ended / total uploads before a commit.
+
+    Args:
+        store: the store of its destination.
+        job: the job.
+        pending: the store of its own files, if that is another one.
+
+    Raises ``AsyncCommitError`` if the status cannot be determined.
+    """
+    layout = job.layout
+    assert isinstance(layout, UploadLayout)
+    if job.ended:
+        over = JobStatus(layout.job_id, layout.attempt, State.ENDED, tasks=job.manifests)
+        return replace(over, epoch=0 if job.closed else 1), (0, 0)
+    if job.begun:
+        committer = UploadCommitter(store, layout, Options(), this_host(), pending=pending)
+        return await committer.job_status(), (0, 0)
+    run = run_of(store, layout, pending)
+    known = await status_without_commit(run, run.pending, job.manifests)
+    if not job.manifests:
+        return known, (0, 0)
+    with LoadedSets(run.options) as loaded:
+        await load_sets(run, loaded, None)
+        ended = await missing_uploads(run, loaded)
+        status = replace(known, files=loaded.files, bytes=loaded.bytes)
+        return status, (len(ended or ()), loaded.files)
+
+
+def run_of(store: MultipartStore, layout: UploadLayout, pending: Store | None) -> UploadContext:
+    """Return a context for steps of a commit that only read."""
+    environment = Environment(store, this_host(), store if pending is None else pending)
+    return UploadContext.new(environment, layout, Options())

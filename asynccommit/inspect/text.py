@@ -1,4 +1,4 @@
-"""Format reports for a terminal: compact tables in which names cannot inject markup."""
+"""Format reports as compact tables; names cannot inject markup."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def to_text(renderable: RenderableType, width: int = 100) -> str:
 def job_report(report: JobReport, *, dry_run: bool = False) -> RenderableType:
     """Return the report of a commit or resume, or of its dry run."""
     if report.already:
-        return safe(f"job {report.job_id} had been committed before: nothing was done")
+        return safe(f"job {report.job_id} was committed before: nothing was done")
     if report.rolled_back:
-        head = f"job {report.job_id} was being rolled back, and that is finished"
+        head = f"job {report.job_id} was being rolled back; the rollback is finished"
         return safe(head + _not_as_before(report.left), "bold")
     verb = "would commit" if dry_run else "committed"
     head = (
@@ -83,10 +83,10 @@ def _trouble(report: JobReport) -> str:
         report.recovered
     )
     if report.refused:
-        parts.append(f"{report.refused:,} refused for their rate")
+        parts.append(f"{report.refused:,} rejected by the rate limit")
     if sum(report.waited.values()) >= _WORTH:
         reasons = ", ".join(f"{why} {show_seconds(took)}" for why, took in report.waited.items())
-        parts.append(f"waited, added up: {reasons}")
+        parts.append(f"total wait: {reasons}")
     return "; ".join(parts)
 
 
@@ -110,9 +110,9 @@ def abort_report(report: AbortReport) -> RenderableType:
     """Return the report of an abort or rollback."""
     what = report.kept or report.outcome
     if report.rolled_back:
-        what = f"rolled back: {count_of(report.files, 'file')} taken back"
+        what = f"rolled back: {count_of(report.files, 'file')} undone"
         if report.restored:
-            what += f", {report.restored:,} put back in their place"
+            what += f", {report.restored:,} restored"
         what += _not_as_before(report.left)
     if report.uploads:
         what += f", {count_of(report.uploads, 'upload')} aborted"
@@ -145,15 +145,15 @@ def situation(found: Situation) -> RenderableType:
     if found.jobs:
         parts += [Padding(_overview(found.jobs), (0, 0, 0, 2))]
     else:
-        parts.append(Text("  no job is there"))
+        parts.append(Text("  no job"))
     for job in found.jobs[:ROWS]:
         parts += _next_steps(job)
     for name in found.classic:
-        said = f"job {name} of FileOutputCommitter is there: commit it with --committer file_v1"
+        said = f"found job {name} of FileOutputCommitter: commit it with --committer file_v1"
         parts.append(Padding(safe(said), (0, 0, 0, 2)))
     if found.rubbish:
         said = f"{count_of(len(found.rubbish), 'directory', 'directories')} of jobs that ended"
-        parts.append(Padding(safe(f"{said}; to delete what is left:"), (1, 0, 0, 2)))
+        parts.append(Padding(safe(f"{said}; to delete them:"), (1, 0, 0, 2)))
         commands = list(dict.fromkeys(found.rubbish.values()))[:ROWS]
         parts += [_typed(command, 4) for command in commands]
     return Group(*parts)
@@ -169,7 +169,7 @@ def _overview(jobs: Sequence[JobView]) -> Table:
         "age",
         "done",
         "owner",
-        "last sign of life",
+        "last heartbeat",
     ):
         table.add_column(name, overflow="fold")
     for job in jobs:
@@ -234,7 +234,7 @@ def _inspection(found: Inspection) -> Iterator[RenderableType]:
     if len(found.problems) > ROWS:
         inner.append(Text(f"and {len(found.problems) - ROWS} more problems", "red"))
     if found.kind == "job" and found.tasks and not found.problems:
-        inner.append(Text("nothing speaks against a commit", "green"))
+        inner.append(Text("ready to commit", "green"))
     yield Padding(Group(*inner), (0, 0, 0, 2))
     for part in found.parts:
         yield Padding(inspection(part), (1, 0, 0, 2))

@@ -1,4 +1,4 @@
-"""Format open uploads, and the result of aborting them, as text for a terminal."""
+"""Format open uploads and the result of aborting them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from asynccommit.inspect.terminal import count_of, plain, show_bytes, show_secon
 from asynccommit.inspect.text import safe
 
 _NOTE = (
-    "Parts are stored, and paid for, until their upload is completed or aborted: here at ${price} "
-    "a GB and month, requests apart."
+    "Parts are stored and billed until their upload is completed or aborted: here ${price} per "
+    "GB and month, without requests."
 )
 
 
@@ -56,7 +56,7 @@ def upload_abort(choice: Choice, done: Aborted) -> RenderableType:
     said = f"aborted {_sum([one for one in choice.uploads if one.upload[:2] in gone])}"
     parts: list[RenderableType] = [safe(said, "bold")]
     if done.ended:
-        parts.append(Text(f"  {count_of(len(done.ended), 'upload')} had ended before"))
+        parts.append(Text(f"  {count_of(len(done.ended), 'upload')} had already ended"))
     parts += [
         Padding(safe(f"failed  {upload.path} {upload.upload_id}: {error}", "red"), (0, 0, 0, 2))
         for upload, error in done.failures

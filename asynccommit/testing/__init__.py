@@ -1,4 +1,4 @@
-"""Tools for tests: emulators of the stores, models in memory, virtual time, a pytest plugin."""
+"""Tools for tests: emulators, models, virtual time, a pytest plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Provide pytest fixtures that run a store emulator for each test that uses one.
+"""Pytest fixtures that run a store emulator for a test.
 
 ``adls_emulator`` and ``gcs_emulator`` serve on the event loop of an async test (with pytest-asyncio
 or anyio's plugin); ``adls_emulator_thread`` and ``gcs_emulator_thread`` on a thread of their own,
@@ -112,4 +112,4 @@ def _need_async(request: pytest.FixtureRequest) -> None:
     test: Any = getattr(request.node, "obj", None)
     if test is not None and not iscoroutinefunction(test):
         name = request.fixturename
-        pytest.fail(f"{name} is for async tests: take {name}_thread in this one")
+        pytest.fail(f"{name} is for async tests: use {name}_thread in this one")

@@ -102,7 +102,7 @@ def test_commit_refuses_another_number_of_tasks(
 
     assert (error["code"], error["error"]) == (Exit.REFUSED, "refused")
     assert (error["job_id"], error["stage"]) == (JOB, "job_stage_load_manifests")
-    assert f"2 tasks committed, and --tasks says {tasks}" in error["message"]
+    assert f"2 tasks committed, but --tasks is {tasks}" in error["message"]
     assert visible(tmp_path) == {}
     assert left(tmp_path) == before
 
@@ -185,7 +185,7 @@ def test_commit_begun_is_refused(command: Command, tmp_path: Path) -> None:
     (prepare(tmp_path) / "commit-record.json").write_text("{}")
 
     assert command("commit", tmp_path, "--tasks", "2") == Exit.REFUSED
-    assert "has begun already" in command.err
+    assert "has already begun" in command.err
     assert command.err.endswith(f": asynccommit resume file:{tmp_path} --job-id {JOB}\n")
 
 
@@ -194,7 +194,7 @@ def test_commit_staged_files_are_refused(command: Command, tmp_path: Path) -> No
     write(prepare(tmp_path), {"absolute/attempt/part-0": "x"})
 
     assert command("commit", tmp_path, "--trust-manifests") == Exit.REFUSED
-    assert "outside of the destination" in command.err
+    assert "outside the destination" in command.err
 
 
 def test_commit_several_jobs_are_listed(command: Command, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_inspect_shows_what_would_be_renamed(command: Command, tmp_path: Path) -
     prepare(tmp_path)
 
     assert command("inspect", tmp_path) == 0
-    for text in (JOB, "day=2/part-0", "3 B", "nothing speaks against a commit"):
+    for text in (JOB, "day=2/part-0", "3 B", "ready to commit"):
         assert text in command.out
 
     found = command.json("inspect", tmp_path)
@@ -331,7 +331,7 @@ def test_inspect_shows_conflicts(command: Command, tmp_path: Path) -> None:
 
     manifest = command.json("inspect", manifests[0])
     assert manifest["code"] == Exit.REFUSED
-    assert manifest["problems"] == [f"there already: {tmp_path}/day=1/part-0"]
+    assert manifest["problems"] == [f"exists already: {tmp_path}/day=1/part-0"]
     assert command.json("inspect", manifests[1])["code"] == 0
 
 
@@ -360,7 +360,7 @@ def test_inspect_lost_file_is_a_problem(command: Command, tmp_path: Path) -> Non
 
     assert [problem.split(":")[0] for problem in found["problems"]] == [
         "missing",
-        "not the file of 3 bytes that was committed",
+        "not the committed file of 3 bytes",
     ]
 
 
@@ -371,7 +371,7 @@ def test_inspect_begun_job_says_by_whom(command: Command, tmp_path: Path) -> Non
     found = command.json("inspect", attempt)
 
     assert found["code"] == Exit.REFUSED
-    assert "by alice@driver-0; it is stopped, because of: " in found["problems"][0]
+    assert "by alice@driver-0; it is stopped because of: " in found["problems"][0]
     assert found["problems"][0].endswith(f"asynccommit resume file:{tmp_path} --job-id {JOB}")
     assert (found["facts"]["files"], found["facts"]["done"]) == (3, "1 of 3 files")
 
@@ -573,5 +573,5 @@ def test_a_storage_option_without_a_value_is_not_repeated(
     """What stands there may be the secret itself."""
     assert main(["inspect", str(tmp_path), "-s", "hidden"]) == Exit.USAGE
     error = capsys.readouterr().err
-    assert "-s has no value: say -s key=value" in error
+    assert "-s has no value: expected -s key=value" in error
     assert "hidden" not in error

@@ -46,7 +46,7 @@ def test_rollback_of_a_commit(command: Command, tmp_path: Path) -> None:
     said = command.json("abort", tmp_path, "--rollback", "--dry-run")
 
     assert (said["code"], said["refused"]) == (0, False)
-    assert "takes back 1 file" in said["does"]
+    assert "undoes 1 file" in said["does"]
     assert command("abort", tmp_path, "--dry-run") == Exit.REFUSED
     assert (left(tmp_path), visible(tmp_path)) == before
 
@@ -59,7 +59,7 @@ def test_takeover(command: Command, tmp_path: Path) -> None:
     assert command.json("abort", tmp_path, "--rollback", "--dry-run")["refused"] is True
     assert command("takeover", tmp_path, "--rollback", "--dry-run") == 0
     said = command.json("takeover", tmp_path, "--dry-run")
-    assert "finishes the commit of 3 files; in their places: 1" in said["does"]
+    assert "finishes the commit of 3 files; already in place: 1" in said["does"]
     assert (left(tmp_path), visible(tmp_path)) == before
 
 

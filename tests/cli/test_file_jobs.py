@@ -49,7 +49,7 @@ def test_status_and_inspect_name_the_job(command: Command, tmp_path: Path) -> No
     prepare(tmp_path)
 
     assert command("status", tmp_path) == 0
-    assert f"job {JOB} of FileOutputCommitter is there" in command.out
+    assert f"job {JOB} of FileOutputCommitter" in command.out
     (job,) = command.json("inspect", tmp_path)["parts"]
     assert (job["facts"]["job"], job["facts"]["tasks committed"]) == (JOB, 2)
 
@@ -60,7 +60,7 @@ def test_what_an_error_says_to_type_does_it(command: Command, tmp_path: Path) ->
     write(tmp_path / f"_temporary/0/task_{OTHER}_m_000000", {"part-9": "x"})
 
     assert command("commit", tmp_path, *V1, "--trust-manifests") != 0
-    typed = command.err.rpartition("Say --job-id: asynccommit ")[2].split()
+    typed = command.err.rpartition("Give --job-id: asynccommit ")[2].split()
     assert command("commit", tmp_path, "--job-id", JOB, "--tasks", "2") == Exit.NOT_FOUND
     assert "commit or abort it with --committer file_v1" in command.err
     assert command(*typed, "--trust-manifests") == 0
@@ -81,7 +81,7 @@ def test_commit_without_the_name(command: Command, tmp_path: Path) -> None:
     assert command("commit", tmp_path, "--trust-manifests") == Exit.NOT_FOUND
     assert "--committer file_v1" in command.err
     assert command("commit", tmp_path, *V1, "--tasks", "3") == Exit.REFUSED
-    assert "2 tasks committed, and --tasks says 3" in command.err
+    assert "2 tasks committed, but --tasks is 3" in command.err
 
 
 def test_one_of_two_jobs(command: Command, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_resume_needs_no_name(command: Command, tmp_path: Path) -> None:
     assert "asynccommit resume" in command.err
     assert command("status", tmp_path) == 0
     assert command.out.count(f"job {JOB}") >= 1
-    assert "FileOutputCommitter is there" not in command.out
+    assert "found job" not in command.out
     assert command("resume", tmp_path) == 0
     assert visible(tmp_path) == DONE
     assert left(tmp_path) == []

@@ -85,7 +85,7 @@ def test_conflicts(command: Command, table: Path) -> None:
 
     assert command(*words) == 3
     assert f"  conflict: {table}/ds=1/000000_1 is the newer attempt and smaller" in command.out
-    assert command.out.splitlines()[-1] == "  nothing can be done before the conflicts are gone"
+    assert command.out.splitlines()[-1] == "  resolve the conflicts first"
     assert command(*words, "--yes") == 3
     assert "is the newer attempt and smaller" in command.err
     assert names(table) == before
@@ -97,7 +97,7 @@ def test_spark_names(command: Command, tmp_path: Path) -> None:
     write(tmp_path, {SPARK: "one", SPARK.replace("00000", "00001", 1): "other"})
 
     assert command("hive", "dedup", tmp_path, "--yes") == 3
-    assert "is a name as Spark gives" in command.err
+    assert "has a name in Spark's format" in command.err
     assert len(names(tmp_path)) == 2
     assert command("hive", "dedup", tmp_path, "--yes", "--force") == 0
     assert len(names(tmp_path)) == 1
@@ -106,7 +106,7 @@ def test_spark_names(command: Command, tmp_path: Path) -> None:
 def test_what_is_passed_over(command: Command, table: Path) -> None:
     """A wrong number of partitions is seen."""
     assert command("hive", "dedup", table) == 0
-    assert "  passed over, not as deep as --partitions says, or deeper: 2" in command.out
+    assert "  skipped, not at the depth given by --partitions: 2" in command.out
 
 
 def test_hostile_names(command: Command, tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ WHEN = 1_795_000_000_000
 KINDS = {
     "commit-record.json": "commit record",
     "commit-owner-000002.json": "commit owner",
-    "commit-alive-000001.json": "commit sign of life",
+    "commit-alive-000001.json": "commit heartbeat",
     "commit-stopped-000001.json": "commit stopped",
     "commit-outcome.json": "commit outcome",
-    "commit-plan-*-00001.json": "commit plan",
+    "commit-plan-*-00000.json": "commit plan",
 }
 
 
@@ -72,7 +72,7 @@ def test_a_damaged_file_is_named(command: Command, attempt: Path, name: str, dat
 
 def test_the_plan_says_what_is_moved(command: Command, attempt: Path) -> None:
     """A part of a plan shows its files, relative as they are in it."""
-    (path,) = attempt.glob("commit-plan-*-00001.json")
+    (path,) = attempt.glob("commit-plan-*-00000.json")
 
     found = command.json("inspect", path)
 
@@ -86,7 +86,7 @@ def test_the_plan_says_what_is_moved(command: Command, attempt: Path) -> None:
 
 def test_a_plan_that_was_moved_is_still_read(command: Command, attempt: Path) -> None:
     """Under another name a part of a plan says itself which part it is."""
-    (path,) = attempt.glob("commit-plan-*-00001.json")
+    (path,) = attempt.glob("commit-plan-*-00000.json")
     path.rename(attempt.parent / "saved.json")
 
     assert command.json("inspect", attempt.parent / "saved.json")["kind"] == "commit plan"
@@ -107,5 +107,5 @@ def test_a_job_whose_record_is_damaged(command: Command, attempt: Path) -> None:
     found = command.json("inspect", attempt)
 
     assert found["code"] == 3
-    assert "cannot be told" in found["problems"][0]
+    assert "unknown" in found["problems"][0]
     assert "commit-record.json" in found["problems"][0]

@@ -95,7 +95,7 @@ def test_resume_of_several_needs_a_name(command: Command, tmp_path: Path) -> Non
 
 
 def test_resume_is_refused_while_the_owner_may_live(command: Command, tmp_path: Path) -> None:
-    """Nothing is written; the owner, its last sign of life and the takeover are named."""
+    """Nothing is written; the owner, its last heartbeat and the takeover are named."""
     let_live(cut_short(tmp_path))
     before = left(tmp_path), visible(tmp_path)
 
@@ -192,7 +192,7 @@ def test_rollback_says_what_it_did(command: Command, tmp_path: Path) -> None:
     cut_short(tmp_path)
 
     assert command("abort", tmp_path, "--rollback") == 0
-    assert f"job {JOB}: rolled back: 1 file taken back" in command.out
+    assert f"job {JOB}: rolled back: 1 file undone" in command.out
 
 
 def test_rollback_of_what_has_not_begun_is_an_abort(command: Command, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_committed_job_whose_clean_up_was_cut_short(command: Command) -> None:
         error = command.json("abort", *words, "--rollback")
 
         assert (error["code"], error["error"]) == (Exit.REFUSED, "refused")
-        assert "it is committed, and cannot be rolled back" in error["message"]
+        assert "it is committed and cannot be rolled back" in error["message"]
         assert command.json("resume", *words)["already"] is True
         left = [f"{path.rpartition('/')[2]}" for path in emulator.do(objects)]
         assert left == ["_SUCCESS", "part-0"]

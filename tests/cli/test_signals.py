@@ -107,7 +107,7 @@ def test_a_signal_before_the_record(place: LocalPlace, tmp_path: Path) -> None:
         code, _, err = end(child, signal.SIGINT)
 
     assert code == 130
-    assert "nothing was changed. To go on: asynccommit commit " in err
+    assert "nothing was changed. To continue: asynccommit commit " in err
     assert visible(place.tree()) == before
     assert go_on(err) == 0
 
@@ -120,7 +120,7 @@ def test_a_signal_after_the_decision(place: LocalPlace, tmp_path: Path) -> None:
         code, _, err = end(child, signal.SIGTERM)
 
     assert code == 143
-    assert "the job is committed, and what is left to do is done by: asynccommit resume " in err
+    assert "the job is committed; finish its clean-up with: asynccommit resume " in err
     assert go_on(err) == 0
     tree = place.tree()
     tree.pop("_SUCCESS")
@@ -135,5 +135,5 @@ def test_a_signal_when_a_failed_commit_is_undone(place: LocalPlace, tmp_path: Pa
         code, _, err = end(child, signal.SIGINT)
 
     assert code == 130
-    assert "nothing is left of the job" in err
+    assert "nothing is left of it" in err
     assert place.tree() == table_before()

@@ -32,7 +32,7 @@ def test_show(command: Command, table: Path) -> None:
     assert command("sink-log", "show", str(table)) == 0
 
     assert "batches to 11, a compact file every 10; readers see 12 files, 120 B" in command.out
-    assert "1 file of the table in no batch: nobody sees them" in command.out
+    assert "1 file of the table in no batch: readers do not see them" in command.out
     assert [line.split()[0] for line in command.out.splitlines() if "query-1" in line] == [
         "9.compact",
         "10",
@@ -54,14 +54,14 @@ def test_show_as_json(command: Command, table: Path) -> None:
 def test_verify(command: Command, table: Path) -> None:
     """A sound log is fine; one that is not ends with 3, each problem with its remedy."""
     assert command("sink-log", "verify", str(table)) == 0
-    assert "nothing is wrong" in command.out
+    assert "no problems" in command.out
 
     (table / "part-3.parquet").unlink()
     (table / FOLDER / "10").unlink()
     assert command("sink-log", "verify", str(table)) == 3
-    assert "2 things wrong" in command.out
-    assert "10: is not there, and readers want it" in command.out
-    assert "part-3.parquet' is listed, and not there" in command.out
+    assert "2 problems" in command.out
+    assert "10: is missing, but readers need it" in command.out
+    assert "part-3.parquet' is listed but does not exist" in command.out
 
     assert command("sink-log", "verify", str(table), "--json") == 3
     found = json.loads(command.out)["findings"]
@@ -76,7 +76,7 @@ def test_repair(command: Command, table: Path) -> None:
     place.write_text(broken)
 
     assert command("sink-log", "repair", str(table)) == 0
-    said = "11: blank lines taken out, entries taken out that are there twice"
+    said = "11: blank lines removed, duplicate entries removed"
     assert "would repair 1 file" in command.out
     assert said in command.out
     assert "nothing was changed: pass --yes" in command.out
@@ -120,7 +120,7 @@ def test_readers_with_another_interval(command: Command, tmp_path: Path) -> None
         log.add(batch, [])
 
     assert command("sink-log", "verify", str(tmp_path)) == 3
-    assert "9.compact: is not there" in command.out
+    assert "9.compact: is missing" in command.out
     assert command("sink-log", "verify", str(tmp_path), "--interval", "100") == 0
     assert command("sink-log", "repair", str(tmp_path), "--yes") == 0
     assert command("sink-log", "verify", str(tmp_path)) == 0

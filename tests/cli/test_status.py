@@ -52,7 +52,7 @@ def test_a_stopped_commit(command: Command, tmp_path: Path) -> None:
     assert isinstance(abort, dict)
     assert resume["does"] == "moves the other 2 of 3 files and writes _SUCCESS"
     assert resume["command"] == f"asynccommit resume file:{tmp_path} --job-id {JOB}"
-    assert "takes back 1 file" in abort["does"]
+    assert "undoes 1 file" in abort["does"]
     assert abort["command"] == f"asynccommit abort file:{tmp_path} --job-id {JOB} --rollback"
     assert (left(tmp_path), visible(tmp_path)) == before
 
@@ -180,7 +180,7 @@ def test_a_commit_of_hadoops_that_is_half_done(command: Command, tmp_path: Path)
     assert isinstance(abort, dict)
     assert "1 of 3 files" in resume["does"]
     assert resume["command"].endswith("--adopt")
-    assert "1 file that another commit moved would stay" in abort["does"]
+    assert "1 file that another commit moved would remain" in abort["does"]
 
 
 def test_a_damaged_record(command: Command, tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_rubbish_and_classic_jobs(command: Command, tmp_path: Path) -> None:
 def test_nothing_there(command: Command, tmp_path: Path) -> None:
     """No job is an answer; no directory is an error with its own code."""
     assert command("status", tmp_path) == 0
-    assert "no job is there" in command.out
+    assert "no job" in command.out
     assert command("status", tmp_path / "no") == 5
 
 

@@ -14,7 +14,7 @@ import pytest
 from asynccommit import open_task, sync
 from asynccommit.api import open_committer
 from asynccommit.cli import main
-from asynccommit.commit.by_rename.success_marker import COMMIT
+from asynccommit.commit.job.success import COMMIT
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import CommitError
 from asynccommit.formats.commit_record import ABORTED
@@ -232,7 +232,7 @@ def test_commit_that_was_cut_short_is_rolled_back(
     bench.cut(s3_proxy_thread, committer=committer)
     job = only(bench.json("status"))
 
-    assert "takes back 2 files" in job["abort"]["does"]
+    assert "undoes 2 files" in job["abort"]["does"]
     assert bench.json("abort")["kept"].startswith("a commit has begun")
     assert bench.paste(job["abort"]["command"]) == 0
     assert bench.left() == ([], 0)
@@ -364,7 +364,7 @@ def test_inspect_shows_sets_and_uploads(bench: Bench, committer: str) -> None:
     assert [one["dest"] for one in job["uploads"]] == [f"{bench.url}/{name}" for name in FILES]
     assert bench.run("inspect") == 0
     assert "would be completed" in bench.command.out
-    assert "nothing speaks against a commit" in bench.command.out
+    assert "ready to commit" in bench.command.out
 
 
 @pytest.mark.parametrize("committer, above", [("magic", 0), ("magic", 2), ("directory", 1)])

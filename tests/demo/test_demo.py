@@ -21,29 +21,36 @@ from asynccommit.cli.commands.demo import demo_gcs
 from asynccommit.demo import (
     GCS_WEATHER,
     AdlsOutcome,
+    BucketOutcome,
+    BucketSide,
     DemoResult,
-    GcsOutcome,
-    GcsSide,
     Killed,
     Overwritten,
     Side,
     StoreBehaviour,
-    adls_table,
-    gcs_table,
-    hadoop_azure,
-    hadoop_gcs,
-    table,
+    adls,
+    gcs,
 )
 from asynccommit.demo.emulated import serving
 from asynccommit.demo.flights import MARK, find_flights, prepare, unpack
-from asynccommit.demo.gcs_killed import DriverJob, kill_half_way
+from asynccommit.demo.killed_driver import DriverJob, kill_half_way
 from asynccommit.demo.session import duration
 from asynccommit.errors import AsyncCommitError, OptionError, UnsupportedError
 from asynccommit.inspect.text import to_text
 from asynccommit.results import JobReport
 from tests.support.spark import wait_until
 
-SIDE = Side("/t", 1460, 365, 0.5, 2.0, 20.0, False, 336_776, "-17")
+SIDE = Side(
+    path="/t",
+    files=1460,
+    partitions=365,
+    task_commit=0.5,
+    job_commit=2.0,
+    write=20.0,
+    left=False,
+    rows=336_776,
+    content="-17",
+)
 OUTCOME = DemoResult(
     336_776,
     "-17",
@@ -75,7 +82,7 @@ def test_metric_is_read(text: str | None, seconds: float | None) -> None:
 
 def test_table_compares() -> None:
     """The table has every figure for both, the ratio, the checks and the places."""
-    text = to_text(table(OUTCOME))
+    text = to_text(OUTCOME.table())
 
     assert [line.split() for line in text.splitlines()[1:6]] == [
         ["files", "1,460", "1,460"],
@@ -107,7 +114,7 @@ def test_nothing_is_proven_by_halves(changes: dict[str, Any]) -> None:
     outcome = replace(OUTCOME, **changes)
 
     assert not outcome.proven
-    assert to_text(table(outcome)).count("\nNO ") == 1
+    assert to_text(outcome.table()).count("\nNO ") == 1
     assert outcome.to_json()["proven"] is False
 
 
@@ -115,7 +122,7 @@ def test_metric_that_spark_does_not_give_is_not_made_up() -> None:
     """Without the metric the table says that it is not known."""
     unknown = replace(OUTCOME, spark=replace(SIDE, job_commit=None))
 
-    assert "not known" in to_text(table(unknown))
+    assert "not known" in to_text(unknown.table())
 
 
 def test_directory_of_somebody_else_is_left_alone(
@@ -230,10 +237,10 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     code = """if True:
         import json, pathlib, sys
-        from asynccommit.demo import run, table
+        from asynccommit.demo import run
         from asynccommit.inspect.text import to_text
         outcome = run(pathlib.Path(sys.argv[1]), months=(1,), say=lambda text: None)
-        print(json.dumps({**outcome.to_json(), "table": to_text(table(outcome))}))
+        print(json.dumps({**outcome.to_json(), "table": to_text(outcome.table())}))
     """
     command = [sys.executable, "-c", code, str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
@@ -251,13 +258,14 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
     assert summary["success"] is True
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_demo_on_adls_on_one_month(tmp_path: Path) -> None:
     """Spark writes through Hadoop's client to a store that loses answers; every row arrives."""
     try:
-        hadoop_azure.client_jar()
+        adls.client_jar()
     except UnsupportedError as error:
         pytest.skip(str(error))
     weather = ["--latency", "5ms", "--lost", "10%"]
@@ -309,18 +317,31 @@ def test_nothing_is_proven_by_halves_on_adls(changes: dict[str, Any]) -> None:
 
 def test_table_of_the_demo_on_adls() -> None:
     """The table says what the store did and what was shown."""
-    text = to_text(adls_table(ADLS))
+    text = to_text(ADLS.table())
 
     assert "cut rename 1" in text
     assert "1 lost answer settled" in text
     assert text.count("yes ") == 4
 
 
-GCS_SIDE = GcsSide("gs://flights/t", 4, 1.0, 8.0, 20.0, {"move": 8, "get": 90}, 0, 0, 0, 10, "-17")
-GCS = GcsOutcome(
+GCS_SIDE = BucketSide(
+    url="gs://flights/t",
+    files=4,
+    task_commit=1.0,
+    job_commit=8.0,
+    write=20.0,
+    requests={"move": 8, "get": 90},
+    refused=0,
+    lost=0,
+    left=0,
     rows=10,
     content="-17",
-    spark=GCS_SIDE,
+)
+GCS = BucketOutcome(
+    store=gcs.GCS,
+    rows=10,
+    content="-17",
+    theirs=GCS_SIDE,
     ours=replace(GCS_SIDE, job_commit=0.5, requests={"move": 6}, refused=1, lost=2),
     report=JobReport("job", "gs://x", files=4, recovered={"rename": 1}, success="gs://x/_SUCCESS"),
     trial="java.io.IOException: Could not rename",
@@ -343,7 +364,7 @@ GCS = GcsOutcome(
     [
         {"ours": replace(GCS.ours, content="-18")},
         {"ours": replace(GCS.ours, rows=9)},
-        {"spark": replace(GCS.spark, rows=11)},
+        {"theirs": replace(GCS.theirs, rows=11)},
         {"ours": replace(GCS.ours, files=5)},
         {"ours": replace(GCS.ours, lost=3)},
         {"ours": replace(GCS.ours, lost=0)},
@@ -364,13 +385,21 @@ def test_nothing_is_proven_by_halves_on_gcs(changes: dict[str, Any]) -> None:
     outcome = replace(GCS, **changes)
 
     assert not outcome.proven
-    assert to_text(gcs_table(outcome)).count("\nNO ") == 1
+    assert to_text(outcome.table()).count("\nNO ") == 1
     assert outcome.to_json()["proven"] is False
+
+
+def test_json_of_the_demo_on_gcs() -> None:
+    """The other table goes by its committer's name, and nothing tells of uploads."""
+    found = GCS.to_json()
+
+    assert (found["spark"]["url"], found["trial"]) == (GCS_SIDE.url, GCS.trial)
+    assert {"theirs", "store", "uploads", "copied"}.isdisjoint(found)
 
 
 def test_table_of_the_demo_on_gcs() -> None:
     """The table compares what both commits took, and says what else was done."""
-    text = to_text(gcs_table(GCS))
+    text = to_text(GCS.table())
 
     words = [line.split() for line in text.splitlines()]
     assert ["requests", "98", "6", "16.3x"] in words
@@ -432,13 +461,14 @@ def test_driver_that_ends_too_early(job: DriverJob, tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "no flights\n"
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_demo_on_gcs_on_one_month(tmp_path: Path) -> None:
     """Spark writes through Google's connector, committed both ways; ours survives what it meets."""
     try:
-        hadoop_gcs.client_jar()
+        gcs.client_jar()
     except UnsupportedError as error:
         pytest.skip(str(error))
     weather = ["--latency", "5ms", "--lost", "10%"]

@@ -17,15 +17,15 @@ import pytest
 from asynccommit.cli import main
 from asynccommit.cli.commands.demo import demo_s3
 from asynccommit.demo import (
+    S3,
     S3_WEATHER,
+    BucketOutcome,
+    BucketSide,
     Copied,
     Killed,
     Overwritten,
-    S3Outcome,
-    S3Side,
     StoreBehaviour,
-    hadoop_s3,
-    s3_table,
+    s3,
 )
 from asynccommit.demo.moto import serving_moto
 from asynccommit.demo.s3 import BUCKET, emulated
@@ -33,7 +33,7 @@ from asynccommit.errors import AsyncCommitError, UnsupportedError
 from asynccommit.inspect.text import to_text
 from asynccommit.results import JobReport
 
-SIDE = S3Side(
+SIDE = BucketSide(
     url="s3a://flights/t",
     files=4,
     task_commit=1.0,
@@ -42,14 +42,16 @@ SIDE = S3Side(
     requests={"complete_upload": 4, "head": 90},
     refused=0,
     lost=0,
+    left=0,
     rows=10,
     content="-17",
 )
 DONE = JobReport("job", "s3a://x", files=4, success="s3a://x/_SUCCESS")
-OUTCOME = S3Outcome(
+OUTCOME = BucketOutcome(
+    store=S3,
     rows=10,
     content="-17",
-    hadoop=SIDE,
+    theirs=SIDE,
     ours=replace(SIDE, job_commit=0.5, requests={"complete_upload": 5, "list": 42}, lost=2),
     copied=Copied(files=3, copies=6, job_commit=7.0),
     report=replace(DONE, recovered={"complete_upload": 2}),
@@ -68,9 +70,9 @@ OUTCOME = S3Outcome(
     [
         {"ours": replace(OUTCOME.ours, content="-18")},
         {"ours": replace(OUTCOME.ours, rows=9)},
-        {"hadoop": replace(OUTCOME.hadoop, rows=11)},
+        {"theirs": replace(OUTCOME.theirs, rows=11)},
         {"ours": replace(OUTCOME.ours, files=5)},
-        {"hadoop": replace(OUTCOME.hadoop, files=5)},
+        {"theirs": replace(OUTCOME.theirs, files=5)},
         {"ours": replace(OUTCOME.ours, lost=3)},
         {"ours": replace(OUTCOME.ours, lost=1)},
         {"overwritten": replace(OUTCOME.overwritten, right=False)},
@@ -91,13 +93,13 @@ def test_nothing_is_proven_by_halves(changes: dict[str, Any]) -> None:
     outcome = replace(OUTCOME, **changes)
 
     assert not outcome.proven
-    assert to_text(s3_table(outcome)).count("\nNO ") == 1
+    assert to_text(outcome.table()).count("\nNO ") == 1
     assert outcome.to_json()["proven"] is False
 
 
 def test_table_compares() -> None:
     """The table has each operation of both sides, the times, the checks and the rest."""
-    text = to_text(s3_table(OUTCOME))
+    text = to_text(OUTCOME.table())
 
     words = [line.split() for line in text.splitlines()]
     assert ["lost", "answers", "none", "2", "(5%)"] in words
@@ -112,7 +114,7 @@ def test_table_compares() -> None:
 
 def test_error_of_the_other_committer_is_shown() -> None:
     """Where its job fails when answers are lost, the table has the first cause."""
-    assert "NoSuchUpload" in to_text(s3_table(replace(OUTCOME, trial="NoSuchUpload: gone")))
+    assert "NoSuchUpload" in to_text(replace(OUTCOME, trial="NoSuchUpload: gone").table())
 
 
 def test_defaults_of_the_command_are_those_of_the_function() -> None:
@@ -169,6 +171,7 @@ def test_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert log.read_text() == "no moto\n"
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(400)
@@ -176,8 +179,8 @@ def test_demo_on_one_month(tmp_path: Path) -> None:
     """Spark's tasks upload through S3A, committed both ways; ours survives what it meets."""
     pytest.importorskip("moto")
     try:
-        hadoop_s3.client_jars()
-        hadoop_s3.committers_jar()
+        s3.client_jars()
+        s3.committers_jar()
     except UnsupportedError as error:
         pytest.skip(str(error))
     command = [sys.executable, "-m", "asynccommit", "demo", "s3", "--month", "2", "--json"]

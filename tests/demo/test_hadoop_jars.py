@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.demo import hadoop_gcs, hadoop_s3
+from asynccommit.demo import gcs, s3
 from asynccommit.demo.hadoop_jars import Dependency, cached_jar, cached_jars
 from asynccommit.errors import UnsupportedError
 
@@ -59,7 +59,7 @@ def test_jar_is_fetched_once(bin_: Path) -> None:
 def test_another_jar_is_refused(bin_: Path) -> None:
     """What is not the jar that is known is named with its digest, and not kept."""
     maven(bin_, FETCHES)
-    with pytest.raises(UnsupportedError, match=f"another g:a:1 .*{DIGEST}"):
+    with pytest.raises(UnsupportedError, match=f"unexpected g:a:1, .*{DIGEST}"):
         cached_jar("g:a:1", "a-1.jar", "0" * 64)
 
     assert list(bin_.parent.rglob("*.jar")) == []
@@ -79,22 +79,22 @@ def test_jar_that_is_not_to_be_had(bin_: Path, script: str, why: str) -> None:
 def test_no_maven(bin_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Maven the message says what to install."""
     monkeypatch.setenv("PATH", str(bin_))
-    with pytest.raises(UnsupportedError, match="there is no mvn: install it"):
+    with pytest.raises(UnsupportedError, match="mvn was not found: install it"):
         cached_jar("g:a:1", "a-1.jar")
 
 
 def test_connector_is_pinned(bin_: Path) -> None:
     """Of Google's connector only the jar that is known is taken."""
-    maven(bin_, FETCHES.replace("a-1.jar", f"gcs-connector-{hadoop_gcs.VERSION}-shaded.jar"))
-    with pytest.raises(UnsupportedError, match=f"another .*gcs-connector.*{DIGEST}"):
-        hadoop_gcs.client_jar()
+    maven(bin_, FETCHES.replace("a-1.jar", f"gcs-connector-{gcs.VERSION}-shaded.jar"))
+    with pytest.raises(UnsupportedError, match=f"unexpected .*gcs-connector.*{DIGEST}"):
+        gcs.client_jar()
 
 
 def test_committers_are_pinned(bin_: Path) -> None:
     """Of Spark's classes for S3A's committers only the jar that is known is taken."""
     maven(bin_, FETCHES.replace("a-1.jar", "spark-hadoop-cloud_2.13-4.1.1.jar"))
-    with pytest.raises(UnsupportedError, match=f"another .*spark-hadoop-cloud.*{DIGEST}"):
-        hadoop_s3.committers_jar()
+    with pytest.raises(UnsupportedError, match=f"unexpected .*spark-hadoop-cloud.*{DIGEST}"):
+        s3.committers_jar()
 
 
 def test_jars_are_fetched_once_with_what_they_need(bin_: Path) -> None:
@@ -124,6 +124,6 @@ def test_jars_that_are_not_to_be_had(bin_: Path) -> None:
 
 def test_client_of_s3_needs_a_known_hadoop(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a Hadoop of which the SDK is not known nothing is fetched."""
-    monkeypatch.setattr(hadoop_s3, "hadoop_version", lambda: "2.7.3")
-    with pytest.raises(UnsupportedError, match=r"which SDK Hadoop 2\.7\.3 wants"):
-        hadoop_s3.client_jars()
+    monkeypatch.setattr(s3, "hadoop_version", lambda: "2.7.3")
+    with pytest.raises(UnsupportedError, match=r"the SDK for Hadoop 2\.7\.3 is unknown"):
+        s3.client_jars()

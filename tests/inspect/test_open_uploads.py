@@ -257,7 +257,7 @@ async def test_what_may_be_of_a_job_stays() -> None:
         "/tables/other": "-",
     }
     assert _chosen(found) == ["/table/before", "/tables/other"]
-    assert "it may be of job" in _kept(found)["/table/since"]
+    assert "it may belong to job" in _kept(found)["/table/since"]
     assert _chosen(found, job=JOB) == []
 
 
@@ -286,7 +286,7 @@ async def test_list_as_text() -> None:
 
     assert ["2", "days", "-", "3", "3.0", "kB", "$2.79", r"table/\x1b[31ma", upload_id] in lines
     assert "2 uploads, 3 parts, 3.0 kB, $2.79 a month" in shown
-    assert "here at $1e+06 a GB and month" in shown
+    assert "here $1e+06 per GB and month" in shown
 
 
 async def test_nothing_as_text() -> None:
@@ -306,7 +306,7 @@ async def test_plan_and_abort_as_text() -> None:
     done = to_text(upload_abort(choice, Aborted([choice.uploads[0].upload])), 300)
 
     assert "would abort 1 upload, 1 part, 3 B" in planned
-    assert "kept 1 upload: it may be of job" in planned
+    assert "kept 1 upload: it may belong to job" in planned
     assert "pass --yes" in planned
     assert "aborted 1 upload, 1 part, 3 B" in done
     assert "kept 1 upload" in done

@@ -41,7 +41,7 @@ class Terminal(io.StringIO):
         (at(0, 3.0), 0.0, "job j, 3.00 s: rename files 0 of 1,000 (0%)"),
         (at(500, 7.0), 0.0, "job j, 7.00 s: rename files 500 of 1,000 (50%), 100/s, 5.00 s left"),
         (at(1000, 4.0), 0.0, "job j, 4.00 s: rename files 1,000 of 1,000 (100%), 500/s"),
-        (at(1, 4.0), 30.0, "0.5/s, 33 min 18 s left, nothing new for 30.0 s"),
+        (at(1, 4.0), 30.0, "0.5/s, 33 min 18 s left, no progress for 30.0 s"),
         (Progress("j", "job_stage_cleanup", 0, None, 2.5), 0.0, "job j, 2.50 s: clean up"),
         (Progress("\x1b[1m", RENAME, 7, None, 2.5), 0.0, "job \\x1b[1m, 2.50 s: rename files 7, "),
     ],

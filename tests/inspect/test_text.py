@@ -37,7 +37,7 @@ def test_job_report_tells_what_the_store_did() -> None:
     trouble = replace(REPORT, recovered={"rename": 2}, refused=3, waited={"rate": 4.0})
     text = to_text(job_report(trouble))
 
-    assert "2 lost answers settled; 3 refused for their rate; waited, added up: rate 4.00 s" in text
+    assert "2 lost answers settled; 3 rejected by the rate limit; total wait: rate 4.00 s" in text
     assert "settled" not in to_text(job_report(REPORT))
 
 
@@ -56,7 +56,7 @@ def test_job_report_of_a_repeated_commit_says_so() -> None:
     """A job that had been committed before is not told as if it were committed now."""
     report = JobReport("j", "file:/t", already=True)
 
-    assert to_text(job_report(report)) == "job j had been committed before: nothing was done"
+    assert to_text(job_report(report)) == "job j was committed before: nothing was done"
 
 
 def test_abort_report_says_why_a_job_is_kept() -> None:

@@ -70,7 +70,7 @@ def test_fixture_of_async_tests_says_so_in_another(tmp_path: Path) -> None:
         timeout=50,
     )
 
-    assert "take adls_emulator_thread" in done.stdout
+    assert "use adls_emulator_thread" in done.stdout
 
 
 async def test_fixture_of_buckets_serves_on_the_loop_of_the_test(gcs_emulator: GcsEmulator) -> None:

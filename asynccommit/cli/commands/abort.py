@@ -9,21 +9,21 @@ import typer
 from asynccommit.cli.arguments import (
     Attempt,
     CommitterName,
-    Debug,
     DryRun,
     JobId,
-    Json,
     Option,
     Outside,
-    Quiet,
     Storage,
     Url,
+    reporting,
 )
 from asynccommit.cli.job_call import read_call
-from asynccommit.cli.output import Output, handled
+from asynccommit.cli.output import Output
 
 
+@reporting
 def abort(
+    output: Output,
     url: Url,
     job_id: JobId = None,
     attempt: Attempt = None,
@@ -41,9 +41,6 @@ def abort(
     committer: CommitterName = None,
     option: Option = None,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Delete what a job left, or roll back a commit that has begun.
 
@@ -52,21 +49,19 @@ def abort(
     the files it replaced are restored. A rollback is refused while the owner
     of the commit may be alive, and once the job is committed.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        # A message that follows a forced rollback names the command that forces it.
-        words = ["takeover" if rollback and force and not dry_run else "abort"]
-        words += ["--rollback"] * rollback
-        given = (option, storage_option)
-        call = read_call(words, url, given, output, outside=outside, committer=committer)
-        job = call.find(job_id, attempt, lambda job: job.begun or not rollback)
-        if dry_run:
-            call.preview_abort(job, rollback=rollback, force=force)
-        elif rollback:  # also a job that seems not to have begun: it may be committed, half deleted
-            call.roll_back(job, force=force)
-        else:
-            report = call.run(
-                job,
-                lambda committer, _: committer.abort_job("asynccommit abort", careful=not force),
-            )
-            call.show_abort(report)
+    # A message that follows a forced rollback names the command that forces it.
+    words = ["takeover" if rollback and force and not dry_run else "abort"]
+    words += ["--rollback"] * rollback
+    given = (option, storage_option)
+    call = read_call(words, url, given, output, outside=outside, committer=committer)
+    job = call.find(job_id, attempt, lambda job: job.begun or not rollback)
+    if dry_run:
+        call.preview_abort(job, rollback=rollback, force=force)
+    elif rollback:  # also a job that seems not to have begun: it may be committed, half deleted
+        call.roll_back(job, force=force)
+    else:
+        report = call.run(
+            job,
+            lambda committer, _: committer.abort_job("asynccommit abort", careful=not force),
+        )
+        call.show_abort(report)

@@ -11,20 +11,18 @@ import typer
 from asynccommit.cli.arguments import (
     Attempt,
     CommitterName,
-    Debug,
     DryRun,
     JobId,
-    Json,
     Option,
-    Quiet,
     Storage,
     Url,
+    reporting,
 )
 from asynccommit.cli.job_call import read_call
-from asynccommit.cli.output import Output, handled
-from asynccommit.commit.by_rename.file_output_v2 import CommitterWarning
-from asynccommit.commit.context import OnProgress
+from asynccommit.cli.output import Output
+from asynccommit.commit.errors import CommitterWarning
 from asynccommit.commit.hints import job_command
+from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import OptionError, PreflightError
 from asynccommit.inspect.discovery import FoundJob
@@ -34,7 +32,9 @@ from asynccommit.options.job import Mode, OnUnfinished, Options
 from asynccommit.results import JobReport
 
 
+@reporting
 def commit(
+    output: Output,
     url: Url,
     job_id: JobId = None,
     attempt: Attempt = None,
@@ -51,9 +51,6 @@ def commit(
     option: Option = None,
     storage_option: Storage = None,
     dry_run: DryRun = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Commit a job: make the files of its committed tasks visible.
 
@@ -61,26 +58,22 @@ def commit(
     tasks with --tasks, or accept every manifest with --trust-manifests. Use
     `resume` for a commit that has already begun.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        if tasks is None and not trust_manifests and not dry_run:
-            raise OptionError(
-                "expected --tasks N, the number of tasks that ran, or --trust-manifests"
-            )
-        call = read_call(["commit"], url, (option, storage_option), output, committer=committer)
-        job = call.find(job_id, attempt)
-        _check(job, tasks)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CommitterWarning)  # the report says it
-            report = call.run(job, _step(mode, call.options, dry_run=dry_run))
-        value = {"dry_run": dry_run, **report.to_json()}
-        output.result(value, job_report(report, dry_run=dry_run))
+    if tasks is None and not trust_manifests and not dry_run:
+        raise OptionError("expected --tasks N, the number of tasks that ran, or --trust-manifests")
+    call = read_call(["commit"], url, (option, storage_option), output, committer=committer)
+    job = call.find(job_id, attempt)
+    _check(job, tasks)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CommitterWarning)  # the report says it
+        report = call.run(job, _step(mode, call.options, dry_run=dry_run))
+    value = {"dry_run": dry_run, **report.to_json()}
+    output.result(value, job_report(report, dry_run=dry_run))
 
 
 def _step(
     mode: Mode, options: Options, *, dry_run: bool
 ) -> Callable[[Committer, OnProgress], Awaitable[JobReport]]:
-    """Return what is run on the committer: the commit, or the plan of it."""
+    """Return the call on the committer: the commit, or its dry run."""
 
     async def run(committer: Committer, on_progress: OnProgress) -> JobReport:
         if not dry_run or options.on_unfinished is OnUnfinished.REFUSE:
@@ -93,19 +86,19 @@ def _step(
 
 
 def _check(job: FoundJob, tasks: int | None) -> None:
-    """Refuse what only the commit messages of the tasks, which are not here, could settle."""
+    """Refuse a job that only its tasks' commit messages could settle."""
     problem, remedy = "", ""
     if job.begun:
-        problem = "a commit of it has begun already"
+        problem = "its commit has already begun"
         remedy = f". To finish it: {job_command('resume', job.layout)}"
     elif job.staged:
         problem = (
-            "its tasks staged files for places outside of the destination, and only their commit "
-            "messages say where: run it again, or commit it from the program that ran it"
+            "its tasks staged files for places outside the destination, which only their commit "
+            "messages name: run it again, or commit it from the program that ran it"
         )
     elif tasks is not None and job.present and tasks != job.manifests:
-        problem = f"{count_of(job.manifests, 'task')} committed, and --tasks says {tasks:,}"
-        remedy = f". To look: {job_command('commit', job.layout, '--dry-run')}"
+        problem = f"{count_of(job.manifests, 'task')} committed, but --tasks is {tasks:,}"
+        remedy = f". To inspect it: {job_command('commit', job.layout, '--dry-run')}"
     if problem:
         text = f"{problem}. Nothing under {job.layout.dest} was changed{remedy}"
         raise PreflightError(job.layout.job_id, "job_stage_load_manifests", (), text)

@@ -1,4 +1,4 @@
-"""``asynccommit demo``: Spark writes real data, on this machine and to emulated stores."""
+"""``asynccommit demo``: Spark jobs on this machine and on emulators."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from asynccommit.cli.arguments import Debug, Json, Quiet
-from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.cli.arguments import reporting
+from asynccommit.cli.output import Exit, Output
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from asynccommit.demo.outcome import Findings
 
 
@@ -21,7 +19,10 @@ class _LocalUnlessNamed(TyperGroup):
     """A group whose ``local`` runs when no sub-command is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line. Insert ``local`` unless a sub-command or ``--help`` is first."""
+        """Parse the command line.
+
+        Insert ``local`` unless a sub-command or ``--help`` is first.
+        """
         if not args or (args[0].startswith("-") and args[0] != "--help"):
             args = ["local", *args]
         return super().parse_args(ctx, args)
@@ -52,19 +53,24 @@ def _lost(what: str) -> Any:
 
 
 def _month(otherwise: str) -> Any:
-    """Return the option for the months that are written; ``otherwise`` without it."""
+    """Return the option for the months to write; default ``otherwise``."""
     return typer.Option(min=1, max=12, help=f"Only this month. Repeatable. Default: {otherwise}.")
 
 
-def _show(output: Output, outcome: Findings, table: RenderableType) -> None:
-    """Print what a demo has found. Raises ``typer.Exit`` unless all of it was shown."""
-    output.result(outcome.to_json(), table)
+def _show(output: Output, outcome: Findings) -> None:
+    """Print the result of a demo.
+
+    Raises ``typer.Exit`` unless everything was shown.
+    """
+    output.result(outcome.to_json(), outcome.table())
     if not outcome.proven:
         raise typer.Exit(int(Exit.FAILED))
 
 
 @app.command("local")
+@reporting
 def demo_local(
+    output: Output,
     big: Annotated[
         bool, typer.Option("--big", help="Partition by carrier as well (5,400 partitions).")
     ] = False,
@@ -72,48 +78,40 @@ def demo_local(
         Path | None,
         typer.Option(help="New directory to write to. Default: demo-out, replaced each time."),
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Write 336,776 flights with PySpark on this machine.
 
     Compares the commit of Spark with that of asynccommit.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        from asynccommit.demo import run, table
+    from asynccommit.demo import run
 
-        outcome = run(keep, big=big, say=output.note)
-        _show(output, outcome, table(outcome))
+    _show(output, run(keep, big=big, say=output.note))
 
 
 @app.command("adls")
+@reporting
 def demo_adls(
+    output: Output,
     latency: Latency = "20ms",
     limit: Limit = 1000,
     lost: Annotated[str, _lost("renames")] = "2%",
     month: Annotated[list[int] | None, _month("all months")] = None,
     keep: Keep = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Write the flights with PySpark to an emulated ADLS Gen2.
 
     The emulator is slow and loses answers.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        from asynccommit.demo import StoreBehaviour, adls_table, run_on_adls
+    from asynccommit.demo import StoreBehaviour, run_on_adls
 
-        weather = StoreBehaviour(latency, limit, lost)
-        outcome = run_on_adls(keep, months=month or (), weather=weather, say=output.note)
-        _show(output, outcome, adls_table(outcome))
+    weather = StoreBehaviour(latency, limit, lost)
+    _show(output, run_on_adls(keep, months=month or (), weather=weather, say=output.note))
 
 
 @app.command("gcs")
+@reporting
 def demo_gcs(
+    output: Output,
     latency: Latency = "10ms",
     limit: Annotated[int, typer.Option(min=50, help="Writes per second.")] = 300,
     lost: Annotated[str, _lost("our moves")] = "2%",
@@ -122,44 +120,34 @@ def demo_gcs(
         bool, typer.Option("--hns", help="Use a bucket with a hierarchical namespace.")
     ] = False,
     keep: Keep = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Write flights with PySpark to an emulated Google Cloud Storage.
 
     Compares the commit of Spark with that of asynccommit.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        from asynccommit.demo import MONTHS, StoreBehaviour, gcs_table, run_on_gcs
+    from asynccommit.demo import MONTHS, StoreBehaviour, run_on_gcs
 
-        weather = StoreBehaviour(latency, limit, lost)
-        outcome = run_on_gcs(
-            keep, months=month or MONTHS, weather=weather, hns=hns, say=output.note
-        )
-        _show(output, outcome, gcs_table(outcome))
+    weather = StoreBehaviour(latency, limit, lost)
+    months = month or MONTHS
+    _show(output, run_on_gcs(keep, months=months, weather=weather, hns=hns, say=output.note))
 
 
 @app.command("s3")
+@reporting
 def demo_s3(
+    output: Output,
     latency: Latency = "5ms",
     limit: Limit = 3500,
     lost: Annotated[str, _lost("our completions")] = "5%",
     month: Annotated[list[int] | None, _month("the first month")] = None,
     keep: Keep = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Write flights with PySpark to an S3 server for tests.
 
     Compares the commit of Hadoop's S3A committer with that of asynccommit.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        from asynccommit.demo import S3_MONTHS, StoreBehaviour, run_on_s3, s3_table
+    from asynccommit.demo import S3_MONTHS, StoreBehaviour, run_on_s3
 
-        weather = StoreBehaviour(latency, limit, lost)
-        outcome = run_on_s3(keep, months=month or S3_MONTHS, weather=weather, say=output.note)
-        _show(output, outcome, s3_table(outcome))
+    weather = StoreBehaviour(latency, limit, lost)
+    months = month or S3_MONTHS
+    _show(output, run_on_s3(keep, months=months, weather=weather, say=output.note))

@@ -7,8 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from asynccommit.api import StorageOptions
-from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, Yes, absolute, pairs
-from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.cli.arguments import (
+    Storage,
+    Url,
+    Yes,
+    absolute,
+    pairs,
+    reporting,
+)
+from asynccommit.cli.output import Exit, Output
 from asynccommit.hive.deduplication import Dedup, Reading, dedup
 from asynccommit.hive.empty_files import Format
 from asynccommit.hive.names import HiveRules
@@ -26,7 +33,9 @@ def _hive() -> None:
 
 
 @app.command("dedup")
+@reporting
 def dedup_table(
+    output: Output,
     url: Url,
     rules: Annotated[
         HiveRules,
@@ -61,9 +70,6 @@ def dedup_table(
     ] = False,
     yes: Yes = False,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Delete duplicate task output from a table that Hive wrote.
 
@@ -71,14 +77,12 @@ def dedup_table(
     partitions, and creates missing buckets. Shows what it would do unless
     --yes is given. Exits with 3, changing nothing, if the rule does not decide.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        reading = Reading(rules, partitions, buckets, format, force)
-        dest, storage = absolute(url), pairs("-s", storage_option)
-        done = submit(_dedup(dest, storage, reading, yes=yes))
-        output.result(_json(dest, done), hive_dedup(dest, done))
-        if done.found.conflicts:
-            raise typer.Exit(int(Exit.REFUSED))
+    reading = Reading(rules, partitions, buckets, format, force)
+    dest, storage = absolute(url), pairs("-s", storage_option)
+    done = submit(_dedup(dest, storage, reading, yes=yes))
+    output.result(_json(dest, done), hive_dedup(dest, done))
+    if done.found.conflicts:
+        raise typer.Exit(int(Exit.REFUSED))
 
 
 async def _dedup(dest: Address, storage: StorageOptions, reading: Reading, *, yes: bool) -> Dedup:

@@ -1,12 +1,12 @@
-"""``asynccommit mapreduce``: the jobs that MapReduce left in its staging directory."""
+"""``asynccommit mapreduce``: jobs in MapReduce's staging directory."""
 
 from __future__ import annotations
 
 import typer
 
 from asynccommit.api import StorageOptions
-from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, absolute, pairs
-from asynccommit.cli.output import Output, handled
+from asynccommit.cli.arguments import Storage, Url, absolute, pairs, reporting
+from asynccommit.cli.output import Output
 from asynccommit.inspect.discovery import open_place
 from asynccommit.mapreduce.staging import Staging, read_staging
 from asynccommit.mapreduce.text import staging_json, staging_text
@@ -25,12 +25,11 @@ def _mapreduce() -> None:
 
 
 @app.command("status")
+@reporting
 def status(
+    output: Output,
     url: Url,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Show the MapReduce jobs in a staging directory and their commits.
 
@@ -38,14 +37,12 @@ def status(
     that of one job. Changes nothing. Exits with 0 whatever the state of the
     jobs.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        host = this_host()
-        found = submit(_read(absolute(url), pairs("-s", storage_option), host))
-        for warning in found.warnings:
-            output.warn(warning)
-        now = host.now()
-        output.result(staging_json(found, now), staging_text(found, now))
+    host = this_host()
+    found = submit(_read(absolute(url), pairs("-s", storage_option), host))
+    for warning in found.warnings:
+        output.warn(warning)
+    now = host.now()
+    output.result(staging_json(found, now), staging_text(found, now))
 
 
 async def _read(place: Address, storage: StorageOptions, host: Host) -> Staging:

@@ -1,4 +1,4 @@
-"""``asynccommit resume`` and ``asynccommit takeover``: finish an interrupted commit."""
+"""``asynccommit resume`` and ``takeover``: finish a commit."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import typer
 
 from asynccommit.cli.arguments import (
     Attempt,
-    Debug,
     DryRun,
     JobId,
-    Json,
     Option,
     Outside,
-    Quiet,
     Storage,
     Url,
+    reporting,
 )
 from asynccommit.cli.job_call import JobCall, read_call
-from asynccommit.cli.output import Output, handled
+from asynccommit.cli.output import Output
 from asynccommit.commit.hints import job_command
 from asynccommit.errors import PreflightError
 from asynccommit.inspect.discovery import FoundJob
@@ -28,7 +26,9 @@ from asynccommit.inspect.text import job_report
 from asynccommit.runtime.loop_thread import submit
 
 
+@reporting
 def resume(
+    output: Output,
     url: Url,
     job_id: JobId = None,
     attempt: Attempt = None,
@@ -41,9 +41,6 @@ def resume(
     outside: Outside = False,
     option: Option = None,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Finish a commit that was interrupted.
 
@@ -51,17 +48,17 @@ def resume(
     interrupted rollback is completed as a rollback. Refused while the process
     that owns the commit may be alive.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        words = ["resume"] + ["--adopt"] * adopt
-        call = read_call(words, url, (option, storage_option), output, outside=outside)
-        job = call.find(job_id, attempt, lambda job: adopt is not job.begun)
-        if not adopt:
-            _refuse_not_begun(job)
-        _finish(call, job, adopt=adopt)
+    words = ["resume"] + ["--adopt"] * adopt
+    call = read_call(words, url, (option, storage_option), output, outside=outside)
+    job = call.find(job_id, attempt, lambda job: adopt is not job.begun)
+    if not adopt:
+        _refuse_not_begun(job)
+    _finish(call, job, adopt=adopt)
 
 
+@reporting
 def takeover(
+    output: Output,
     url: Url,
     job_id: JobId = None,
     attempt: Attempt = None,
@@ -72,30 +69,25 @@ def takeover(
     outside: Outside = False,
     option: Option = None,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Take over a commit whose owner is dead before its lease expires.
 
     Finishes the commit, or rolls it back with --rollback. If the previous
     owner is alive after all, it can make no further changes and stops.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        words = ["takeover"] + ["--rollback"] * rollback
-        call = read_call(words, url, (option, storage_option), output, outside=outside)
-        job = call.find(job_id, attempt, lambda job: job.begun)
-        if dry_run and rollback:
-            call.preview_abort(job, rollback=True, force=True)
-            return
-        _refuse_not_begun(job)
-        if dry_run:
-            call.preview(job, submit(what_is_left(job, call.storage)))
-        elif rollback:
-            call.roll_back(job, force=True)
-        else:
-            _finish(call, job, force=True)
+    words = ["takeover"] + ["--rollback"] * rollback
+    call = read_call(words, url, (option, storage_option), output, outside=outside)
+    job = call.find(job_id, attempt, lambda job: job.begun)
+    if dry_run and rollback:
+        call.preview_abort(job, rollback=True, force=True)
+        return
+    _refuse_not_begun(job)
+    if dry_run:
+        call.preview(job, submit(what_is_left(job, call.storage)))
+    elif rollback:
+        call.roll_back(job, force=True)
+    else:
+        _finish(call, job, force=True)
 
 
 def _finish(call: JobCall, job: FoundJob, *, force: bool = False, adopt: bool = False) -> None:

@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-from asynccommit.cli.arguments import Debug, Json, Option, Quiet, read_options
-from asynccommit.cli.output import Exit, Output, Stopped, handled
+from asynccommit.cli.arguments import Option, read_options, reporting
+from asynccommit.cli.output import Exit, Output, Stopped
 from asynccommit.inspect.progress import console_progress
 
 
+@reporting
 def simulate(
+    output: Output,
     files: Annotated[
         str,
         typer.Option(
@@ -71,38 +73,35 @@ def simulate(
         ),
     ] = "1_000_000",
     option: Option = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Predict how long a commit takes by running it on a model of the store.
 
     Runs the real commit code, in simulated time, and counts its requests.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        from asynccommit.simulate import shown, simulate
-        from asynccommit.simulate.setup import read_setup
+    from asynccommit.simulate import shown, simulate
+    from asynccommit.simulate.setup import read_setup
 
-        given = {
-            "files": files,
-            "tasks": tasks,
-            "partitions": partitions,
-            "latency": latency,
-            "limit": limit,
-            "in-flight": in_flight,
-            "faults": faults,
-            "seed": seed,
-            "store": store,
-            "exact": exact,
-        }
-        told = {name: text for name, text in given.items() if text is not None}
-        setup = read_setup(told, read_options(option, output))
-        try:
-            with console_progress(quiet=quiet) as on_progress:
-                forecast = simulate(setup, on_progress)
-        except KeyboardInterrupt as error:
-            raise Stopped(Exit.INTERRUPTED, "interrupted; a simulation leaves nothing") from error
-        for warning in forecast.figures.warnings:
-            output.warn(warning)
-        output.result(forecast.to_json(), shown(forecast))
+    given = {
+        "files": files,
+        "tasks": tasks,
+        "partitions": partitions,
+        "latency": latency,
+        "limit": limit,
+        "in-flight": in_flight,
+        "faults": faults,
+        "seed": seed,
+        "store": store,
+        "exact": exact,
+    }
+    told = {name: text for name, text in given.items() if text is not None}
+    setup = read_setup(told, read_options(option, output))
+    try:
+        with console_progress(quiet=output.quiet) as on_progress:
+            forecast = simulate(setup, on_progress)
+    except KeyboardInterrupt as error:
+        raise Stopped(
+            Exit.INTERRUPTED, "interrupted; a simulation leaves nothing behind"
+        ) from error
+    for warning in forecast.figures.warnings:
+        output.warn(warning)
+    output.result(forecast.to_json(), shown(forecast))

@@ -1,4 +1,4 @@
-"""``asynccommit sink-log``: the log by which readers know the files of a streaming sink."""
+"""``asynccommit sink-log``: the log of a streaming file sink."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from typing import Annotated
 import typer
 
 from asynccommit.api import StorageOptions
-from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, Yes, absolute, pairs
-from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.cli.arguments import (
+    Storage,
+    Url,
+    Yes,
+    absolute,
+    pairs,
+    reporting,
+)
+from asynccommit.cli.output import Exit, Output
 from asynccommit.inspect.discovery import NothingThereError, open_place
 from asynccommit.runtime.host import this_host
 from asynccommit.runtime.loop_thread import submit
@@ -43,52 +50,46 @@ def _sink_log() -> None:
 
 
 @app.command("show")
+@reporting
 def show(
+    output: Output,
     url: Url,
     interval: Interval = 10,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Show the batches of the log, their writers and what readers see.
 
     The log is the directory _spark_metadata of the table.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
-        output.result(sink_json(found), sink_text(found))
-        if found.findings:
-            output.warn(
-                f"{len(found.findings) + found.more} wrong: see asynccommit sink-log verify"
-            )
+    found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
+    output.result(sink_json(found), sink_text(found))
+    if found.findings:
+        output.warn(f"{len(found.findings) + found.more} wrong: see asynccommit sink-log verify")
 
 
 @app.command("verify")
+@reporting
 def verify_log(
+    output: Output,
     url: Url,
     interval: Interval = 10,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Check the log, and report every problem with its remedy.
 
     Changes nothing. Exits with 3 if there are problems, so that a check can
     fail.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
-        output.result(findings_json(found), findings_text(found))
-        if found.findings:
-            raise typer.Exit(int(Exit.REFUSED))
+    found = submit(_verify(absolute(url), pairs("-s", storage_option), interval))
+    output.result(findings_json(found), findings_text(found))
+    if found.findings:
+        raise typer.Exit(int(Exit.REFUSED))
 
 
 @app.command("repair")
+@reporting
 def repair_log(
+    output: Output,
     url: Url,
     moved_from: Annotated[
         str | None,
@@ -97,9 +98,6 @@ def repair_log(
     interval: Interval = 10,
     yes: Yes = False,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Repair the log as far as the existing files allow.
 
@@ -107,14 +105,12 @@ def repair_log(
     to the table first. Replaced files are kept beside the log under hidden
     names. Exits with 3 if problems remain.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        dest, storage = absolute(url), pairs("-s", storage_option)
-        source = None if moved_from is None else absolute(moved_from)
-        done = submit(_repair(dest, storage, interval, source, yes=yes))
-        output.result(repair_json(dest, done), repair_text(dest, done))
-        if done.left:
-            raise typer.Exit(int(Exit.REFUSED))
+    dest, storage = absolute(url), pairs("-s", storage_option)
+    source = None if moved_from is None else absolute(moved_from)
+    done = submit(_repair(dest, storage, interval, source, yes=yes))
+    output.result(repair_json(dest, done), repair_text(dest, done))
+    if done.left:
+        raise typer.Exit(int(Exit.REFUSED))
 
 
 async def _verify(dest: Address, storage: StorageOptions, interval: int) -> Verified:

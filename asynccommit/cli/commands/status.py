@@ -8,47 +8,44 @@ import typer
 
 from asynccommit.cli.arguments import (
     Attempt,
-    Debug,
     JobId,
-    Json,
     Option,
-    Quiet,
     Storage,
     Url,
     absolute,
     destination,
     pairs,
     read_options,
+    reporting,
 )
-from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.cli.output import Exit, Output
 from asynccommit.inspect.inspection import inspect as inspect_place
 from asynccommit.inspect.status import look_under
 from asynccommit.inspect.text import inspection, situation
 from asynccommit.runtime.loop_thread import submit
 
 
+@reporting
 def status(
+    output: Output,
     url: Url,
     job_id: JobId = None,
     attempt: Attempt = None,
     option: Option = None,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Show the jobs under a destination and how to finish or abort each.
 
     Changes nothing. Exits with 0 whatever the state of the jobs.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        dest, options = destination(url), read_options(option, output)
-        found = submit(look_under(dest, pairs("-s", storage_option), options, job_id, attempt))
-        output.result(found.to_json(), situation(found))
+    dest, options = destination(url), read_options(option, output)
+    found = submit(look_under(dest, pairs("-s", storage_option), options, job_id, attempt))
+    output.result(found.to_json(), situation(found))
 
 
+@reporting
 def inspect(
+    output: Output,
     path: Annotated[
         str,
         typer.Argument(
@@ -57,17 +54,12 @@ def inspect(
         ),
     ],
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Show what is at a path and what a commit would do.
 
     Changes nothing. Exits with 3 if a commit would be refused.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        found = submit(inspect_place(absolute(path), pairs("-s", storage_option)))
-        output.result({**found.to_json(), "sound": found.sound}, inspection(found))
-        if not found.sound:
-            raise typer.Exit(int(Exit.REFUSED))
+    found = submit(inspect_place(absolute(path), pairs("-s", storage_option)))
+    output.result({**found.to_json(), "sound": found.sound}, inspection(found))
+    if not found.sound:
+        raise typer.Exit(int(Exit.REFUSED))

@@ -1,4 +1,4 @@
-"""``asynccommit uploads``: multipart uploads that nobody completed, and that are paid for."""
+"""``asynccommit uploads``: multipart uploads left open."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from asynccommit.api import StorageOptions
-from asynccommit.cli.arguments import Debug, Json, Quiet, Storage, Url, Yes, absolute, pairs
-from asynccommit.cli.output import Exit, Output, handled
+from asynccommit.cli.arguments import (
+    Storage,
+    Url,
+    Yes,
+    absolute,
+    pairs,
+    reporting,
+)
+from asynccommit.cli.output import Exit, Output
 from asynccommit.commit.by_upload.abort_uploads import Aborted, abort_uploads
 from asynccommit.errors import OptionError
 from asynccommit.inspect.discovery import open_place
@@ -52,29 +59,28 @@ def _uploads() -> None:
 
 
 @app.command("list")
+@reporting
 def list_uploads(
+    output: Output,
     url: Url,
     price: Price = STANDARD_PRICE,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """List open multipart uploads: age, job, parts, size and monthly cost.
 
     Changes nothing. Exits with 3 if there are any, so that a check can fail.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        found = submit(_find(absolute(url), pairs("-s", storage_option)))
-        _warn(found, output)
-        output.result(found.to_json(price), upload_list(found, price))
-        if found.uploads:
-            raise typer.Exit(int(Exit.REFUSED))
+    found = submit(_find(absolute(url), pairs("-s", storage_option)))
+    _warn(found, output)
+    output.result(found.to_json(price), upload_list(found, price))
+    if found.uploads:
+        raise typer.Exit(int(Exit.REFUSED))
 
 
 @app.command("abort")
+@reporting
 def abort(
+    output: Output,
     url: Url,
     older_than: Annotated[
         str | None,
@@ -88,33 +94,28 @@ def abort(
     yes: Yes = False,
     price: Price = STANDARD_PRICE,
     storage_option: Storage = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Abort open multipart uploads, by age or by job.
 
     Shows what it would do unless --yes is given. Uploads of a job whose
     directory still exists are kept unless --job-id names that job.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        age = None if older_than is None else _read_age(older_than)
-        dest, storage = absolute(url), pairs("-s", storage_option)
-        found, choice, done = submit(_abort(dest, storage, age, job_id, yes=yes))
-        _warn(found, output, job_id)
-        if done is None:
-            output.result(_plan_json(found, choice), upload_plan(found, choice, price))
-            return
-        output.result(_abort_json(found, choice, done), upload_abort(choice, done))
-        if done.failures:
-            raise typer.Exit(int(Exit.FAILED))
+    age = None if older_than is None else _read_age(older_than)
+    dest, storage = absolute(url), pairs("-s", storage_option)
+    found, choice, done = submit(_abort(dest, storage, age, job_id, yes=yes))
+    _warn(found, output, job_id)
+    if done is None:
+        output.result(_plan_json(found, choice), upload_plan(found, choice, price))
+        return
+    output.result(_abort_json(found, choice, done), upload_abort(choice, done))
+    if done.failures:
+        raise typer.Exit(int(Exit.FAILED))
 
 
 def _read_age(text: str) -> float:
     found = _AGE(text.strip())
     if found is None:
-        raise OptionError(f"--older-than {text!r} is no age: say 90m, 12h or 7d")
+        raise OptionError(f"--older-than {text!r} is not an age: expected 90m, 12h or 7d")
     return float(found[1] or 0) * _SECONDS[found[2] or "s"]
 
 
@@ -123,11 +124,9 @@ def _warn(found: OpenUploads, output: Output, job_id: str | None = None) -> None
         output.warn(warning)
     ours = [job for job in found.jobs if job.job_id == job_id]
     if job_id is not None and found.uploads and not ours:
-        output.warn(
-            f"no directory of job {job_id} is there: nobody can tell which uploads it began"
-        )
+        output.warn(f"job {job_id} has no directory: the uploads that it began are unknown")
     if any(job.begun for job in ours):
-        output.warn(f"the commit of job {job_id} has begun: without its uploads it cannot end")
+        output.warn(f"the commit of job {job_id} has begun and needs its uploads")
 
 
 async def _find(dest: Address, storage: StorageOptions) -> OpenUploads:

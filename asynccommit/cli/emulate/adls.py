@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Group
 
-from asynccommit.cli.arguments import Debug, Json, Quiet
+from asynccommit.cli.arguments import reporting
 from asynccommit.cli.emulate import serving as common
-from asynccommit.cli.output import Output, handled
+from asynccommit.cli.output import Output
 from asynccommit.errors import OptionError
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 PORT = 10004
 
 
+@reporting
 def adls(
+    output: Output,
     port: common.Port = PORT,
     address: common.Address = "127.0.0.1",
     account: Annotated[
@@ -44,32 +46,27 @@ def adls(
         Path | None, common.config_option("latency, limit, faults, accounts and pages")
     ] = None,
     seed: common.Seed = 0,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Serve an emulator of ADLS Gen2.
 
     Holds all data in memory. To change limits and faults while it runs, send
     requests to /_emulator on the same port.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        settings = _settings(config, account, key)
-        climate = common.with_weather(settings.climate, latency, limit, lost, "rename")
-        names = (*settings.filesystems, *(filesystem or ()))
-        settings = replace(settings, climate=climate, filesystems=names, flat=flat or settings.flat)
-        emulator = _make(settings, port, address, seed)
-        common.serve(
-            emulator,
-            output,
-            lambda: _facts(emulator, settings),
-            lambda: _welcome(emulator, settings),
-        )
+    settings = _settings(config, account, key)
+    climate = common.with_weather(settings.climate, latency, limit, lost, "rename")
+    names = (*settings.filesystems, *(filesystem or ()))
+    settings = replace(settings, climate=climate, filesystems=names, flat=flat or settings.flat)
+    emulator = _make(settings, port, address, seed)
+    common.serve(
+        emulator,
+        output,
+        lambda: _facts(emulator, settings),
+        lambda: _welcome(emulator, settings),
+    )
 
 
 def _settings(config: Path | None, account: str | None, key: str | None) -> Settings:
-    """Return what the file says, with the account of the command line instead of the file's."""
+    """Read the settings, with the account of the command line first."""
 
     def load() -> Any:
         from asynccommit.testing.emulators import config
@@ -134,7 +131,7 @@ def _welcome(emulator: AdlsEmulator, settings: Settings) -> Group:
     rows = {
         "url": emulator.url,
         "account": emulator.account,
-        "key": emulator.key if _is_known(emulator) else "the key that was given",
+        "key": emulator.key if _is_known(emulator) else "the given key",
         "filesystems": ", ".join(dict.fromkeys(settings.filesystems)) or "none yet",
         "control": f"{emulator.endpoint}/_emulator/faults, weather, stats, tokens, pages, reset",
     }

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Group
 
-from asynccommit.cli.arguments import Debug, Json, Quiet
+from asynccommit.cli.arguments import reporting
 from asynccommit.cli.emulate import serving as common
-from asynccommit.cli.output import Output, handled
+from asynccommit.cli.output import Output
 
 if TYPE_CHECKING:
     from asynccommit.testing.emulators.gcs.config import GcsEmulatorSettings
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 PORT = 4443
 
 
+@reporting
 def gcs(
+    output: Output,
     port: common.Port = PORT,
     address: common.Address = "127.0.0.1",
     bucket: Annotated[
@@ -37,31 +39,26 @@ def gcs(
         Path | None, common.config_option("latency, limit, faults, buckets and pages")
     ] = None,
     seed: common.Seed = 0,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Serve an emulator of Google Cloud Storage.
 
     Holds all data in memory. To change limits and faults while it runs, send
     requests to /_emulator on the same port.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        settings = _settings(config, bucket or [], hns)
-        climate = common.with_weather(settings.climate, latency, limit, lost, "move")
-        emulator = _make(replace(settings, climate=climate), port, address, seed)
-        names = list(settings.buckets)
-        common.serve(
-            emulator,
-            output,
-            lambda: _facts(emulator, names),
-            lambda: _welcome(emulator, names),
-        )
+    settings = _settings(config, bucket or [], hns)
+    climate = common.with_weather(settings.climate, latency, limit, lost, "move")
+    emulator = _make(replace(settings, climate=climate), port, address, seed)
+    names = list(settings.buckets)
+    common.serve(
+        emulator,
+        output,
+        lambda: _facts(emulator, names),
+        lambda: _welcome(emulator, names),
+    )
 
 
 def _settings(config: Path | None, buckets: list[str], hns: bool) -> GcsEmulatorSettings:
-    """Return what the file says, with the buckets of the command line as well."""
+    """Return the settings of the file and the buckets of the command line."""
 
     def load() -> Any:
         from asynccommit.testing.emulators.gcs import config as gcs_config
@@ -113,7 +110,7 @@ def _welcome(emulator: GcsEmulator, buckets: list[str]) -> Group:
 
 
 def _how_to(emulator: GcsEmulator, bucket: str) -> list[str]:
-    from asynccommit.demo.hadoop_gcs import client_conf
+    from asynccommit.demo.gcs import client_conf
 
     endpoint = emulator.endpoint
     hadoop = [f"  {name}={value}" for name, value in client_conf(endpoint).items()]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Group
 
-from asynccommit.cli.arguments import Debug, Json, Quiet
+from asynccommit.cli.arguments import reporting
 from asynccommit.cli.emulate import serving as common
-from asynccommit.cli.output import Output, handled
+from asynccommit.cli.output import Output
 
 if TYPE_CHECKING:
     from asynccommit.testing.emulators.s3_proxy.emulator import S3Proxy
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 PORT = 9444
 
 
+@reporting
 def s3_proxy(
+    output: Output,
     target: Annotated[
         str,
         typer.Option("--target", "-t", metavar="URL", help="URL of the S3 server that answers."),
@@ -31,20 +33,15 @@ def s3_proxy(
     lost: Annotated[str | None, common.lost_option("completed uploads")] = None,
     config: Annotated[Path | None, common.config_option("latency, limit and faults")] = None,
     seed: common.Seed = 0,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Serve a proxy that adds faults to an S3 server such as moto or MinIO.
 
     Requests are forwarded unchanged. To change limits and faults while it
     runs, send requests to /_emulator on the same port.
     """
-    output = Output(json, quiet, debug)
-    with handled(output):
-        climate = common.with_weather(_climate(config), latency, limit, lost, "complete_upload")
-        proxy = _make(target, port, address, climate, seed)
-        common.serve(proxy, output, lambda: _facts(proxy), lambda: _welcome(proxy))
+    climate = common.with_weather(_climate(config), latency, limit, lost, "complete_upload")
+    proxy = _make(target, port, address, climate, seed)
+    common.serve(proxy, output, lambda: _facts(proxy), lambda: _welcome(proxy))
 
 
 def _climate(config: Path | None) -> Climate:
@@ -95,4 +92,4 @@ def _welcome(proxy: S3Proxy) -> Group:
         f"  fs.s3a.endpoint={proxy.endpoint}    (Hadoop, Spark; fs.s3a.path.style.access=true)",
     ]
     title = "A proxy of S3 is serving;"
-    return common.shown(title, rows, lines, "What is stored, the server behind it keeps.")
+    return common.shown(title, rows, lines, "Data is stored by the server behind it.")

@@ -1,4 +1,4 @@
-"""Read the settings of an emulator, serve until stopped, and say where it serves."""
+"""Read the settings of an emulator, and serve until stopped."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def config_option(keys: str) -> Any:
 
 
 def imported(load: Callable[[], T]) -> T:
-    """Return what ``load`` imports. Raises ``UnsupportedError`` if the extra is not installed."""
+    """Return the result of the import in ``load``.
+
+    Raises ``UnsupportedError`` if the extra is not installed.
+    """
     try:
         return load()
     except ImportError as error:
@@ -67,7 +70,10 @@ def imported(load: Callable[[], T]) -> T:
 
 
 def read_config(config: Path | None, read: Callable[[bytes, str], T], otherwise: T) -> T:
-    """Return what ``read`` makes of a file. Raises ``OptionError`` if it cannot be read."""
+    """Return the result of ``read`` for a file.
+
+    Raises ``OptionError`` if the file cannot be read.
+    """
     if config is None:
         return otherwise
     try:
@@ -100,9 +106,12 @@ def serve(
     facts: Callable[[], Mapping[str, Any]],
     welcome: Callable[[], Group],
 ) -> None:
-    """Serve until a signal comes; say what is there once it is. Raises ``OptionError``."""
+    """Serve until a signal arrives, and print the address.
+
+    Raises ``OptionError``.
+    """
     if emulator.address not in _LOOPBACK:
-        output.warn(f"whoever reaches {emulator.address} can read and change what is stored")
+        output.warn(f"anyone who can reach {emulator.address} can read and change the stored data")
     _run(_serve(emulator, output, facts, welcome))
 
 
@@ -132,12 +141,15 @@ async def _serve(
 def _named(error: OSError, emulator: Serving) -> OptionError:
     place = f"{emulator.address}:{emulator.wanted_port}"
     if error.errno == errno.EADDRINUSE:
-        return OptionError(f"{place} is in use: give another --port, or 0 for any that is free")
+        return OptionError(f"{place} is in use: give another --port, or 0 for a free one")
     return OptionError(f"cannot listen on {place}: {error.strerror or error}")
 
 
 def _run(serving: Coroutine[Any, Any, None]) -> None:
-    """Run on uvloop where it is installed: a third faster. Leaves signals as they were."""
+    """Run on uvloop if installed, which is a third faster.
+
+    The signal handlers are restored.
+    """
     before = {number: signal.getsignal(number) for number in _STOPS}
     try:
         try:
@@ -155,9 +167,9 @@ def shown(
     title: str,
     rows: Mapping[str, str],
     lines: Iterable[str],
-    kept: str = "All is in memory.",
+    kept: str = "Data is kept in memory only.",
 ) -> Group:
-    """Return what a person is told: a title, a table, how to go on, and what is kept of it all."""
+    """Return the text for a person: title, table, usage, storage."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

@@ -1,1 +1,1 @@
-"""Servers on loopback that speak the protocols of the stores, over their models."""
+"""Emulators: servers on loopback over the models of the stores."""

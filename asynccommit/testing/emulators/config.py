@@ -156,5 +156,5 @@ def read_share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise OptionError(f"{text!r} is no share: say 2% or 0.02")
+        raise OptionError(f"{text!r} is not a share: expected 2% or 0.02")
     return share

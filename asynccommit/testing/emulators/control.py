@@ -1,4 +1,4 @@
-"""The emulator's own endpoint, on its port under ``/_emulator``: faults, weather, statistics.
+"""The control endpoint of an emulator, under ``/_emulator``.
 
 Of these a proxy, which stores nothing, has all but ``tokens`` and ``pages``.
 
@@ -38,7 +38,7 @@ Verb = Callable[[Any], Any]
 
 
 class Control:
-    """The control endpoint of an emulator: it reads and sets faults, weather and statistics.
+    """The control endpoint: faults, weather and statistics.
 
     Args:
         emulator: emulator to control.

@@ -1,4 +1,4 @@
-"""Provide the base of all test servers: port, weather, statistics, and an optional thread."""
+"""The base of all test servers, with an optional thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ R = TypeVar("R", bound="Running[Any]")
 
 
 class AcceptedKeys(Protocol):
-    """The credentials that an emulator accepts and that can change while it runs.
+    """The credentials that an emulator accepts, changeable at run time.
 
     Attributes:
         tokens: valid bearer tokens; ``None`` if any token is valid.

@@ -1,4 +1,4 @@
-"""Serve HTTP/1.1 for the emulators: keep-alive, pipelining, chunked bodies, limits; no framework.
+"""Serve HTTP/1.1 for the emulators, without a framework.
 
 An emulator is an ``App``: it is called with each whole ``ServerRequest`` and responds, at once or
 later, through the ``Connection`` with bytes that it has built itself. Invalid HTTP is answered with
@@ -31,7 +31,7 @@ _REASONS = {400: "Bad Request", 413: "Request Entity Too Large", 431: "Headers T
 
 
 class ServerRequest:
-    """A request: method and target as sent, lower-case header names, the whole body.
+    """A request: method and target as sent, lower-case headers, body.
 
     ``raw`` holds the headers as they were sent, in their order.
     """
@@ -292,7 +292,10 @@ def _header_name(name: bytes) -> str:
 
 
 class Server:
-    """An app that listens on a port. ``start`` raises ``OSError`` if the port is taken."""
+    """An app that listens on a port.
+
+    ``start`` raises ``OSError`` if the port is taken.
+    """
 
     def __init__(self, app: App, limits: RequestLimits | None = None) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Simulate processes that die or stop at a chosen request, and their requests in flight.
+"""Simulate processes that die or stop at a chosen request.
 
 A ``Process`` stands for the program that sends the requests. After it dies, code of it that still
 runs here (cleanup and background tasks) no longer reaches the store. A request that was in flight
@@ -12,15 +12,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any, TypeVar
 
 from asynccommit.stores.grant import check_grant
 from asynccommit.stores.policies.funnel import Call, Op
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.adls.errors import Asked
-from asynccommit.testing.models.adls.refusals import Refusal
 from asynccommit.testing.models.adls.store import SimStore
-from asynccommit.testing.models.in_process import Sender
+from asynccommit.testing.models.in_process import Asked, Sender, caught
 
 T = TypeVar("T")
 
@@ -175,7 +174,9 @@ class Process:
 
 
 class Mortal:
-    """A policy that applies a process's death to its requests; placed directly above a store.
+    """A policy that applies a process's death to its requests.
+
+    It stands directly above a store.
 
     It counts calls of the store contract; ``MortalStore`` counts the requests that they consist of.
     """
@@ -204,7 +205,9 @@ def _paths(op: Op) -> str:
 
 
 class MortalSender(Sender):
-    """The requests of one process to a model; a base class that precedes a store's class.
+    """The requests of one process to a model.
+
+    It is a base class that precedes a store's class.
 
     Every single request is counted, so that a process can die between creating a temporary file and
     renaming it. A request that is cancelled in flight takes effect.
@@ -225,7 +228,7 @@ class MortalSender(Sender):
             return await super()._ask(asked, op, path, effect)
         except asyncio.CancelledError:
             if writes:
-                self._apply_later(LINGERS, effect)
+                self.later(LINGERS, partial(caught, effect))
             raise
         finally:
             await self._process.after()
@@ -233,10 +236,9 @@ class MortalSender(Sender):
     def _die(self, when: When, apply: Callable[[], object]) -> None:
         crash = self._process.crash
         if when is When.LATE and crash is not None:
-            self._apply_later(crash.late, apply)
+            self.later(crash.late, partial(caught, apply))
         if when is When.AFTER:
-            with suppress(Refusal):  # the response is lost
-                apply()
+            caught(apply)  # the response is lost
         raise Crashed(self._process.name)
 
 

@@ -1,4 +1,4 @@
-"""Named fault profiles. No rule names an error code: each service uses its own."""
+"""Named fault profiles for any service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide the faults of requests by rules read from JSON and one ``random.Random``.
+"""Decide the faults of requests by rules and a random source.
 
 ``FaultInjector`` decides about each request before it is executed. Its ``FaultDecision`` tells how
 long to wait, whether and when the request takes effect, and the response; the caller carries it
@@ -159,7 +159,9 @@ class Fault:
     def __post_init__(self) -> None:
         for name, value, choices in (("kind", self.kind, KINDS), ("reply", self.reply, REPLIES)):
             if value not in choices:
-                raise OptionError(f"fault.{name} is {value!r}: say one of {', '.join(choices)}")
+                raise OptionError(
+                    f"fault.{name} is {value!r}: expected one of {', '.join(choices)}"
+                )
 
     @classmethod
     def from_json(cls, value: object, name: str = "fault", dialect: Dialect = ADLS) -> Fault:
@@ -203,13 +205,13 @@ def _delay(fields: SettingsFields) -> Latency | None:
 def _code(fields: SettingsFields, dialect: Dialect) -> str:
     code = fields.text("code", "")
     if code and code not in dialect.codes:
-        raise OptionError(f"{fields.name}.code is {code!r}: it is no code of the service")
+        raise OptionError(f"{fields.name}.code is {code!r}: it is not a code of the service")
     return code
 
 
 @dataclass(frozen=True, slots=True)
 class Climate:
-    """The configuration of a ``FaultInjector``, as a configuration file holds it.
+    """The configuration of a ``FaultInjector``, as read from a file.
 
     Attributes:
         faults: rules, of which the first that strikes decides; delays of slow ones add up.
@@ -255,7 +257,7 @@ def _parse(value: object) -> object:
     try:
         parsed: object = json.loads(value)
     except ValueError as error:
-        raise OptionError(f"climate is no JSON: {error}") from None
+        raise OptionError(f"climate is not JSON: {error}") from None
     return parsed
 
 

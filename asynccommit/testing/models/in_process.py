@@ -1,14 +1,13 @@
-"""Send the requests of an in-process store to a model through injected faults."""
+"""Send requests to a model through injected faults."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
-from asynccommit.errors import StoreError
-from asynccommit.testing.models.adls.errors import Asked, LostError
+from asynccommit.errors import OutcomeUnknownError, StoreError, ThrottledError, UnavailableError
 from asynccommit.testing.models.adls.refusals import Refusal
 from asynccommit.testing.models.fault_rules import (
     CLEAR,
@@ -21,30 +20,100 @@ from asynccommit.testing.models.virtual_loop import pause
 
 T = TypeVar("T")
 
+TIMED_OUT = "OperationTimedOut"
+"""The code of ADLS for a request that took too long because the account is busy."""
 
-class Sender:
-    """The common base of stores over a model: requests one by one, and late effects.
 
-    Args:
-        options: ``weather``, a ``FaultInjector``, and ``patience``, the timeout in seconds for a
-            response that never comes; both are optional.
-        translate: turns a response into a store error.
+class LostError(Exception):
+    """Raised when no response came."""
+
+
+class Asked(NamedTuple):
+    """The request that a response belongs to.
+
+    Attributes:
+        method: method of the store.
+        path: path of the call.
+        writes: the request changes data that others see.
+        new: the request may succeed only if the path does not exist.
+        aside: the request concerns a temporary file, which may be created again: it has changed
+            nothing.
     """
 
-    def __init__(
-        self,
-        options: Mapping[str, Any],
-        translate: Callable[[Asked, Refusal | LostError], StoreError],
-    ) -> None:
-        self._weather: FaultInjector | None = options.get("weather")
-        self._patience = float(options.get("patience", 0.0))
+    method: str
+    path: str
+    writes: bool = False
+    new: bool = False
+    aside: bool = False
+
+
+class LateEffects:
+    """The common base of all that answers requests in this process.
+
+    Args:
+        patience: timeout in seconds for a response that never comes.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
         self._late: set[asyncio.Future[None]] = set()
-        self._translate = translate
 
     async def aclose(self) -> None:
         """Wait for all late effects."""
         while self._late:
             await asyncio.wait(self._late)
+
+    async def carry_out(self, decision: FaultDecision, apply: Callable[[], T]) -> T | None:
+        """Execute a request as its fault says.
+
+        Returns the response, or ``None`` for the refusal of the fault. Raises ``LostError`` if no
+        response comes.
+        """
+        answer: T | None = None
+        if decision.effect is Effect.NOW:
+            answer = apply()
+        elif decision.effect is Effect.LATE:
+            self.later(decision.late, apply)
+        if decision.after:
+            await pause(decision.after)
+        if decision.reply is Reply.NEVER and self._patience:
+            await pause(self._patience)
+        if decision.reply in (Reply.CUT, Reply.NEVER):
+            raise LostError
+        return None if decision.reply is Reply.REFUSAL else answer
+
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Call ``act`` after a delay; ``aclose`` waits for it."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._late.add(done)
+
+        def happen() -> None:
+            self._late.discard(done)
+            act()
+            if not done.done():
+                done.set_result(None)
+
+        loop.call_later(seconds, happen)
+
+
+class Sender(LateEffects):
+    """The common base of stores over a model, with late effects.
+
+    Args:
+        options: ``weather``, a ``FaultInjector``, and ``patience``, the timeout in seconds for a
+            response that never comes; both are optional.
+        kind_of: tells the store error of a refusal that is not about the service's load.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        kind_of: Callable[[Asked, Refusal], type[StoreError]],
+    ) -> None:
+        super().__init__(float(options.get("patience", 0.0)))
+        self._weather: FaultInjector | None = options.get("weather")
+        self._kind_of = kind_of
 
     async def _ask(self, asked: Asked, op: str, path: str, apply: Callable[[], T]) -> T:
         """Send one request through the fault injector."""
@@ -54,40 +123,37 @@ class Sender:
                 await pause(decision.before)
             if not decision.kind:  # no fault
                 return apply()
-            return await self._carry_out(decision, apply)
+            answer = await self.carry_out(decision, partial(caught, apply))
+            if decision.refusal is not None:
+                raise decision.refusal
+            if isinstance(answer, Refusal):
+                raise answer
+            return answer  # type: ignore[return-value]  # the effect was now
         except (Refusal, LostError) as error:
-            raise self._translate(asked, error) from error
+            raise self.translated(asked, error) from error
 
-    async def _carry_out(self, decision: FaultDecision, apply: Callable[[], T]) -> T:
-        answer: T | Refusal | None = None
-        if decision.effect is Effect.NOW:
-            try:
-                answer = apply()
-            except Refusal as no:
-                answer = no
-        elif decision.effect is Effect.LATE:
-            self._apply_later(decision.late, apply)
-        if decision.after:
-            await pause(decision.after)
-        if decision.reply is Reply.NEVER and self._patience:
-            await pause(self._patience)
-        if decision.reply in (Reply.CUT, Reply.NEVER):
-            raise LostError
-        if decision.refusal is not None:
-            raise decision.refusal
-        if isinstance(answer, Refusal):
-            raise answer
-        return answer  # type: ignore[return-value]  # the effect was now
+    def translated(self, asked: Asked, answer: Refusal | LostError) -> StoreError:
+        """Return the store error for a response, or for none."""
+        method, path = asked.method, asked.path
+        lost = OutcomeUnknownError if asked.writes else UnavailableError
+        if isinstance(answer, LostError):
+            return lost(method, path, "no answer came")
+        detail = str(answer)
+        if answer.status == 503:
+            wait = answer.headers.get("Retry-After")
+            return ThrottledError(method, path, detail, None if wait is None else float(wait))
+        if answer.status < 500 or answer.status == 501:
+            return self._kind_of(asked, answer)(method, path, detail)
+        if answer.code != TIMED_OUT:
+            return lost(method, path, detail)
+        if asked.writes:
+            return OutcomeUnknownError(method, path, detail, busy=True)
+        return ThrottledError(method, path, detail)
 
-    def _apply_later(self, seconds: float, apply: Callable[[], object]) -> None:
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        self._late.add(done)
 
-        def act() -> None:
-            self._late.discard(done)
-            with suppress(Refusal):  # the response is lost
-                apply()
-            done.set_result(None)
-
-        loop.call_later(seconds, act)
+def caught(apply: Callable[[], T]) -> T | Refusal:
+    """Return the response of ``apply``, or the refusal that it raises."""
+    try:
+        return apply()
+    except Refusal as no:
+        return no

@@ -70,7 +70,7 @@ def exclusive(tree: Tree, dest: str, expected: Iterable[str]) -> list[str]:
     """Check that a reader of ``dest`` sees only the expected files."""
     known = {*expected}
     return [
-        f"{path} is visible, and nobody committed it"
+        f"{path} is visible but was not committed"
         for path in visible(tree, dest)
         if path not in known
     ]
@@ -97,7 +97,7 @@ def continuity(earlier: Tree, later: Tree, dest: str, failed: Collection[bytes] 
     """
     problems = _compare(visible(earlier, dest), visible(later, dest))
     seen = {item.data: path for path, item in visible(later, dest).items()}
-    problems += [f"{seen[data]} is of a failed attempt" for data in failed if data in seen]
+    problems += [f"{seen[data]} belongs to a failed attempt" for data in failed if data in seen]
     return problems
 
 
@@ -134,7 +134,7 @@ def no_leftovers(tree: Tree, job_dir: str, *, late: bool = False, words: bool = 
         words: allow words too.
     """
     left = _swept(tree, (), words=words) if late else tree
-    return [f"{path} is left" for path in left if within(path, (job_dir,))]
+    return [f"{path} remains" for path in left if within(path, (job_dir,))]
 
 
 def same(
@@ -222,7 +222,7 @@ def rolled_back(
 def named_in_vain(before: Tree, tree: Tree, left: Collection[str]) -> list[str]:
     """Check that each path a rollback reports as not restored really differs."""
     return [
-        f"{path} is as it was before, and was said not to be"
+        f"{path} is unchanged, but was reported as changed"
         for path in left
         if not restored(_below(before, path), _below(tree, path))
     ]
@@ -274,7 +274,7 @@ _WORD = re.compile(rf"(.*/_temporary/[^/]+/\d\d+)/commit-[^/]+(/{SUCCESS}[^/]*\.
 def words_of(tree: Tree) -> set[str]:
     """Return the record files of commits that have not begun or are over.
 
-    They are the files that owners write: record, plan, claims, signs of life, outcome, end, and
+    They are the files that owners write: record, plan, claims, heartbeats, outcome, end, and
     markers that were not moved to their place. They mean nothing without a record and its plan, and
     those that name the commit nothing without its record.
     """
@@ -348,7 +348,7 @@ def _essence(path: str, data: bytes | None) -> bytes | None:
 def _compare(wanted: Tree, found: Tree) -> list[str]:
     problems = complete(found, wanted)
     return problems + [
-        f"{path}, a {_kind(found[path])}, is there and should not be"
+        f"{path}, a {_kind(found[path])}, exists but should not"
         for path in sorted(found.keys() - wanted.keys())
     ]
 

@@ -1,4 +1,4 @@
-"""Draw response times from three models, with an optional slow tail; limit the request rate."""
+"""Draw response times from models; limit the request rate."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class RequestLimit:
     Attributes:
         rate: requests per second.
         burst: requests that may come at once after a pause.
-        retry_after: seconds that a rejected request is told to wait; ``None`` for no advice.
+        retry_after: seconds in the ``Retry-After`` of a rejected request; ``None`` for no advice.
     """
 
     rate: float

@@ -13,7 +13,7 @@ _MISSING = object()
 
 
 class SettingsFields:
-    """The fields of a JSON object, each read once; ``done`` rejects unread ones.
+    """The fields of a JSON object; ``done`` rejects unread ones.
 
     Args:
         value: the supposed object.
@@ -22,7 +22,7 @@ class SettingsFields:
 
     def __init__(self, value: object, name: str) -> None:
         if not isinstance(value, Mapping):
-            raise OptionError(f"{name} is {_show(value)}: say an object")
+            raise OptionError(f"{name} is {_show(value)}: expected an object")
         self.name = name
         self._left: dict[str, Any] = {str(key): item for key, item in value.items()}
         self._known: list[str] = []
@@ -47,7 +47,7 @@ class SettingsFields:
         """Return a text."""
         value = self.any(key, _MISSING if default is None else default)
         if not isinstance(value, str):
-            raise OptionError(f"{self.name}.{key} is {_show(value)}: say a text")
+            raise OptionError(f"{self.name}.{key} is {_show(value)}: expected a string")
         return value
 
     def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
@@ -55,7 +55,7 @@ class SettingsFields:
         value = self.text(key, default)
         if value not in choices:
             raise OptionError(
-                f"{self.name}.{key} is {_show(value)}: say one of {', '.join(choices)}"
+                f"{self.name}.{key} is {_show(value)}: expected one of {', '.join(choices)}"
             )
         return value
 
@@ -63,9 +63,9 @@ class SettingsFields:
         """Return a non-negative number."""
         value = self.any(key, _MISSING if default is None else default)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise OptionError(f"{self.name}.{key} is {_show(value)}: say a number")
+            raise OptionError(f"{self.name}.{key} is {_show(value)}: expected a number")
         if not (math.isfinite(value) and value >= 0):
-            raise OptionError(f"{self.name}.{key} is {value}: say a number of at least 0")
+            raise OptionError(f"{self.name}.{key} is {value}: expected a number of at least 0")
         return float(value)
 
     def number_or_none(self, key: str) -> float | None:
@@ -76,7 +76,7 @@ class SettingsFields:
         """Return a number from 0 to 1."""
         value = self.number(key, default)
         if value > 1:
-            raise OptionError(f"{self.name}.{key} is {value}: say a number from 0 to 1")
+            raise OptionError(f"{self.name}.{key} is {value}: expected a number from 0 to 1")
         return value
 
     def count(self, key: str, default: int, least: int = 0) -> int:
@@ -84,7 +84,7 @@ class SettingsFields:
         value = self.number(key, default)
         if value != int(value) or value < least:
             raise OptionError(
-                f"{self.name}.{key} is {value:g}: say a whole number of at least {least}"
+                f"{self.name}.{key} is {value:g}: expected a whole number of at least {least}"
             )
         return int(value)
 
@@ -103,7 +103,7 @@ class SettingsFields:
             re.compile(value)
         except re.error as error:
             raise OptionError(
-                f"{self.name}.{key} is {_show(value)}, no regular expression: {error}"
+                f"{self.name}.{key} is {_show(value)}, not a regular expression: {error}"
             ) from None
         return value
 
@@ -111,7 +111,7 @@ class SettingsFields:
         """Return a list, empty if missing."""
         value = self.any(key, [])
         if not isinstance(value, list):
-            raise OptionError(f"{self.name}.{key} is {_show(value)}: say a list")
+            raise OptionError(f"{self.name}.{key} is {_show(value)}: expected a list")
         return value
 
     def inner(self, key: str) -> SettingsFields | None:

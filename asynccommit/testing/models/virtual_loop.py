@@ -1,4 +1,4 @@
-"""Run an event loop in virtual time: time moves only when nothing is left to do.
+"""An event loop in virtual time, which moves only when idle.
 
 A run is repeatable on any machine:
 
@@ -44,7 +44,7 @@ _CANCELLED = 64  # maximum number of cancelled timers kept in the queue
 
 
 class DeadlockError(RuntimeError):
-    """Raised when nothing is ready, due or running in a thread, or past the horizon."""
+    """Raised when nothing is ready or due, or past the horizon."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -144,7 +144,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Call ``func`` in a thread, even if nobody waits for it any more."""
+        """Call ``func`` in a thread, even if its result is no longer awaited."""
         if executor is None:
             executor = self._pool = self._pool or ThreadPoolExecutor(thread_name_prefix="virtual")
         asked = executor.submit(func, *args)
@@ -239,7 +239,7 @@ def _nothing() -> None:
 
 
 class _Task(asyncio.Task[Any]):
-    """A task that hashes by its number, so that its place in a set is repeatable."""
+    """A task with a number as hash, for a repeatable set order."""
 
     def __init__(
         self, coro: Coroutine[Any, Any, Any], *, loop: VirtualLoop, **options: Any

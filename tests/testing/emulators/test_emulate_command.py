@@ -251,7 +251,7 @@ def test_command_says_how_to_reach_the_proxy() -> None:
 
     assert "AWS_ENDPOINT_URL_S3=http://127.0.0.1:" in said
     assert '{"endpoint_url": "http://127.0.0.1:' in said
-    assert "the server behind it keeps" in said
+    assert "stored by the server behind it" in said
     assert "in memory" not in said
     assert "stopped after 0 requests" in errors
 
@@ -261,7 +261,7 @@ def test_command_says_how_to_reach_the_proxy() -> None:
     [
         (["--latency", "20"], "20ms"),
         (["--config", "/nowhere/file.json"], "/nowhere/file.json cannot be read"),
-        (["--target", "127.0.0.1:5000"], "say http://127.0.0.1:9000"),
+        (["--target", "127.0.0.1:5000"], "expected a URL such as http://127.0.0.1:9000"),
         (["--address", "192.0.2.1"], "cannot listen on 192.0.2.1"),
     ],
 )

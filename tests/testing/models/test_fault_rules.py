@@ -278,29 +278,41 @@ def test_json_of_the_documentation() -> None:
 @pytest.mark.parametrize(
     "value,said",
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[]", "climate is []"),
         ({"rules": []}, "climate.rules is not a field; there are faults, latency, limit"),
-        ({"faults": {}}, "climate.faults is {}: say a list"),
-        ({"faults": [7]}, "faults[0] is 7: say an object"),
+        ({"faults": {}}, "climate.faults is {}: expected a list"),
+        ({"faults": [7]}, "faults[0] is 7: expected an object"),
         ({"faults": [{}]}, "faults[0].kind is missing"),
-        ({"faults": [{"kind": "cut"}, {"kind": "burn"}]}, "faults[1].kind is 'burn': say one of"),
-        ({"faults": [{"kind": "cut", "op": "copy"}]}, "faults[0].op is 'copy': say one of *,"),
-        ({"faults": [{"kind": "cut", "path": "("}]}, "faults[0].path is '(', no regular"),
-        ({"faults": [{"kind": "cut", "path": 1}]}, "faults[0].path is 1: say a text"),
+        (
+            {"faults": [{"kind": "cut"}, {"kind": "burn"}]},
+            "faults[1].kind is 'burn': expected one of",
+        ),
+        ({"faults": [{"kind": "cut", "op": "copy"}]}, "faults[0].op is 'copy': expected one of *,"),
+        ({"faults": [{"kind": "cut", "path": "("}]}, "faults[0].path is '(', not a regular"),
+        ({"faults": [{"kind": "cut", "path": 1}]}, "faults[0].path is 1: expected a string"),
         (
             {"faults": [{"kind": "cut", "probability": 2}]},
-            "probability is 2.0: say a number from 0",
+            "probability is 2.0: expected a number from 0",
         ),
-        ({"faults": [{"kind": "cut", "probability": "x"}]}, "probability is 'x': say a number"),
-        ({"faults": [{"kind": "cut", "skip": -1}]}, "skip is -1: say a number of at least 0"),
-        ({"faults": [{"kind": "cut", "skip": 1.5}]}, "skip is 1.5: say a whole number"),
-        ({"faults": [{"kind": "cut", "every": 0}]}, "every is 0: say a whole number of at least 1"),
-        ({"faults": [{"kind": "cut", "times": True}]}, "times is True: say a number"),
+        (
+            {"faults": [{"kind": "cut", "probability": "x"}]},
+            "probability is 'x': expected a number",
+        ),
+        ({"faults": [{"kind": "cut", "skip": -1}]}, "skip is -1: expected a number of at least 0"),
+        ({"faults": [{"kind": "cut", "skip": 1.5}]}, "skip is 1.5: expected a whole number"),
+        (
+            {"faults": [{"kind": "cut", "every": 0}]},
+            "every is 0: expected a whole number of at least 1",
+        ),
+        ({"faults": [{"kind": "cut", "times": True}]}, "times is True: expected a number"),
         ({"faults": [{"kind": "before", "code": "Nope"}]}, "code is 'Nope'"),
-        ({"faults": [{"kind": "before", "message": 1}]}, "message is 1: say a text"),
-        ({"faults": [{"kind": "late", "reply": "true"}]}, "reply is 'true': say one of cut,"),
-        ({"faults": [{"kind": "slow", "delay": "x"}]}, "faults[0].delay is 'x': say an object"),
+        ({"faults": [{"kind": "before", "message": 1}]}, "message is 1: expected a string"),
+        ({"faults": [{"kind": "late", "reply": "true"}]}, "reply is 'true': expected one of cut,"),
+        (
+            {"faults": [{"kind": "slow", "delay": "x"}]},
+            "faults[0].delay is 'x': expected an object",
+        ),
         ({"faults": [{"kind": "cut", "pth": ""}]}, "faults[0].pth is not a field"),
     ],
 )
@@ -349,7 +361,7 @@ def test_a_dialect_says_what_there_is() -> None:
     rule = Fault.from_json({"kind": "before", "op": "brew", "code": "Stout"}, "rule", TEAPOT)
 
     assert Climate.from_json({"faults": [rule.to_json()]}, TEAPOT) == Climate((rule,))
-    with pytest.raises(OptionError, match=r"faults\[0\]\.op is 'rename': say one of \*, brew"):
+    with pytest.raises(OptionError, match=r"faults\[0\]\.op is 'rename': expected one of \*, brew"):
         Climate.from_json({"faults": [{"kind": "cut", "op": "rename"}]}, TEAPOT)
     with pytest.raises(OptionError, match=r"rule\.code is 'ServerBusy'"):
         Fault.from_json({"kind": "before", "code": "ServerBusy"}, "rule", TEAPOT)

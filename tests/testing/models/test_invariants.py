@@ -88,7 +88,7 @@ def test_exclusive() -> None:
 
     assert exclusive(tree(**hidden), DEST, expected) == []
     assert exclusive(tree(twice=Item(b"a")), DEST, expected) == [
-        f"{DEST}/twice is visible, and nobody committed it"
+        f"{DEST}/twice is visible but was not committed"
     ]
 
 
@@ -114,7 +114,7 @@ def test_continuity() -> None:
     assert len(continuity(tree(), tree(old=None), DEST)) == 1
     assert len(continuity(tree(), tree(old=Item(b"old", "8")), DEST)) == 1
     both = tree(new=Item(b"zombie"))
-    assert continuity(both, both, DEST, [b"zombie"]) == [f"{DEST}/new is of a failed attempt"]
+    assert continuity(both, both, DEST, [b"zombie"]) == [f"{DEST}/new belongs to a failed attempt"]
 
 
 @pytest.mark.parametrize("item, says", WRONG.values(), ids=WRONG)
@@ -160,7 +160,7 @@ def test_no_leftovers() -> None:
     assert len(no_leftovers(tree(**empty), JOB_DIR)) == 3
     assert no_leftovers(tree(**empty), JOB_DIR, late=True) == []
     left = tree(**empty, **{f"{JOB_DIR}/00/commit-record.json": Item(b"{}")})
-    assert f"{JOB_DIR}/00/commit-record.json is left" in no_leftovers(left, JOB_DIR, late=True)
+    assert f"{JOB_DIR}/00/commit-record.json remains" in no_leftovers(left, JOB_DIR, late=True)
     assert no_leftovers(tree(**{f"{JOB_DIR}2": Item()}), JOB_DIR) == []
 
 

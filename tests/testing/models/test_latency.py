@@ -83,11 +83,14 @@ def test_latency_from_json(value: object, latency: Latency) -> None:
 @pytest.mark.parametrize(
     "value,said",
     [
-        ("fast", "latency is 'fast': say an object"),
-        (True, "latency is True: say an object"),
-        (-1, "latency.seconds is -1: say a number of at least 0"),
+        ("fast", "latency is 'fast': expected an object"),
+        (True, "latency is True: expected an object"),
+        (-1, "latency.seconds is -1: expected a number of at least 0"),
         (float("inf"), "latency.seconds is inf"),
-        ({"model": "normal"}, "latency.model is 'normal': say one of fixed, uniform, lognormal"),
+        (
+            {"model": "normal"},
+            "latency.model is 'normal': expected one of fixed, uniform, lognormal",
+        ),
         ({"model": "uniform", "low": 2, "high": 1}, "latency.high is 1.0"),
         ({"model": "uniform", "seconds": 1}, "latency.seconds is not a field"),
         ({"tail": {"probability": 2, "seconds": 1}}, "latency.tail.probability is 2.0"),

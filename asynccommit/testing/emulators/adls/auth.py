@@ -1,4 +1,4 @@
-"""Authenticate requests: verify SharedKey and shared access signatures, look up bearer tokens."""
+"""Authenticate requests by SharedKey, SAS or bearer token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serve the blob endpoint over the same files, as far as SDKs and adlfs use it.
+"""Serve the blob endpoint, as far as SDKs and adlfs use it.
 
 In a hierarchical namespace a directory is a blob without content whose metadata contain
 ``hdi_isfolder``. Snapshots, versions, tags, tiers and page blobs are rejected.

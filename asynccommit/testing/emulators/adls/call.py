@@ -1,4 +1,4 @@
-"""Parse a request to an ADLS Gen2 account: account, path, operation and API.
+"""Parse a request to ADLS Gen2: account, path, operation, API.
 
 The service has two endpoints over the same files: ``dfs`` (JSON) and ``blob`` (XML). The real ones
 differ by host name. On one port they are distinguished by features that only one of them has; if
@@ -35,7 +35,7 @@ class AdlsTarget(NamedTuple):
 
 
 class AdlsCall:
-    """A request with its target, its effective verb, and the name of its operation."""
+    """A request with its target, effective verb and operation name."""
 
     __slots__ = (
         "account",

@@ -1,4 +1,4 @@
-"""Serve the dfs endpoint of an ADLS Gen2 account: sixteen operations over the model."""
+"""Serve the dfs endpoint of an ADLS Gen2 account."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from asynccommit.testing.emulators.adls.call import AdlsCall, bad_parameter, fla
 from asynccommit.testing.emulators.adls.paths import (
     answer_lease,
     answer_read,
+    check_new_lease,
     lease_after,
     lease_before,
+    new_lease,
     status_lines,
 )
 from asynccommit.testing.emulators.adls.wire import (
@@ -150,8 +152,10 @@ class Dfs:
 
     def create(self, call: AdlsCall) -> bytes:
         """Create a file or a directory, and its missing parents."""
-        headers = call.headers
-        node = self._accounts[call.account].create(
+        headers, account = call.headers, self._accounts[call.account]
+        if "x-ms-proposed-lease-id" in headers:
+            check_new_lease(call)
+        node = account.create(
             call.filesystem,
             call.path,
             directory=call.query["resource"] == "directory",
@@ -160,6 +164,8 @@ class Dfs:
             attributes=sent.attributes(headers),
         )
         own = "x-ms-request-server-encrypted: true\r\n"
+        if "x-ms-proposed-lease-id" in headers:
+            own += new_lease(account, call)
         return self._wire.answer(call, 201, identity(node) + own)
 
     def rename(self, call: AdlsCall) -> bytes:

@@ -1,4 +1,4 @@
-"""An emulator of ADLS Gen2 in one process: the wire format over ``asynccommit.testing.models``.
+"""An emulator of ADLS Gen2 in one process.
 
     async with AdlsEmulator() as emulator:
         ...  # emulator.url, emulator.account, emulator.key, emulator.connection_string
@@ -31,7 +31,9 @@ from asynccommit.testing.models.fault_rules import ADLS, CLEAR, Climate, FaultDe
 
 
 class AdlsEmulator(Emulator):
-    """An ADLS emulator with one or more accounts on one port; an async context manager.
+    """An ADLS emulator with one or more accounts on one port.
+
+    It is an async context manager.
 
     Args:
         port: port to listen on; 0 for any free port.

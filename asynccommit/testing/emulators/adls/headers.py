@@ -1,4 +1,4 @@
-"""Parse the request headers of ADLS Gen2: conditions, properties, ranges, content headers."""
+"""Parse the request headers of ADLS Gen2."""
 
 from __future__ import annotations
 

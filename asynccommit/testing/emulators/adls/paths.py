@@ -1,4 +1,4 @@
-"""Share the path operations of both ADLS Gen2 endpoints: reads, leases, properties."""
+"""Path operations of both ADLS Gen2 endpoints."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from asynccommit.testing.emulators.adls import headers as sent
 from asynccommit.testing.emulators.adls.call import AdlsCall
 from asynccommit.testing.emulators.adls.wire import AdlsWire, http_date, identity, one_line
 from asynccommit.testing.models.adls.account import AdlsAccount, Conditions, LeaseAnswer, Node
+from asynccommit.testing.models.adls.leases import LeaseRequest, acquire
 from asynccommit.testing.models.adls.refusals import refusal
 
 _STATUS = {"acquire": 201, "renew": 200, "change": 200, "release": 200, "break": 202}
@@ -111,7 +112,7 @@ def _lease(account: AdlsAccount, call: AdlsCall, action: str, wanted: Conditions
         action,
         id=get("x-ms-lease-id") or None,
         proposed=get("x-ms-proposed-lease-id") or None,
-        duration=_whole(get("x-ms-lease-duration", "")),
+        duration=_duration(call),
         period=_whole(get("x-ms-lease-break-period", "")),
         conditions=wanted,
     )
@@ -123,6 +124,26 @@ def _whole(text: str) -> int | None:
     if not (text.isascii() and text.removeprefix("-").isdigit() and len(text) < 10):
         raise refusal("InvalidHeaderValue")
     return int(text)
+
+
+def check_new_lease(call: AdlsCall) -> None:
+    """Reject a create with an invalid lease before anything is made."""
+    acquire(None, LeaseRequest(None, "", _duration(call), None, str, 0.0))
+
+
+def new_lease(account: AdlsAccount, call: AdlsCall) -> str:
+    """Acquire the lease that a create requests; return its headers."""
+    proposed = call.headers["x-ms-proposed-lease-id"]
+    given = call.headers.get("x-ms-lease-id")
+    where = (call.filesystem, call.path)
+    done = account.lease(
+        *where, "acquire", id=given, proposed=proposed or None, duration=_duration(call)
+    )
+    return f"x-ms-lease-id: {done.id}\r\n"
+
+
+def _duration(call: AdlsCall) -> int | None:
+    return _whole(call.headers.get("x-ms-lease-duration", ""))
 
 
 def lease_before(account: AdlsAccount, call: AdlsCall) -> Conditions:

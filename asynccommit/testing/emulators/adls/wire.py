@@ -1,4 +1,4 @@
-"""Build the responses of an ADLS Gen2 account: heads, errors, listings, dates."""
+"""Build the responses of an ADLS Gen2 account."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _BODILESS = (204, 304)
 
 
 class AdlsWire:
-    """A response builder; ``now`` is the clock, ``run`` makes request ids unique.
+    """A response builder with a clock and unique request ids.
+
+    ``now`` is the clock; ``run`` makes the ids unique.
 
     ``run`` is the first 24 characters of a UUID and its hyphens.
     """
@@ -45,8 +47,12 @@ class AdlsWire:
         text = f"{head}{lines}Content-Length: {size}\r\n\r\n"
         return text.encode("latin-1", "replace") + body
 
-    def head(self, request: ServerRequest, status: int) -> str:
-        """Return the status line and the common headers."""
+    def head(self, request: ServerRequest, status: int, reason: str = "") -> str:
+        """Return the status line and the common headers.
+
+        The reason phrase of an error is the service's message: Hadoop's client shows it, and a
+        response to HEAD has no other.
+        """
         self._count += 1
         headers = request.headers
         own = "" if request.keep_alive else "Connection: close\r\n"
@@ -54,8 +60,9 @@ class AdlsWire:
             own += f"x-ms-version: {headers['x-ms-version']}\r\n"
         if headers.get("x-ms-return-client-request-id", "").lower() == "true":
             own += f"x-ms-client-request-id: {headers.get('x-ms-client-request-id', '')}\r\n"
+        line = f"HTTP/1.1 {status} {one_line(reason)}\r\n" if reason else _LINES[status]
         return (
-            f"{_LINES[status]}Server: asynccommit\r\nDate: {self._today()}\r\n"
+            f"{line}Server: asynccommit\r\nDate: {self._today()}\r\n"
             f"x-ms-request-id: {self.last_id}\r\n{own}"
         )
 
@@ -73,7 +80,7 @@ class AdlsWire:
     def refusal(self, request: ServerRequest, refusal: Refusal, *, blob: bool = False) -> bytes:
         """Return an error in the format of the requested endpoint."""
         code = BLOB_CODES.get(refusal.code, refusal.code) if blob else refusal.code
-        lines = self.head(request, refusal.status)
+        lines = self.head(request, refusal.status, refusal.message)
         lines += "".join(f"{name}: {value}\r\n" for name, value in refusal.headers.items())
         lines += f"x-ms-error-code: {code}\r\n"
         body = b""

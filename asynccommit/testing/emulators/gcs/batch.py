@@ -1,4 +1,4 @@
-"""Parse batch requests (``multipart/mixed``) and build their responses the same way.
+"""Parse batch requests (``multipart/mixed``), build their responses.
 
 Each part is a request with its own outcome; the whole is always answered with 200. Parts of the
 response are in the order of the requests.

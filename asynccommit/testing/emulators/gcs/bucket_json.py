@@ -1,4 +1,4 @@
-"""Convert buckets, folders and operations to and from the resources of the JSON API."""
+"""Convert buckets, folders and operations to and from JSON."""
 
 from __future__ import annotations
 

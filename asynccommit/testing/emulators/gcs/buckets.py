@@ -1,4 +1,4 @@
-"""Serve requests about buckets: list, create, read, change, delete, and permissions."""
+"""Serve requests about buckets and their permissions."""
 
 from __future__ import annotations
 

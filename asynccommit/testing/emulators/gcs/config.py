@@ -1,4 +1,4 @@
-"""Read the settings of a Google Cloud Storage emulator, from a file and its control endpoint."""
+"""Read the settings of a Google Cloud Storage emulator."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def read_bucket(name: str, given: object, old: BucketOptions | None = None) -> B
 def _quotas(name: str, given: object) -> Quotas:
     if isinstance(given, str):
         if given not in _PRESETS:
-            raise OptionError(f"{name}.quotas is {given!r}: say one of {', '.join(_PRESETS)}")
+            raise OptionError(f"{name}.quotas is {given!r}: expected one of {', '.join(_PRESETS)}")
         return _PRESETS[given]
     found = SettingsFields(given, f"{name}.quotas")
     quotas = Quotas(

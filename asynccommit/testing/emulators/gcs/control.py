@@ -1,4 +1,4 @@
-"""Extend the control endpoint (``control``) of an emulator of Google Cloud Storage.
+"""Extend the control endpoint for Google Cloud Storage.
 
 ====================  =======================================================================
 GET  buckets          name -> options, including quotas, of all buckets

@@ -1,4 +1,4 @@
-"""An emulator of Google Cloud Storage in memory: its JSON API over ``testing.models.gcs``.
+"""An emulator of Google Cloud Storage in memory.
 
     async with GcsEmulator(buckets=["data"]) as emulator:
         ...  # emulator.endpoint is what STORAGE_EMULATOR_HOST is to be
@@ -37,7 +37,9 @@ _SCRIPTS = b"/retry_test"
 
 
 class GcsEmulator(Emulator):
-    """An emulator of one project's buckets on one port; an async context manager.
+    """An emulator of one project's buckets on one port.
+
+    It is an async context manager.
 
     Args:
         port: port to listen on; 0 for any free port.

@@ -1,4 +1,4 @@
-"""Send Google Cloud Storage requests to the JSON API in this process, without sockets.
+"""Send requests to the JSON API in this process.
 
 The requests are the same as over HTTP and meet the same weather, in the time of the event loop,
 which may be virtual. Late effects happen in the background; ``aclose`` waits for them.
@@ -6,7 +6,6 @@ which may be virtual. Late effects happen in the background; ``aclose`` waits fo
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -16,14 +15,9 @@ from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.call import GcsCall
 from asynccommit.testing.emulators.gcs.weather import decide, refused
 from asynccommit.testing.emulators.gcs.wire import JSON, GcsResponse, error_answer
-from asynccommit.testing.models.fault_rules import (
-    CLEAR,
-    Effect,
-    FaultDecision,
-    FaultInjector,
-    Reply,
-)
+from asynccommit.testing.models.fault_rules import CLEAR, FaultInjector
 from asynccommit.testing.models.gcs.model import GcsRefusal
+from asynccommit.testing.models.in_process import LateEffects, LostError
 from asynccommit.testing.models.virtual_loop import pause
 
 # Every response of the service has it: clients recognize the service's responses by it.
@@ -31,11 +25,7 @@ _ALWAYS = {"x-guploader-uploadid": "in-process"}
 _JSON = MappingProxyType({name.lower(): value for name, value in JSON.items()} | _ALWAYS)
 
 
-class LostAnswerError(Exception):
-    """Raised when no response came."""
-
-
-class InProcess:
+class InProcess(LateEffects):
     """A ``Transport`` to a ``GcsApp`` in this process.
 
     Subclasses may override ``exchange``, through which every request passes.
@@ -49,10 +39,9 @@ class InProcess:
     def __init__(
         self, app: GcsApp, weather: FaultInjector | None = None, *, patience: float = 0.0
     ) -> None:
+        super().__init__(patience)
         self.app = app
         self.weather = weather
-        self._patience = patience
-        self._late: set[asyncio.Future[None]] = set()
 
     def __repr__(self) -> str:
         return f"InProcess({self.app.service!r})"
@@ -70,7 +59,7 @@ class InProcess:
             return _response(error_answer(refusal))
         try:
             answer = await self.exchange(call, partial(self.app.perform, call))
-        except LostAnswerError:
+        except LostError:
             raise NoAnswerError(f"{method} {place(url)}: no answer came") from None
         if len(answer.body) > limit:
             raise TooLargeError(f"{method} {place(url)}: more than {limit} bytes")
@@ -93,44 +82,8 @@ class InProcess:
             await pause(decision.before)
         if not decision.kind:  # no fault
             return apply()
-        return await self._carry_out(decision, apply)
-
-    async def _carry_out(
-        self, decision: FaultDecision, apply: Callable[[], GcsResponse]
-    ) -> GcsResponse:
-        answer: GcsResponse | None = None
-        if decision.effect is Effect.NOW:
-            answer = apply()
-        elif decision.effect is Effect.LATE:
-            self.later(decision.late, apply)
-        if decision.after:
-            await pause(decision.after)
-        if decision.reply is Reply.NEVER and self._patience:
-            await pause(self._patience)
-        if decision.reply in (Reply.CUT, Reply.NEVER):
-            raise LostAnswerError
-        if decision.reply is Reply.REFUSAL or answer is None:
-            return refused(decision)
-        return answer
-
-    def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Call ``act`` after a delay; ``aclose`` waits for it."""
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        self._late.add(done)
-
-        def happen() -> None:
-            self._late.discard(done)
-            act()
-            if not done.done():
-                done.set_result(None)
-
-        loop.call_later(seconds, happen)
-
-    async def aclose(self) -> None:
-        """Wait for late effects."""
-        while self._late:
-            await asyncio.wait(self._late)
+        answer = await self.carry_out(decision, apply)
+        return refused(decision) if answer is None else answer
 
 
 def _response(answer: GcsResponse) -> Response:

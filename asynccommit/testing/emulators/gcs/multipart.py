@@ -1,4 +1,4 @@
-"""Parse multipart bodies, with the line ends of RFC 2046 or with bare line feeds.
+"""Parse multipart bodies with RFC 2046 line ends or line feeds.
 
 The line end after the first boundary tells which of the two a client uses, so the last bytes of a
 part are never mistaken for a line end.

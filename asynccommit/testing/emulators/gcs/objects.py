@@ -1,4 +1,4 @@
-"""Serve requests about objects: read, list, change, delete, copy, move and compose."""
+"""Serve requests about objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serve the Retry Test API of Google's storage-testbench: faults that client tests request.
+"""Serve the Retry Test API of Google's storage-testbench.
 
 =======================================  ====================================================
 POST   /retry_test                       new test: ``{"instructions": {METHOD: [FAULT, ...]}}``

@@ -56,7 +56,7 @@ _Key = tuple[str, int, str, str]
 
 
 class MatchedRoute(NamedTuple):
-    """A route, with the fixed segments of its URL and the positions of the names."""
+    """A route with its fixed URL segments and positions of names."""
 
     route: GcsRoute
     literals: tuple[tuple[int, str], ...]

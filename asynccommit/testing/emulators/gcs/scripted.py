@@ -1,4 +1,7 @@
-"""Apply the faults of the Retry Test API to requests: see ``gcs_retry_test``."""
+"""Apply the faults of the Retry Test API to requests.
+
+See ``gcs_retry_test``.
+"""
 
 from __future__ import annotations
 

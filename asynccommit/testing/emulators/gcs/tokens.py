@@ -1,4 +1,4 @@
-"""Authenticate bearer tokens; without configured tokens all callers are accepted."""
+"""Authenticate bearer tokens; without any, all callers pass."""
 
 from __future__ import annotations
 

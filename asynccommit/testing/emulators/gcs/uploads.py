@@ -1,4 +1,4 @@
-"""Serve uploads: of the bytes alone, with metadata in one request, or in a session.
+"""Serve uploads: simple, multipart or in a session.
 
 A session starts with the metadata and is identified by its ``upload_id``. Bytes are sent in order,
 in chunks whose ``Content-Range`` gives their position. Bytes that were received before are skipped,
@@ -70,7 +70,10 @@ class _Session:
 
 
 class Chunk(NamedTuple):
-    """The position of a request's bytes; ``start`` is ``None`` for a status query."""
+    """The position of a request's bytes.
+
+    ``start`` is ``None`` for a status query.
+    """
 
     start: int | None
     total: int | None

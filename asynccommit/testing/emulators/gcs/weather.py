@@ -1,4 +1,4 @@
-"""Decide the faults of a request; those of a batch apply to the whole or part by part.
+"""Decide the faults of a request, or of the parts of a batch.
 
 The parts of a batch wait concurrently, as at the service. A connection belongs to a whole request:
 only a fault of the batch itself leaves it without a response. A part whose response is lost is

@@ -1,4 +1,4 @@
-"""Build the responses of the JSON API: status, headers, body, errors, dates, selections.
+"""Build the responses of the JSON API.
 
 The format is the one that Google's clients read: 64-bit numbers and generations are strings, times
 are RFC 3339 with milliseconds, an error is an object in an object. Errors of downloads are plain
@@ -80,7 +80,10 @@ def bad_parameter(name: str, message: str) -> GcsRefusal:
 
 
 class GcsWire:
-    """A response encoder; ``now`` is the clock, ``run`` makes upload ids unique."""
+    """A response encoder with a clock and unique upload ids.
+
+    ``now`` is the clock; ``run`` makes the ids unique.
+    """
 
     def __init__(self, now: Callable[[], float], run: str) -> None:
         self._now = now

@@ -1,4 +1,6 @@
-"""Run a fault-injecting proxy in front of S3 servers that cannot lose responses themselves.
+"""A fault-injecting proxy in front of S3 servers.
+
+The servers cannot lose responses themselves.
 
     async with S3Proxy("http://127.0.0.1:5000") as proxy:
         proxy.weather.add(Fault("cut", op="complete_upload", times=1))

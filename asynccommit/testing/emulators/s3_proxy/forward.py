@@ -56,7 +56,7 @@ class ForwardError(Exception):
 
 
 class ForwardedResponse(NamedTuple):
-    """A response, unchanged, and whether the connection may stay open after it."""
+    """An unchanged response, and whether its connection stays open."""
 
     data: bytes
     keep_alive: bool
@@ -69,7 +69,9 @@ def read_target(url: str) -> ProxyTarget:
         parts = urlsplit(url)
         port = _PORTS.get(parts.scheme) and (parts.port or _PORTS[parts.scheme])
     if port is None or not parts.hostname or parts.path.strip("/") or parts.query or parts.username:
-        raise OptionError(f"target {url!r} is no server: say http://127.0.0.1:9000")
+        raise OptionError(
+            f"target {url!r} is not a server: expected a URL such as http://127.0.0.1:9000"
+        )
     tls = ssl.create_default_context() if parts.scheme == "https" else None
     return ProxyTarget(parts.hostname, port, tls)
 

@@ -1,4 +1,4 @@
-"""Parse S3 requests for a proxy (operation and key), and build S3 error responses.
+"""Parse S3 requests for a proxy, and build S3 error responses.
 
 Source:
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html

@@ -1,4 +1,4 @@
-"""Store and show owners, permissions and access control lists; they are never enforced."""
+"""Store owners, permissions and ACLs, which are never enforced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model an ADLS Gen2 account: the behaviour of the service, without its wire format.
+"""Model an ADLS Gen2 account without its wire format.
 
 It is synchronous, in memory, and uses neither HTTP nor wall time; every rejected request raises
 ``Refusal``. The emulator and ``SimStore`` are built on it. Paths are decoded and have no slash at
@@ -46,6 +46,7 @@ from asynccommit.testing.models.adls.refusals import Refusal, refusal
 from asynccommit.testing.models.adls.renames import (
     LEGACY,
     POSIX,
+    final_path,
     move,
     place,
     refuse_into_itself,
@@ -69,7 +70,7 @@ __all__ = [
 
 
 class LeaseAnswer(NamedTuple):
-    """The result of a lease action: node, lease id, and seconds until the lease is broken."""
+    """The result of a lease action: node, id, seconds until broken."""
 
     node: Node
     id: str
@@ -216,8 +217,8 @@ class AdlsAccount(Filesystems):
         node = find(self.head_filesystem(fs).root, directory)
         if node is None:
             raise refusal("PathNotFound")
-        if node.children is None:  # inferred: the response to a listing of a file is not known
-            raise refusal("ResourceTypeMismatch")
+        if node.children is None:  # as Hadoop's listStatus of a file and its tests expect
+            return AdlsPage([(directory, node)], None)
         most = min(limit or MOST_ENTRIES, self.limits.page, MOST_ENTRIES)
         empty = self.limits.empty_pages
         return listing.list_page(node, directory, recursive, most, token or None, empty)
@@ -238,25 +239,25 @@ class AdlsAccount(Filesystems):
     ) -> Node:
         """Move ``source`` to ``path`` in one step.
 
-        A file replaces a file unless ``conditions`` forbid it. A directory replaces an empty one in
-        the mode ``legacy``; in ``posix``, the service's default, it moves *into* an existing one.
+        A file replaces a file, and a directory an empty one, unless ``conditions`` forbid it. In
+        the mode ``posix``, the service's default, both move *into* a directory that exists at
+        ``path``; the conditions are then about the path in it.
         The node keeps its etag and times (recorded).
         """
         root = self.head_filesystem(fs).root
         source_root = root if source_fs == fs else self.head_filesystem(source_fs).root
         if not source:
             raise refusal("InvalidSourceUri")
-        if not path:
-            raise refusal("InvalidRenameDestinationPath")
         if mode != LEGACY and mode != POSIX:
             raise refusal("InvalidQueryParameterValue")
-        check_path(path)
         now = self._now()
         taken = take(source_root, source, source_conditions, now)
         node = taken[2]
         if node.children is not None and source_root is root:
             refuse_into_itself(node, source, path)
-        move(taken, place(root, path, conditions, now), mode, now)
+        path = final_path(root, path, taken, mode)
+        check_path(path)
+        move(taken, place(root, path, conditions, now), now)
         node.token = token
         if not self.hns:
             self._touch(node, now)
@@ -295,7 +296,10 @@ class AdlsAccount(Filesystems):
     # --- leases, properties, access control ----------------------------------------------------
 
     def lease_state(self, node: Node) -> str:
-        """Return ``available``, ``leased``, ``expired``, ``breaking`` or ``broken``."""
+        """Return the state of a lease.
+
+        It is ``available``, ``leased``, ``expired``, ``breaking`` or ``broken``.
+        """
         return state_of(node.lease, self._now())
 
     def lease(

@@ -1,4 +1,4 @@
-"""Check the conditional headers of a request, and build the error if they fail."""
+"""Check the conditional headers of a request."""
 
 from __future__ import annotations
 

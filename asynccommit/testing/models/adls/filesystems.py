@@ -1,4 +1,4 @@
-"""Manage the filesystems (containers) of an account, and share code of all its operations."""
+"""Manage the filesystems (containers) of an account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walk a tree in pages: listings, and recursive deletes that take several requests.
+"""Walk a tree in pages, for listings and recursive deletes.
 
 The order is depth first, a directory before its content, names by code point. A continuation token
 holds the path at which it stopped, so that each unchanged entry is shown exactly once, whatever
@@ -21,7 +21,10 @@ _START = "\x00"  # the place before all names, in tokens
 
 
 class AdlsPage(NamedTuple):
-    """One page: names from the root of the filesystem with their nodes, and the next token."""
+    """One page: names with their nodes, and the next token.
+
+    Names begin at the root of the filesystem.
+    """
 
     entries: list[tuple[str, Node]]
     token: str | None

@@ -43,7 +43,7 @@ class Attributes(NamedTuple):
 
 
 class Extra:
-    """Rare attributes of nodes, stored separately so that a million plain files stay small."""
+    """Rare attributes of nodes, stored apart to keep plain files small."""
 
     __slots__ = ("acl", "group", "headers", "owner", "permissions", "properties")
 

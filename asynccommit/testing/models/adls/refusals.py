@@ -1,4 +1,4 @@
-"""Define the service's errors: every code, its status and the service's own message."""
+"""The errors of ADLS Gen2: code, status and message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model a rename in the service's two modes, and the conditions that reject it.
+"""Model a rename in the service's two modes, with conditions.
 
 The order of the checks is the service's where it was recorded: a missing source is reported before
 any problem of the destination, so that a rename sent twice finds its source gone.
@@ -63,18 +63,33 @@ def place(
     return parent, name, there
 
 
-def move(
-    source: tuple[Node, str, Node], dest: tuple[Node, str, Node | None], mode: str, now: float
-) -> None:
+def final_path(root: Node, path: str, source: tuple[Node, str, Node], mode: str) -> str:
+    """Return the path at which a rename puts its source.
+
+    In the mode ``posix`` an existing directory is a place to move into, and conditions are about
+    the path in it: Hadoop's client renames with ``If-None-Match: *``, and its tests of rename
+    expect that a file or a directory is moved into the directory that is there.
+    """
+    _, name, node = source
+    if mode == LEGACY:
+        if not path:
+            raise refusal("InvalidRenameDestinationPath")
+        return path
+    there = find(root, path)
+    if there is None or not there.is_dir or there is node:
+        return path
+    return f"{path}/{name}" if path else name
+
+
+def move(source: tuple[Node, str, Node], dest: tuple[Node, str, Node | None], now: float) -> None:
     """Move the source to the destination; etag and times stay (recorded)."""
     old_parent, old_name, node = source
     parent, name, there = dest
     if there is node:
         return
     if there is not None:
-        parent, name = _instead(node, old_name, dest, mode)
-        if parent is not there:
-            _break_lease(there, node, now)
+        _refuse_other_kind(node, there)
+        _break_lease(there, node, now)
     unlink(old_parent, old_name)
     link(parent, name, node)
 
@@ -95,29 +110,12 @@ def _break_lease(there: Node, node: Node, now: float) -> None:
         node.lease = replace(there.lease, breaks=now)
 
 
-def _instead(
-    node: Node, old_name: str, dest: tuple[Node, str, Node | None], mode: str
-) -> tuple[Node, str]:
-    """Return the final parent and name of ``node``, given the destination."""
-    parent, name, there = dest
-    assert there is not None
+def _refuse_other_kind(node: Node, there: Node) -> None:
+    """Reject a node that may not replace the existing one.
+
+    Inferred for a directory inside the destination: as if that had been the destination.
+    """
     if node.is_dir != there.is_dir:
         raise refusal("InvalidSourceOrDestinationResourceType")
-    if not node.is_dir:
-        return parent, name
-    if mode == POSIX:
-        return _inside(node, old_name, there)
     if there.children:
         raise refusal("DirectoryNotEmpty", "The destination directory is not empty.")
-    return parent, name
-
-
-def _inside(node: Node, name: str, there: Node) -> tuple[Node, str]:
-    """Return the target inside an existing directory: posix moves into it."""
-    inner = (there.children or {}).get(name)
-    if inner is not None and inner is not node:  # inferred: as if that had been the destination
-        if not inner.is_dir:
-            raise refusal("InvalidSourceOrDestinationResourceType")
-        if inner.children:
-            raise refusal("DirectoryNotEmpty", "The destination directory is not empty.")
-    return there, name

@@ -30,9 +30,10 @@ from asynccommit.testing.models.adls.account import (
     Node,
     Refusal,
 )
-from asynccommit.testing.models.adls.errors import Asked, translate
+from asynccommit.testing.models.adls.errors import kind_of
+from asynccommit.testing.models.adls.refusals import refusal
 from asynccommit.testing.models.adls.renames import LEGACY
-from asynccommit.testing.models.in_process import Sender
+from asynccommit.testing.models.in_process import Asked, Sender
 
 TEMP = ".asynccommit-"
 _WORKERS = 64
@@ -64,7 +65,7 @@ class SimStore(Sender):
             raise OptionError(f"account is {account!r}: give an Account of the model")
         self._account = account
         self._fs = address.authority.partition("@")[0]
-        super().__init__(options, translate)
+        super().__init__(options, kind_of)
         self._page: int | None = options.get("page")
         self._serial = 0
         self._traits = Traits(
@@ -74,6 +75,7 @@ class SimStore(Sender):
             tokens=True,
             workers=int(options.get("workers", _WORKERS)),
             account=f"sim:{account.name}",
+            atomic_put=True,
             costs=_COSTS,
         )
 
@@ -98,6 +100,8 @@ class SimStore(Sender):
 
         def answer() -> Page:
             entries, more = self._account.list(self._fs, path[1:], limit=self._page, token=token)
+            if [name for name, _ in entries] == [path[1:]]:  # a file's listing is the file
+                raise refusal("ResourceTypeMismatch")
             shown = [
                 _info(f"/{name}", node)._replace(token=None)
                 for name, node in entries

@@ -1,4 +1,4 @@
-"""Compute CRC32C: in C where ``google-crc32c`` is installed, otherwise by a table."""
+"""Compute CRC32C, with ``google-crc32c`` if installed."""
 
 from __future__ import annotations
 

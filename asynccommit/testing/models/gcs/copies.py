@@ -1,4 +1,4 @@
-"""Model moves, which are one step, and rewrites, which may take many calls.
+"""Model moves (one step) and rewrites (possibly many calls).
 
 Sources: https://cloud.google.com/storage/docs/json_api/v1/objects/move and
 https://cloud.google.com/storage/docs/json_api/v1/objects/rewrite
@@ -25,7 +25,7 @@ MIB = 1_048_576
 
 
 class Rewrite(NamedTuple):
-    """The progress of a rewrite: ``object`` when done, else ``token`` for the next call."""
+    """The progress of a rewrite: the object, or a token to continue."""
 
     rewritten: int
     total: int

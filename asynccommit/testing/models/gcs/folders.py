@@ -1,4 +1,4 @@
-"""Model the folders of buckets with a hierarchical namespace, and renames of whole trees.
+"""Model the folders of hierarchical buckets, and their renames.
 
 Sources: https://cloud.google.com/storage/docs/hns-overview,
 https://cloud.google.com/storage/docs/json_api/v1/folders and

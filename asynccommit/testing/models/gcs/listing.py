@@ -47,7 +47,7 @@ EVERYTHING = ListQuery()
 
 
 class GcsPage(NamedTuple):
-    """One page: objects, common prefixes, and the token of the next page (``""``: none)."""
+    """One page: objects, common prefixes, and the next token or ``""``."""
 
     items: list[GcsObject]
     prefixes: list[str]

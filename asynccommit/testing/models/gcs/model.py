@@ -1,4 +1,4 @@
-"""Model Google Cloud Storage: the behaviour of the service, without its wire format.
+"""Model Google Cloud Storage without its wire format.
 
 It is synchronous, in memory, and uses neither HTTP nor wall time; every rejected request raises
 ``GcsRefusal``. Names are decoded; the generation ``None`` means the live one.
@@ -63,7 +63,7 @@ _FIELDS = frozenset(Details._fields)
 
 
 class ComposeSource(NamedTuple):
-    """One source of a compose: an object, its generation, and the expected generation."""
+    """One source of a compose: object, generation, expected generation."""
 
     name: str
     generation: int | None = None

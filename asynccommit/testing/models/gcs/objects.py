@@ -21,7 +21,10 @@ _ACME = ".well-known/acme-challenge/"
 
 
 class Retention(NamedTuple):
-    """An object's own retention: ``mode`` is ``Locked`` or ``Unlocked``, ``until`` in seconds."""
+    """An object's own retention.
+
+    ``mode`` is ``Locked`` or ``Unlocked``; ``until`` is in seconds.
+    """
 
     mode: str
     until: float
@@ -55,7 +58,7 @@ NO_DETAILS = Details()
 
 
 class Content:
-    """The bytes of objects, shared by all objects moved or copied from one upload.
+    """The bytes of an upload, shared by its copies.
 
     Args:
         data: the bytes.

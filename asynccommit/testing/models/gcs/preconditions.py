@@ -12,7 +12,10 @@ from asynccommit.testing.models.gcs.refusals import GcsRefusal, refuse
 
 
 class Preconditions(NamedTuple):
-    """The four preconditions; ``None`` means absent. Generation 0 means no object."""
+    """The four preconditions; ``None`` means absent.
+
+    Generation 0 means no object.
+    """
 
     generation_match: int | None = None
     generation_not_match: int | None = None

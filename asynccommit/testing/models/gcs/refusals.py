@@ -1,4 +1,4 @@
-"""Define the service's errors: every reason, its status and Google's own message.
+"""The errors of Google Cloud Storage: reason, status, message.
 
 Source: https://cloud.google.com/storage/docs/json_api/v1/status-codes, and messages as clients of
 the service quote them.

@@ -1,4 +1,4 @@
-"""Convert the content of a bucket to a tree for ``asynccommit.testing.models.invariants``."""
+"""Convert the content of a bucket to a tree for ``invariants``."""
 
 from __future__ import annotations
 

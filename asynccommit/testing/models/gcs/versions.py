@@ -1,4 +1,4 @@
-"""Handle replaced and deleted objects: holds, retention, noncurrent and soft-deleted versions.
+"""Holds, retention, and noncurrent or soft-deleted versions.
 
 Sources: https://cloud.google.com/storage/docs/object-versioning,
 https://cloud.google.com/storage/docs/soft-delete,

@@ -23,10 +23,8 @@ from asynccommit.stores.base import Info, Kind, Multipart, Page, Traits
 from asynccommit.stores.multipart import PartPage, Upload, UploadPage
 from asynccommit.stores.parts import Part
 from asynccommit.stores.urls import Address
-from asynccommit.testing.models.adls.errors import Asked
 from asynccommit.testing.models.adls.refusals import Refusal
-from asynccommit.testing.models.in_process import Sender
-from asynccommit.testing.models.s3.answers import translate
+from asynccommit.testing.models.in_process import Asked, Sender
 from asynccommit.testing.models.s3.entries import (
     TOKEN,
     directory_of,
@@ -35,6 +33,7 @@ from asynccommit.testing.models.s3.entries import (
     key_of,
     prefix_of,
 )
+from asynccommit.testing.models.s3.errors import kind_of
 from asynccommit.testing.models.s3.listing import S3Page
 from asynccommit.testing.models.s3.model import (
     ABSENT,
@@ -76,7 +75,7 @@ class SimS3Store(Sender):
     """
 
     def __init__(self, address: Address, options: Mapping[str, Any]) -> None:
-        super().__init__(options, translate)
+        super().__init__(options, kind_of)
         self.bucket = _bucket(address, options)
         self._page: int | None = options.get("page")
         self._checksum = str(options.get("checksum", ""))
@@ -187,7 +186,7 @@ class SimS3Store(Sender):
 
     async def delete_tree(self, path: str) -> None:
         """Raise an error; ``parallel.remove_tree`` sends the many requests."""
-        raise UnsupportedError(f"delete_tree {path}: it takes many requests: ask remove_tree")
+        raise UnsupportedError(f"delete_tree {path}: it takes many requests; use remove_tree")
 
     async def delete_many(self, entries: Sequence[Info]) -> Sequence[StoreError | None]:
         """See ``BulkStore.delete_many``."""
@@ -201,7 +200,7 @@ class SimS3Store(Sender):
         act = partial(self.bucket.delete_many, keys)
         said = await self._ask(asked[0], "delete_many", entries[0].path, act)
         pairs = zip(asked, said, strict=True)
-        errors = [no if no is None else translate(one, no) for one, no in pairs]
+        errors = [no if no is None else self.translated(one, no) for one, no in pairs]
         return errors
 
     async def copy(self, source: str, dest: str, *, overwrite: bool = False) -> None:
@@ -304,7 +303,7 @@ class SimS3Store(Sender):
             return _shown(found) if found.metadata.get(TOKEN) == token else None
         is_it = is_made_of(found, parts)
         if is_it is None:
-            detail = "its etag is no MD5, and no checksum tells what it was made of"
+            detail = "its etag is not an MD5, and no checksum identifies its content"
             raise OutcomeUnknownError("completed", path, detail)
         return _shown(found) if is_it else None
 

@@ -1,4 +1,4 @@
-"""Give a process that can die at every request access to a bucket of the model."""
+"""Give a mortal process access to a bucket of the model."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from asynccommit.testing.models.s3.uploads import decode_marker, encode_marker
 
 
 class S3Page(NamedTuple):
-    """One page: objects, common prefixes, and the token of the next page (``""``: none)."""
+    """One page: objects, common prefixes, and the next token or ``""``."""
 
     objects: list[S3Object]
     prefixes: list[str]

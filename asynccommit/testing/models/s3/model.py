@@ -1,4 +1,4 @@
-"""Model a bucket of S3: the behaviour of the service, without its wire format.
+"""Model a bucket of S3 without its wire format.
 
 It is synchronous, in memory, and uses neither HTTP nor wall time; every rejected request raises
 ``Refusal``. Each change is atomic and visible to every later request. Keys are decoded, etags are
@@ -133,7 +133,7 @@ class S3Bucket:
         )
 
     def delete(self, key: str, *, if_match: str = "") -> None:
-        """Delete an object; without a condition, a missing one is no error."""
+        """Delete an object; without a condition, a missing one is not an error."""
         check_key(key)
         if if_match and self.rules.conditional_deletes:
             # Inferred: a condition on a missing object fails like that of a put.

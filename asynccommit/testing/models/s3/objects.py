@@ -1,4 +1,4 @@
-"""Represent one object at one moment, with the checksums made from its parts.
+"""One object at one moment, with the checksums of its parts.
 
 An ``S3Object`` is never changed, only replaced, so that copies of a bucket share all objects.
 """

@@ -1,4 +1,4 @@
-"""Define the errors of S3: every code, its status and the service's own message.
+"""The errors of S3: code, status and message.
 
 Source: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 """

@@ -98,7 +98,7 @@ class Ended(NamedTuple):
 
 
 class UploadListing(NamedTuple):
-    """One page of uploads; the next begins after the two markers, empty at the end."""
+    """One page of uploads, and the markers of the next or ``""``."""
 
     entries: list[S3Upload]
     key_marker: str = ""

@@ -116,8 +116,8 @@ async def test_directory_onto_one_that_is_not_empty(wire: WireClient) -> None:
     await wire.make("b/c")
 
     legacy = await wire.rename("a", "b", "mode=legacy")
-    guarded = await wire.rename("a", "b", if_none_match="*")
-    posix = await wire.rename("a", "b")
+    guarded = await wire.rename("a", "b", "mode=legacy", if_none_match="*")
+    posix = await wire.rename("a", "b", if_none_match="*")
 
     assert legacy.brief == (409, "DirectoryNotEmpty")
     assert guarded.brief == (409, "PathAlreadyExists")

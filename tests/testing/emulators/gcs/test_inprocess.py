@@ -13,7 +13,7 @@ import pytest
 from asynccommit.stores.http.base import NoAnswerError, Response, TooLargeError
 from asynccommit.testing.emulators.gcs.app import GcsApp
 from asynccommit.testing.emulators.gcs.call import GcsCall
-from asynccommit.testing.emulators.gcs.inprocess import InProcess, LostAnswerError
+from asynccommit.testing.emulators.gcs.inprocess import InProcess
 from asynccommit.testing.emulators.gcs.wire import GcsResponse
 from asynccommit.testing.models.fault_rules import (
     AFTER,
@@ -28,6 +28,7 @@ from asynccommit.testing.models.fault_rules import (
 )
 from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import GcsService
+from asynccommit.testing.models.in_process import LostError
 from asynccommit.testing.models.latency import Latency
 from asynccommit.testing.models.virtual_loop import run_virtual
 
@@ -186,7 +187,7 @@ async def test_every_request_goes_through_one_hook() -> None:
             seen.append((call.route.op, call.place, call.writes))
             if call.route.op == "move":
                 apply()
-                raise LostAnswerError
+                raise LostError
             return await super().exchange(call, apply)
 
     transport = Watched(GcsApp(_service()))

@@ -351,7 +351,7 @@ async def test_answer_that_is_none(client: Raw, behind: Behind, answer: bytes) -
 )
 def test_target_that_is_no_server(url: str) -> None:
     """It is named, with what to say instead."""
-    with pytest.raises(OptionError, match="say http://"):
+    with pytest.raises(OptionError, match="expected a URL such as http://"):
         S3Proxy(url)
 
 

@@ -135,7 +135,7 @@ def test_the_root_stays(account: Bench) -> None:
     with refused(400, "InvalidSourceUri"):
         account.rename(FS, "e", FS, "")
     with refused(400, "InvalidRenameDestinationPath"):
-        account.rename(FS, "", FS, "d")
+        account.rename(FS, "", FS, "d", mode="legacy")
     with refused(400, "InvalidUri"):
         account.delete(FS, "", recursive=True)
 

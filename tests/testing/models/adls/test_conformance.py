@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from itertools import product
 
 import pytest
 
@@ -140,12 +141,14 @@ def test_rename_checks_the_source_etag(account: Bench) -> None:
     assert account.names() == ["g"]
 
 
-@MODES
-@pytest.mark.parametrize("kinds", ["ff", "fd", "df", "dd"])
+@pytest.mark.parametrize(
+    "kinds, mode",
+    [*product(["ff", "fd", "df", "dd"], ["legacy"]), ("ff", "posix"), ("df", "posix")],
+)
 def test_rename_if_none_match_refuses_whatever_is_there(
     account: Bench, kinds: str, mode: str
 ) -> None:
-    """Nothing is replaced or moved into, of whatever kind both are."""
+    """Nothing is replaced; without ``posix`` nothing is moved into a directory either."""
     for kind, path in zip(kinds, ("source", "dest"), strict=True):
         account.create(FS, path, directory=kind == "d")
 
@@ -201,8 +204,25 @@ def test_rename_of_a_directory_into_itself(account: Bench, dest: str, mode: str)
     assert account.names() == ["d", "d/e", "d/e/g"]
 
 
-@MODES
-@pytest.mark.parametrize("kinds", ["fd", "df"])
+@pytest.mark.parametrize("kind", ["f", "d"])
+@pytest.mark.parametrize("dest", ["dest", ""])
+def test_posix_rename_moves_into_a_directory_in_spite_of_a_condition(
+    account: Bench, kind: str, dest: str
+) -> None:
+    """``If-None-Match: *`` is about the path inside the directory, as Hadoop's client needs it."""
+    account.create(FS, "dest", directory=True)
+    account.create(FS, "other/source", directory=kind == "d")
+    account.rename(FS, dest, FS, "other/source", mode="posix", conditions=IF_ABSENT)
+    inside = f"{dest}/source".strip("/")
+    account.create(FS, "other/source", directory=kind == "d")
+
+    with refused(409, "PathAlreadyExists"):
+        account.rename(FS, dest, FS, "other/source", mode="posix", conditions=IF_ABSENT)
+
+    assert account.head(FS, inside).is_dir == (kind == "d")
+
+
+@pytest.mark.parametrize("kinds, mode", [("fd", "legacy"), ("df", "legacy"), ("df", "posix")])
 def test_rename_keeps_to_its_kind(account: Bench, kinds: str, mode: str) -> None:
     """A file does not replace a directory, nor a directory a file."""
     for kind, path in zip(kinds, ("source", "dest"), strict=True):

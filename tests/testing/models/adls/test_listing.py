@@ -153,11 +153,11 @@ def test_page_of_nothing() -> None:
 
 
 def test_listing_of_a_file() -> None:
-    """A file is no directory."""
+    """The listing of a file holds that file."""
     account = Bench()
     account.file("f")
-    with refused(409, "ResourceTypeMismatch"):
-        account.list(FS, "f")
+
+    assert [name for name, _ in account.list(FS, "f").entries] == ["f"]
     with refused(404, "PathNotFound"):
         account.list(FS, "f/x")
 

@@ -1,4 +1,4 @@
-"""Translate the model's responses into store errors."""
+"""Translate the refusals of the model into store errors."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from asynccommit.errors import (
     DeniedError,
     ExistsError,
     NotFoundError,
-    OutcomeUnknownError,
     PreconditionError,
     RejectedError,
     StoreError,
-    ThrottledError,
     UnavailableError,
 )
-from asynccommit.testing.models.adls.errors import Asked, LostError
 from asynccommit.testing.models.adls.refusals import Refusal
+from asynccommit.testing.models.in_process import Asked
 
 _KINDS: dict[str, type[StoreError]] = {
     "ConditionalRequestConflict": UnavailableError,
@@ -36,22 +34,8 @@ _BY_STATUS: dict[int, type[StoreError]] = {
 }
 
 
-def translate(asked: Asked, answer: Refusal | LostError) -> StoreError:
-    """Return the store error for a response."""
-    method, path = asked.method, asked.path
-    lost = OutcomeUnknownError if asked.writes else UnavailableError
-    if isinstance(answer, LostError):
-        return lost(method, path, "no answer came")
-    detail = str(answer)
-    if answer.status == 503:
-        wait = answer.headers.get("Retry-After")
-        return ThrottledError(method, path, detail, None if wait is None else float(wait))
-    if answer.status == 500:
-        return lost(method, path, detail)
-    return _kind(asked, answer)(method, path, detail)
-
-
-def _kind(asked: Asked, answer: Refusal) -> type[StoreError]:
+def kind_of(asked: Asked, answer: Refusal) -> type[StoreError]:
+    """Return the store error that a refusal means."""
     if answer.status == 412 and asked.new:
         return ExistsError
     if asked.method == "complete_upload" and answer.code in _BARRED:

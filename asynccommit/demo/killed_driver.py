@@ -1,7 +1,7 @@
 """Write a table in a driver process that the demo kills.
 
-Run as ``python -m asynccommit.demo.gcs_killed JOB``, where ``JOB`` is a ``DriverJob`` in JSON. The
-process that starts it kills it when enough of its files are moved.
+Run as ``python -m asynccommit.demo.killed_driver JOB``, where ``JOB`` is a ``DriverJob`` in JSON.
+The process that starts it kills it when enough of its files are moved.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def write(job: DriverJob) -> None:
     log, scratch = Path(job.log), Path(job.scratch)
     with quiet_session(log, scratch, threads=job.threads, conf=job.conf) as session:
         data = flights.read_flights(session, Path(job.source)).repartition(TASKS)
-        with flights.committer(session, log, ours=True):
+        with flights.committer(session, log):
             data.write.partitionBy(*flights.PARTITIONS).parquet(job.url)
 
 
@@ -77,7 +77,9 @@ def kill_half_way(job: DriverJob, half_way: Callable[[], bool]) -> None:
         try:
             while not half_way():
                 if process.poll() is not None or time.monotonic() > end:
-                    raise AsyncCommitError(f"the driver was not half-way; its log is {job.log}")
+                    raise AsyncCommitError(
+                        f"the driver was not killed half-way; its log is {job.log}"
+                    )
                 time.sleep(_LOOK)
         finally:
             with suppress(ProcessLookupError):
