@@ -1,38 +1,84 @@
-"""Commit the output of parallel jobs: exactly the files of the committed tasks, fast."""
+"""Commit the output of parallel jobs, atomically and fast."""
 
-from asynccommit.api import (
-    Job,
-    job_statuses,
-    open_committer,
-    open_job,
-    open_task,
-    resume_job,
-    rollback_job,
-)
-from asynccommit.commit.context import Progress
-from asynccommit.commit.layout import TaskCommit
-from asynccommit.commit.task import Task
-from asynccommit.errors import (
-    AsyncCommitError,
-    CommitError,
-    CommittedError,
-    CommitUnknownError,
-    LeaseLostError,
-    ManifestError,
-    OptionError,
-    OwnedError,
-    PreflightError,
-    StoreError,
-    UnfinishedError,
-    UnsupportedError,
-    UrlError,
-    ValidationError,
-)
-from asynccommit.options.job import Mode, OnFailure, OnUnfinished, Options, OptionWarning
-from asynccommit.options.uploads import UploadOptions
-from asynccommit.results import AbortReport, JobReport, JobStatus, State
-from asynccommit.stores.opening import open_store
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from asynccommit.runtime.lazy import lazy_names
 from asynccommit.version import __version__
+
+if TYPE_CHECKING:
+    from asynccommit.api import (
+        Job,
+        job_statuses,
+        open_committer,
+        open_job,
+        open_task,
+        resume_job,
+        rollback_job,
+    )
+    from asynccommit.commit.layout import TaskCommit
+    from asynccommit.commit.meter import Progress
+    from asynccommit.commit.task import Task
+    from asynccommit.errors import (
+        AsyncCommitError,
+        CommitError,
+        CommittedError,
+        CommitUnknownError,
+        LeaseLostError,
+        ManifestError,
+        OptionError,
+        OwnedError,
+        PreflightError,
+        StoreError,
+        UnfinishedError,
+        UnsupportedError,
+        UrlError,
+        ValidationError,
+    )
+    from asynccommit.options.job import Mode, OnFailure, OnUnfinished, Options, OptionWarning
+    from asynccommit.options.uploads import UploadOptions
+    from asynccommit.results import AbortReport, JobReport, JobStatus, State
+    from asynccommit.stores.opening import open_store
+else:
+    # Imported late: the pytest plugin and the command load this package and few of its names.
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "api": [
+                "Job",
+                "job_statuses",
+                "open_committer",
+                "open_job",
+                "open_task",
+                "resume_job",
+                "rollback_job",
+            ],
+            "commit.meter": ["Progress"],
+            "commit.layout": ["TaskCommit"],
+            "commit.task": ["Task"],
+            "errors": [
+                "AsyncCommitError",
+                "CommitError",
+                "CommittedError",
+                "CommitUnknownError",
+                "LeaseLostError",
+                "ManifestError",
+                "OptionError",
+                "OwnedError",
+                "PreflightError",
+                "StoreError",
+                "UnfinishedError",
+                "UnsupportedError",
+                "UrlError",
+                "ValidationError",
+            ],
+            "options.job": ["Mode", "OnFailure", "OnUnfinished", "Options", "OptionWarning"],
+            "options.uploads": ["UploadOptions"],
+            "results": ["AbortReport", "JobReport", "JobStatus", "State"],
+            "stores.opening": ["open_store"],
+        },
+    )
 
 __all__ = [
     "AbortReport",

@@ -1,4 +1,4 @@
-"""``python -m asynccommit``: the command, where its script is not on the path."""
+"""``python -m asynccommit``: the command without its script."""
 
 import sys
 

@@ -19,10 +19,10 @@ from functools import partial
 from typing import Annotated, Any
 
 from asynccommit.commit.by_upload.committer import UploadCommitter
-from asynccommit.commit.context import OnProgress
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer, mode_of, open_named
 from asynccommit.commit.task import RunningTasks, Task, abort_after, run_task
 from asynccommit.errors import NotFoundError, OptionError
@@ -234,7 +234,7 @@ async def resume_job(
         OwnedError: its owner may be alive; nothing was done.
         NotFoundError: there is no unfinished commit.
         OptionError: there are several unfinished commits, and none was named.
-        CommitError: see its subclasses for what is left.
+        CommitError: the commit failed; its subclasses describe the state.
     """
     chosen = await _chosen(url, job_id, attempt, storage_options, adopt=adopt)
     async with open_committer(
@@ -297,10 +297,10 @@ async def _chosen(
         dest = parse_url(os.fspath(url))
         layouts = [Layout(dest, job.job_id, job.attempt) for job in jobs[:20]]
         typed = "; ".join(job_command("resume", layout) for layout in layouts)
-        raise OptionError(f"{len(jobs)} commits are unfinished under {dest}, name one: {typed}")
+        raise OptionError(f"{len(jobs)} unfinished commits under {dest}; name one: {typed}")
     if job_id is not None:
         return job_id, 0
-    raise NotFoundError("resume", os.fspath(url), "no commit of a job is unfinished there")
+    raise NotFoundError("resume", os.fspath(url), "there is no unfinished commit")
 
 
 async def _seek(committer: Committer) -> None:
@@ -382,7 +382,7 @@ def _job_id(given: str | None, options: Options, host: Host) -> tuple[str, Optio
             source = uploads.job_id_source
         return uploads.job_id, replace(options, job_id_source=source)
     if uploads.require_id:
-        raise OptionError(f"the job has no id, and {S3A}require.uuid is true: set {S3A}uuid")
+        raise OptionError(f"{S3A}require.uuid is true and the job has no id: set {S3A}uuid")
     return host.new_id(), options
 
 

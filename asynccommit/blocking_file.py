@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class BlockingFile(io.RawIOBase):
-    """A file written in increments; leaving its block closes it, an exception aborts it."""
+    """A file written in increments.
+
+    Leaving its block closes it; an exception aborts it.
+    """
 
     def __init__(self, inner: Writer, name: str) -> None:
         super().__init__()

@@ -1,32 +1,32 @@
 """Every error of the package, by what the caller does next.
 
 AsyncCommitError
-  OptionError                 an option or argument is wrong: correct it, nothing was done
-  UrlError                    a URL or an encoded path cannot be read
-  UnsupportedError            the store, scheme or environment lacks what is asked
+  OptionError                 an option or argument is invalid: correct it; nothing was done
+  UrlError                    a URL or an encoded path is invalid
+  UnsupportedError            the store, scheme or environment lacks a capability
   StoreError                  one request to a store: has .op, .path, .detail
-    ThrottledError            refused, nothing done: ask more slowly (.retry_after)
-    UnavailableError          refused, nothing done: ask again
-    OutcomeUnknownError       sent, no answer: it may have happened; touch nothing
-    NotFoundError             answered no: there is no such path
-    ExistsError               answered no: something is there already
-    PreconditionError         answered no: what is there is not what was expected
-    DeniedError               answered no: not permitted
-    RejectedError             answered no: the store cannot do this at all (full, name too long)
+    ThrottledError            refused, nothing done: send requests more slowly (.retry_after)
+    UnavailableError          refused, nothing done: try again
+    OutcomeUnknownError       sent, but not answered: the change may have happened
+    NotFoundError             rejected: the path does not exist
+    ExistsError               rejected: the path exists already
+    PreconditionError         rejected: the path does not hold what was expected
+    DeniedError               rejected: not permitted
+    RejectedError             rejected: the store can never do this (full, name too long)
   ManifestError               a task manifest, marker or record cannot be trusted: .path, .reason
-    SinkLogError              a streaming sink log cannot be used as it is
-      SinkLogCorruptError     a file of the log is not what Spark writes
-      SinkLogGapError         a batch that readers want is not there, or would be missing
-      SinkLogForeignError     a batch of that number is there, of another query
+    SinkLogError              a streaming sink log cannot be used
+      SinkLogCorruptError     a file of the log is not in Spark's format
+      SinkLogGapError         a batch that readers need is missing, or would be
+      SinkLogForeignError     the log has this batch, of another query
       SinkLogRaceError        another writer added the batch at the same moment
   CommitError                 a job (or task) commit failed: .job_id, .stage, .failures
     PreflightError            refused before anything under the destination changed
-    ValidationError           files were moved, but what is there is not what was committed
-    CommitUnknownError        it cannot be told whether a change happened: nothing was cleaned
+    ValidationError           files were moved, but the destination differs from the commit
+    CommitUnknownError        it is unknown whether a change happened: everything was kept
     OwnedError                another process runs or commits the job: nothing was done
     LeaseLostError            another process may have taken the commit over: nothing more was done
-    UnfinishedError           commits of other jobs were cut short here: .jobs names them
-    CommittedError            the job is committed: it cannot be rolled back, and is not run again
+    UnfinishedError           commits of other jobs were interrupted here: .jobs names them
+    CommittedError            the job is committed: it is neither rolled back nor run again
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class UrlError(AsyncCommitError, ValueError):
 
 
 class UnsupportedError(AsyncCommitError):
-    """Raised when the store, the scheme or the environment lacks a required capability."""
+    """Raised when the store or environment lacks a required capability."""
 
 
 class StoreError(AsyncCommitError):
@@ -83,14 +83,18 @@ class ThrottledError(StoreError):
 
 
 class UnavailableError(StoreError):
-    """Raised when the store refused a request for now; the same request may succeed later.
+    """Raised when the store refused a request for now.
+
+    The same request may succeed later.
 
     Nothing was done.
     """
 
 
 class OutcomeUnknownError(StoreError):
-    """Raised when a request was sent but not answered: the change may have happened.
+    """Raised when a request was sent but not answered.
+
+    The change may have happened.
 
     ``busy`` is true if the store reported too many requests.
     """
@@ -105,11 +109,14 @@ class NotFoundError(StoreError):
 
 
 class ExistsError(StoreError):
-    """Raised when something is at the path already, or a directory is not empty."""
+    """Raised when the path exists, or a directory is not empty."""
 
 
 class PreconditionError(StoreError):
-    """Raised when the path does not hold what the request expected (kind, etag, identity)."""
+    """Raised when the path does not hold what the request expected.
+
+    Its kind, etag or identity differs.
+    """
 
 
 class DeniedError(StoreError):
@@ -117,7 +124,10 @@ class DeniedError(StoreError):
 
 
 class RejectedError(StoreError):
-    """Raised when the store can never do this: disk full, name too long, another filesystem."""
+    """Raised when the store can never do this.
+
+    Examples are a full disk, a long name, another filesystem.
+    """
 
 
 class ManifestError(AsyncCommitError):
@@ -138,7 +148,10 @@ class ManifestError(AsyncCommitError):
 
 
 class SinkLogError(ManifestError):
-    """Raised when a streaming sink log cannot be used; ``reason`` ends with the remedy."""
+    """Raised when a streaming sink log cannot be used.
+
+    ``reason`` ends with the remedy.
+    """
 
 
 class SinkLogCorruptError(SinkLogError):
@@ -150,11 +163,14 @@ class SinkLogGapError(SinkLogError):
 
 
 class SinkLogForeignError(SinkLogError):
-    """Raised when the log has a batch of that number that is not known to be of this query."""
+    """Raised when the log has this batch, perhaps of another query."""
 
 
 class SinkLogRaceError(SinkLogError):
-    """Raised when another writer added the batch at the same moment; this one was not added."""
+    """Raised when another writer added the batch at the same moment.
+
+    This batch was not added.
+    """
 
 
 class CommitError(AsyncCommitError):
@@ -182,15 +198,21 @@ class CommitError(AsyncCommitError):
 
 
 class PreflightError(CommitError):
-    """Raised when the commit was refused before anything under the destination changed."""
+    """Raised when the commit was refused before any change."""
 
 
 class ValidationError(CommitError):
-    """Raised when files were moved but the destination does not hold what was committed."""
+    """Raised when the destination does not hold what was committed.
+
+    Files were moved before.
+    """
 
 
 class CommitUnknownError(CommitError):
-    """Raised when the outcome of a change is unknown; everything was left as it is."""
+    """Raised when the outcome of a change is unknown.
+
+    Everything was left as it is.
+    """
 
 
 class OwnedError(CommitError):
@@ -201,19 +223,19 @@ class OwnedError(CommitError):
 
 
 class LeaseLostError(CommitError):
-    """Raised when this process could not renew its lease in time, or lost it to another.
+    """Raised when this process lost its lease, or did not renew it in time.
 
     The commit stopped. A process that continues the commit finds everything it needs.
     """
 
 
 class UnfinishedError(CommitError):
-    """Raised when commits of other jobs under the destination were interrupted.
+    """Raised when commits of other jobs in the destination are unfinished.
 
     Nothing was done.
 
     Args:
-        job_id: the job that was to be set up.
+        job_id: the job that was not set up.
         stage: the stage that found the other jobs.
         jobs: the ids of the other jobs.
         summary: names the other jobs, and the commands that finish or undo them.
@@ -225,4 +247,7 @@ class UnfinishedError(CommitError):
 
 
 class CommittedError(CommitError):
-    """Raised when the job, or the job with its key, is committed; nothing was done."""
+    """Raised when the job, or the job with its key, is already committed.
+
+    Nothing was done.
+    """

@@ -1,4 +1,4 @@
-"""Remove credentials from texts, since a service's message may repeat what it was sent.
+"""Remove credentials from texts such as a service's messages.
 
 A secret is searched in the text with every escape undone, however often it was escaped:
 percent-escapes of either case, escapes of JSON and XML, ``+`` or white space for either, and both
@@ -63,8 +63,8 @@ _HEADER = re.compile(
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return ``text`` without ``secrets`` and the values of secret parameters.
 
-    The beginning of a secret at the very end of the text is removed too, because the sender may
-    have cut the text. A text of more than a hundred thousand characters is cut there.
+    The beginning of a secret at the end of the text is removed too, because the sender may have cut
+    the text. A text of more than a hundred thousand characters is cut there.
     """
     if len(text) > _MOST:
         text = text[:_MOST]

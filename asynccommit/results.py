@@ -109,11 +109,11 @@ class State(StrEnum):
     """The state of a job.
 
     A job whose commit has not begun is ``RUNNING`` if its driver lives; ``DEAD`` if its driver has
-    ended or died, or has given no sign of life for longer than its lease; ``UNKNOWN`` if nothing
+    ended or died, or has sent no heartbeat for longer than its lease; ``UNKNOWN`` if nothing
     shows whether its driver lives.
 
     A job whose commit has begun is ``COMMITTING`` while the commit runs, or its owner may live;
-    ``STOPPED`` if its owner has ended or died; ``EXPIRED`` if its owner has given no sign of life
+    ``STOPPED`` if its owner has ended or died; ``EXPIRED`` if its owner has sent no heartbeat
     for longer than its lease; ``ROLLING_BACK`` once it is decided that the commit is undone;
     ``COMMITTED`` once the commit is decided and only the clean-up is left; ``ENDED`` if only files
     to delete are left.
@@ -149,10 +149,10 @@ class JobStatus:
         tasks: number of tasks that have committed.
         epoch: number of owners that the commit has had.
         owner: the process that owns the commit now, or runs the job: ``user@host, process``.
-        seen_ms: the owner's last sign of life, milliseconds since the epoch.
-        lease: seconds without a sign of life after which another process may continue.
+        seen_ms: the owner's last heartbeat, milliseconds since the epoch.
+        lease: seconds without a heartbeat after which another process may continue.
         error: why the owner stopped, ``""`` if it did not report it.
-        why: the reason for a state that depends on signs of life: dead, unknown, running.
+        why: the reason for a state that depends on heartbeats: dead, unknown, running.
         key: the user's name for the job.
         alive: whether the owner lives; ``None`` if that is unknown.
     """

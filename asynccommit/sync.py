@@ -8,21 +8,22 @@ refuses to work. Hand the job's id to other processes instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import NoReturn, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from functools import wraps
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from asynccommit import api
-from asynccommit.api import Job, OptionsLike, StorageOptions, open_committer, open_job, open_task
+from asynccommit.api import Job, OptionsLike, StorageOptions, open_committer
 from asynccommit.blocking_file import BlockingFile
-from asynccommit.commit.context import OnProgress
 from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer
 from asynccommit.commit.task import Task
 from asynccommit.errors import UnsupportedError
 from asynccommit.options.checked import Url, checked
 from asynccommit.options.job import Mode
-from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.results import AbortReport, JobReport
 from asynccommit.runtime.at_exit import entered, leaving
 from asynccommit.runtime.loop_thread import submit
 
@@ -40,11 +41,16 @@ __all__ = [
     "task",
 ]
 
+P = ParamSpec("P")
 T = TypeVar("T")
+B = TypeVar("B")
 
 
 class BlockingTask:
-    """A task attempt with blocking methods: a place to write to. See ``api.Task``."""
+    """A task attempt with blocking methods.
+
+    See ``api.Task``.
+    """
 
     def __init__(self, inner: Task) -> None:
         self._inner = inner
@@ -104,7 +110,7 @@ class BlockingJob:
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
-            "a job cannot be pickled: hand its job_id to other processes, and use sync.task there"
+            "a job cannot be pickled: pass its job_id to other processes, and use sync.task there"
         )
 
     @property
@@ -136,65 +142,6 @@ class BlockingJob:
             )
 
 
-@contextmanager
-def job(
-    url: Url,
-    *,
-    job_id: str | None = None,
-    attempt: int = 0,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    mode: Mode | str | None = None,
-    committer: str | None = None,
-    pending: Url | None = None,
-    on_progress: OnProgress | None = None,
-) -> Iterator[BlockingJob]:
-    """Set up a job; commit it on leaving, abort it on an exception.
-
-    See ``open_job``.
-    """
-    opened = open_job(
-        url,
-        job_id=job_id,
-        attempt=attempt,
-        options=options,
-        storage_options=storage_options,
-        mode=mode,
-        committer=committer,
-        pending=pending,
-        on_progress=on_progress,
-    )
-    with _blocking(opened) as inner:
-        yield BlockingJob(inner)
-
-
-@contextmanager
-def task(
-    url: Url,
-    job_id: str,
-    task: int,
-    attempt: int = 0,
-    *,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    committer: str | None = None,
-    pending: Url | None = None,
-) -> Iterator[BlockingTask]:
-    """Run a task of a job that was set up elsewhere. See ``open_task``."""
-    opened = open_task(
-        url,
-        job_id,
-        task,
-        attempt,
-        options=options,
-        storage_options=storage_options,
-        committer=committer,
-        pending=pending,
-    )
-    with _blocking(opened) as running:
-        yield BlockingTask(running)
-
-
 @checked
 def commit_job(
     url: Url,
@@ -224,7 +171,7 @@ def commit_job(
         on_progress: called a few times a second, on the engine's thread.
 
     Raises:
-        CommitError: see its subclasses for what is left.
+        CommitError: the commit failed; its subclasses describe the state.
     """
     chosen = Mode.of(mode)
 
@@ -312,64 +259,6 @@ def _ask(
     return submit(answer())
 
 
-def resume_job(
-    url: Url,
-    job_id: str | None = None,
-    *,
-    attempt: int | None = None,
-    force: bool = False,
-    adopt: bool = False,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    on_progress: OnProgress | None = None,
-) -> JobReport:
-    """Finish an interrupted job commit. See ``api.resume_job``."""
-    return submit(
-        api.resume_job(
-            url,
-            job_id,
-            attempt=attempt,
-            force=force,
-            adopt=adopt,
-            options=options,
-            storage_options=storage_options,
-            on_progress=on_progress,
-        )
-    )
-
-
-def rollback_job(
-    url: Url,
-    job_id: str | None = None,
-    *,
-    attempt: int | None = None,
-    force: bool = False,
-    options: OptionsLike = None,
-    storage_options: StorageOptions = None,
-    on_progress: OnProgress | None = None,
-) -> AbortReport:
-    """Undo an interrupted job commit. See ``api.rollback_job``."""
-    return submit(
-        api.rollback_job(
-            url,
-            job_id,
-            attempt=attempt,
-            force=force,
-            options=options,
-            storage_options=storage_options,
-            on_progress=on_progress,
-        )
-    )
-
-
-def job_statuses(url: Url, *, storage_options: StorageOptions = None) -> list[JobStatus]:
-    """Return how far each job under a destination is.
-
-    See ``api.job_statuses``.
-    """
-    return submit(api.job_statuses(url, storage_options=storage_options))
-
-
 @contextmanager
 def _blocking(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
     """Enter and leave an asynchronous context on the engine's loop."""
@@ -382,7 +271,7 @@ def _blocking(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
             submit(_leave(manager, error))
         raise
     if os.getpid() != owner:
-        raise UnsupportedError("this block was entered before a fork: leave it in the parent only")
+        raise UnsupportedError("this block was entered before a fork: leave it only in the parent")
     if leaving(number):
         submit(_leave(manager, None))
 
@@ -396,3 +285,40 @@ async def _leave(manager: AbstractAsyncContextManager[T], error: BaseException |
         await manager.__aexit__(None, None, None)
     else:
         await manager.__aexit__(type(error), error, error.__traceback__)
+
+
+def _opened(
+    open_: Callable[P, AbstractAsyncContextManager[T]], kind: Callable[[T], B]
+) -> Callable[P, AbstractContextManager[B]]:
+    """Return the blocking form of a function that returns a context."""
+
+    @wraps(open_)
+    @contextmanager
+    def run(*args: P.args, **kwargs: P.kwargs) -> Iterator[B]:
+        with _blocking(open_(*args, **kwargs)) as inner:
+            yield kind(inner)
+
+    return _ours(run, open_.__name__.removeprefix("open_"))
+
+
+def _blocks(ask: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """Return the function that waits for the result of ``ask``."""
+
+    @wraps(ask)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return submit(ask(*args, **kwargs))
+
+    return _ours(run, ask.__name__)
+
+
+def _ours(run: Callable[P, T], name: str) -> Callable[P, T]:
+    """Name a function by its place in this module, for pickling."""
+    run.__module__, run.__name__, run.__qualname__ = __name__, name, name
+    return run
+
+
+job = _opened(api.open_job, BlockingJob)
+task = _opened(api.open_task, BlockingTask)
+resume_job = _blocks(api.resume_job)
+rollback_job = _blocks(api.rollback_job)
+job_statuses = _blocks(api.job_statuses)

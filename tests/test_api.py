@@ -142,7 +142,7 @@ async def test_a_name_that_is_too_long(tmp_path: Path) -> None:
 async def test_a_job_id_is_used_once(tmp_path: Path) -> None:
     """A second job with the id of a living one is refused, and the first one goes on."""
     async with open_job(tmp_path / "out", job_id="j") as job:
-        with pytest.raises(CommitError, match="there already"):
+        with pytest.raises(CommitError, match="exists already"):
             async with open_job(tmp_path / "out", job_id="j"):
                 pass
         async with job.task(0) as task:
@@ -166,7 +166,7 @@ def test_resume_job(tmp_path: Path) -> None:
     assert (report.job_id, report.resumed, report.files) == (JOB, True, 3)
     assert visible(tmp_path) == WHOLE
     assert asyncio.run(resume_job(tmp_path, JOB)).already
-    with pytest.raises(NotFoundError, match="no commit"):
+    with pytest.raises(NotFoundError, match="no unfinished commit"):
         asyncio.run(resume_job(tmp_path))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pickle
 from pathlib import Path
@@ -203,3 +204,12 @@ def test_modes(tmp_path: Path) -> None:
     assert visible(tmp_path) == {"p=3/part": "newer"}
     with pytest.raises(OptionError, match="replace_table"):
         sync.commit_job(tmp_path, "j", mode="overwrite")
+
+
+@pytest.mark.parametrize("name", ["job", "task", "resume_job", "rollback_job", "job_statuses"])
+def test_functions_can_be_sent_to_another_process(name: str) -> None:
+    """A function that mirrors one of asyncio goes by its own name, as Spark's closures need it."""
+    function = getattr(sync, name)
+
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert inspect.signature(function).parameters["url"].name == "url"

@@ -1,4 +1,4 @@
-"""Check that a store enforces the write conditions that a commit relies on, if unknown."""
+"""Check that a store enforces the conditions a commit needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ async def prove_conditions(store: Store, path: str, data: bytes) -> None:
 
     Args:
         store: the store of the file.
-        path: a file that this caller has just written, and that nobody changes.
+        path: a file that the caller has just written and that does not change.
         data: its content, so that writing it again does no harm.
 
     Raises:
@@ -30,7 +30,6 @@ async def prove_conditions(store: Store, path: str, data: bytes) -> None:
     raise RejectedError(
         "put",
         path,
-        "the server passes over the condition that nothing may be there (If-None-Match), so two "
-        "commits of one job could run at once, and each would believe that it is alone: use a "
-        "server that keeps it",
+        "the server ignores the condition If-None-Match, so two commits of one job could run at "
+        "once without noticing each other: use a server that supports it",
     )

@@ -1,17 +1,15 @@
-"""The context of a commit in progress: shared by all its stages, with the clock that times it."""
+"""The context of a commit in progress, shared by all its stages."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, Self
 
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.layout_file_output import CLASS
-from asynccommit.formats.statistics import Statistics
+from asynccommit.commit.meter import CommitMeter, OnProgress
 from asynccommit.formats.success import COMMITTER
 from asynccommit.options.job import Options
 from asynccommit.runtime.host import Host
@@ -19,31 +17,6 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.policies.stats import Count
 from asynccommit.stores.policies.traffic import Traffic
 from asynccommit.stores.urls import Address
-
-_PROGRESS_INTERVAL = 0.1
-_CLOCK_EVERY = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The progress of a commit.
-
-    Attributes:
-        job_id: id of the job.
-        stage: current stage, by its Hadoop statistic name.
-        done: number of items done in this stage.
-        total: number of items in this stage; ``None`` while unknown.
-        seconds: seconds since the commit began.
-    """
-
-    job_id: str
-    stage: str
-    done: int
-    total: int | None
-    seconds: float
-
-
-OnProgress = Callable[[Progress], object]
 
 
 class Ownership(Protocol):
@@ -68,60 +41,118 @@ class Phase(Enum):
     PLANNING = "nothing under the destination has changed"
     BEGUN = "a commit has begun, and this process has changed nothing"
     CHANGING = "something may have changed"
-    DECIDING = "the decision is written, and perhaps it counts"
+    DECIDING = "the decision is written, but may not be valid"
     COMMITTED = "the job is committed"
 
 
-@dataclass(slots=True)
-class CommitContext:
-    """The context of one job commit, task commit or abort. It belongs to one event loop.
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The objects that a committer works with, whatever it does.
 
-    ``phase`` is set by the commit record and by the outcome. ``renamed`` counts the files that
-    reached their destinations; it is too low if ``miscounted``. ``success`` is the URL of
-    ``_SUCCESS``. ``commit_id`` names this commit among all commits of the job, in at most 64 bytes;
-    ``manifests`` is the digest of its input; ``epoch`` counts its owners, 0 before there is one,
-    and ``owner_id`` is the id of this owner. ``lease`` makes it the owner; a ``withdrawn`` commit
-    gives way to another job. ``driver_lives`` is called, in a thread, before the commit begins.
+    Attributes:
+        store: the destination's store.
+        host: clock, ids and names.
+        pending: the store of the job's own directories.
+        open_store: opens the store of a report directory that is elsewhere.
+        counted: the store's request counters, for statistics.
+        traffic: outcomes of the store's requests, for statistics.
+        driver_lives: called in a thread before a commit begins; false if the process that ran the
+            tasks has ended.
     """
 
     store: Store
-    layout: Layout
-    options: Options
     host: Host
-    on_progress: OnProgress | None = None
+    pending: Store
     open_store: Callable[[Address], Store] | None = None
     counted: Mapping[str, Count] = field(default_factory=dict)
     traffic: Callable[[], Traffic] = Traffic
-    statistics: Statistics = field(default_factory=Statistics)
-    warnings: list[str] = field(default_factory=list)
-    diagnostics: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    stage: str = ""
-    phase: Phase = Phase.PLANNING
-    renamed: int = 0
-    miscounted: bool = False
-    success: str | None = None
+    driver_lives: Callable[[], bool] | None = None
+
+
+@dataclass(slots=True)
+class CommitIdentity:
+    """The identity of a commit, and of the owner that acts.
+
+    Attributes:
+        commit_id: names this commit among all commits of the job, in at most 64 bytes.
+        manifests: the digest of its input.
+        epoch: the number of this owner, 0 before there is one.
+        owner_id: the id of this owner.
+    """
+
     commit_id: str = ""
     manifests: str = ""
     epoch: int = 0
     owner_id: str = ""
+
+
+@dataclass(slots=True)
+class CommitContext:
+    """The context of one commit or abort, on one event loop.
+
+    Attributes:
+        environment: what the committer works with.
+        layout: destination and job; of the commit once it has an id.
+        options: options of the commit; those of its record once that is read.
+        meter: clock and counters of the stages.
+        identity: which commit this is, and which owner.
+        phase: what the caller is promised; set by the commit record and by the outcome.
+        lease: the right to continue, while this process owns the commit.
+        withdrawn: the commit gives way to another job.
+        renamed: files that reached their destinations; too low if ``miscounted``.
+        success: the URL of ``_SUCCESS``.
+    """
+
+    environment: Environment
+    layout: Layout
+    options: Options
+    meter: CommitMeter
+    identity: CommitIdentity = field(default_factory=CommitIdentity)
+    phase: Phase = Phase.PLANNING
     lease: Ownership | None = None
-    driver_lives: Callable[[], bool] | None = None
     withdrawn: bool = False
-    done: int = 0
-    total: int | None = None
-    started: float = field(default_factory=lambda: _now())
-    _told: float = 0.0
+    renamed: int = 0
+    miscounted: bool = False
+    success: str | None = None
+    warnings: list[str] = field(default_factory=list)
+    diagnostics: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def new(
+        cls,
+        environment: Environment,
+        layout: Layout,
+        options: Options,
+        on_progress: OnProgress | None = None,
+    ) -> Self:
+        """Return the context of a commit, abort or look that begins now."""
+        warnings: list[str] = []
+        meter = CommitMeter(layout.job_id, on_progress, warnings.append)
+        return cls(environment, layout, options, meter, warnings=warnings)
+
+    def of_attempt(self, layout: Layout) -> Self:
+        """Return the context of another attempt or job, in the same environment."""
+        return replace(self, layout=layout, identity=CommitIdentity())
 
     def act_for(self, commit_id: str) -> None:
         """Make this run read and write only files of the commit with this id."""
-        self.commit_id = commit_id
+        self.identity.commit_id = commit_id
         self.layout = of_commit(self.store, self.layout, commit_id)
 
     def check_lease(self) -> None:
         """Raise ``LeaseLostError`` if this owner may not continue."""
         if self.lease is not None:
             self.lease.check()
+
+    @property
+    def store(self) -> Store:
+        """Return the destination's store."""
+        return self.environment.store
+
+    @property
+    def host(self) -> Host:
+        """Return the clock, ids and names."""
+        return self.environment.host
 
     @property
     def committer(self) -> str:
@@ -139,7 +170,7 @@ class CommitContext:
         It is the owner's own number if its predecessors can be kept out of the directory; otherwise
         all owners use the first one's.
         """
-        return self.epoch if self.store.traits.fences else 1
+        return self.identity.epoch if self.store.traits.fences else 1
 
     @property
     def epoch_dir(self) -> str:
@@ -151,84 +182,21 @@ class CommitContext:
         """Return the number of requests to keep in flight."""
         return self.options.workers or self.store.traits.workers
 
-    @contextmanager
-    def timed(self, name: str, total: int | None = None) -> Iterator[None]:
-        """Time a stage, count its failure, and name it in progress reports."""
-        outer, self.stage = self.stage, name
-        self.done, self.total = 0, total
-        begin = _now()
-        self.tell()
-        failed = True
-        try:
-            yield
-            failed = False
-        finally:
-            took = _now() - begin
-            self.seconds[name] = self.seconds.get(name, 0.0) + took
-            self.statistics.duration(name, took, failed=failed)
-            self.tell()
-            if not failed:
-                self.stage = outer
-
-    @contextmanager
-    def counted_as(self, name: str) -> Iterator[None]:
-        """Count and time one operation that is not a stage."""
-        begin = _now()
-        failed = True
-        try:
-            yield
-            failed = False
-        finally:
-            self.statistics.duration(name, _now() - begin, failed=failed)
-
-    def step(self, count: int = 1) -> None:
-        """Count items done; report progress at most a few times a second."""
-        self.done += count
-        if self.on_progress is not None and (self.done % _CLOCK_EVERY == 0 or count > 1):
-            now = _now()
-            if now - self._told >= _PROGRESS_INTERVAL:
-                self.tell()
-
     def renamed_one(self) -> None:
         """Count a file that reached its destination."""
         self.renamed += 1
-        self.step()
-
-    def tell(self) -> None:
-        """Report progress now."""
-        if self.on_progress is None:
-            return
-        self._told = _now()
-        progress = Progress(
-            self.layout.job_id, self.stage, self.done, self.total, self._told - self.started
-        )
-        try:
-            self.on_progress(progress)
-        except Exception as error:  # a broken pipe must not leave half a commit
-            self.on_progress = None
-            self.warn(f"progress is told no more: {_reason(error)}")
+        self.meter.step()
 
     def warn(self, text: str) -> None:
         """Add a warning for the caller; the commit continues."""
         self.warnings.append(text)
 
 
-def _reason(error: Exception) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # from an exception whose text cannot be formatted
-        return type(error).__name__
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
-
-
 def of_commit(store: Store, layout: Layout, commit_id: str) -> Layout:
     """Return the layout in which state files are named by the commit's id.
 
-    A late state file can then not be mistaken for one of the next commit under the same job id.
-    Stores that rename the job's directory away keep late files out anyway, so there the layout is
+    So a late state file is not mistaken for one of the next commit with the same job id. Stores
+    that rename the job's directory away keep late files out anyway, so there the layout is
     unchanged.
     """
     return layout if store.traits.fences else replace(layout, commit=commit_id)

@@ -1,4 +1,4 @@
-"""Durability: make files and directories survive a power cut before the next step."""
+"""Durability: make files and directories survive a power cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures of a commit: one error that names the job, the stage and the remedy, and a report."""
+"""Failures of a commit: job, stage, remedy, and a report."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from asynccommit.errors import (
 from asynccommit.results import AbortReport
 
 NAMED = 20
-"""How many conflicts an error names; it says how many more there are."""
+"""Maximum number of conflicts that an error names; it counts the others."""
 COMMITTED = "the job is committed, do not run it again"
-"""What every error says that comes after the decision."""
+"""The text of every error after the decision."""
 DECIDING = (
-    "it is decided that the job is committed, unless another process has ended its commit before, "
-    "which could not be seen. Do not run it again before that is known"
+    "the job is committed unless another process ended its commit before, which could not be "
+    "checked. Do not run it again before that is known"
 )
-"""What every error says that comes between writing the decision and seeing that it counts."""
+"""The text of every error between the write and the confirmation of the decision."""
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def commit_failures(run: CommitContext) -> AsyncIterator[None]:
     except CommitError:
         raise
     except Exception as error:
-        raise CommitError(run.layout.job_id, run.stage, (error,)) from error
+        raise CommitError(run.layout.job_id, run.meter.stage, (error,)) from error
 
 
 def job_commit_error(run: CommitContext, error: Exception) -> CommitError:
@@ -60,7 +60,7 @@ def job_commit_error(run: CommitContext, error: Exception) -> CommitError:
 
 
 def _explained(run: CommitContext, error: Exception) -> CommitError:
-    job_id, stage = run.layout.job_id, run.stage
+    job_id, stage = run.layout.job_id, run.meter.stage
     why = reason(error)
     if run.phase is Phase.COMMITTED:
         text = (
@@ -75,17 +75,17 @@ def _explained(run: CommitContext, error: Exception) -> CommitError:
         return CommitError(job_id, stage, (error,), _begun(run, why, error))
     if run.phase is Phase.PLANNING:
         text = (
-            f"{why}. Nothing under {run.layout.dest} was changed, and what the tasks wrote stays "
-            "until the job is aborted"
+            f"{why}. Nothing under {run.layout.dest} was changed, and the output of the tasks is "
+            "kept until the job is aborted"
         )
         return PreflightError(job_id, stage, (error,), text)
-    least = "at least " if run.miscounted or run.epoch > 1 else ""
+    least = "at least " if run.miscounted or run.identity.epoch > 1 else ""
     left = (
-        f"{least}{run.renamed} files are at their destinations, there is no new _SUCCESS, and all "
-        f"the rest is kept in {run.layout.attempt_dir}. {finish(run)}"
+        f"{least}{run.renamed} files are at their destinations, there is no new _SUCCESS, and "
+        f"everything else is kept in {run.layout.attempt_dir}. {finish(run)}"
     )
     if isinstance(error, OutcomeUnknownError):
-        text = f"{why}. It cannot be told whether that happened; {left}"
+        text = f"{why}. It is unknown whether that happened; {left}"
         return CommitUnknownError(job_id, stage, (error,), text)
     differs = isinstance(error, NotFoundError | PreconditionError)
     validating = stage == "job_stage_optional_validate_output"
@@ -120,8 +120,8 @@ def noting_commit(run: CommitContext) -> Iterator[None]:
 
 def _begun(run: CommitContext, why: str, error: Exception) -> str:
     text = (
-        f"{why}. A commit of this job has begun, and what it has changed so far stays as it is; "
-        f"all that is needed to go on is in {run.layout.attempt_dir}. "
+        f"{why}. A commit of this job has begun. Its changes so far remain, and the files needed "
+        f"to continue it are in {run.layout.attempt_dir}. "
     )
     damaged = isinstance(error, ManifestError)
     return text + (f"To end it, {by_hand(run.layout)}" if damaged else finish(run))
@@ -150,8 +150,11 @@ def say_undone(run: CommitContext, error: BaseException, report: AbortReport) ->
 
 def _state(run: CommitContext, report: AbortReport) -> str:
     if report.left:
-        return f"not all under {run.layout.dest} is as it was before: {named(report.left)}"
-    return f"{run.layout.dest} is as it was before"
+        return (
+            f"these paths under {run.layout.dest} differ from their state before: "
+            f"{named(report.left)}"
+        )
+    return f"{run.layout.dest} is in its former state"
 
 
 def finish(run: CommitContext) -> str:
@@ -166,3 +169,7 @@ def named(problems: Sequence[str]) -> str:
     """Return the first of ``problems`` as one text, and the number of others."""
     more = len(problems) - NAMED
     return ", ".join(problems[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+class CommitterWarning(UserWarning):
+    """Warning that the chosen committer lacks usual guarantees."""

@@ -1,4 +1,4 @@
-"""Sets of 64-bit fingerprints in flat memory, to find repeated, common or missing things.
+"""Sets of 64-bit fingerprints in flat memory.
 
 A fingerprint is Python's hash of a path or a tuple, so equal things have equal fingerprints and
 different ones almost never: a match must be checked exactly, a mismatch needs no check.

@@ -11,10 +11,10 @@ from asynccommit.options.uploads import NAME, STAGING_PATH
 from asynccommit.stores.urls import Address
 
 STAGING = "staging"
-"""What stands in ``_temporary`` for the pending sets of all staging jobs of a destination."""
+"""The name in ``_temporary`` for the pending sets of all staging jobs."""
 
 _BEFORE_RECORDS = ("commit", "abort")
-"""Verbs for jobs of which no record says yet whose they are."""
+"""Verbs for jobs without a record, whose committer is unknown."""
 
 
 def command(verb: str, dest: Address, *flags: str) -> str:
@@ -39,10 +39,10 @@ def by_hand(layout: Layout) -> str:
     No command can end such a commit.
     """
     if isinstance(layout, UploadLayout):
-        return f"restore that file, or delete {layout.attempt_dir}: open uploads stay open then"
+        return f"restore that file, or delete {layout.attempt_dir}, which leaves open uploads open"
     return (
-        f"restore that file; or put back what is in {layout.attempt_dir}/commit-epoch-*/aside, if "
-        f"anything is, and delete {layout.attempt_dir}"
+        f"restore that file; or put back any files in {layout.attempt_dir}/commit-epoch-*/aside, "
+        f"and delete {layout.attempt_dir}"
     )
 
 

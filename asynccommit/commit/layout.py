@@ -1,4 +1,4 @@
-"""The layout of a job on the store: every path under the destination, and a task's report.
+"""The layout of a job on the store, and a task's report.
 
 Layout (Hadoop 3.4.1 and later)::
 
@@ -25,7 +25,7 @@ from asynccommit.stores.urls import Address
 
 TEMPORARY = "_temporary"
 OLDER = "manifest_"
-"""What Hadoop before 3.4.1 puts before the job id."""
+"""The prefix of job ids in Hadoop before 3.4.1."""
 SUCCESS = "_SUCCESS"
 RECORD = "commit-record.json"
 OUTCOME = "commit-outcome"
@@ -43,9 +43,14 @@ _NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,200}")
 
 
 def check_name(what: str, name: str) -> str:
-    """Return ``name`` if it can be a file name. Raises ``OptionError`` that says ``what``."""
+    """Return ``name`` if it can be a file name.
+
+    Raises ``OptionError`` that names ``what``.
+    """
     if not _NAME.fullmatch(name) or name in (".", ".."):
-        raise OptionError(f"{what} {name!r} cannot be a file name: say 1 to 200 characters, no '/'")
+        raise OptionError(
+            f"{what} {name!r} cannot be a file name: expected 1 to 200 characters without '/'"
+        )
     return name
 
 
@@ -77,7 +82,7 @@ class Layout:
     def __post_init__(self) -> None:
         check_name("the job id", self.job_id)
         if not 0 <= self.attempt < 10_000:
-            raise OptionError(f"the job attempt number {self.attempt} is not from 0 to 9999")
+            raise OptionError(f"the job attempt number is {self.attempt}: expected 0 to 9999")
 
     def older(self) -> Self:
         """Return the layout that Hadoop before 3.4.1 uses for this job."""
@@ -222,7 +227,7 @@ class Layout:
         return self.record if epoch == 1 else claim
 
     def alive(self, epoch: int, number: int) -> str:
-        """Return the path of one of the owner's signs of life."""
+        """Return the path of one of the owner's heartbeats."""
         return f"{self.attempt_dir}/{ALIVE}{self.tag}{epoch:06d}-{number:06d}.json"
 
     def stopped(self, epoch: int) -> str:
@@ -322,7 +327,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class TaskCommit:
-    """The commit message of a task: small, and sufficient to verify its manifest.
+    """The commit message of a task, sufficient to verify its manifest.
 
     Attributes:
         task_id: id of the task.

@@ -1,4 +1,4 @@
-"""The layout of a FileOutputCommitter job on the store: directories that jobs share.
+"""The layout of a FileOutputCommitter job: shared directories.
 
 Layout (all Hadoop that there is; ``n`` is the number of the application attempt)::
 
@@ -36,7 +36,7 @@ RECORDED = "layout"
 
 @dataclass(frozen=True, slots=True)
 class FileLayout(Layout):
-    """Every path of one application attempt of a job of FileOutputCommitter, decoded."""
+    """Decoded paths of an application attempt of FileOutputCommitter."""
 
     kind: ClassVar[str] = "file"
     shared: ClassVar[bool] = True
@@ -90,7 +90,10 @@ class FileLayout(Layout):
         return f"{self.sources_dir}/{check_name('the task id', task_id)}"
 
     def task_attempt_dir(self, attempt_id: str) -> str:
-        """See ``Layout.task_attempt_dir``; raises ``OptionError`` as ``committed`` does."""
+        """See ``Layout.task_attempt_dir``.
+
+        Raises ``OptionError`` as ``committed`` does.
+        """
         if not self.has_attempt(attempt_id):
             raise OptionError(_not_own("task attempt", attempt_id, self.ids(0)[1]))
         return Layout.task_attempt_dir(self, attempt_id)
@@ -108,7 +111,7 @@ class FileLayout(Layout):
         return self.has_committed(name)
 
     def has_attempt(self, name: str) -> bool:
-        """Return whether a directory name is of a task attempt of this job."""
+        """Return whether a directory name is that of a task attempt of this job."""
         return _run_id(_ATTEMPT, name) == self.run_id
 
     def ids(self, task: int, task_attempt: int = 0) -> tuple[str, str]:
@@ -134,8 +137,8 @@ def refuse_number(job_id: str) -> None:
     """
     if is_number(job_id):
         raise OptionError(
-            f"the job id {job_id!r} is a directory's name that jobs of FileOutputCommitter share: "
-            f"choose another, as 'job-{job_id}'"
+            f"the job id {job_id!r} is the name of a directory that jobs of FileOutputCommitter "
+            f"share: choose another, such as 'job-{job_id}'"
         )
 
 
@@ -165,4 +168,4 @@ def _run_id(pattern: re.Pattern[str], name: str) -> str | None:
 
 
 def _not_own(what: str, name: str, like: str) -> str:
-    return f"the {what} id {name!r} is none of this job: give one as {like}"
+    return f"the {what} id {name!r} does not belong to this job: expected one such as {like}"

@@ -1,4 +1,4 @@
-"""The layout of a job on a store with multipart uploads: its pending sets and its own files.
+"""The layout of a job with multipart uploads.
 
 A task uploads its files to their final places without completing them; its pending set has
 everything needed to complete them. There are two layouts, both Hadoop's (S3A, 3.4 and later).
@@ -60,7 +60,9 @@ class Left(Enum):
 
 @dataclass(frozen=True, slots=True)
 class UploadLayout(Layout, ABC):
-    """Every path of one attempt of a job, decoded. Use ``MagicLayout`` or ``StagingLayout``.
+    """The decoded paths of a job attempt.
+
+    Use ``MagicLayout`` or ``StagingLayout``.
 
     ``job_id`` is the job's UUID, which Hadoop reads from ``fs.s3a.committer.uuid`` or
     ``spark.sql.sources.writeJobUUID``. ``committer`` is the name in ``_SUCCESS``: ``magic``,

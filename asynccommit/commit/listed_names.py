@@ -1,4 +1,4 @@
-"""Check that files are listed under the names they were given: some servers change names.
+"""Check that the server lists files under their given names.
 
 A request with such a name is changed in the same way, and finds the file. Only a listing shows the
 change: a backslash that became a slash, a removed dot, normalized letters.
@@ -15,8 +15,8 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.tree import pages
 
 CHANGED = (
-    "is there, and no listing shows it under this name: the server makes another name of it. "
-    "Choose names without backslashes, control characters, and dots or spaces at the end"
+    "exists, but no listing shows it under this name: the server changes the name. Choose names "
+    "without backslashes, control characters, or dots and spaces at the end"
 )
 _ODD = re.compile(r"[\\\x00-\x1f\x7f]|[. ](/|$)")
 

@@ -1,4 +1,4 @@
-"""Object holds: refuse objects that the store lets nobody move or delete for now."""
+"""Object holds: refuse objects that cannot be moved or deleted now."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def _why(run: CommitContext, until: float) -> str:
     place = run.layout.dest.at("/")
     if run.store.traits.probes:
         return (
-            "a mount point, immutable or append-only, and so it cannot be moved: unmount it "
+            "a mount point, immutable or append-only, which cannot be moved: unmount it "
             "(umount), or clear the attribute (chattr -i -a)"
         )
     if until == math.inf:
         return (
-            "is under a hold, and can be neither moved nor deleted: release it. If whatever is "
-            f"written to {place} is held from the start, no job can be committed there: switch "
-            "that off, or write elsewhere"
+            "is under a hold and can be neither moved nor deleted: release it. If all new "
+            f"objects in {place} are held, no job can be committed there: turn that off, or "
+            "write elsewhere"
         )
     moment = datetime.fromtimestamp(until, UTC)
     return (
-        f"is under retention until {moment:%Y-%m-%dT%H:%M:%SZ}, and can be neither moved nor "
-        f"deleted before. If whatever is written to {place} is retained, no job can be committed "
-        "there: take the policy away, or write elsewhere"
+        f"is under retention until {moment:%Y-%m-%dT%H:%M:%SZ} and can be neither moved nor "
+        f"deleted before. If all new objects in {place} are retained, no job can be committed "
+        "there: remove the policy, or write elsewhere"
     )

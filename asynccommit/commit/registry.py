@@ -14,10 +14,10 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Protocol
 
-from asynccommit.commit.by_rename.heartbeat import SignsOfLife
-from asynccommit.commit.context import OnProgress
+from asynccommit.commit.job.heartbeat import SignsOfLife
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.task_output import Work
 from asynccommit.commit.unsupported_committers import is_classic, refuse
 from asynccommit.errors import OptionError, UnsupportedError
@@ -135,7 +135,7 @@ class Committer(Protocol):
         ...
 
     def living(self) -> AbstractAsyncContextManager[None]:
-        """Give signs of life during the block, for a job that was set up here."""
+        """Send heartbeats during the block, for a job that was set up here."""
         ...
 
     async def abort_job(self, reason: str = "", *, careful: bool = ...) -> AbortReport:
@@ -193,7 +193,7 @@ def open_named(name: str | None, opening: JobContext) -> Committer:
     if chosen not in COMMITTERS:
         refuse(chosen)
         known = ", ".join(COMMITTERS)
-        raise OptionError(f"there is no committer {chosen[:200]!r}: say one of {known}")
+        raise OptionError(f"there is no committer {chosen[:200]!r}: expected one of {known}")
     if not chosen.startswith(_RENAMING) and traits.multipart is None:
         raise UnsupportedError(
             f"{traits.name} has no multipart uploads, which the committer {chosen!r} needs: "
@@ -229,9 +229,9 @@ def _refuse_lost_checksums(traits: Traits, uploads: UploadOptions) -> None:
     checked = traits.multipart is not None and traits.multipart.checked
     if checked and uploads.etags is EtagForm.STRINGS:
         raise OptionError(
-            f"{traits.name} wants the checksum of each part when an upload is completed, and "
-            "pending files whose etags are strings hold none: say checksum=none among the storage "
-            "options, or leave asynccommit.uploads.etags=strings out"
+            f"{traits.name} needs the checksum of each part to complete an upload, but pending "
+            "files with string etags have no checksums: set checksum=none in the storage "
+            "options, or leave out asynccommit.uploads.etags=strings"
         )
 
 

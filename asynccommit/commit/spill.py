@@ -1,4 +1,4 @@
-"""The entries of a job, in memory while they are few and otherwise in a file.
+"""The entries of a job, in memory or, if many, in a file.
 
 The file has no name: it is gone when the process ends in any way, and no other process can open it.
 """
@@ -25,7 +25,7 @@ R = TypeVar("R", bound=tuple[object, ...])
 
 
 class Entry(NamedTuple):
-    """One file to rename: decoded paths, and the expected file at the destination."""
+    """One file to rename: decoded paths, and the expected result."""
 
     source: str
     dest: str
@@ -176,7 +176,7 @@ def discard(file: IO[bytes] | None) -> None:
 
 def spill_error(directory: str | None, error: OSError) -> RejectedError:
     """Return the error for a local disk that does not accept spilled data."""
-    text = f"{error.strerror}: give another asynccommit.spill.directory"
+    text = f"{error.strerror}: set another asynccommit.spill.directory"
     return RejectedError("spill", directory or tempfile.gettempdir(), text)
 
 

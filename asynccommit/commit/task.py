@@ -21,7 +21,7 @@ _COMMITTING = "is being committed"
 
 
 class Task:
-    """One task attempt: a place to write files that stay invisible until the job commits.
+    """One task attempt; its files are invisible until the job commits.
 
     ``directory`` is that place: a local path, or a URL with scheme and container if the task has no
     local files. All files below it are committed, unless the committer uploads them itself.
@@ -35,6 +35,7 @@ class Task:
         self._work = work
         self._files: dict[str, Writer] = {}
         self._awaited: list[str] = []
+        self._returned = anyio.Event()
         self._over = ""
 
     def __repr__(self) -> str:
@@ -73,14 +74,14 @@ class Task:
         Use ``async with await task.open(name) as file``.
 
         ``await file.write(data)`` takes bytes; leaving the block closes the file, an exception
-        aborts it. An open file is not committed. The magic committer sends the data in parts, so
-        that little of it is in memory; see ``fs.s3a.multipart.size``. Raises what ``put`` does, and
+        aborts it. An open file is not committed. The magic committer sends the data in parts, to
+        keep little of it in memory; see ``fs.s3a.multipart.size``. Raises what ``put`` does, and
         ``OptionError`` if the file is open already.
         """
         self._files = {each: file for each, file in self._files.items() if file.is_open}
         with self._running(name):
             if name in self._files:
-                raise OptionError(f"{name!r} is being written already: close it first")
+                raise OptionError(f"{name!r} is already being written: close it first")
             file = self._files[name] = await self._work.open(name)
         return file
 
@@ -93,13 +94,16 @@ class Task:
             yield
         finally:
             self._awaited.remove(name)
+            if not self._awaited:
+                self._returned.set()
+                self._returned = anyio.Event()
 
     def check_running(self) -> None:
         """Raise ``OptionError`` if the task or its job has ended."""
         if self._over:
             raise OptionError(
-                f"{self.attempt_id} {self._over}, and takes no more files: write them in the "
-                "task's block, inside of the job's"
+                f"{self.attempt_id} {self._over} and accepts no more files: write them in the "
+                "task's block, inside the job's"
             )
 
     def end(self, how: str) -> None:
@@ -114,13 +118,21 @@ class Task:
         if names:
             shown = ", ".join(names[:5])
             raise OptionError(
-                f"files are still open, close or abort them in the task's block, and await each "
+                "files are still open; close or abort them in the task's block, and await each "
                 f"call there: {shown}"
             )
 
     async def abort_files(self) -> None:
-        """Abort the open files. Raises ``StoreError``."""
+        """Abort the open files, after pending calls.
+
+        Raises ``StoreError``.
+
+        A call that is still writing would put its file into a directory that is being deleted.
+        """
+        while self._awaited:
+            await self._returned.wait()
         for file in self._files.values():
+            await file.closed()
             await file.abort()
 
 
@@ -148,7 +160,7 @@ class RunningTasks:
     def check_job(self) -> None:
         """Raise ``OptionError`` if the job has ended and cannot have more tasks."""
         if self._over:
-            raise OptionError(f"{self._over}, and takes no more tasks: open another job")
+            raise OptionError(f"{self._over} and accepts no more tasks: open another job")
 
     def check_ended(self, committed: Collection[str]) -> None:
         """Raise ``OptionError`` if a task without a committed attempt still runs.
@@ -167,7 +179,7 @@ class RunningTasks:
         """Stop tasks from accepting files, because the job ends."""
         self._over = f"job {job_id} has ended"
         for task in self._tasks:
-            task.end("has outlived its job, which has ended")
+            task.end("cannot continue, because its job has ended")
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The output of a task attempt: a directory, and three ways to put files into it."""
+"""The output of a task attempt: a directory, and ways to fill it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Work(Protocol):
 
 
 class StoreWork:
-    """The output of a task that writes to a directory of the destination's store.
+    """The output of a task in a directory of the destination's store.
 
     Args:
         store: the store.
@@ -101,7 +101,7 @@ class StoreWork:
     def _place(self, name: str) -> str:
         check_relative(name)
         if any(map(is_unlisted, name.split("/"))):
-            raise OptionError(f"{name!r} is a name that Hadoop or the store does not list")
+            raise OptionError(f"{name!r} is hidden: Hadoop or the store does not list it")
         return f"{self._base}/{name}"
 
 
@@ -132,6 +132,6 @@ def check_relative(name: str) -> None:
     if not name or any(part in ("", ".", "..") for part in parts):
         raise OptionError(f"{name!r} is not a relative path below the destination")
     if found := NO_TEXT.search(name):
-        raise OptionError(f"{name!r} holds {found[0]!r}, which no path can hold")
+        raise OptionError(f"{name!r} holds {found[0]!r}, which is not allowed in a path")
     if parts[0] in (TEMPORARY, SUCCESS):
-        raise OptionError(f"{name!r} is a name of the commit protocol")
+        raise OptionError(f"{name!r} is reserved for the commit protocol")

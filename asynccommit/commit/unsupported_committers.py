@@ -16,27 +16,27 @@ from collections.abc import Mapping
 
 from asynccommit.errors import UnsupportedError
 
-_INSTEAD = "Take 'magic' or 'staging' where files are uploaded, 'manifest' where they are renamed."
+_INSTEAD = "Use 'magic' or 'staging' on stores with uploads, and 'manifest' on stores with renames."
 
 _REASONS = {
     "file": (
-        "FileOutputCommitter needs renames that take no time: S3 copies and deletes each file, a "
-        "reader sees parts of a job, and version 2 shows tasks of jobs that fail."
+        "FileOutputCommitter needs fast renames: S3 copies and deletes each file, readers see "
+        "parts of a job, and version 2 shows the output of jobs that fail."
     ),
     "direct": (
-        "direct committers write to the final place at once: a second attempt of a task, or a job "
-        "that fails, leaves duplicates or halves that nobody can tell from the data. Spark removed "
-        "its own for that (SPARK-10063)."
+        "direct committers write to the final place: a second attempt of a task, or a job that "
+        "fails, leaves duplicate or partial files that look like valid data. Spark removed its "
+        "own for that reason (SPARK-10063)."
     ),
     "stocator": (
-        "Stocator writes every attempt of a task to the final place, under a name of its own, and "
-        "leaves it to readers to take the largest: readers without Stocator see all of them, and "
-        "the largest need not be the one that was committed. Tables that it wrote can be listed "
-        "and repaired: see asynccommit.stocator.resolve."
+        "Stocator writes every attempt of a task to the final place under its own name, and "
+        "readers take the largest: readers without Stocator see all of them, and the largest "
+        "need not be the committed one. Its tables can be listed and repaired: see "
+        "asynccommit.stocator.resolve."
     ),
     "emrfs": (
-        "Amazon EMR's committer is to be had on EMR only, and completes the uploads of a task when "
-        "the task commits: readers see the tasks of a job that is not done or fails."
+        "Amazon EMR's committer exists only on EMR, and completes the uploads of a task when "
+        "the task commits: readers see the output of jobs that are running or fail."
     ),
 }
 REFUSED: Mapping[str, str] = {name: f"{why} {_INSTEAD}" for name, why in _REASONS.items()}

@@ -1,4 +1,4 @@
-"""Files that a task writes incrementally; they are committed only after they are closed."""
+"""Files that tasks write incrementally, committed after closing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from asynccommit.errors import (
 from asynccommit.options.checked import BUFFER
 
 _GATHERED = 1 << 20
-"""Bytes that are written to a local file at once: each time takes a hop to a thread."""
+"""Bytes that are written to a local file at once; each write needs a thread."""
 _CLEANUP_GRACE_SECONDS = 30.0
 """Seconds that the abort of a cancelled file may take."""
 
@@ -31,7 +31,7 @@ Chunk: TypeAlias = Annotated[bytes | bytearray | memoryview, BUFFER]
 
 
 class Writer(Protocol):
-    """An open file: its content counts once it is closed, and is discarded if it is aborted."""
+    """An open file; its content counts only once it is closed."""
 
     is_open: bool
 
@@ -47,6 +47,10 @@ class Writer(Protocol):
         """Discard the file, if it is open."""
         ...
 
+    async def closed(self) -> None:
+        """Wait for the end of ``aclose`` if another asyncio task is in it."""
+        ...
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(
@@ -58,7 +62,9 @@ class Writer(Protocol):
 
 
 class FileWriter(ABC):
-    """The base of all writers: a context that closes the file, or aborts it on an exception.
+    """The base of all writers.
+
+    As a context it closes the file, or aborts it on an exception.
 
     Attributes:
         is_open: whether the file has been neither closed nor aborted; true while it is being
@@ -68,6 +74,7 @@ class FileWriter(ABC):
     def __init__(self) -> None:
         self.is_open = True
         self._closing = False
+        self._close_ended = anyio.Event()
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -104,15 +111,21 @@ class FileWriter(ABC):
             yield
         finally:
             self.is_open = False
+            self._close_ended.set()
+
+    async def closed(self) -> None:
+        """Wait for the end of ``aclose`` if another asyncio task is in it."""
+        if self._closing:
+            await self._close_ended.wait()
 
     def check_open(self, path: str) -> None:
         """Raise ``OptionError`` if the file is closed, aborted or being closed."""
         if not self.takes_more:
-            raise OptionError(f"{path} has been closed: nothing can be written to it any more")
+            raise OptionError(f"{path} is closed and cannot be written")
 
 
 class WholeWriter(FileWriter):
-    """A file that is kept in memory until it is closed, for stores without uploads.
+    """A file kept in memory until closed, for stores without uploads.
 
     Args:
         path: path of the file, for messages.
@@ -144,7 +157,7 @@ class WholeWriter(FileWriter):
 
 
 class LocalWriter(FileWriter):
-    """A file on this machine; its directory is created, and an abort deletes the file.
+    """A local file; its directory is created, an abort deletes the file.
 
     Args:
         path: on this machine.
@@ -239,10 +252,10 @@ def _make(directory: str) -> None:
         os.mkdir(directory)
     except (FileExistsError, NotADirectoryError):
         if not os.path.isdir(directory):
-            text = "a file is there, or above it"
+            text = "a file is in its place, or in that of a parent directory"
             raise PreconditionError("mkdir", directory, text) from None
     except FileNotFoundError:
-        text = "its parent was deleted meanwhile: the task or its job has ended"
+        text = "its parent directory was deleted: the task or its job has ended"
         raise NotFoundError("mkdir", directory, text) from None
     except OSError as error:
         raise RejectedError("mkdir", directory, error.strerror or str(error)) from None

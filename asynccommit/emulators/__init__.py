@@ -1,4 +1,4 @@
-"""Former place of ``asynccommit.testing.emulators``; it goes with the next version."""
+"""Former place of ``asynccommit.testing``, for one version."""
 
 from __future__ import annotations
 

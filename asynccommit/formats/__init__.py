@@ -1,1 +1,1 @@
-"""Files of the commit protocols as bytes: no module here reads or writes a store."""
+"""Files of the commit protocols as bytes, without I/O."""

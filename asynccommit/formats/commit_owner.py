@@ -1,10 +1,10 @@
-"""The claim, sign of life, stop and decision files of the owners of a commit.
+"""The claim, heartbeat, stop and decision files of the owners of a commit.
 
 All are JSON with ``type``, ``epoch`` and times in milliseconds since the epoch of 1970; readers
-ignore unknown fields. A claim has ``owner``, ``lease`` (seconds), ``started``, ``why``. A sign of
-life has ``owner`` (the id), ``beat``. A stop has ``owner`` (the id), ``stopped``, ``stage``,
-``error``, ``renamed``. The decision has ``outcome`` (``committed`` or ``rollback``), ``owner`` (the
-id), ``decided``, ``commit`` (the id of the commit).
+ignore unknown fields. A claim has ``owner``, ``lease`` (seconds), ``started``, ``why``. A heartbeat
+has ``owner`` (the id), ``beat``. A stop has ``owner`` (the id), ``stopped``, ``stage``, ``error``,
+``renamed``. The decision has ``outcome`` (``committed`` or ``rollback``), ``owner`` (the id),
+``decided``, ``commit`` (the id of the commit).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ ALIVE = "asynccommit.CommitAlive/1"
 STOPPED = "asynccommit.CommitStopped/1"
 OUTCOME = "asynccommit.CommitOutcome/1"
 MAX_EPOCH = 999_999
-"""As many as the names of the files can hold."""
+"""The maximum that fits into the file names."""
 MAX_OWNER_BYTES = 1024 * 1024
-"""The most that a reader should ask the store for."""
+"""Maximum number of bytes to read."""
 _MAX_TEXT = 10_000
 
 
@@ -43,7 +43,7 @@ class Claim:
     Attributes:
         epoch: number of this owner; the commit record is the claim of the first.
         owner: the owner's identity.
-        lease: seconds without a sign of life after which another owner may take over.
+        lease: seconds without a heartbeat after which another owner may take over.
         started_ms: when the owner took over.
         why: the reason why the commit could be taken over, for people.
     """
@@ -124,13 +124,13 @@ def decode_claim(data: bytes, path: str) -> Claim:
 
 
 def encode_beat(epoch: int, owner_id: str, beat_ms: int) -> bytes:
-    """Return the JSON of a sign of life; only people read it."""
+    """Return the JSON of a heartbeat; only people read it."""
     value = {"type": ALIVE, "epoch": epoch, "owner": owner_id, "beat": beat_ms}
     return dump_object(value, "commit-alive.json")
 
 
 def is_stand_in(data: bytes) -> bool:
-    """Return whether a stop file is a sign of life, renamed on a full disk."""
+    """Return whether a stop file is a heartbeat, renamed on a full disk."""
     try:
         fields = load_object(data, "commit-stopped.json")
     except ManifestError:

@@ -1,4 +1,4 @@
-"""The plan of a commit, in chunks: the operations that the first and every later owner carries out.
+"""The plan of a commit, in chunks: the operations of every owner.
 
 One chunk is a JSON object: ``type``, ``plan`` (its id), ``index``, ``directories`` [d], ``aside``
 and ``replaced`` [[d, kind, etag]], ``units`` [d], ``old`` [[d, size, etag]], ``files``
@@ -19,11 +19,11 @@ from asynccommit.formats.tables import Column, are_etags, are_sizes, check_head,
 
 TYPE = "asynccommit.CommitPlan/1"
 CHUNK_ROWS = 20_000
-"""How many rows a chunk should hold."""
+"""Number of rows of a chunk."""
 MAX_CHUNK_BYTES = 64 * 1024 * 1024
-"""The most that a reader should ask the store for; a larger one is not written."""
+"""Maximum size in bytes; a larger one is neither written nor read."""
 KINDS = frozenset({"file", "directory", "other"})
-"""What is moved aside, as ``store.Kind`` names it."""
+"""The kinds of entries that are moved aside, named as in ``store.Kind``."""
 
 Aside = tuple[str, str, str | None]
 Old = tuple[str, int, str | None]

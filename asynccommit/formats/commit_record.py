@@ -1,4 +1,4 @@
-"""The commit record: written before the first change under the destination.
+"""The commit record, written before the first visible change.
 
 Format 2, JSON: ``type``, ``jobId``, ``attempt``, ``started`` (milliseconds since the epoch),
 ``owner`` (``id``, ``host``, ``user``, ``process``), ``lease`` (seconds), ``files``, ``bytes``,
@@ -28,9 +28,9 @@ from asynccommit.formats.fields import (
 
 TYPE = "asynccommit.CommitRecord/2"
 MAX_RECORD_BYTES = 64 * 1024 * 1024
-"""The most that a reader should ask the store for."""
+"""Maximum number of bytes to read."""
 ABORTED = b"\0"
-"""What an abort puts in the record's place: while it is there, no record can be written."""
+"""The content that an abort puts in the record's place, which blocks a record."""
 _DIGEST = re.compile("sha256:[0-9a-f]{64}", re.ASCII)
 
 Option = str | int | bool | None
@@ -66,14 +66,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """The statement that a job commit has begun, with its owner and its extent.
+    """The statement that a job commit has begun: owner and extent.
 
     Attributes:
         job_id: id of the job.
         attempt: number of the job attempt.
         started_ms: when the commit began, in milliseconds since the epoch.
         owner: the owner that began it, of epoch 1.
-        lease: seconds without a sign of life after which another owner may take over.
+        lease: seconds without a heartbeat after which another owner may take over.
         files: number of files to rename.
         bytes: total size of the files.
         manifests: digest over the accepted manifests.
@@ -198,3 +198,11 @@ def _outside(fields: JsonFields) -> tuple[str, ...]:
         if not are_paths([value], absolute=True) or value[0] != "/":
             raise fields.wrong(f"outside[{index}]", f"is {kind_of(value)}, not an absolute path")
     return tuple(values)
+
+
+def is_blank(data: bytes) -> bool:
+    """Return whether a file is empty.
+
+    A power cut leaves such a file; it counts as not written.
+    """
+    return not data.strip(b"\0")

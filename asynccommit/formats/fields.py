@@ -1,4 +1,4 @@
-"""Read JSON objects from other writers field by field; errors name the invalid field."""
+"""Read JSON objects of other writers; errors name the field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asynccommit.errors import ManifestError
 
 MAX_LONG = 2**63 - 1
 MAX_TIME = 253_402_300_799_999
-"""The last millisecond of the year 9999: nobody can show a later one."""
+"""The last millisecond of the year 9999, the maximum of many programs."""
 _QUOTED_INTEGER = re.compile(r"\s*(-?[0-9]{1,19})\s*", re.ASCII)
 _NO_NAME = re.compile("[\x00-\x1f/\x7f\ud800-\udfff]")
 _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -80,7 +80,7 @@ def dump_object(value: Mapping[str, Any], path: str, indent: bool = True) -> byt
     except (TypeError, ValueError) as error:
         raise ManifestError(path, f"cannot be written: {error}") from error
     if _HALVES.search(text):  # escaped, the two would be read as one character
-        raise ManifestError(path, "cannot be written: some text holds two halves of a character")
+        raise ManifestError(path, "cannot be written: it holds a surrogate pair as two characters")
     return text.encode("utf-8", "backslashreplace")
 
 
@@ -208,7 +208,7 @@ class JsonFields:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong(key, f"is {kind_of(value)}, not a number")
         if not (0 < value <= MAX_LONG and isfinite(value)):
-            raise self.wrong(key, "is no duration")
+            raise self.wrong(key, "is not a duration")
         return float(value)
 
     def boolean(self, key: str, default: bool | None = None) -> bool:

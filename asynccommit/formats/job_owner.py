@@ -1,4 +1,4 @@
-"""The owner file of a job: its setup writes it, and its driver renews it while the driver is alive.
+"""The owner file of a job, renewed while its driver is alive.
 
 JSON with ``type``, ``owner`` (id, host, user, process), ``lease`` (seconds), and ``started`` and
 ``seen`` in milliseconds since the epoch of 1970; readers ignore unknown fields. A file without a
@@ -15,7 +15,7 @@ from asynccommit.formats.fields import MAX_TIME, dump_object, load_object
 
 JOB_OWNER = "asynccommit.JobOwner/1"
 MAX_JOB_OWNER_BYTES = 1024 * 1024
-"""The most that a reader should ask the store for."""
+"""Maximum number of bytes to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class JobOwner:
 
     Attributes:
         owner: identity of the driver; the id is unique to this setup.
-        lease: seconds without a sign of life after which the driver counts as dead; ``None`` if it
-            gives no signs of life.
+        lease: seconds without a heartbeat after which the driver counts as dead; ``None`` if it
+            sends no heartbeats.
         started_ms: when the job was set up.
         seen_ms: when this file was written.
     """

@@ -1,4 +1,4 @@
-"""Paths below a magic directory of Hadoop's S3A committer, and the destinations of their files.
+"""Paths below a magic directory of Hadoop's S3A committer.
 
 A file ``$out/__magic_job-<uuid>/job-<uuid>/NN/tasks/<attempt>/__base/a/b`` is uploaded to
 ``$out/a/b``. The magic path itself holds an empty marker, with the future length of the file in a
@@ -14,9 +14,9 @@ from asynccommit.errors import UrlError
 from asynccommit.formats import pending, pending_set
 
 MAGIC = "__magic_job-"
-"""How the name of a magic directory begins."""
+"""The prefix of a magic directory's name."""
 ANY_MAGIC = "__magic"
-"""How it began in Hadoop before 3.4, too: for those who look for what is left."""
+"""The prefix in Hadoop before 3.4, for searches for remains."""
 BASE = "__base"
 """The directory of a task attempt whose tree is that of the destination."""
 LENGTH_HEADER = "x-hadoop-s3a-magic-data-length"

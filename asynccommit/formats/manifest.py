@@ -1,4 +1,4 @@
-"""The task manifest of Hadoop's manifest committer: the files of one task attempt to commit.
+"""The task manifest of Hadoop's manifest committer.
 
 A task writes it and the job commit reads it; either side may be Hadoop's own class
 ``org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest``.
@@ -33,7 +33,9 @@ class FileEntry(NamedTuple):
 
 
 class DirEntry(NamedTuple):
-    """One directory that must exist: URI text, status seen by the task, depth (1 = topmost).
+    """One directory that must exist: URI, status, depth (1 = topmost).
+
+    The status is the one that the task saw.
 
     The statuses are ``UNKNOWN`` to ``CREATED_DIR``.
     """
@@ -48,7 +50,7 @@ UNKNOWN, NOT_FOUND, FILE, DIR, CREATED_DIR = range(5)
 
 @dataclass(frozen=True, slots=True)
 class TaskManifest:
-    """The output of one committed task attempt. Only the types of its values are checked.
+    """The output of one committed task attempt; only types are checked.
 
     Attributes:
         task_attempt_dir: URI text; ``""`` if the writer left it out.
@@ -110,7 +112,7 @@ def decode_manifest(data: bytes, path: str) -> TaskManifest:
         ManifestError: names the index of the entry and the invalid field.
     """
     if not data:
-        raise ManifestError(path, "empty: the file was not written to its end")
+        raise ManifestError(path, "empty: its write did not finish")
     fields = load_object(data, path)
     _check_type(fields)
     return TaskManifest(
@@ -136,7 +138,7 @@ def _check_type(fields: JsonFields) -> None:
     if kind != TYPE:
         raise fields.wrong("type", f"is {kind[:200]!r}, not {TYPE!r}")
     if as_integer(fields.get("version", VERSION)) != VERSION:
-        raise fields.wrong("version", f"is not {VERSION}, the only one known")
+        raise fields.wrong("version", f"is not {VERSION}, the only known version")
 
 
 def _files(fields: JsonFields, exact: bool) -> list[FileEntry]:

@@ -1,4 +1,4 @@
-"""The ``.pending`` file of Hadoop's S3A committers: one upload that waits to be completed.
+"""The ``.pending`` file of Hadoop's S3A committers: one open upload.
 
 It is ``SinglePendingCommit`` of version 2, JSON. Etags are strings in Hadoop up to 3.4.1, and
 objects that also contain a checksum from 3.4.2 on. The version is 2 in both forms, and each release
@@ -34,13 +34,13 @@ from asynccommit.stores.urls import decode_uri
 VERSION = 2
 SUFFIX = ".pending"
 MAX_PENDING_BYTES = 16 * 1024 * 1024
-"""The most that a reader should ask the store for."""
+"""Maximum number of bytes to read."""
 MAX_PARTS = 10_000
-"""How many parts an upload may have, as S3 has it."""
+"""Maximum number of parts of an upload, as on S3."""
 MAX_KEY_BYTES = 1024
-"""How long a key may be in UTF-8, as S3 has it."""
+"""Maximum length of a key in UTF-8, as on S3."""
 TOKEN = "asynccommit.token"
-"""Ours, in the extra data: what the upload was begun with, and its file bears."""
+"""Our key in the extra data: the token of the upload and its file."""
 _TOKEN = re.compile(r"[0-9A-Za-z-]{1,64}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -165,7 +165,7 @@ def commit_of(fields: JsonFields, filename: str | None = None) -> PendingCommit:
     check_version(fields, VERSION)
     extra = {} if fields.get("extraData") is None else fields.texts("extraData")
     if TOKEN in extra and not is_token(extra[TOKEN]):
-        raise fields.wrong("extraData", f"{TOKEN} is no token")
+        raise fields.wrong("extraData", f"{TOKEN} is not a token")
     return PendingCommit(
         bucket=fields.text("bucket"),
         key=_key(fields),
@@ -263,7 +263,7 @@ def _wrong_part(fields: JsonFields, etags: Sequence[Any]) -> ManifestError:
         return fields.wrong(where, "is empty")
     if not are_words([etag]):
         return fields.wrong(where, "holds a control character")
-    return fields.wrong(where, "has not both a checksum and its algorithm, as plain text")
+    return fields.wrong(where, "does not have both a checksum and its algorithm, as plain text")
 
 
 def _etag_object(part: Part) -> dict[str, str | None]:

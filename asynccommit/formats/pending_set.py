@@ -1,4 +1,4 @@
-"""The ``.pendingset`` file of Hadoop's S3A committers: the uploads of one task.
+"""The ``.pendingset`` file of Hadoop's S3A committers: a task's uploads.
 
 It is ``PendingSet`` of version 3, JSON: ``version``, ``jobId``, ``commits`` (as in ``.pending``
 files) and ``iostatistics``. It does not name the attempt that wrote it; the commits of the magic
@@ -25,7 +25,7 @@ from asynccommit.options.uploads import EtagForm
 VERSION = 3
 SUFFIX = ".pendingset"
 MAX_PENDING_SET_BYTES = 256 * 1024 * 1024
-"""The most that a reader should ask the store for; a larger one is not written."""
+"""Maximum size in bytes; a larger one is neither written nor read."""
 
 
 @dataclass(frozen=True, slots=True)

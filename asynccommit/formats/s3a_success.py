@@ -1,4 +1,4 @@
-"""The ``_SUCCESS`` marker of a job that uploaded its files, as Hadoop's S3A committers write it.
+"""The ``_SUCCESS`` marker of Hadoop's S3A committers.
 
 The format is that of ``success.py``, which also reads this marker. Two fields differ: ``committer``
 is the name used by ``fs.s3a.committer.name``, and ``filenames`` are keys with a leading slash, not
@@ -28,6 +28,8 @@ def encode_s3a_success(data: SuccessData) -> bytes:
     """
     if data.committer not in COMMITTERS:
         known = ", ".join(sorted(COMMITTERS))
-        raise ManifestError("_SUCCESS", f"committer {data.committer[:100]!r} is none of {known}")
+        raise ManifestError(
+            "_SUCCESS", f"committer is {data.committer[:100]!r}: expected one of {known}"
+        )
     names = [f"/{name.lstrip('/')}" for name in data.filenames[:MAX_FILENAMES]]
     return encode_success(replace(data, filenames=names), full=False)

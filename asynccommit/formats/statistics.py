@@ -1,4 +1,4 @@
-"""Counters and durations in the shape of Hadoop's ``IOStatisticsSnapshot``.
+"""Counters and durations in the form of ``IOStatisticsSnapshot``.
 
 Durations are in milliseconds. An operation ``X`` increments the counter ``X``, and a failed one
 also ``X.failures``. Its times are under ``X.min``, ``X.max`` and ``X.mean``, or ``X.failures.min``
@@ -69,7 +69,7 @@ COUNTERS = (
 )
 _TIMED = (*DURATIONS, *(f"{name}.failures" for name in DURATIONS))
 MAX_NAMES = 1000
-"""How many names of one map are read; a file with more is not Hadoop's."""
+"""Maximum number of names in one map; a file with more is not Hadoop's."""
 
 
 @dataclass(slots=True)

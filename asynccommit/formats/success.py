@@ -1,4 +1,4 @@
-"""The ``_SUCCESS`` marker and the summary of a job; both have the same format.
+"""The ``_SUCCESS`` marker and the summary of a job, in one format.
 
 The format is that of Hadoop's manifest committer and S3A committers, so that tools written for
 either can read it. A classic committer leaves a ``_SUCCESS`` of zero bytes instead.
@@ -20,9 +20,9 @@ from asynccommit.formats.statistics import Statistics
 NAME = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
 COMMITTER = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.ManifestCommitter"
 MAX_FILENAMES = 100
-"""How many file names are written."""
+"""Maximum number of file names that are written."""
 MAX_SUCCESS_BYTES = 64 * 1024 * 1024
-"""The most that a reader should ask the store for."""
+"""Maximum number of bytes to read."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_TIMESTAMP = 253_402_300_799_999
 
@@ -104,7 +104,7 @@ def decode_success(data: bytes, path: str) -> SuccessData:
         ManifestError: it is the empty marker of a classic committer, or not in this format.
     """
     if not data:
-        raise ManifestError(path, "empty: the marker of a classic committer, it says no more")
+        raise ManifestError(path, "empty: written by a classic committer, without details")
     fields = load_object(data, path)
     if fields.text("name", "") != NAME:
         raise fields.wrong("name", f"is {fields.get('name')!r:.200}, not {NAME!r}")

@@ -1,4 +1,4 @@
-"""Read and check JSON tables of possibly millions of rows, column by column.
+"""Read and check JSON tables of millions of rows by column.
 
 A table is a list of rows and a row is a list of fields; a table of one column is a list of its
 values.

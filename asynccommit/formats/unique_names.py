@@ -1,4 +1,4 @@
-"""Unique file names, which no other job writes, as Hadoop's staging committers make them."""
+"""Unique file names, as Hadoop's staging committers make them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ def add_uuid(path: str, uuid: str) -> str:
         OptionError: the path does not name a file, or the id is empty.
     """
     if not uuid:
-        raise OptionError("names of files cannot be made unique without the job's id")
+        raise OptionError("unique file names need the job id")
     folder, slash, name = path.rpartition("/")
     if not name:
-        raise OptionError(f"{path[:300]!r} names no file: nothing can be added to its name")
+        raise OptionError(
+            f"{path[:300]!r} does not name a file, so nothing can be added to its name"
+        )
     if uuid in path:
         return path
     stem, dot, extension = name.partition(".")

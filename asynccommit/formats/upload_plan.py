@@ -1,4 +1,4 @@
-"""The plan of an upload commit, in chunks: the operations that every owner carries out.
+"""The plan of an upload commit, in chunks.
 
 One chunk is a JSON object: ``type``, ``plan`` (its id), ``index``, ``tasks`` [[task, attempt]],
 ``aside`` and ``old`` [[place, size, etag]], ``uploads`` [[place, upload id, size, parts, token]]. A
@@ -29,9 +29,9 @@ from asynccommit.stores.parts import Part
 
 TYPE = "asynccommit.UploadPlan/1"
 CHUNK_ROWS = 20_000
-"""How many rows a chunk should hold."""
+"""Number of rows of a chunk."""
 MAX_CHUNK_BYTES = 64 * 1024 * 1024
-"""The most that a reader should ask the store for; a larger one is not written."""
+"""Maximum size in bytes; a larger one is neither written nor read."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -51,7 +51,7 @@ class OldRow(NamedTuple):
 
 
 class UploadRow(NamedTuple):
-    """An upload to complete: its file's place, upload id, size, parts and token."""
+    """An upload to complete: place, upload id, size, parts and token."""
 
     place: str
     upload_id: str

@@ -38,7 +38,7 @@ INTENT = "asynccommit.UploadIntent/1"
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 MAX_OUTCOME_BYTES = 1024 * 1024
 MAX_INTENT_BYTES = 16 * 1024 * 1024
-"""The most that a reader should ask the store for."""
+"""Maximum number of bytes to read."""
 
 
 class SetRow(NamedTuple):
@@ -57,7 +57,7 @@ class SetRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UploadRecord:
-    """The statement that an upload commit has begun, with its owner and its extent.
+    """The statement that an upload commit has begun: owner and extent.
 
     Attributes:
         job_id: id of the job.
@@ -114,7 +114,7 @@ class UploadOutcome:
 
 
 class Intended(NamedTuple):
-    """One upload that a task attempt has begun: the key in the bucket and the upload id."""
+    """One upload of a task attempt: the key in the bucket and the id."""
 
     key: str
     upload_id: str
@@ -122,7 +122,7 @@ class Intended(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UploadIntent:
-    """The uploads that a task attempt has begun, recorded so that they are found if it is killed.
+    """The uploads of a task attempt, recorded in case it is killed.
 
     Attributes:
         job_id: the job's unique id.
@@ -271,7 +271,7 @@ def _checked(value: Mapping[str, Any], path: str, decode: Callable[[bytes, str],
 
 def _check_sums(fields: JsonFields, record: UploadRecord) -> None:
     if len({row.name for row in record.sets}) != len(record.sets):
-        raise fields.wrong("sets", "names one set twice")
+        raise fields.wrong("sets", "lists a set twice")
     if record.digest != digest_of_sets(record.sets):
         raise fields.wrong("digest", "is not that of the sets")
     if record.files != sum(row.uploads for row in record.sets):

@@ -1,4 +1,4 @@
-"""Add Hive's files to a directory one by one, as copies where a name is taken."""
+"""Add Hive's files to a directory, as copies where a name is taken."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def add_from(store: Store, places: PublishDirectories, *, resumed: bool = 
         try:
             await adding.take_back()
         except StoreError as second:
-            error.add_note(f"what was added could not be taken back: {second}")
+            error.add_note(f"the added files could not be removed: {second}")
         raise
     async with cleaning_up(places):
         await drop(store, places.adding)
@@ -55,7 +55,7 @@ async def add_from(store: Store, places: PublishDirectories, *, resumed: bool = 
 
 
 class _Adding:
-    """A move of files into a directory with others, undone if one file cannot be moved.
+    """A move of files into a directory; undone if one cannot be moved.
 
     Args:
         store: any store.
@@ -130,7 +130,7 @@ class _Names:
         for number in chain(range(after, _MOST_COPIES + 1), range(1, after)):
             if (copy := next_copy(name, number)) not in self._taken:
                 return copy
-        raise RejectedError("rename", name, "there is a copy of every number already")
+        raise RejectedError("rename", name, "every copy number is in use")
 
     def _take(self, name: str) -> None:
         self._taken.add(name)

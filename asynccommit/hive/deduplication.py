@@ -1,4 +1,4 @@
-"""Remove duplicate task output from Hive tables, and add files for empty buckets.
+"""Remove duplicate task output from Hive tables; fill empty buckets.
 
 A Hive task renames its file to the final name itself when it closes it, outside any task commit. So
 if a task ran twice, both attempts are there, and every row of it is read twice. Hive's own remedy
@@ -76,7 +76,7 @@ async def dedup(
         ManifestError: the rules cannot be applied: they do not decide a winner, or the names are
             not Hive's, or an empty bucket cannot be created. A dry run reports the first and the
             last case in ``found.conflicts``.
-        NotFoundError: the directory does not exist, and the store can tell.
+        NotFoundError: the directory does not exist, and the store can report that.
     """
     done = Dedup(dry_run, await scan_table(store, path, reading or Reading()))
     if not dry_run:
@@ -129,10 +129,10 @@ async def _noted(done: Dedup, path: str, into: list[str], change: Awaitable[obje
     except NotFoundError as error:
         done.kept[path] = "it is gone" if error.path == path else f"{error.path} is gone"
     except ExistsError:
-        done.kept[path] = "something has come there since it was listed"
+        done.kept[path] = "something was written there since the listing"
     except PreconditionError as error:
         changed = "it" if error.path == path else error.path
-        done.kept[path] = f"{changed} has changed since it was listed"
+        done.kept[path] = f"{changed} has changed since the listing"
     else:
         into.append(path)
 
@@ -145,5 +145,5 @@ async def _remove(store: Store, path: str) -> None:
 
 async def _delete(store: Store, winner: Info, loser: Info) -> None:
     if is_changed(store, await store.head(winner.path), winner):
-        raise PreconditionError("head", winner.path, "it has changed since it was listed")
+        raise PreconditionError("head", winner.path, "it has changed since the listing")
     await delete_unchanged(store, loser)

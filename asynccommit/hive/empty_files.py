@@ -1,4 +1,6 @@
-"""Create files without rows, in the format of the neighbouring files, for Hive's empty buckets.
+"""Create files without rows for Hive's empty buckets.
+
+They have the format of the neighbouring files.
 
 A bucket without a file is an error for readers that take the n-th file for the n-th bucket. The
 columns of an empty ORC or Parquet file are those of a neighbouring file.
@@ -29,9 +31,9 @@ class Format(Enum):
 
 
 _REFUSED = {
-    "RCFile": "nothing here writes one, or reads one to check what was written",
-    "SequenceFile": "its header names Java classes of the table, and nothing here writes one",
-    "Avro": "its header has the table's own schema and codec, which Hive has to choose",
+    "RCFile": "this package cannot write or verify one",
+    "SequenceFile": "its header names Java classes of the table, and this package cannot write one",
+    "Avro": "its header holds the schema and codec of the table, which Hive must choose",
 }
 # RCFiles of Hive before 0.9 are SequenceFiles whose key class tells that.
 _MAGIC = ((b"RCF", "RCFile"), (b"SEQ", "SequenceFile"), (b"Obj\x01", "Avro"))
@@ -65,7 +67,9 @@ def empty_file(path: str, beside: bytes, format: Format | None = None) -> bytes:
             f"an empty {found.value} file needs pyarrow: pip install pyarrow"
         ) from error
     except Exception as error:  # of any kind: the input may be anything
-        raise ManifestError(path, f"the file beside is no {found.value} file: {error}") from error
+        raise ManifestError(
+            path, f"the neighboring file is not a {found.value} file: {error}"
+        ) from error
 
 
 def recognise(path: str, beside: bytes) -> Format:

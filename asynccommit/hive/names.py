@@ -1,4 +1,6 @@
-"""Parse the file names of Hive's tasks: ``000003_1.gz`` is the output of attempt 1 of task 3.
+"""Parse the file names of Hive's tasks.
+
+``000003_1.gz`` is the output of attempt 1 of task 3.
 
 By these names Hive recognizes several attempts of one task in a directory, and keeps one. The way
 it parses a name, and the attempt that it keeps, have changed over time: see ``HiveRules``. A name
@@ -29,7 +31,7 @@ _BEFORE = re.compile(r"(?:tmp_|attempt_[0-9]{1,20}_[0-9]{1,10}_[mr]_)?\Z")
 
 
 class HiveRules(Enum):
-    """The rules of a Hive version: which of several attempts of one task stays.
+    """The rules of a Hive version for choosing among attempts of a task.
 
     ``TWO``, up to Hive 2.3, keeps the largest; of equal ones, the one whose name sorts first.
     ``THREE`` keeps the newest attempt, and fails if it is smaller than an older one. ``FOUR`` keeps
@@ -165,7 +167,7 @@ def replace_task(name: str, task: int, rules: HiveRules = HiveRules.TWO) -> str:
     """
     found = parse_name(name, rules)
     if found is None:
-        raise ManifestError(name, "is no name that a task of Hive gives: it has no number")
+        raise ManifestError(name, "is not the name of a Hive task file: it has no number")
     return found.of_task(task)
 
 
@@ -231,7 +233,7 @@ def winner_of(attempts: Sequence[HiveAttempt], rules: HiveRules) -> HiveAttempt:
     ordered = sorted(attempts, key=lambda one: (_number(one.name, rules), one.name))
     for older, newer in pairwise(ordered):
         if _number(older.name, rules) == _number(newer.name, rules):
-            raise ManifestError(newer.name, f"is of the same attempt as {older.name}")
+            raise ManifestError(newer.name, f"belongs to the same attempt as {older.name}")
         if rules is HiveRules.THREE and newer.size < older.size:
             raise ManifestError(
                 newer.name,

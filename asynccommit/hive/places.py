@@ -85,7 +85,7 @@ async def restore(store: Store, places: PublishDirectories) -> None:
 async def move(store: Store, source: str, dest: str) -> None:
     """Rename a directory.
 
-    Where the store can check it, only this very directory is moved, even if the request is late.
+    Where the store can check it, only this directory is moved, even if the request is late.
     """
     await store.rename(source, dest, etag=(await store.head(source)).etag)
 
@@ -103,12 +103,10 @@ async def cleaning_up(places: PublishDirectories) -> AsyncIterator[None]:
         yield
     except StoreError as error:
         text = (
-            f"the job is committed, but its clean-up failed: {error}. Do not run it again. Publish "
-            "once more, which cleans up"
+            f"the job is committed, but its clean-up failed: {error}. Do not run it again. "
+            "Publish again to clean up"
         )
         raise CommitError(places.final, "publish", (error,), text) from error
     except BaseException as error:
-        error.add_note(
-            f"{places.final}: {COMMITTED}. Publish once more, which removes what is left"
-        )
+        error.add_note(f"{places.final}: {COMMITTED}. Publish again to remove the remains")
         raise

@@ -1,4 +1,4 @@
-"""Publish the output of a Hive job: cut off stragglers, remove duplicates, move the files.
+"""Publish the output of a Hive job: fence, deduplicate, move.
 
 Tasks give their files final names in ``_tmp.X``, beside ``X``. Then::
 
@@ -7,13 +7,12 @@ Tasks give their files final names in ``_tmp.X``, beside ``X``. Then::
                 _tmp.X.intermediate  ->  X
                 _task_tmp.X deleted
 
-If ``X`` is to be replaced it is ``_backup.X`` meanwhile. If files are added to it one by one they
-are in ``_tmp.X.adding`` meanwhile, so that no run searches half of them for duplicates. Empty
-buckets are written to ``_tmp.X.buckets`` and moved: otherwise a late write of a dead process could
-create ``.intermediate`` again, and the next run would take that for the output of a job. Each step
-is one rename, or can be repeated; so a later run can finish an interrupted one. The order is that
-of Hive 0.9; later releases rename nothing first, and a straggler may add a file that is never
-compared.
+A replaced ``X`` is kept as ``_backup.X`` meanwhile. If files are added to it one by one they are in
+``_tmp.X.adding`` meanwhile, so that no run searches half of them for duplicates. Empty buckets are
+written to ``_tmp.X.buckets`` and moved: otherwise a late write of a dead process could create
+``.intermediate`` again, and the next run would take that for the output of a job. Each step is one
+rename, or can be repeated; so a later run can finish an interrupted one. The order is that of Hive
+0.9; later releases rename nothing first, and a straggler may add a file that is never compared.
 """
 
 from __future__ import annotations
@@ -21,23 +20,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from typing import cast
 
 from asynccommit.errors import (
     ManifestError,
     NotFoundError,
     OutcomeUnknownError,
+    RejectedError,
     StoreError,
     UnsupportedError,
 )
 from asynccommit.hive.add_files import add, add_from
 from asynccommit.hive.deduplication import Dedup, change
-from asynccommit.hive.movability import refuse_unmovable
 from asynccommit.hive.places import PublishDirectories, cleaning_up, drop, move, restore
 from asynccommit.hive.places import Published as Published
 from asynccommit.hive.scan import Reading, scan_table
 from asynccommit.options.checked import checked
-from asynccommit.stores.base import Store
-from asynccommit.stores.tree import is_there
+from asynccommit.stores.base import Kind, ProbingStore, Store
+from asynccommit.stores.tree import is_there, walk
 
 
 @checked
@@ -94,7 +94,7 @@ async def discard(store: Store, path: str) -> None:
     places = await _open(store, path)
     if await is_there(store, places.adding):
         raise ManifestError(
-            places.adding, f"is half added to {places.final}: publish again, which finishes that"
+            places.adding, f"is partly added to {places.final}: publish again to finish"
         )
     if await is_there(store, places.taken) and await is_there(store, places.backup):
         await _refuse_foreign(store, places)
@@ -114,8 +114,9 @@ async def _open(store: Store, path: str) -> PublishDirectories:
     await is_there(store, places.final)  # a store may learn its capabilities by a first request
     if not store.traits.atomic_directory_rename:
         raise UnsupportedError(
-            f"{store.traits.name} cannot rename a directory in one step, so nothing keeps "
-            "stragglers out of what is published: publish elsewhere, or let dedup clean the table"
+            f"{store.traits.name} cannot rename a directory atomically, so late tasks could add "
+            "files to the published output: publish to another store, or let dedup clean the "
+            "table"
         )
     return places
 
@@ -130,7 +131,7 @@ async def _publish(
         if not await is_there(store, places.written):
             return Published()
         if replaces:
-            await refuse_unmovable(store, places.final, places.written)
+            await _refuse_unmovable(store, places.final, places.written)
         await move(store, places.written, places.taken)
     cleaned = await _clean(store, places, reading or Reading())
     return replace(await (_replace if replaces else add)(store, places), dedup=cleaned)
@@ -169,8 +170,8 @@ async def _refuse_late(store: Store, places: PublishDirectories, taken: str) -> 
     if await is_there(store, places.written):
         raise ManifestError(
             places.written,
-            f"came after {taken} was made of it: it is a straggler's, and to be deleted, or "
-            "another job's; look at it, move it away and publish again",
+            f"was written after {taken} was made of it, by a late task or another job: check it, "
+            "move it away and publish again",
         )
 
 
@@ -192,7 +193,7 @@ async def _refuse_foreign(store: Store, places: PublishDirectories) -> None:
     if await is_there(store, places.final):
         raise ManifestError(
             places.final,
-            f"is there, and so is {places.backup}, which it was moved to: somebody else has made "
+            f"exists, and so does {places.backup}, to which it was moved: another writer created "
             "it. Move one of them away and publish again",
         )
 
@@ -208,5 +209,32 @@ async def _putting_back(store: Store, places: PublishDirectories) -> AsyncIterat
         try:
             await restore(store, places)
         except StoreError as second:
-            error.add_note(f"{places.backup} could not be put back: {second}")
+            error.add_note(f"{places.backup} could not be restored: {second}")
         raise
+
+
+async def _refuse_unmovable(store: Store, path: str, place: str) -> None:
+    """Raise an error if a directory cannot be moved, or deleted in the end.
+
+    A link would be replaced by a directory, and the old files would stay at its target.
+
+    Args:
+        store: any store.
+        path: directory to be replaced; it may be missing.
+        place: a directory beside it.
+
+    Raises ``ManifestError`` for a link; ``RejectedError`` or ``DeniedError`` with the reason.
+    """
+    try:
+        info = await store.head(path)
+    except NotFoundError:
+        return
+    if store.traits.links and info.kind is Kind.OTHER:
+        text = "a link cannot be replaced: publish to its target directory"
+        raise ManifestError(path, text)
+    if store.traits.probes:
+        await cast(ProbingStore, store).probe(path, place)
+        async for below in walk(store, path):
+            if below.held:
+                text = "a mount point, immutable or append-only, so its parent cannot be replaced"
+                raise RejectedError("rename", below.path, text)

@@ -110,7 +110,7 @@ async def scan_table(store: Store, path: str, reading: Reading) -> TableScan:
         reading: how to read the table.
 
     Raises:
-        NotFoundError: the directory does not exist, and the store can tell.
+        NotFoundError: the directory does not exist, and the store can report that.
         ManifestError: the names look like Spark's, or like those of no known program, and the rules
             would delete good data: unless ``reading.force``.
     """
@@ -184,8 +184,8 @@ def _refuse_spark(files: Iterable[Info]) -> None:
         if is_spark(_name(info)):
             raise ManifestError(
                 info.path,
-                "is a name as Spark gives: files of different tasks would be taken for one "
-                "another's attempts, and deleted; --force does it all the same",
+                "has a name in Spark's format: files of different tasks would count as attempts "
+                "of one task and be deleted; --force proceeds anyway",
             )
 
 
@@ -229,8 +229,8 @@ def _refuse_foreign(names: Iterable[str], rules: HiveRules) -> None:
         if parsed is not None and parsed.is_foreign:
             raise ManifestError(
                 name,
-                f"is no name as Hive gives, and would be taken for an attempt of task {parsed.id}; "
-                "--force does it all the same",
+                "does not have a name in Hive's format and would count as an attempt of task "
+                f"{parsed.id}; --force proceeds anyway",
             )
 
 
@@ -247,8 +247,8 @@ def _refuse_same(names: Iterable[str], rules: HiveRules) -> None:
         if number in seen:
             raise ManifestError(
                 name,
-                f"is of the same attempt as {seen[number]}, and so of another statement; "
-                "--force does it all the same",
+                f"belongs to the same attempt as {seen[number]}, and so to another statement; "
+                "--force proceeds anyway",
             )
         seen[number] = name
 
@@ -258,14 +258,14 @@ async def _fill(store: Store, files: list[Info], reading: Reading, found: TableS
     parsed = [(info, parse_name(_name(info), reading.rules)) for info in files]
     named = [(info, name) for info, name in parsed if name is not None]
     if not named:
-        found.conflicts[files[0].path] = "is no bucket: there is no number in its name"
+        found.conflicts[files[0].path] = "is not a bucket: its name has no number"
         return
     info, model = min(named, key=lambda one: (bool(one[1].copy), one[0].path))
     there = {int(name.task) for _, name in named}
     if max(there) >= reading.buckets:
         found.conflicts[info.path.rpartition("/")[0]] = (
-            f"has bucket {max(there)}, and there are {reading.buckets}, from 0: give --buckets "
-            "as the table has it"
+            f"has bucket {max(there)}, but --buckets {reading.buckets} ends before it: give the "
+            "number of buckets of the table"
         )
         return
     wanted = set(range(reading.buckets)) - there
@@ -299,7 +299,7 @@ async def _beside(store: Store, files: list[Info], reading: Reading) -> bytes:
     if not filled:
         raise ManifestError(
             files[0].path,
-            "no file beside has content, so nobody can tell the format: say --format text for "
+            "no neighboring file has content, so the format is unknown: use --format text for "
             "empty files",
         )
     return await store.get(min(filled, key=lambda info: (info.size, info.path)).path, MOST)

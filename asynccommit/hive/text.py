@@ -1,4 +1,4 @@
-"""Show the result of removing duplicates from a Hive table, as text for a terminal."""
+"""Show the result of deduplicating a Hive table as text."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def hive_dedup(dest: Address, done: Dedup) -> RenderableType:
     lines = list(_plan(done) if done.dry_run else _done(done))
     lines += _reasons("conflict", found.conflicts)
     if found.passed:
-        lines += _named("passed over, not as deep as --partitions says, or deeper", found.passed)
+        lines += _named("skipped, not at the depth given by --partitions", found.passed)
     if len(lines) == 0:
         lines = ["nothing to do"]
     if done.dry_run and _changes(done):
         lines.append(
-            "nothing can be done before the conflicts are gone"
+            "resolve the conflicts first"
             if found.conflicts
             else "nothing was changed: pass --yes to make the changes"
         )

@@ -1,4 +1,4 @@
-"""Enforce the commit window: a commit requires a recent answer of the resource manager.
+"""Require a recent answer of the resource manager for a commit.
 
 An application master that is cut off may have been replaced without knowing it. Hadoop checks this
 after it has announced the commit, and waits without a limit. Here the check comes first, and the
@@ -37,7 +37,7 @@ class MarkerSettings:
         patience: maximum wait for a more recent answer. After that time YARN itself, with its
             default settings, has given the application master up.
         cancel_timeout: maximum time that an abort waits for a commit to stop.
-        lease: time without a sign of life after which a commit counts as abandoned; ``None`` for
+        lease: time without a heartbeat after which a commit counts as abandoned; ``None`` for
             one minute, or five on a store over a network.
     """
 
@@ -67,12 +67,14 @@ class MarkerSettings:
 def _seconds(key: str, value: str) -> float:
     text = value.strip()
     if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) <= _MOST):
-        raise OptionError(f"{key} is {value!r}: say milliseconds, from 0 to {_MOST}")
+        raise OptionError(f"{key} is {value!r}: expected milliseconds, from 0 to {_MOST}")
     return int(text) / 1000
 
 
 class Heartbeat:
-    """The time of the resource manager's last answer, reported by the code that talks to it.
+    """The time of the resource manager's last answer.
+
+    The code that talks to the resource manager reports it.
 
     Args:
         clock: seconds since any moment; by default the clock of commits on this host.
@@ -118,7 +120,7 @@ async def wait_for_window(heartbeat: Heartbeat, settings: MarkerSettings, job_id
                 await heartbeat.next()
     except TimeoutError:
         text = (
-            f"the resource manager has not answered for {settings.patience:,.0f} s, and may have "
-            "given this attempt up: nothing was begun, and another attempt can commit the job"
+            f"the resource manager has not answered for {settings.patience:,.0f} s and may have "
+            "given up this attempt: nothing was begun, and another attempt can commit the job"
         )
         raise PreflightError(job_id, STAGE, (), text) from None

@@ -1,4 +1,4 @@
-"""Commit a MapReduce job with its markers, in an order that survives crashes.
+"""Commit a MapReduce job with markers, in a crash-safe order.
 
 Hadoop's order does not: its application master writes the start marker, waits until it is
 connected, commits, and writes the result; any error on the way counts as a failed commit. This
@@ -103,7 +103,9 @@ class CommitMarkers:
         settings: MarkerSettings | None = None,
     ) -> None:
         if not 1 <= epoch <= MAX_EPOCH:
-            raise OptionError(f"epoch is {epoch}: say the attempt's number, from 1 to {MAX_EPOCH}")
+            raise OptionError(
+                f"epoch is {epoch}: expected the attempt's number, from 1 to {MAX_EPOCH}"
+            )
         host = host or this_host()
         self.place = MarkerStore(store, _address(directory).path, job_id)
         self.owner = Owner(host.new_id(), host.name, host.user, host.process)
@@ -127,7 +129,7 @@ class CommitMarkers:
 
     @property
     def lease(self) -> float:
-        """Seconds without a sign of life after which another owner may take over."""
+        """Seconds without a heartbeat after which another owner may take over."""
         if self._settings.lease is not None:
             return self._settings.lease
         return ACCOUNT_LEASE if self.place.store.traits.account else LEASE
@@ -160,7 +162,7 @@ class CommitMarkers:
             Exception: an error of the work; the commit has failed.
         """
         if not self._idle.is_set():
-            raise OwnedError(self.job_id, STAGE, (), "this process is committing it already")
+            raise OwnedError(self.job_id, STAGE, (), "this process is already committing it")
         self._idle.clear()
         try:
             async with self._store_errors():
@@ -193,7 +195,7 @@ class CommitMarkers:
                 await self._idle.wait()
         except TimeoutError:
             seconds = self._settings.cancel_timeout
-            text = f"its commit has not stopped within {seconds:,.0f} s: nothing was undone"
+            text = f"its commit did not stop within {seconds:,.0f} s: nothing was undone"
             raise CommitError(self.job_id, ABORT, (), text) from None
         done, failed = self._digest is not None, self._failed
         try:
@@ -226,8 +228,8 @@ class CommitMarkers:
             if start is not None and await self._is_proven(start, since, new=new):
                 return since, start
         text = (
-            f"it was tried {_TRIES} times, and never was the last answer of the resource manager "
-            f"younger than {self._settings.window:g} s when the commit was to begin: the window is "
+            f"in {_TRIES} attempts, the last answer of the resource manager was always older "
+            f"than {self._settings.window:g} s when the commit was about to begin: the window is "
             "too short for this store. Nothing was begun"
         )
         raise PreflightError(self.job_id, STAGE, (), text)
@@ -333,8 +335,8 @@ class CommitMarkers:
         if task.cancelled():
             if tenure is not None:
                 tenure.check()
-            who = "an abort" if self._aborted else "a cancellation in it"
-            raise CommitError(self.job_id, STAGE, (), f"{who} has stopped the commit")
+            who = "an abort" if self._aborted else "a cancellation"
+            raise CommitError(self.job_id, STAGE, (), f"{who} stopped the commit")
         return task.result()
 
     async def _succeed(self, tenure: Tenure, digest: str) -> Committed:
@@ -356,8 +358,8 @@ class CommitMarkers:
             await self._tidy(tenure, standing)
             return self._committed(standing.success or end)
         text = (
-            f"the job is committed, and its output published, but {SUCCESS} could not be written: "
-            f"{problem}. {FAIL} was not written. Call commit once more, or write "
+            f"the job is committed, and its output published, but {SUCCESS} could not be "
+            f"written: {problem}. {FAIL} was not written. Call commit again, or write "
             f"{self.place.at(SUCCESS)} by hand"
         )
         raise CommitUnknownError(self.job_id, STAGE, (problem,) if problem else (), text)
@@ -385,7 +387,7 @@ class CommitMarkers:
             error.add_note(f"{FAIL} was not written: {problem}")
 
     async def _tidy(self, tenure: Tenure, standing: MarkerState) -> None:
-        """Delete obsolete files: signs of life, and an earlier owner's end marker.
+        """Delete obsolete files: heartbeats, and an earlier owner's end marker.
 
         The replaced owner may have written a failure just when it was replaced.
         """

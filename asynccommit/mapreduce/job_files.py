@@ -1,4 +1,4 @@
-"""Read the files that a MapReduce job leaves in its staging directory beside its markers.
+"""Read the files beside the markers in a job's staging directory.
 
 ``<staging>/<user>/.staging/<job id>/`` holds ``job.xml`` (the whole configuration of the job, which
 tells where it writes and whether its commit may be repeated), and a history file for each attempt
@@ -99,7 +99,7 @@ def decode_job_xml(data: bytes, path: str) -> JobConf:
 
 
 class _ConfigurationReader:
-    """A parser that collects the requested values of a configuration and nothing else."""
+    """A parser that collects the requested values of a configuration."""
 
     def __init__(self, path: str) -> None:
         self.values: dict[str, str] = {}
@@ -109,13 +109,15 @@ class _ConfigurationReader:
         self._text = ""
 
     def refuse(self, *_: object) -> None:
-        raise ManifestError(self._path, "declares a document type, as no job.xml of Hadoop's does")
+        raise ManifestError(
+            self._path, "declares a document type, which Hadoop's job.xml never does"
+        )
 
     def begin(self, tag: str, _: Mapping[str, str]) -> None:
         if not self._open and tag != "configuration":
-            raise ManifestError(self._path, f"is no configuration of Hadoop's: <{tag[:100]}>")
+            raise ManifestError(self._path, f"is not a Hadoop configuration: <{tag[:100]}>")
         if len(self._open) > 10:
-            raise ManifestError(self._path, "is nested deeper than any configuration of Hadoop's")
+            raise ManifestError(self._path, "is nested deeper than any Hadoop configuration")
         self._open.append(tag)
         self._text = ""
         if tag == "property":

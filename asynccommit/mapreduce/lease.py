@@ -1,6 +1,6 @@
-"""Keep the lease of a marker commit: its owner may go on while it shows signs of life.
+"""Keep the lease of a marker commit by heartbeats.
 
-The lease is measured with a clock that counts suspension, from before the sign of life was written,
+The lease is measured with a clock that counts suspension, from before the heartbeat was written,
 and ends a margin before any other owner may take the commit over.
 """
 
@@ -22,23 +22,23 @@ MARGIN = 0.75
 """The part of a lease that its owner uses."""
 
 _TICKS = 16  # clock checks in one lease
-_BEAT = 4  # ticks between two signs of life
-_SILENT = "it could not say in time that it lives"
-_TAKEN = "another application master has the commit now"
+_BEAT = 4  # ticks between two heartbeats
+_SILENT = "it could not renew its lease in time"
+_TAKEN = "another application master took the commit over"
 
 
 class Tenure:
     """A lease that is held while a commit goes on.
 
     Attributes:
-        signs: names of the remaining signs of life.
+        signs: names of the remaining heartbeats.
 
     Args:
         place: location of the markers.
         start: start marker of the owner.
         host: host of the owner.
         since: when the owner began to write its start marker, by the host's clock.
-        numbers: numbers for its signs of life.
+        numbers: numbers for its heartbeats.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Tenure:
     def lost(self, why: str = "") -> LeaseLostError:
         """Return the error for a lost lease."""
         text = (
-            f"this process stopped, because {why or self._why}: it has written no end to "
+            f"this process stopped because {why or self._why}: it wrote no end marker to "
             f"{self._place.path}. Its successor ends the commit"
         )
         return LeaseLostError(self._place.job_id, STAGE, (), text)
@@ -108,7 +108,7 @@ class Tenure:
         return bool(self._why)
 
     async def _beat(self) -> None:
-        """Write signs of life; cancel the work when the lease is lost."""
+        """Write heartbeats; cancel the work when the lease is lost."""
         saying: asyncio.Task[None] | None = None
         ticks = 0
         try:
@@ -127,7 +127,7 @@ class Tenure:
                 await asyncio.wait([saying])
 
     async def _say(self) -> None:
-        """Write a new sign of life, and check that the commit was not taken over."""
+        """Write a new heartbeat, and check that the commit was not taken over."""
         now, name = self._host.clock(), sign_of_life(self._start.epoch, next(self._numbers))
         with suppress(StoreError, ManifestError):
             # Never overwrite: creating a file that must be new does not bring a deleted directory

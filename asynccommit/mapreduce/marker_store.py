@@ -1,4 +1,4 @@
-"""Read the markers of one job, write each of them once, and delete only our own."""
+"""Read the markers of a job, write each once, delete only our own."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class MarkerStore:
             return first
         claim = await self._decoded_start(later_start(last))
         if claim is None or claim.epoch != last:
-            raise ManifestError(self.at(later_start(last)), "says that it is another's claim")
+            raise ManifestError(self.at(later_start(last)), "is the claim of another process")
         return claim
 
     async def _decoded_start(self, name: str) -> Start | None:
@@ -140,7 +140,7 @@ class MarkerStore:
 
     def _check(self, name: str, said: Start | End | None) -> None:
         if said is not None and said.job_id != self.job_id:
-            raise ManifestError(self.at(name), f"is of another job, {said.job_id[:100]!r}")
+            raise ManifestError(self.at(name), f"belongs to another job, {said.job_id[:100]!r}")
 
     async def _get(self, name: str) -> bytes | None:
         try:
@@ -174,8 +174,8 @@ class MarkerStore:
         traits = self.store.traits
         if not traits.conditional_put:
             raise UnsupportedError(
-                f"{traits.name} cannot refuse to write over what is there, so two application "
-                "masters could both commit: stage the job on a store that can"
+                f"{traits.name} cannot create a file only if it does not exist, so two "
+                "application masters could both commit: stage the job on a store that can"
             )
         if not await self.write(name, data):
             return False
@@ -227,7 +227,7 @@ class MarkerStore:
         try:
             await self.store.put(self.at(probe), b"", overwrite=False)
             now = (await self.store.head(self.at(probe))).modified
-            since = await self.look()  # the owner may have written a sign of life meanwhile
+            since = await self.look()  # the owner may have written a heartbeat meanwhile
         finally:
             await self.remove([probe])
         return since.start == start and now - since.seen > start.lease + _CLOCK_SKEW_SECONDS
@@ -240,7 +240,7 @@ def is_silent(standing: MarkerState, host: Host) -> bool:
 
 
 def _seen(found: Mapping[str, Info], start: Start | None) -> float:
-    """Return the time of the present owner's last sign of life."""
+    """Return the time of the present owner's last heartbeat."""
     if start is None:
         return found[STARTED].modified if STARTED in found else 0.0
     times = [

@@ -1,4 +1,4 @@
-"""Encode, decode and judge the markers of a MapReduce application master's job commit.
+"""Encode, decode and judge the markers of MapReduce job commits.
 
 Three files in the job's staging directory: ``COMMIT_STARTED``, ``COMMIT_SUCCESS`` and
 ``COMMIT_FAIL``. Hadoop's are empty; Hadoop checks only that they exist. Ours hold JSON, so that the
@@ -8,7 +8,7 @@ A start has ``type``, ``jobId``, ``epoch``, ``owner``, ``lease`` (seconds), ``st
 (milliseconds since the epoch of 1970) and ``repeatable``. An owner that takes a commit over writes
 another start, ``COMMIT_STARTED.000002``, with the number of its own epoch. An end has ``type``,
 ``jobId``, ``epoch``, ``owner``, ``ended``, ``digest`` (of the committed output) and ``error``. The
-signs of life of an owner are ``COMMIT_ALIVE.000002.000001`` and so on. Readers ignore unknown
+heartbeats of an owner are ``COMMIT_ALIVE.000002.000001`` and so on. Readers ignore unknown
 fields.
 """
 
@@ -107,7 +107,7 @@ class Start:
         job_id: id of the job.
         epoch: number of the owner: the attempt of the application master, which only grows.
         owner: the owner.
-        lease: seconds without a sign of life after which another owner may take over.
+        lease: seconds without a heartbeat after which another owner may take over.
         started_ms: time of the start in milliseconds.
         repeatable: the commit may be repeated, whatever happened to the first attempt.
     """
@@ -147,7 +147,7 @@ def later_start(epoch: int) -> str:
 
 
 def sign_of_life(epoch: int, number: int) -> str:
-    """Return the name of an owner's sign of life with this number."""
+    """Return the name of an owner's heartbeat with this number."""
     return f"{ALIVE}.{epoch:06d}.{number:06d}"
 
 
@@ -158,7 +158,7 @@ def epoch_of_start(name: str) -> int:
 
 
 def epoch_of_sign(name: str) -> int:
-    """Parse the epoch in the name of a sign of life; 0 for other names."""
+    """Parse the epoch in the name of a heartbeat; 0 for other names."""
     found = _SIGN.fullmatch(name)
     return int(found[1]) if found else 0
 
@@ -261,7 +261,7 @@ class CommitVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MarkerState:
-    """The state of a job's commit, as its markers and signs of life show it.
+    """The state of a job's commit, as its markers and heartbeats show it.
 
     Attributes:
         markers: existing markers; ``staging`` means the job's own directory here.
@@ -269,7 +269,7 @@ class MarkerState:
         success: content of ``COMMIT_SUCCESS``; ``None`` if it does not exist or is empty.
         fail: content of ``COMMIT_FAIL``, likewise.
         epoch: highest epoch of any start, 0 if there is none.
-        seen: the owner's last sign of life by the store's clock, seconds since the epoch.
+        seen: the owner's last heartbeat by the store's clock, seconds since the epoch.
     """
 
     markers: Markers

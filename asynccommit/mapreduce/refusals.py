@@ -1,4 +1,4 @@
-"""Describe to a rejected application master who owns the commit, and since when."""
+"""Tell a rejected application master who owns the commit."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ def refusal(
     """
     job_id = place.job_id
     if verdict is CommitVerdict.FAILED:
-        said = standing.fail.error if standing.fail else "Hadoop does not say why"
-        return CommitError(job_id, STAGE, (), f"its commit has failed before: {said}")
+        said = standing.fail.error if standing.fail else "Hadoop gives no reason"
+        return CommitError(job_id, STAGE, (), f"its commit failed before: {said}")
     if verdict is CommitVerdict.MISSING:
-        return PreflightError(job_id, STAGE, (), f"there is no {place.path}. Nothing was written")
+        return PreflightError(
+            job_id, STAGE, (), f"{place.path} does not exist. Nothing was written"
+        )
     if verdict is CommitVerdict.STRAY:
-        text = f"{place.path} holds an end without {STARTED}: see whose it is, and delete it"
+        text = f"{place.path} holds an end marker without {STARTED}: check its owner, and delete it"
         return PreflightError(job_id, STAGE, (), f"{text}. Nothing was written")
     text = f"{who(standing.start)} {_why(verdict, standing, now)}. Nothing was written"
     return OwnedError(job_id, STAGE, (), text)
@@ -60,14 +62,14 @@ def refuse_abort(
     if not mine:
         text = f"{who(standing.start)} is committing it: nothing was undone"
         raise OwnedError(place.job_id, ABORT, (), text)
-    text = "nobody can tell whether it is committed: nothing was undone"
+    text = "it is unknown whether it is committed: nothing was undone"
     raise CommitUnknownError(place.job_id, ABORT, (), text)
 
 
 def who(start: Start | None) -> str:
     """Return the display name of an owner."""
     if start is None:
-        return "an application master of Hadoop's"
+        return "an application master of Hadoop"
     process = start.owner.process.partition(".")[0]
     name = f"{start.owner.user}@{start.owner.host}" + (f", process {process}" if process else "")
     return f"attempt {start.epoch} ({name})"
@@ -75,13 +77,12 @@ def who(start: Start | None) -> str:
 
 def _why(verdict: CommitVerdict, standing: MarkerState, now: float) -> str:
     if verdict is CommitVerdict.UNREPEATABLE:
-        return "has begun to commit it, and what may not be repeated nobody takes over"
+        return "has begun to commit it, and a commit that cannot be repeated cannot be taken over"
     if verdict is CommitVerdict.LATER:
-        return "came later, or is this very attempt in another process"
+        return "is later, or is this attempt in another process"
     if standing.start is None:
-        return "is committing it: it has no lease, so nobody can tell whether it lives"
+        return "is committing it: it has no lease, so it is unknown whether it is alive"
     age, lease = max(0.0, now - standing.seen), standing.start.lease
     return (
-        f"is committing it, and gave its last sign of life {age:,.0f} s ago (its lease is "
-        f"{lease:,.0f} s)"
+        f"is committing it; its last heartbeat was {age:,.0f} s ago (its lease is {lease:,.0f} s)"
     )

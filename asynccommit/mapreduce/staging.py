@@ -35,7 +35,7 @@ from asynccommit.stores.urls import Address
 class StagingState(StrEnum):
     """The phase of a job's commit, as its markers show it.
 
-    ``OPEN`` means a commit by Hadoop's application master, which gives no signs of life.
+    ``OPEN`` means a commit by Hadoop's application master, which sends no heartbeats.
     """
 
     RUNNING = "running"
@@ -152,7 +152,7 @@ async def _areas(store: Store, place: Address, found: Staging) -> list[Address]:
     if any(info.path.rpartition("/")[2] == STAGING for info in entries):
         return [place.child(STAGING)]
     if not entries:
-        found.warnings.append(f"{place} holds no directory of a user's")
+        found.warnings.append(f"{place} holds no directory of a user")
     return [place.at(info.path).child(STAGING) for info in entries]
 
 

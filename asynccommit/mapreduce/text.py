@@ -1,4 +1,4 @@
-"""Show staging directories of MapReduce jobs and the next steps, as text and as JSON."""
+"""Show staging directories and next steps, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def staging_text(found: Staging, now: float) -> RenderableType:
     """Return the jobs as tables; ``now`` is seconds since the epoch."""
     head = Text.assemble(("staging ", "bold"), safe(found.place))
     if not found.jobs:
-        return Group(head, Text("  no job is there"))
+        return Group(head, Text("  no job"))
     parts: list[RenderableType] = [head, Padding(_overview(found, now), (0, 0, 0, 2))]
     for job in found.jobs[:ROWS]:
         parts += _details(job)
@@ -54,8 +54,8 @@ def would_do(job: StagedJob) -> str:
     """Describe what the next attempt of Hadoop's application master will do."""
     said = [_DOES[action] for action in job.would]
     if len(said) < 2:
-        return said[0] if said else "cannot be told"
-    return f"{said[0]}, if its commit may be repeated; else {said[1]}"
+        return said[0] if said else "unknown"
+    return f"{said[0]} if its commit may be repeated; otherwise {said[1]}"
 
 
 class Step(NamedTuple):
@@ -80,31 +80,31 @@ def _known(job: StagedJob) -> Iterator[str]:
         yield f"{owner} is committing it: leave it alone"
     elif job.state is StagingState.EXPIRED:
         again = job.standing.start is not None and job.standing.start.repeatable
-        yield f"{owner} has given no sign of life for longer than its lease"
+        yield f"{owner} has sent no heartbeat for longer than its lease"
         yield f"a later attempt of ours {'takes it over' if again else 'does not commit it again'}"
     elif job.state is StagingState.OPEN:
-        yield "its commit has begun, and nobody has written how it ended"
-        yield f"a _SUCCESS in its output that is younger than {STARTED} says that it was done"
+        yield "its commit has begun, and no end marker was written"
+        yield f"a _SUCCESS in its output that is younger than {STARTED} means that it was done"
     elif job.state is StagingState.COMMITTED:
-        yield "it is committed: its output is whole"
+        yield "it is committed: its output is complete"
     elif job.state is StagingState.FAILED:
         error = job.standing.fail.error if job.standing.fail is not None else ""
-        yield f"its commit has failed: {error or 'Hadoop does not say why'}"
+        yield f"its commit failed: {error or 'Hadoop gives no reason'}"
     elif job.state is StagingState.STRAY:
         ends = " and ".join(name for name, there in _markers(job) if there)
-        yield f"{ends} without {STARTED} says nothing now, but would once its commit has begun"
-        yield "see whose it is, and delete it"
+        yield f"{ends} without {STARTED} has no meaning now, but will once its commit has begun"
+        yield "check its owner, and delete it"
 
 
 def _to_do(job: StagedJob) -> Iterator[Step]:
     output = redact(job.conf.output)
     if output and job.state in (StagingState.OPEN, StagingState.EXPIRED, StagingState.FAILED):
         verb = "hdfs dfs -ls -R" if _is_hadoops(output) else "asynccommit status"
-        says = "part of its output may be published: see what is there before it is run again"
+        says = "part of its output may be published: check it before the job is run again"
         yield Step(says, f"{verb} {quoted(output)}")
     application = _application(job)
     if application and job.state is not StagingState.COMMITTING:
-        says = "if it does not run any more, its staging directory can be deleted"
+        says = "if it is no longer running, delete its staging directory"
         yield Step(says, f"yarn application -status {application}")
 
 

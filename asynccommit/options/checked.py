@@ -1,4 +1,4 @@
-"""Check values by their type hints: the fields of options classes, and public arguments.
+"""Check options and public arguments by their type hints.
 
 One rule applies to all of them. The hint gives the type, and ``Annotated`` gives the rest: the
 bounds of a number (``Within``), that a path object is converted to text (``PATH``, ``URL``), that a
@@ -59,7 +59,10 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A further property of a value. See ``PATH``, ``URL``, ``HIDDEN``, ``BUFFER``."""
+    """A further property of a value.
+
+    See ``PATH``, ``URL``, ``HIDDEN``, ``BUFFER``.
+    """
 
     name: str
 
@@ -79,7 +82,7 @@ Url = Annotated[str | os.PathLike[str], URL]
 
 
 class _Unfit(Exception):  # noqa: N818 - never leaves this module
-    """Raised when a value does not match its hint; the text says what was expected."""
+    """Raised when a value does not match its hint, with what was expected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from asynccommit.errors import OptionError
 from asynccommit.options import values
 from asynccommit.options.checked import NO_TEXT, PATH, Within, check_fields, show
+from asynccommit.options.former_names import FormerName, with_former_names
 from asynccommit.options.uploads import (
     NETFLIX,
     OBSOLETE_UPLOAD_KEYS,
@@ -33,7 +34,7 @@ MANIFEST = "mapreduce.manifest.committer."
 CLASSIC = "mapreduce.fileoutputcommitter."
 AZURE_RATE = "fs.azure.io.rate.limit"
 FAMILIES = (MANIFEST, CLASSIC, OURS, S3A, NETFLIX)
-"""How keys begin that are this package's to know."""
+"""Prefixes of the keys that this package must know."""
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 """The most that a reader of a manifest asks the store for, unless told otherwise."""
 
@@ -57,7 +58,7 @@ class Mode(StrEnum):
             return cls(mode)
         except ValueError:
             known = ", ".join(cls)
-            raise OptionError(f"the mode is {mode!r}: say one of {known}") from None
+            raise OptionError(f"the mode is {mode!r}: expected one of {known}") from None
 
 
 class OnUnfinished(StrEnum):
@@ -66,6 +67,22 @@ class OnUnfinished(StrEnum):
     REFUSE = "refuse"
     RESUME = "resume"
     ROLLBACK = "rollback"
+
+
+class OnCleanupFailure(StrEnum):
+    """The action on a clean-up that fails after the job is committed.
+
+    ``FAIL`` raises an error after ``_SUCCESS``, as Hadoop does.
+    """
+
+    WARN = "warn"
+    IGNORE = "ignore"
+    FAIL = "fail"
+
+    @classmethod
+    def of_ignored(cls, ignored: bool) -> OnCleanupFailure:
+        """Return the action for Hadoop's option ``cleanup-failures.ignored``."""
+        return cls.IGNORE if ignored else cls.FAIL
 
 
 class OnFailure(StrEnum):
@@ -82,6 +99,19 @@ LEASE = Within(1, 86_400, "seconds")
 _LONGEST_KEY = 10_000
 
 
+def _cleanup_action(ignored: bool | None) -> OnCleanupFailure:
+    return OnCleanupFailure.WARN if ignored is None else OnCleanupFailure.of_ignored(ignored)
+
+
+FORMER_NAMES: Mapping[str, FormerName] = {
+    "cleanup_failures_ignored": FormerName("on_cleanup_failure", _cleanup_action),
+    "outside": FormerName("allow_outside_destination"),
+    "logged": FormerName("readers_use_sink_log"),
+}
+"""Former name of a field -> the present one; each works for one version."""
+
+
+@with_former_names(FORMER_NAMES)
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of a job commit. Every default is a sensible choice.
@@ -105,8 +135,8 @@ class Options:
         delete_base_first: before that, try to delete the whole job directory in one request.
         mark_success: write ``_SUCCESS``.
         cleanup_skipped: keep the job directory, also on abort.
-        cleanup_failures_ignored: ``None`` reports a failed cleanup as a warning; true ignores it
-            without a warning; false raises an error after ``_SUCCESS``, as Hadoop does.
+        on_cleanup_failure: whether a failed clean-up is a warning of the report, ignored, or an
+            error after ``_SUCCESS``.
         rate: maximum requests a second of the job; ``None`` for no limit.
         attempts: how often a request that the store refused is sent; ``None`` for the store's
             default.
@@ -116,7 +146,7 @@ class Options:
         job_id_source: origin of the job id, as written to ``_SUCCESS``.
         on_unfinished: action of the setup on interrupted commits of other jobs.
         on_failure: whether a commit that fails half-way is kept for resuming, or rolled back.
-        lease: seconds without a sign of life after which another may continue a commit; ``None``
+        lease: seconds without a heartbeat after which another may continue a commit; ``None``
             for 60, and 300 on stores over a network.
         job_key: the user's own name for the work of the job; a rerun with the same key is
             recognised as done.
@@ -125,10 +155,10 @@ class Options:
             once.
         task_cleanup: FileOutputCommitter version 2 deletes the directory of a task attempt when the
             attempt commits.
-        outside: allow a commit that is resumed without the tasks' messages to move files outside of
-            the destination, as its plan says.
-        logged: add files although readers see only what a streaming sink log lists; the caller
-            lists the files there too.
+        allow_outside_destination: allow a commit that is resumed without the tasks' messages to
+            move files outside of the destination, as its plan says.
+        readers_use_sink_log: add files although readers see only what a streaming sink log lists;
+            the caller lists the files there too.
         uploads: further options of the committers that complete uploads.
     """
 
@@ -144,7 +174,7 @@ class Options:
     delete_base_first: bool = False
     mark_success: bool = True
     cleanup_skipped: bool = False
-    cleanup_failures_ignored: bool | None = None
+    on_cleanup_failure: OnCleanupFailure = OnCleanupFailure.WARN
     rate: Annotated[float | None, RATE] = None
     attempts: Annotated[int | None, ATTEMPTS] = None
     max_manifest_bytes: Annotated[int, Within(1, 4 << 30, "bytes")] = MAX_MANIFEST_BYTES
@@ -157,8 +187,8 @@ class Options:
     algorithm: Annotated[int, Within(1, 2)] = 1
     commit_attempts: Annotated[int, Within(1, 100)] = 1
     task_cleanup: bool = False
-    outside: bool = False
-    logged: bool = False
+    allow_outside_destination: bool = False
+    readers_use_sink_log: bool = False
     uploads: UploadOptions = field(default_factory=UploadOptions)
 
     def __post_init__(self) -> None:
@@ -223,9 +253,10 @@ def _refuse_field(name: str) -> None:
     """Raise ``OptionError`` for the name of a field, or nearly one, as a key."""
     if "." in name:
         return
+    present = FORMER_NAMES[name].name if name in FORMER_NAMES else name
     for kind, keys in ((Options, KEYS), (UploadOptions, UPLOAD_KEYS)):
         names = [item.name for item in fields(kind)]
-        near = [name] if name in names else get_close_matches(name, names, 1, 0.85)
+        near = [present] if present in names else get_close_matches(name, names, 1, 0.85)
         if not near:
             continue
         said = [key for key, (field_of, _) in keys.items() if field_of == near[0]]
@@ -250,6 +281,10 @@ def bare(key: str) -> str:
     return key.removeprefix("spark.") if key.startswith("spark.asynccommit.") else key
 
 
+def _cleanup_failures(key: str, text: str) -> OnCleanupFailure:
+    return OnCleanupFailure.of_ignored(values.boolean(key, text))
+
+
 KEYS: dict[str, tuple[str, values.Reader]] = {
     MANIFEST + "io.threads": ("workers", values.workers),
     MANIFEST + "writer.queue.capacity": ("window", values.count),
@@ -261,7 +296,7 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
     MANIFEST + "cleanup.parallel.delete.base.first": ("delete_base_first", values.boolean),
     CLASSIC + "marksuccessfuljobs": ("mark_success", values.boolean),
     CLASSIC + "cleanup.skipped": ("cleanup_skipped", values.boolean),
-    CLASSIC + "cleanup-failures.ignored": ("cleanup_failures_ignored", values.boolean),
+    CLASSIC + "cleanup-failures.ignored": ("on_cleanup_failure", _cleanup_failures),
     CLASSIC + "algorithm.version": ("algorithm", values.version),
     CLASSIC + "failures.attempts": ("commit_attempts", values.count),
     CLASSIC + "task.cleanup.enabled": ("task_cleanup", values.boolean),
@@ -276,7 +311,7 @@ KEYS: dict[str, tuple[str, values.Reader]] = {
     OURS + "on.failure": ("on_failure", values.one_of(OnFailure)),
     OURS + "lease": ("lease", values.lease),
     OURS + "job.key": ("job_key", values.text),
-    OURS + "resume.outside": ("outside", values.boolean),
+    OURS + "resume.outside": ("allow_outside_destination", values.boolean),
     **SHARED_KEYS,
 }
 """Configuration key -> field of ``Options`` and how its text is read."""
@@ -292,7 +327,7 @@ class Dead:
 
 OBSOLETE_KEYS: dict[str, Dead] = {
     MANIFEST + "manifest.save.attempts": Dead(
-        "Hadoop reads it and never uses it; see asynccommit.attempts"
+        "Hadoop reads it but never uses it; see asynccommit.attempts"
     ),
     MANIFEST + "store.operations.classname": Dead("stores are chosen by the scheme of the URL"),
     MANIFEST + "io.rate": Dead("no released Hadoop has it; see asynccommit.rate"),

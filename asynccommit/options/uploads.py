@@ -1,4 +1,4 @@
-"""Options of the committers that complete uploads, under the names of Hadoop and Netflix.
+"""Options of the upload committers, under Hadoop's and Netflix's names.
 
 Sources: the constants of Hadoop 3.5.0's S3A committers (``fs.s3a.committer.*``), and of Netflix'
 s3committer (``s3.multipart.committer.*``). The rules of s3committer apply to a job as soon as one
@@ -29,7 +29,9 @@ SPARK_UUID = "spark.sql.sources.writeJobUUID"
 
 
 class EtagForm(StrEnum):
-    """The format of parts in pending files: each release of Hadoop reads only one.
+    """The format of parts in pending files.
+
+    Each release of Hadoop reads only one.
 
     ``STRINGS`` is for Hadoop up to 3.4.1, ``OBJECTS`` for 3.4.2 and later, which completes uploads
     with every kind of checksum except CRC64NVME; it leaves a given CRC64NVME out.
@@ -49,7 +51,7 @@ class Conflict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UploadOptions:
-    """The options for uploading and completing files. Every default is a sensible choice.
+    """The options for uploading and completing files.
 
     Attributes:
         committer: default committer of a destination that takes uploads; ``None`` to choose the one
@@ -131,7 +133,7 @@ def _factory(key: str, value: str) -> str | None:
     name = value.strip().rpartition(".")[2]
     if name not in FACTORIES:
         known = ", ".join(sorted(FACTORIES))
-        raise OptionError(f"{key} is {value!r}: say one of {known}, or leave it out")
+        raise OptionError(f"{key} is {value!r}: expected one of {known}, or leave it out")
     return FACTORIES[name]
 
 
@@ -141,7 +143,7 @@ def _staging_path(key: str, value: str) -> str | None:
     if text in ("", "tmp/staging"):
         return None
     if not text.startswith("/") and ":" not in text:
-        raise OptionError(f"{key} is {value!r}: say an absolute path or a URL")
+        raise OptionError(f"{key} is {value!r}: expected an absolute path or a URL")
     return text
 
 
@@ -151,7 +153,7 @@ def _directory(key: str, value: str) -> str | None:
     if not first:
         return None
     if not first.startswith("/") or "${" in first:
-        text = "say an absolute path, nothing in it is substituted"
+        text = "expected an absolute path; variables in it are not substituted"
         raise OptionError(f"{key} is {value!r}: {text}")
     return first
 
@@ -203,13 +205,13 @@ SHARED_KEYS: dict[str, tuple[str, values.Reader]] = {
 """Keys of the same families for what all committers have: fields of ``Options``."""
 
 OBSOLETE_UPLOAD_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
-    S3A + "generate.uuid": ("a job without an id is given one anyway", ("true", "false")),
+    S3A + "generate.uuid": ("a job without an id gets one anyway", ("true", "false")),
     S3A + "experimental.collect.iostatistics": (
-        "what requests are made is always counted",
+        "requests are always counted",
         ("true", "false"),
     ),
     "fs.s3a.multipart.purge": (
-        "uploads are deleted by asynccommit uploads abort, which says whose they are",
+        "uploads are deleted by asynccommit uploads abort, which shows their jobs",
         ("false",),
     ),
 }

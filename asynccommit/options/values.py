@@ -1,4 +1,4 @@
-"""Read the values of options: each function takes a key, for the message, and its text.
+"""Parse the values of options; the key is for the error message.
 
 All raise ``OptionError`` that names key and value.
 """
@@ -25,7 +25,7 @@ _UNITS = ("", "k", "m", "g", "t", "p")
 
 
 class OptionWarning(UserWarning):
-    """Warning about an option of this package's families that is unknown or has no effect."""
+    """Warning about an unknown option, or one without effect."""
 
 
 def within_bounds(kind: type, field_of: str, key: str, value: object) -> object:
@@ -38,7 +38,7 @@ def within_bounds(kind: type, field_of: str, key: str, value: object) -> object:
     foreign = not key.startswith(OURS)
     if bounds is not None and foreign and isinstance(value, int | float) and value > bounds.high:
         most = type(value)(bounds.high)
-        text = f"{key} is {show(value)}, which is taken for {most:,}, the most that is possible"
+        text = f"{key} is {show(value)}, above the maximum: {most:,} is used"
         warnings.warn(text, OptionWarning, 4)
         return most
     return check_field(kind, field_of, value, key)
@@ -48,7 +48,7 @@ def boolean(key: str, value: str) -> bool:
     """Read ``true`` or ``false``, in any case."""
     text = value.strip().lower()
     if text not in ("true", "false"):
-        raise OptionError(f"{key} is {show(value)}: say true or false")
+        raise OptionError(f"{key} is {show(value)}: expected true or false")
     return text == "true"
 
 
@@ -57,21 +57,21 @@ def integer(key: str, value: str) -> int:
     try:
         return int(value.strip())
     except ValueError:
-        raise OptionError(f"{key} is {show(value)}: say a whole number") from None
+        raise OptionError(f"{key} is {show(value)}: expected a whole number") from None
 
 
 def count(key: str, value: str) -> int:
     """Read a whole number of at least 1."""
     number = integer(key, value)
     if number < 1:
-        raise OptionError(f"{key} is {show(value)}: say a number of at least 1")
+        raise OptionError(f"{key} is {show(value)}: expected a number of at least 1")
     return number
 
 
 def version(key: str, value: str) -> int:
     """Read a version of FileOutputCommitter: 1 or 2."""
     if value.strip() not in ("1", "2"):
-        raise OptionError(f"{key} is {show(value)}: there are the versions 1 and 2 only")
+        raise OptionError(f"{key} is {show(value)}: expected 1 or 2")
     return int(value)
 
 
@@ -95,7 +95,7 @@ def size(key: str, value: str) -> int:
     found = _SIZE.fullmatch(value.strip())
     number = 0 if found is None else int(found[1]) << (10 * _UNITS.index(found[2].lower()))
     if not 1 <= number < 1 << 63:
-        raise OptionError(f"{key} is {show(value)}: say a size as 64M")
+        raise OptionError(f"{key} is {show(value)}: expected a size such as 64M")
     return number
 
 
@@ -105,10 +105,12 @@ def rate(key: str, value: str) -> float | None:
         number = float(value)
     except ValueError:
         raise OptionError(
-            f"{key} is {show(value)}: say requests a second, or 0 for no limit"
+            f"{key} is {show(value)}: expected requests per second, or 0 for no limit"
         ) from None
     if not 0 <= number < math.inf:
-        raise OptionError(f"{key} is {show(value)}: say requests a second, or 0 for no limit")
+        raise OptionError(
+            f"{key} is {show(value)}: expected requests per second, or 0 for no limit"
+        )
     return number or None
 
 
@@ -124,7 +126,7 @@ def lease(key: str, value: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 1 <= seconds <= 86_400:
-        raise OptionError(f"{key} is {show(value)}: say seconds, from 1 to 86400")
+        raise OptionError(f"{key} is {show(value)}: expected seconds, from 1 to 86400")
     return seconds
 
 
@@ -136,6 +138,6 @@ def one_of(kind: type[Enum]) -> Reader:
             return kind(value.strip().lower())
         except ValueError:
             known = ", ".join(choice.value for choice in kind)
-            raise OptionError(f"{key} is {show(value)}: say one of {known}") from None
+            raise OptionError(f"{key} is {show(value)}: expected one of {known}") from None
 
     return read

@@ -71,6 +71,34 @@ async def for_each(
     raise _first_of(run.errors)
 
 
+async def together(*calls: Callable[[], Awaitable[object]]) -> None:
+    """Await several calls at once.
+
+    Raises the first error, after all have ended or were not begun.
+    """
+    await for_each(calls, lambda call: call(), workers=len(calls))
+
+
+async def both(
+    first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[U]]
+) -> tuple[T, U]:
+    """Await two calls at once, and return their results.
+
+    Raises the first error, after both have ended or were not begun.
+    """
+    one: list[T] = []
+    two: list[U] = []
+
+    async def run_first() -> None:
+        one.append(await first())
+
+    async def run_second() -> None:
+        two.append(await second())
+
+    await together(run_first, run_second)
+    return one[0], two[0]
+
+
 class _Run(Generic[T]):
     """State shared by the workers of one ``for_each``."""
 
@@ -153,7 +181,7 @@ class _Run(Generic[T]):
 
 
 class _InTurn(Generic[T]):
-    """An async iterator that several tasks may await concurrently, unlike a generator."""
+    """An async iterator that several tasks may await concurrently."""
 
     def __init__(self, items: AsyncIterable[T]) -> None:
         self._items = aiter(items)

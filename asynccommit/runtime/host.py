@@ -1,4 +1,4 @@
-"""The only source of what a run cannot repeat: wall time, randomness, ids, names of this machine.
+"""The only source of wall time, randomness, ids and machine names.
 
 All other code takes a ``Host`` as an argument, so that a simulated run repeats exactly.
 """

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from inspect import ismodule
 
 
 def lazy_names(
     package: str, modules: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package whose names are in its modules.
+    """Return ``__getattr__`` and ``__dir__`` for lazily imported names.
 
     No name may be that of a module beside it: the import of that module would replace it.
+    ``__dir__`` lists ``__all__`` and the modules, without what the package imports for itself.
 
     Args:
         package: its dotted name.
@@ -28,6 +30,8 @@ def lazy_names(
         return found
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *places})
+        found = vars(sys.modules[package])
+        own = {name for name, value in found.items() if name[0] == "_" or ismodule(value)}
+        return sorted(own | {*found["__all__"]})
 
     return get, names

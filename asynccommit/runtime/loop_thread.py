@@ -1,4 +1,4 @@
-"""The event loop thread of a process, to which every blocking caller submits.
+"""The event loop thread of a process, shared by blocking callers.
 
 Jobs that run at the same time share limiters this way, and a notebook's running loop does not
 interfere. A forked process gets its own engine: a loop does not survive a fork.
@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 from asynccommit.errors import UnsupportedError
+from asynccommit.runtime.at_exit import when_threads_remain
 
 T = TypeVar("T")
 
@@ -23,10 +24,14 @@ _GRACE = 60.0
 
 
 class Engine:
-    """An event loop in a daemon thread. Use it through ``submit``; tests create their own."""
+    """An event loop in a daemon thread.
+
+    Use it through ``submit``; tests create their own.
+    """
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self.frozen = False
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._serve, name="asynccommit", daemon=True)
@@ -42,11 +47,15 @@ class Engine:
         try:
             loop.call_soon(self._started.set)
             loop.run_forever()
-            loop.run_until_complete(_end_tasks())
-            loop.run_until_complete(loop.shutdown_asyncgens())
+            if self.frozen:
+                _leave_tasks(loop)
+            else:
+                loop.run_until_complete(_end_tasks())
+                loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             executor.shutdown()
-            loop.close()
+            if not self.frozen:
+                loop.close()
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run ``coroutine`` on the engine's loop and return its result.
@@ -87,6 +96,15 @@ class Engine:
         """Return whether the engine belongs to this process and its thread runs."""
         return self.pid == os.getpid() and self._thread.is_alive()
 
+    def freeze(self) -> None:
+        """Stop the loop, and let its callers wait until the process has ended.
+
+        Daemon threads are frozen by the end of a process as well, wherever they are; an error that
+        woke one would have it abort its job without the thread pools that this needs.
+        """
+        self.frozen = self.is_alive()
+        self.close()
+
     def close(self) -> None:
         """Stop the loop and join its thread."""
         if self._loop is not None and self.is_alive():
@@ -109,7 +127,7 @@ async def _kept(
     except BaseException as error:
         notes += getattr(error, "__notes__", ())
         raise
-    notes.append("what was interrupted had been done to its end")
+    notes.append("the interrupted call had already finished")
     return result, None
 
 
@@ -136,6 +154,12 @@ async def _end_tasks() -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def _leave_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Leave the tasks of a loop pending, without warnings at exit."""
+    loop.set_exception_handler(lambda *_: None)
+    _abandoned.append((loop, asyncio.all_tasks(loop)))
+
+
 def _new_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
@@ -145,6 +169,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+_abandoned: list[object] = []
 _lock = threading.Lock()
 _engine: Engine | None = None
 
@@ -152,11 +177,20 @@ _engine: Engine | None = None
 def engine() -> Engine:
     """Return the engine of this process; start it if needed."""
     global _engine
+    if _engine is not None and _engine.frozen:
+        _wait_for_the_end()
     with _lock:
         if _engine is None or not _engine.is_alive():
             _engine = Engine()
+            when_threads_remain(_engine.freeze)
             atexit.register(_engine.close)
         return _engine
+
+
+def _wait_for_the_end() -> None:
+    """Freeze any thread but the one that ends the process."""
+    if threading.current_thread() is not threading.main_thread():
+        threading.Event().wait()
 
 
 def submit(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,4 @@
-"""Forecasts of a job commit: the engine as it is, over a model of a store, in virtual time."""
+"""Forecasts of job commits, by the real engine in virtual time."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _NEAR = 1024  # number of recently used directories that are cached
 
 
 class PackedAdls(Node):
-    """An unchanging file stored compressed: a large job's manifests are many megabytes."""
+    """An unchanging file stored compressed, such as a large manifest."""
 
     __slots__ = ("packed",)
     packed: bytes

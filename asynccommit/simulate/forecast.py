@@ -1,4 +1,4 @@
-"""Forecast jobs of any size: simulate small ones in full, extrapolate large ones."""
+"""Forecast jobs: simulate small ones, extrapolate large ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from asynccommit.commit.context import OnProgress
+from asynccommit.commit.meter import OnProgress
 from asynccommit.simulate.run import Figures, run_commit
 from asynccommit.simulate.setup import Setup
 

@@ -1,4 +1,4 @@
-"""Simulate commits on a bucket of Google Cloud Storage: the real store without a network.
+"""Simulate commits on Google Cloud Storage without a network.
 
 Requests are made and responses read as over HTTP; the JSON interface answers in process, over the
 model of the service. The bucket has a limit on writes per second and five times that limit on
@@ -41,7 +41,7 @@ _TOO_MANY = 429
 
 
 class _Bytes(bytes):
-    """Bytes that nobody reads: only their number is kept."""
+    """Bytes that are never read: only their number is kept."""
 
     many = 0
 
@@ -71,7 +71,7 @@ class Hollow(Content):
 
 
 class PackedGcs(Content):
-    """Unchanging content stored compressed: a large job's manifests are many megabytes."""
+    """Unchanging content stored compressed, such as a large manifest."""
 
     __slots__ = ("packed",)
 
@@ -86,7 +86,7 @@ class PackedGcs(Content):
 
 
 class _Service(GcsService):
-    """The service with counts of rejected requests and written bytes, for any content."""
+    """The service with counts of rejected requests and written bytes."""
 
     refused = 0
     written = 0

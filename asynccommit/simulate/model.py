@@ -1,4 +1,4 @@
-"""Define the interface of a model store for simulated commits; each kind has a module."""
+"""The interface of a model store for simulated commits."""
 
 from __future__ import annotations
 

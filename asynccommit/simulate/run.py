@@ -1,4 +1,7 @@
-"""Run one simulated commit: the real committer and policies, over the model, in virtual time."""
+"""Run one simulated commit in virtual time.
+
+The committer and the policies are the real ones.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.context import OnProgress, Progress
 from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.meter import OnProgress, Progress
 from asynccommit.errors import OptionError
 from asynccommit.results import JobReport
 from asynccommit.runtime.host import Host
@@ -78,7 +81,7 @@ class Figures:
 
 
 class World:
-    """A model store and everything that a commit on it needs; all determined by a seed.
+    """A model store with everything for a commit, determined by a seed.
 
     Args:
         setup: job and store to simulate.
@@ -162,7 +165,7 @@ def run_commit(setup: Setup, on_progress: OnProgress | None = None) -> Figures:
         CommitError: the commit failed, as it would with such faults.
     """
     if setup.options.report_directory is not None:
-        raise OptionError("a simulated job has no report: leave out the summary.report.directory")
+        raise OptionError("a simulated job has no report: leave out summary.report.directory")
     begin = time.perf_counter()
     tell = _ProgressReporter(on_progress, begin, setup.files)
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(math.inf)) as runner:
@@ -184,7 +187,7 @@ def _figures(world: World, report: JobReport, memory: Memory, real: float) -> Fi
     setup, model = world.setup, world.model
     there = visible(model, setup)
     if not there == report.files == setup.files:
-        raise AssertionError(f"{there} of {setup.files} files are there, {report.files} reported")
+        raise AssertionError(f"{there} of {setup.files} files exist, {report.files} reported")
     struck = Counter({"limit": model.refused} if model.refused else {})
     for name, number in model.weather.struck.items():
         struck[name.partition(" ")[0]] += number

@@ -1,4 +1,4 @@
-"""Read and validate the options of a simulation; errors name the invalid option."""
+"""Parse and validate the options of a simulation."""
 
 from __future__ import annotations
 
@@ -81,9 +81,7 @@ class Setup:
     def kind(self) -> StoreKind:
         """The kind of store. Raises ``OptionError`` if there is no model of it."""
         if self.store not in KINDS:
-            raise OptionError(
-                f"--store is {self.store!r}: say {', '.join(KINDS)}, which there is a model of"
-            )
+            raise OptionError(f"--store is {self.store!r}: expected {', '.join(KINDS)}")
         return KINDS[self.store]
 
     @property
@@ -183,10 +181,10 @@ def _faults(name: str, dialect: Dialect) -> tuple[Climate, frozenset[str]]:
     try:
         text = Path(name).read_text("utf-8")
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         known = ", ".join(CLIMATES)
         raise OptionError(
-            f"--faults is {name!r}: say one of {known}, or a JSON file that can be read ({why})"
+            f"--faults is {name!r}: expected one of {known}, or a readable JSON file ({why})"
         ) from error
     try:
         climate = Climate.from_json(text, dialect)
@@ -197,12 +195,12 @@ def _faults(name: str, dialect: Dialect) -> tuple[Climate, frozenset[str]]:
 
 
 def _limit(text: str, kind: StoreKind) -> RequestLimit | None:
-    wanted = f"{kind.counted} a second, as {kind.limit:_.0f}, or none"
+    wanted = f"{kind.counted} per second, such as {kind.limit:_.0f}, or none"
     if text == "none":
         return None
     rate = _number("limit", text, wanted)
     if rate < 1:
-        raise OptionError(f"--limit is {text!r}: say {wanted}")
+        raise OptionError(f"--limit is {text!r}: expected {wanted}")
     return limit_of(rate)
 
 
@@ -212,7 +210,7 @@ def _number(name: str, text: str, wanted: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 <= number < 1e9:
-        raise OptionError(f"--{name} is {text!r}: say {wanted}")
+        raise OptionError(f"--{name} is {text!r}: expected {wanted}")
     return number
 
 
@@ -220,7 +218,7 @@ def _count(told: Mapping[str, str], name: str, default: int, most: int = _MOST) 
     wanted = f"a whole number from 1 to {most:_}"
     number = _whole(told, name, default, wanted)
     if not 1 <= number <= most:
-        raise OptionError(f"--{name} is {told[name]!r}: say {wanted}")
+        raise OptionError(f"--{name} is {told[name]!r}: expected {wanted}")
     return number
 
 
@@ -230,4 +228,4 @@ def _whole(told: Mapping[str, str], name: str, default: int, wanted: str) -> int
     try:
         return int(told[name])
     except ValueError:
-        raise OptionError(f"--{name} is {told[name]!r}: say {wanted}") from None
+        raise OptionError(f"--{name} is {told[name]!r}: expected {wanted}") from None

@@ -57,7 +57,7 @@ def _facts(forecast: Forecast) -> Table:
         table.add_row("recovered", f"{count_of(recovered, 'lost answer')} settled by identity")
     if figures.waited:
         waits = ", ".join(f"{why} {show_seconds(took)}" for why, took in figures.waited.items())
-        table.add_row("waited", safe(f"{waits}, of all requests added up"))
+        table.add_row("waited", safe(f"{waits}, total of all requests"))
     memory = figures.memory
     measured = f" at {memory.files:,} files" if forecast.extrapolated else ""
     table.add_row(
@@ -67,7 +67,7 @@ def _facts(forecast: Forecast) -> Table:
             f"{show_bytes(memory.grown)}, less {show_bytes(memory.model)} of the model"
         ),
     )
-    how = "two smaller commits" if forecast.extrapolated else "this very commit"
+    how = "two smaller commits" if forecast.extrapolated else "this commit"
     table.add_row("simulated", f"{how}, in {show_seconds(forecast.real)} of real time")
     return table
 
@@ -77,8 +77,8 @@ def _ramp(setup: Setup, figures: Figures, free: Figures) -> str:
     more = figures.seconds - free.seconds
     costs = show_seconds(more) if more > 0 else "nothing"
     return (
-        f"costs {costs}: the rate may double every {setup.doubling / 60:g} min at most. Where any "
-        f"is taken at once it is {show_seconds(free.seconds)} ({free.rate:,.0f} files/s)"
+        f"costs {costs}: the rate may at most double every {setup.doubling / 60:g} min. Without "
+        f"that limit it is {show_seconds(free.seconds)} ({free.rate:,.0f} files/s)"
     )
 
 
@@ -114,7 +114,7 @@ def _stages(forecast: Forecast) -> Table:
     whole = forecast.figures.seconds or 1.0
     inner = {name: took for name, took in forecast.figures.stages.items() if name != OUTERMOST}
     rows = {stage_name(name): took for name, took in inner.items()}
-    rows["what is between them"] = max(0.0, whole - sum(inner.values()))
+    rows["time between them"] = max(0.0, whole - sum(inner.values()))
     for name, took in rows.items():
         table.add_row(safe(name), show_seconds(took), f"{took / whole:.1%}")
     return table

@@ -1,4 +1,4 @@
-"""PySpark: an unchanged ``df.write`` whose job commit runs here, in the Python driver."""
+"""PySpark: an unchanged ``df.write``, committed by the Python driver."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def configure(
 ) -> T:
     """Have this package commit what Spark writes, and return ``target``.
 
-    A builder gets it before its session starts; ``getOrCreate`` does the rest. A running session
-    gets it at once, with what it adds valid for that session only::
+    A builder gets it before its session starts; ``getOrCreate`` does the rest. A running session is
+    changed at once, and only that session::
 
         spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()
         df.write.partitionBy("day").parquet("/data/flights")
@@ -54,8 +54,8 @@ def configure(
         progress: whether to show a progress line; ``None`` for where a terminal is.
         conf: options of the commit, as ``mapreduce.manifest.committer.validate.output``.
         storage_options: credentials and the like for the stores, under fsspec's names, for every
-            session of this process; they stay in Python. What the session's Hadoop configuration
-            says (``fs.azure.*``, ``fs.gs.*``) need not be said again.
+            session of this process; they stay in Python. The session's Hadoop configuration
+            (``fs.azure.*``, ``fs.gs.*``) need not be repeated.
 
     Raises:
         UnsupportedError: there is no PySpark or no Java, or this is Spark Connect.
@@ -66,7 +66,9 @@ def configure(
     from asynccommit.spark import sessions
 
     if unsupported_scheme not in ("delegate", "refuse"):
-        raise OptionError(f"unsupported_scheme is {unsupported_scheme!r}: say delegate or refuse")
+        raise OptionError(
+            f"unsupported_scheme is {unsupported_scheme!r}: expected delegate or refuse"
+        )
     said = {key: _text(value) for key, value in (conf or {}).items()}
     sessions.check_conf(said)
     bridge.storage_options.update(storage_options or {})
@@ -89,7 +91,9 @@ def _text(value: str | float) -> str:
 
 
 def register_data_source(spark: Any) -> None:
-    """Let a session, classic or of Spark Connect, write ``format("asynccommit")``.
+    """Register ``format("asynccommit")`` with a session.
+
+    Sessions of Spark Connect can be registered too.
 
     Args:
         spark: the session.
@@ -102,7 +106,7 @@ def register_data_source(spark: Any) -> None:
             raise UnsupportedError(f"{name} is not installed: pip install 'asynccommit[{extra}]'")
     if not hasattr(spark, "dataSource"):
         raise UnsupportedError(
-            "Python data sources are new in PySpark 4.0: on an older one use configure()"
+            "Python data sources need PySpark 4.0: on older versions use configure()"
         )
     from asynccommit.spark.datasource.source import AsyncCommitDataSource
 
@@ -110,7 +114,10 @@ def register_data_source(spark: Any) -> None:
 
 
 def reports() -> Sequence[JobReport]:
-    """Return the reports of the last hundred jobs that were committed here, oldest first."""
+    """Return the reports of jobs committed here, oldest first.
+
+    The last hundred are kept.
+    """
     return tuple(BRIDGE.reports)
 
 

@@ -1,4 +1,4 @@
-"""The Python side of Spark's job commit: one JSON request from the JVM, one JSON reply."""
+"""The Python side of Spark's job commit: JSON requests and replies."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from typing import Any
 import orjson
 
 from asynccommit.api import open_committer
-from asynccommit.commit.context import OnProgress
 from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.registry import Committer, mode_of
 from asynccommit.errors import (
     AsyncCommitError,
@@ -141,7 +141,7 @@ async def _check(request: Mapping[str, Any], mode: Mode, overwrite: Sequence[str
             await committer.see_setup()
         except NotFoundError as error:
             raise UnsupportedError(
-                f"{error.path} was just made by Spark and Python does not find it: do both use "
+                f"{error.path} was just made by Spark, but Python does not find it: do both use "
                 "the same account?"
             ) from error
         await _take(committer, mode, overwrite)
@@ -288,7 +288,9 @@ def _path_on(dest: Address, uri: str) -> str:
 
 
 class Bridge:
-    """The object that answers the JVM; safe to call from many threads, and twice for one job.
+    """The object that answers the JVM.
+
+    It is safe to call from many threads, and twice for one job.
 
     Args:
         commit: commits a job.
@@ -365,7 +367,7 @@ class Bridge:
         if self._draining_in != os.getpid():
             return  # a forked child, whose parent commits
         if not all(reply.done() for reply in self._replies.values()):
-            log.warning("waiting for a job commit to end; Ctrl-C stops it half-way")
+            log.warning("waiting for a job commit to end; Ctrl-C stops it in the middle")
         self.wait()
 
 
@@ -384,7 +386,7 @@ def _failure(error: BaseException) -> str:
         log.debug("job commit failed", exc_info=error)
         text = "\n".join((str(error), *getattr(error, "__notes__", ())))
     elif isinstance(error, KeyboardInterrupt | CancelledError):
-        text = "the job commit was interrupted; asynccommit status URL says what is left of it"
+        text = "the job commit was interrupted; asynccommit status URL shows its state"
         text = "\n".join((text, *getattr(error, "__notes__", ())))
         log.warning(text)
     else:

@@ -28,7 +28,7 @@ _PY4J_LOGS = ("py4j.clientserver", "py4j.java_gateway")
 
 
 class Callback:
-    """The object that Py4J calls for the JVM, as a ``java.util.function.Function``.
+    """A ``java.util.function.Function`` that Py4J calls for the JVM.
 
     Args:
         answer: answers a request.
@@ -92,8 +92,9 @@ def _bytes(text: str) -> bytes:
 def _warn_of_strangers() -> None:
     """Warn once per process of requests with a wrong seal."""
     log.warning(
-        "a request on the callback port did not have the seal of this session, so it was not read: "
-        "another program on this machine may have tried to use this driver (said once only)"
+        "a request on the callback port did not have the seal of this session, so it was not "
+        "read: another program on this machine may have tried to use this driver (reported once "
+        "only)"
     )
 
 
@@ -160,8 +161,8 @@ def _authenticates(gateway: Any, token: str) -> bool:
             field.set(client, token)
     except Py4JError:
         log.warning(
-            "the callback server of this Py4J cannot authenticate the JVM: requests to asynccommit "
-            "are checked all the same, other callbacks of this program are not"
+            "the callback server of this Py4J cannot authenticate the JVM: requests to "
+            "asynccommit are still checked, but other callbacks of this program are not"
         )
         return False
     return True

@@ -1,4 +1,4 @@
-"""Signs of life of Spark's jobs, sent by the driver's Python from a job's setup to its end.
+"""Heartbeats of Spark's jobs, sent by the driver's Python.
 
 The heartbeat runs on the engine's event loop. It ends with the job, with the session and with this
 process; a forked child does not send it.
@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib import import_module
 
-from asynccommit.commit.by_rename.heartbeat import SignsOfLife
+from asynccommit.commit.job.heartbeat import SignsOfLife
 from asynccommit.runtime.loop_thread import submit
 
 
@@ -30,11 +30,11 @@ _ended_by = 0
 
 
 def begin(key: str, signs: SignsOfLife, opened: AsyncExitStack, lives: Callable[[], bool]) -> None:
-    """Send signs of life for a job until it ends.
+    """Send heartbeats for a job until it ends.
 
     Args:
         key: names the job in this process.
-        signs: the job's sender of signs of life.
+        signs: the job's sender of heartbeats.
         opened: holds the store, and is closed afterwards.
         lives: returns whether the session lives; called in a thread before each sign.
     """
@@ -43,13 +43,13 @@ def begin(key: str, signs: SignsOfLife, opened: AsyncExitStack, lives: Callable[
 
 
 def signs_of(key: str) -> SignsOfLife | None:
-    """Return the sender of signs of life for a job, or ``None``."""
+    """Return the sender of heartbeats for a job, or ``None``."""
     holding = _jobs.get(key)
     return None if holding is None else holding.signs
 
 
 async def end(key: str) -> None:
-    """Stop sending signs of life for a job."""
+    """Stop sending heartbeats for a job."""
     holding = _jobs.pop(key, None)
     if holding is not None:
         holding.task.cancel()

@@ -1,4 +1,6 @@
-"""The jar with the JVM side, compiled once for each Spark by the compiler that Spark ships.
+"""The jar with the JVM side, compiled once for each Spark.
+
+The compiler is the one that Spark ships.
 
 Spark needs Janino for its own generated code, so no JDK is needed and the package contains no jar.
 """

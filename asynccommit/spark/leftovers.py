@@ -1,4 +1,4 @@
-"""Clear a table that exists only because the driver of its first job was killed.
+"""Clear a table that a killed driver left empty.
 
 In its default mode, Spark refuses to write to an existing directory, and checks that before it
 calls a commit protocol. The leftovers of such a job are cleared when the next job is made.
@@ -27,7 +27,7 @@ async def clear(committer: Committer, open_job: Callable[[JobStatus], Opened]) -
         committer: the committer of any job there.
         open_job: opens the committer of another job.
 
-    Raises ``UnfinishedError`` if a job is there that is neither dead nor running, and
+    Raises ``UnfinishedError`` if there is a job that is neither dead nor running, and
     ``CommitError``.
     """
     jobs = await committer.job_statuses()
@@ -46,4 +46,4 @@ async def clear(committer: Committer, open_job: Callable[[JobStatus], Opened]) -
         (makers if made else others).append(job)
     for job in [*others, *makers] if makers else []:
         async with open_job(job) as one:
-            await one.abort_job("its driver had died", careful=True)
+            await one.abort_job("its driver died", careful=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from asynccommit import sync
-from asynccommit.commit.context import OnProgress
+from asynccommit.commit.meter import OnProgress
 from asynccommit.inspect.progress import console_progress
 from asynccommit.options.checked import PATH, checked
 from asynccommit.options.job import Options

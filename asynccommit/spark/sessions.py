@@ -1,4 +1,4 @@
-"""Configure Spark sessions for the commit protocol, through a builder or while they run."""
+"""Configure new and running Spark sessions for the commit protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m asynccommit.spark.undo``: undo a job whose driver's Python no longer answers.
+"""``python -m asynccommit.spark.undo``: undo a job after Python died.
 
 The JVM starts it, and writes a request like those of the bridge to its standard input, where
 credentials are safe from other users' eyes; ``what`` is ``abort``, or ``rollback`` if the policy
@@ -44,13 +44,11 @@ def undo(request: Mapping[str, Any]) -> str:
         undone = sync.rollback_job(**job) if rolling else sync.abort_job(**job, force=True)
     except CommittedError:
         sync.resume_job(**job)
-        return "it was committed, and what was left of it is done"
+        return "it was committed, and its clean-up is finished"
     if undone.rolled_back:
-        left = (
-            f", but these are not as before: {', '.join(undone.left[:20])}" if undone.left else ""
-        )
-        return f"it was rolled back, {count_of(undone.files, 'file')} taken back{left}"
-    return undone.kept or "its commit had not begun, and it was aborted"
+        left = f", except for these paths: {', '.join(undone.left[:20])}" if undone.left else ""
+        return f"it was rolled back, {count_of(undone.files, 'file')} undone{left}"
+    return undone.kept or "its commit had not begun: it was aborted"
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Object names as Stocator gave them: the name contains the attempt that wrote the file.
+"""Object names in Stocator's format, which contain the task attempt.
 
 A file that a task attempt writes at ``$out/_temporary/0/_temporary/attempt_X/p=1/part-7.csv`` is
 the object ``$out/p=1/part-7-attempt_X.csv`` from the start: the extension is everything after the
@@ -34,7 +34,7 @@ def direct_path(path: str) -> str:
         return path
     folder, slash, name = path[found.end() :].rpartition("/")
     if not name:
-        raise UrlError(f"{path[:300]!r} names no file of the task attempt")
+        raise UrlError(f"{path[:300]!r} does not name a file of the task attempt")
     if name != SUCCESS and not name.startswith(_ATTEMPT):
         stem, dot, extension = name.partition(".")
         name = f"{stem}-{found['attempt']}{dot}{extension}"

@@ -1,4 +1,4 @@
-"""Resolve tables that Stocator wrote: which files a reader should see, and delete the others.
+"""Resolve tables that Stocator wrote: choose files, delete the others.
 
 Stocator writes the output of every task attempt to the final place, so there may be several objects
 for one file. The largest counts, and of two equally large ones the one with the smaller name; none
@@ -22,7 +22,7 @@ from asynccommit.stores.unchanged import delete_unchanged
 
 @dataclass(slots=True)
 class Resolved:
-    """The content of a directory as a reader should see it; each list is sorted by path.
+    """The content of a directory for readers; each list is sorted by path.
 
     Attributes:
         visible: the files that a reader should see.
@@ -63,7 +63,7 @@ async def resolve(store: Store, path: str) -> Resolved:
         store: the store of the table.
         path: path of the directory; absolute and decoded.
 
-    Raises ``NotFoundError`` if the directory does not exist and the store can tell.
+    Raises ``NotFoundError`` if the directory does not exist and the store can report that.
     """
     above = await _has_success_above(store, path)
     found = Resolved()
@@ -162,12 +162,12 @@ def _choose(found: Resolved, attempts: list[Info]) -> None:
 async def _delete(store: Store, winner: str, loser: Info, done: Repair) -> None:
     try:
         if (await store.head(winner)).size < loser.size:
-            done.kept[loser.path] = "the file that was larger is smaller now"
+            done.kept[loser.path] = "the larger file is now smaller"
             return
         await delete_unchanged(store, loser)
     except NotFoundError as error:
         done.kept[loser.path] = "it is gone" if error.path == loser.path else f"{winner} is gone"
     except PreconditionError:
-        done.kept[loser.path] = "it has changed since it was listed"
+        done.kept[loser.path] = "it has changed since the listing"
     else:
         done.deleted.append(loser.path)

@@ -1,4 +1,7 @@
-"""Open the log of a streaming file sink from asyncio programs: see ``SinkLog``."""
+"""Open the log of a streaming file sink from asyncio programs.
+
+See ``SinkLog``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute which files of a sink log are read, compacted and expired, by batch number.
+"""Compute which files of a sink log are read, compacted and expired.
 
 The rules are those of ``CompactibleFileStreamLog`` of Spark 4.3: with an interval of 3 the batches
 2, 5, 8, ... are compact files, which hold all entries before them. A reader takes the newest

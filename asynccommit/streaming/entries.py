@@ -1,4 +1,4 @@
-"""Encode and decode a file of a streaming sink log, as Spark writes it to ``_spark_metadata``.
+"""Encode and decode files of Spark's streaming sink log.
 
 The file starts with ``v1``; each following line is one JSON object for a file that the batch added.
 The last line has no line end. Spark ignores unknown keys: the first entry of a batch may name the
@@ -150,20 +150,22 @@ def lines_of(data: bytes, path: str) -> Iterator[tuple[int, bytes]]:
         end = data.find(b"\n", start)
         end = len(data) if end < 0 else end
         if end - start > _LINE or number > _ENTRIES:
-            raise _corrupt(path, f"line {number} is more than Spark writes")
+            raise _corrupt(path, f"line {number} exceeds the number of lines that Spark writes")
         yield number, data[start:end]
         start = end + 1
 
 
 def _after_header(data: bytes, path: str) -> int:
     if not data:
-        raise _corrupt(path, "it is empty, as a write that was cut short leaves it")
+        raise _corrupt(path, "it is empty: its write did not finish")
     line, _, _ = data[:64].partition(b"\n")
     header = line.rstrip(b"\r")
     if header != HEADER:
         shown = header[:20].decode("utf-8", "replace")
         if header[:1] == b"v" and header[1:].isdigit() and int(header[1:]) > 1:
-            raise _corrupt(path, f"its version is {shown}: only v1 can be read, by Spark 4.3 too")
+            raise _corrupt(
+                path, f"its version is {shown}: expected v1, the only version of Spark up to 4.3"
+            )
         raise _corrupt(path, f"it begins with {shown!r}, not with v1")
     return len(line) + 1
 
@@ -212,7 +214,7 @@ def _quick(value: dict[str, Any]) -> SinkFile | None:
 def _file(fields: JsonFields) -> SinkFile:
     action = fields.text("action")
     if action == "delete":
-        problem = "is 'delete', which readers since Spark 3 take for 'add'"
+        problem = "is 'delete', which readers since Spark 3 treat as 'add'"
         raise fields.wrong("action", problem)
     if action != "add":
         raise fields.wrong("action", f"is {action[:40]!r}, not 'add'")

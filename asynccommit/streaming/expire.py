@@ -41,8 +41,7 @@ async def expire(
         settings: whether to delete, after what time, and how many batches to keep.
         now: seconds since the epoch.
 
-    Returns one warning for each file that could not be deleted; the batch is committed all the
-    same.
+    Returns one warning for each file that could not be deleted; the batch is committed anyway.
     """
     newest = listing.newest
     if not settings.deletion or newest is None:
@@ -61,7 +60,7 @@ async def expire(
         except NotFoundError:
             return
         except StoreError as error:
-            problems.append(f"{info.path} is not wanted any more and could not be deleted: {error}")
+            problems.append(f"{info.path} is no longer needed but could not be deleted: {error}")
 
     await for_each(old, delete, workers=store.traits.workers)
     return problems
@@ -101,7 +100,7 @@ async def discard(
         if reason := "the log lists it" if path in listed else why:
             done.kept[file.path] = reason
         elif f"{path}/".startswith(log):
-            done.kept[file.path] = "it is of the log"
+            done.kept[file.path] = "it belongs to the log"
         else:
             await _delete_data(store, path, file, done)
 

@@ -56,8 +56,8 @@ class LogListing:
             raise corrupt(
                 self.dest,
                 f"{newest}{COMPACT}",
-                f"{interval} batches after {below}{COMPACT} there can be no compact file: one of "
-                "both was not written by Spark",
+                f"{interval} batches after {below}{COMPACT} there cannot be a compact file: one "
+                "of the two was not written by Spark",
             )
         return interval
 
@@ -81,7 +81,7 @@ class LogListing:
         for info in self.strange:
             name = info.path.rpartition("/")[2]
             what = "is a directory" if info.is_dir else "has a name that Spark never writes"
-            raise corrupt(self.dest, name, f"{what}, and reads as a batch: move it away")
+            raise corrupt(self.dest, name, f"{what}, but would be read as a batch: move it away")
         newest = self.newest
         return [] if newest is None else self.named(to_read(newest, interval), interval)
 
@@ -100,7 +100,7 @@ class LogListing:
 
     def _gap(self, batch: int, interval: int) -> SinkLogGapError:
         name = file_name(batch, interval)
-        reason = f"is not there, and readers want it: compact files are {interval} batches apart"
+        reason = f"is missing, but readers need it: compact files are {interval} batches apart"
         if batch in self.singles or batch in self.compacts:
             other = (self.file(batch) or self.singles[batch]).path.rpartition("/")[2]
             reason = f"{reason}, and {other} was written with another interval"

@@ -40,7 +40,7 @@ from asynccommit.streaming.batches import (
 from asynccommit.streaming.entries import FOLDER, QUERY, LogFileWriter, SinkFile, Wrote, sink_uri
 from asynccommit.streaming.expire import Discarded, discard, expire
 from asynccommit.streaming.listing import LogListing, place, read_listing, see
-from asynccommit.streaming.publish import Publisher
+from asynccommit.streaming.publish import BatchPublisher
 from asynccommit.streaming.read import Entries, LogSource, each_entry, read_all
 from asynccommit.streaming.settings import SinkLogSettings
 
@@ -80,14 +80,14 @@ class SinkLog:
         host: Host | None = None,
     ) -> None:
         if FOLDER in dest.path.split("/"):
-            raise OptionError(f"{dest} is inside of a sink log: give the directory of the table")
+            raise OptionError(f"{dest} is inside a sink log: give the directory of the table")
         self.dest = dest
         self.settings = settings or SinkLogSettings()
         self.warnings: list[str] = []
         self._store = store
         self._host = host or this_host()
         self._source = LogSource(store, dest, self.settings.max_bytes)
-        self._publisher = Publisher(store, dest, self._host)
+        self._publisher = BatchPublisher(store, dest, self._host)
         self._doubtful: set[int] = set()
         self._kept = 0
 
@@ -172,7 +172,7 @@ class SinkLog:
         try:
             await self._after(interval, batch_id)
         except StoreError as error:
-            error.add_note(f"batch {batch_id} is written to the log: add it again, as it is")
+            error.add_note(f"batch {batch_id} may be in the log: add it again unchanged")
             raise
         return Added.NEW
 
@@ -196,7 +196,7 @@ class SinkLog:
         listed = {under.path(file.path) for file in await self.files()}
         why = ""
         if (sent or batch_id in self._doubtful) and (newest is None or newest < batch_id):
-            why = "nobody can tell whether the batch comes to the log yet: add it again"
+            why = "the batch may still reach the log: add it again"
         return await discard(self._store, self.dest, list(files), listed, why)
 
     # --- checks --------------------------------------------------------------------------------
@@ -206,9 +206,9 @@ class SinkLog:
 
     def _check(self, batch_id: int, files: Sequence[SinkFile], query: str | None) -> None:
         if not 0 <= batch_id <= MAX_BATCH:
-            raise OptionError(f"batch {batch_id}: Spark counts from 0 to {MAX_BATCH}")
+            raise OptionError(f"batch {batch_id}: expected 0 to {MAX_BATCH}")
         if query is not None and not 0 < len(query) <= QUERY:
-            raise OptionError(f"the name of a query has 1 to {QUERY} characters")
+            raise OptionError(f"the name of a query must have 1 to {QUERY} characters")
         under, seen, folder = Under(self.dest), set[str](), f"{self.dest.child(FOLDER).path}/"
         for file in files:
             try:
@@ -216,10 +216,12 @@ class SinkLog:
             except UrlError as error:
                 raise OptionError(f"batch {batch_id}: {error}") from None
             if path in seen or f"{path}/".startswith(folder):
-                what = "is named twice" if path in seen else "is of the log itself"
+                what = "is listed twice" if path in seen else "belongs to the log itself"
                 raise OptionError(f"batch {batch_id}: {file.path[:200]!r} {what}")
             if file.is_dir or file.action != "add" or file.size < 0 or file.modified < 0:
-                raise OptionError(f"batch {batch_id}: {file.path[:200]!r} is no file to be added")
+                raise OptionError(
+                    f"batch {batch_id}: {file.path[:200]!r} is not a file that can be added"
+                )
             seen.add(path)
 
     def _interval(self, listing: LogListing, batch_id: int) -> int:
@@ -238,14 +240,14 @@ class SinkLog:
         name = place(self.dest, file_name(newest + 1, interval))
         if newest >= 0:
             text = (
-                f"is not there, and batch {batch_id} cannot follow batch {newest}: either batches "
+                f"is missing, and batch {batch_id} cannot follow batch {newest}: either batches "
                 "of the log were lost, or the query wrote them elsewhere"
             )
         else:
             text = (
-                f"is not there, and the query begins with batch {batch_id}: either the log was "
-                "deleted, and has to be put back, or the query wrote elsewhere before: then give "
-                "it a new checkpoint, or let the log begin here (asynccommit.sink.begin.anywhere)"
+                f"is missing, and the query begins with batch {batch_id}. If the log was "
+                "deleted, restore it; if the query wrote elsewhere before, give it a new "
+                "checkpoint, or let the log begin here (asynccommit.sink.begin.anywhere)"
             )
         raise SinkLogGapError(name, f"{text}. {see(self.dest)}")
 
@@ -261,16 +263,14 @@ class SinkLog:
             return
         if found.query is None and self.settings.adopt:
             return
-        by = (
-            f"of query {found.query[:100]!r}" if found.query else "of a query that it does not name"
-        )
-        hint = "" if found.query else " If it is the same query, say so (asynccommit.sink.adopt)."
+        by = f"of query {found.query[:100]!r}" if found.query else "of an unnamed query"
+        hint = "" if found.query else " If it is the same query, set asynccommit.sink.adopt."
         newest = listing.newest
         raise SinkLogForeignError(
             place(self.dest, str(batch_id)),
-            f"the log has that batch, {by}, and goes to batch {newest}; this batch {batch_id} is "
-            f"not added, so that no data is lost in silence: a query with a new checkpoint begins "
-            f"at 0, and has to write to a directory of its own.{hint}",
+            f"the log has that batch already, {by}, and ends with batch {newest}; batch "
+            f"{batch_id} was not added. A query with a new checkpoint begins at 0 and must write "
+            f"to its own directory.{hint}",
         )
 
     # --- the batch -----------------------------------------------------------------------------
@@ -314,7 +314,9 @@ class SinkLog:
         try:
             await self._publisher.publish(name, data)
         except OutcomeUnknownError as error:
-            error.add_note(f"batch {batch_id} may be in the log or may come yet: add it again")
+            error.add_note(
+                f"batch {batch_id} may be in the log, or may still reach it: add it again"
+            )
             raise
         except Exception:
             self._doubtful.discard(batch_id)
@@ -327,8 +329,8 @@ class SinkLog:
         if not is_compaction(batch_id, interval) and batch_id in listing.compacts:
             raise SinkLogRaceError(
                 place(self.dest, f"{batch_id}{COMPACT}"),
-                "another writer, with another compact interval, made it a moment ago, and readers "
-                f"take that: this batch was not added. {see(self.dest)}",
+                "another writer with a different compact interval created it a moment ago, and "
+                f"readers use that file: this batch was not added. {see(self.dest)}",
             )
         now = self._host.now()
         for text in await expire(self._store, listing, interval, self.settings, now):

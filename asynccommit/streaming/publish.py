@@ -23,8 +23,8 @@ from asynccommit.streaming.entries import FOLDER, HEADER
 from asynccommit.streaming.listing import place, see
 
 
-class Publisher:
-    """A publisher of log files, each of which becomes visible completely or not at all.
+class BatchPublisher:
+    """A publisher of log files, each of which becomes visible atomically.
 
     Args:
         store: store of the log.
@@ -103,7 +103,7 @@ class Publisher:
         except StoreError as failed:
             if isinstance(error, ExistsError):
                 return b""
-            error.add_note(f"{path} could not be looked at: {failed}")
+            error.add_note(f"{path} could not be read: {failed}")
             return None
 
     async def _prove(self) -> None:
@@ -122,8 +122,8 @@ class Publisher:
     def _race(self, name: str) -> SinkLogRaceError:
         return SinkLogRaceError(
             place(self._dest, name),
-            "another writer made it a moment ago, and this batch was not added: see that only one "
-            f"query writes to {self._dest}, then start that again. {see(self._dest)}",
+            "another writer created it a moment ago, and this batch was not added: make sure "
+            f"that only one query writes to {self._dest}, and start it again. {see(self._dest)}",
         )
 
 
@@ -137,6 +137,6 @@ def _writes_aside(traits: Traits) -> bool:
     if traits.conditional_put:
         return False
     raise UnsupportedError(
-        f"{traits.name} cannot make a file only where there is none (If-None-Match), so two "
+        f"{traits.name} cannot create a file only if it does not exist (If-None-Match), so two "
         "queries could write the same batch: use a store that can"
     )

@@ -1,4 +1,4 @@
-"""Record the files that a run of a batch is about to publish, and clean up lost runs.
+"""Record which files a batch will publish, and clean up lost runs.
 
 The files of a batch are moved to their places before the log lists them. If the process dies in
 between they are in no batch, and the next run of that batch has other files. So each run first
@@ -61,12 +61,12 @@ class Announced:
         """Delete recorded files of batches up to ``batch`` that no batch lists.
 
         The log has that batch, so no other run of a batch up to it can be listed any more. Errors
-        become warnings: the batch is committed all the same.
+        become warnings: the batch is committed anyway.
 
         Args:
             batch: at most the newest batch of the log.
-            lost: files that this run published in vain, because the log has another run of the
-                batch.
+            lost: files that this run published without effect, because the log has another run of
+                the batch.
         """
         try:
             if lost:
@@ -76,7 +76,9 @@ class Announced:
                 if found is not None and not info.is_dir and int(found[1]) <= batch:
                     await self._discard(int(found[1]), info)
         except AsyncCommitError as error:
-            log.warning("what no batch lists of %s could not be deleted: %s", self._dest, error)
+            log.warning(
+                "files of %s that no batch lists could not be deleted: %s", self._dest, error
+            )
 
     async def _discard(self, batch: int, info: Info) -> None:
         if info.path not in self._said:

@@ -54,7 +54,7 @@ class LogSource:
 
 
 class Entries:
-    """A decoder for the files of one log that rejects entries readers would misread.
+    """A decoder for one log, which rejects entries readers would misread.
 
     All paths are kept in memory, about 100 bytes each, since a file that is listed twice is read
     twice.
@@ -85,14 +85,16 @@ class Entries:
         try:
             path = self._under.path(file.path)
         except UrlError as error:
-            text = f"lists a file that readers pass over in silence: {error}"
+            text = f"lists a file that readers silently skip: {error}"
             raise corrupt(self._dest, name, text) from None
         if path.startswith(self._log):
             raise corrupt(
-                self._dest, name, f"lists {file.path[:200]!r}, which is of the log itself"
+                self._dest, name, f"lists {file.path[:200]!r}, which belongs to the log itself"
             )
         if path in self._seen:
-            raise corrupt(self._dest, name, f"lists {file.path[:200]!r} again: it is read twice")
+            raise corrupt(
+                self._dest, name, f"lists {file.path[:200]!r} again: it would be read twice"
+            )
         self._seen.add(path)
 
 
@@ -118,7 +120,7 @@ async def read_all(source: LogSource, interval: int) -> list[SinkFile]:
             for info, data in zip(wanted, contents, strict=True)
             for file, _ in entries.of(info.path.rpartition("/")[2], data)
         ]
-    text = "its files go while they are read: another process deletes them"
+    text = "its files vanish while they are read: another process is deleting them"
     raise corrupt(source.dest, "", text)
 
 

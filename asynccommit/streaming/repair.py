@@ -22,7 +22,7 @@ from asynccommit.streaming.entries import (
     sink_uri,
 )
 from asynccommit.streaming.listing import LogListing, place, read_listing
-from asynccommit.streaming.publish import Publisher
+from asynccommit.streaming.publish import BatchPublisher
 from asynccommit.streaming.read import LogSource
 from asynccommit.streaming.settings import SinkLogSettings
 from asynccommit.streaming.verify import Finding, examine, inside, table_files
@@ -73,7 +73,7 @@ async def repair(
     moved_from: Address | None = None,
     dry_run: bool = True,
 ) -> Repaired:
-    """Repair the log of a table that nobody writes to.
+    """Repair the log of a table without active writers.
 
     Args:
         store: store of the log.
@@ -125,8 +125,8 @@ class _Move:
         here = self._dest.child(*below.split("/"))
         if self._files.get(here.path) != file.size:
             raise OptionError(
-                f"--moved-from {self._source}: {here} is not there with {file.size} bytes, as the "
-                "log says: move or copy the files of the table first"
+                f"--moved-from {self._source}: {here} does not exist with {file.size} bytes, as "
+                "the log lists it: move or copy the files of the table first"
             )
         return replace(file, path=sink_uri(here))
 
@@ -178,15 +178,15 @@ class _Planner:
         lines, seen, done = [HEADER], dict[str, SinkFile](), set[str]()
         for number, line in lines_of(data, path):
             if not line.strip():
-                done.add("blank lines taken out")
+                done.add("blank lines removed")
                 continue
             file, wrote = decode_entry(line, path, number)
             moved = self._move(file)
             if moved is not file:
-                done.add("entries moved to where the table is")
+                done.add("entries changed to the place of the table")
                 line = encode_entry(moved, wrote)
             if moved in (self._seen.get(moved.path), seen.get(moved.path)):
-                done.add("entries taken out that are there twice")
+                done.add("duplicate entries removed")
                 continue
             seen[moved.path] = moved
             lines.append(line.rstrip(b"\r"))
@@ -213,7 +213,7 @@ class _Planner:
 
 
 async def _make(store: Store, dest: Address, host: Host, change: Change, done: Repaired) -> None:
-    publisher = Publisher(store, dest, host)
+    publisher = BatchPublisher(store, dest, host)
     if change.old is None:
         await publisher.publish(change.name, change.new)
         return
@@ -222,7 +222,9 @@ async def _make(store: Store, dest: Address, host: Host, change: Change, done: R
     done.kept.append(kept)
     path = dest.child(FOLDER, change.name).path
     if await _read(store, path, len(change.old)) != change.old:
-        text = "has changed since it was read: see that no query writes to the table, then repair"
+        text = (
+            "has changed since it was read: stop all queries that write to the table, then repair"
+        )
         raise SinkLogRaceError(place(dest, change.name), text)
     await store.put(path, change.new)
     if not store.traits.durable:

@@ -94,7 +94,7 @@ def _seconds(key: str, text: str) -> float:
     found = _TIME(text.strip().lower())
     factor = _UNITS.get(found[2]) if found else None
     if found is None or factor is None:
-        raise OptionError(f"{key} is {text[:40]!r}: say 90s, 10m, 12h or 7d")
+        raise OptionError(f"{key} is {text[:40]!r}: expected 90s, 10m, 12h or 7d")
     return int(found[1]) * factor
 
 

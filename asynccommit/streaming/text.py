@@ -1,4 +1,4 @@
-"""Show streaming sink logs, their problems and their repair, as text and as JSON."""
+"""Show sink logs, their problems and repairs, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def sink_text(found: Verified) -> RenderableType:
     size = sum(file.size for file in found.files.values())
     parts.append(safe(f"  {head}{count_of(len(found.files), 'file')}, {show_bytes(size)}"))
     if found.unlisted:
-        text = f"{count_of(found.unlisted, 'file')} of the table in no batch: nobody sees them"
+        text = (
+            f"{count_of(found.unlisted, 'file')} of the table in no batch: readers do not see them"
+        )
         parts.append(safe(f"  {text}"))
     parts.append(Padding(_batches(found.batches), (0, 0, 0, 2)))
     return Group(*parts)
@@ -39,9 +41,9 @@ def sink_text(found: Verified) -> RenderableType:
 def findings_text(found: Verified) -> RenderableType:
     """Return the problems of a log as text, with the remedies."""
     if not found.findings:
-        return safe(f"nothing is wrong with the log of {found.dest}", "bold")
+        return safe(f"no problems in the log of {found.dest}", "bold")
     count = len(found.findings) + found.more
-    head = safe(f"{count_of(count, 'thing')} wrong with the log of {found.dest}", "bold")
+    head = safe(f"{count_of(count, 'problem')} in the log of {found.dest}", "bold")
     return Group(head, *_findings(found.findings, count))
 
 
@@ -53,11 +55,11 @@ def repair_text(dest: Address, done: Repaired) -> RenderableType:
         parts.append(safe(f"{verb} {count_of(len(done.changes), 'file')} of {dest}", "bold"))
         parts += [safe(f"  {change.name}: {', '.join(change.what)}") for change in done.changes]
     else:
-        parts.append(safe(f"there is nothing in the log of {dest} that can be repaired", "bold"))
+        parts.append(safe(f"nothing in the log of {dest} can be repaired", "bold"))
     if done.kept:
-        parts.append(safe(f"  as they were: {', '.join(done.kept)}"))
+        parts.append(safe(f"  backups: {', '.join(done.kept)}"))
     if done.left:
-        parts.append(safe("what is left:", "bold"))
+        parts.append(safe("remaining problems:", "bold"))
         parts += _findings(done.left, len(done.left))
     if done.changes and done.dry_run:
         parts.append(_AGAIN)
@@ -116,7 +118,7 @@ def _batches(batches: Sequence[Batch]) -> Table:
         cells = (batch.name, show_bytes(batch.size), f"{batch.entries:,}", batch.query or "")
         table.add_row(*map(safe, cells))
     if rest := len(batches) - len(read):
-        table.add_row(safe(f"and {count_of(rest, 'file')} that readers need no more", "dim"))
+        table.add_row(safe(f"and {count_of(rest, 'file')} that readers no longer need", "dim"))
     return table
 
 

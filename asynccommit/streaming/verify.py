@@ -22,28 +22,29 @@ _FINDINGS = 1000  # maximum number of findings that are kept
 class Wrong(Enum):
     """The kinds of problems of a log; the value is the remedy."""
 
-    NAME = "move that file away: Spark takes it for a batch"
-    INTERVAL = "find out which of both files was not written by Spark, and move it away"
+    NAME = "move that file away: Spark reads it as a batch"
+    INTERVAL = "find out which of the two files was not written by Spark, and move it away"
     EMPTY = (
-        "if the checkpoint of the query has no commits/ file of that batch, delete the file, and "
-        "the query writes it again; else the batch is lost, and the file has to come from a backup"
+        "if the checkpoint of the query has no commits/ file of that batch, delete the file, "
+        "and the query writes it again; otherwise the batch is lost: restore the file from a "
+        "backup"
     )
-    HEADER = "put the file back from a backup"
-    LINE = "put the file back from a backup, or correct the line while no query writes"
-    BLANK = "repair takes the line out"
-    TWICE = "repair takes the second entry out"
-    DIFFERS = "find out which of both entries is true, and take the other one out"
+    HEADER = "restore the file from a backup"
+    LINE = "restore the file from a backup, or correct the line while no query writes"
+    BLANK = "repair removes the line"
+    TWICE = "repair removes the second entry"
+    DIFFERS = "find out which of the two entries is correct, and remove the other one"
     OUTSIDE = (
-        "if the table was moved or copied, repair with --moved-from; else write the scheme and "
-        "authority that readers use"
+        "if the table was moved or copied, repair with --moved-from; otherwise correct the "
+        "scheme and authority to those that readers use"
     )
-    BATCH = "put the file back from a backup: the query does not write it again"
+    BATCH = "restore the file from a backup: the query does not write it again"
     COMPACT = (
-        "repair makes it of the files of the batches before it and of its own, if they are all "
-        "there; else put it back from a backup"
+        "repair rebuilds it from its batch and the batches before it, if their files all exist; "
+        "otherwise restore it from a backup"
     )
-    GONE = "put the file of the table back: a reader of the table fails"
-    SIZE = "put the file of the table back as it was: a reader of the table fails"
+    GONE = "restore the file of the table: readers of the table fail"
+    SIZE = "restore the original file of the table: readers of the table fail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +147,16 @@ async def examine(source: LogSource, listing: LogListing, settings: SinkLogSetti
 def _wanted(listing: LogListing, settings: SinkLogSettings, found: Verified) -> list[Info]:
     """Return the existing files that readers use; record the missing ones."""
     for info in listing.strange:
-        found.found(_name(info), Wrong.NAME, "Spark reads its name as that of a batch")
+        found.found(_name(info), Wrong.NAME, "Spark reads its name as a batch")
     found.newest = listing.newest
     if listing.newest is None:
         return []
     try:
         found.interval = listing.interval(settings.interval)
     except SinkLogCorruptError as error:
-        found.found(error.path.rpartition("/")[2], Wrong.INTERVAL, "its number fits no interval")
+        found.found(
+            error.path.rpartition("/")[2], Wrong.INTERVAL, "its number does not match any interval"
+        )
         return []
     wanted = to_read(listing.newest, found.interval)
     present: list[Info] = []
@@ -164,7 +167,7 @@ def _wanted(listing: LogListing, settings: SinkLogSettings, found: Verified) -> 
             present.append(there)
             continue
         wrong = Wrong.COMPACT if compact else Wrong.BATCH
-        problem = "is not there, and readers want it"
+        problem = "is missing, but readers need it"
         if compact and batch in listing.singles:
             problem = f"{problem}: {batch} was written with another interval"
         found.found(file_name(batch, found.interval), wrong, problem)
@@ -200,13 +203,13 @@ def _check_line(line: bytes, number: int, batch: Batch, found: Verified) -> None
         batch.query = wrote.query if wrote else None
     path = inside(found.dest, file.path)
     if path is None:
-        problem = f"line {number} lists {file.path[:200]!r}, which readers of the table pass over"
+        problem = f"line {number} lists {file.path[:200]!r}, which readers of the table skip"
         found.found(batch.name, Wrong.OUTSIDE, problem)
         return
     there = found.files.setdefault(path, file)
     if there is not file:
         wrong = Wrong.TWICE if there == file else Wrong.DIFFERS
-        also = "" if there == file else ", and does not say the same of it"
+        also = "" if there == file else ", with different values"
         found.found(batch.name, wrong, f"line {number} lists {file.path[:200]!r} again{also}")
 
 
@@ -224,10 +227,10 @@ async def _check_data(store: Store, found: Verified) -> None:
     found.unlisted = len(there.keys() - found.files.keys())
     for path, file in found.files.items():
         if path not in there:
-            problem = f"{file.path[:200]!r} is listed, and not there"
+            problem = f"{file.path[:200]!r} is listed but does not exist"
             found.found(FOLDER, Wrong.GONE, problem)
         elif there[path] != file.size:
-            problem = f"{file.path[:200]!r} has {there[path]} bytes, and {file.size} are listed"
+            problem = f"{file.path[:200]!r} has {there[path]} bytes, but {file.size} are listed"
             found.found(FOLDER, Wrong.SIZE, problem)
 
 

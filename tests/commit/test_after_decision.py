@@ -11,7 +11,7 @@ import pytest
 
 from asynccommit import sync
 from asynccommit.api import open_job
-from asynccommit.commit.context import Progress
+from asynccommit.commit.meter import Progress
 from asynccommit.errors import (
     DeniedError,
     ManifestError,
@@ -186,7 +186,7 @@ async def test_progress_that_raises(site: Site, error: Exception) -> None:
     job = await site.ready(FILES)
     report = await job.commit_job(on_progress=tell)
 
-    assert "progress is told no more" in report.warnings[0]
+    assert "progress is reported no more" in report.warnings[0]
     assert site.files() == FILES
 
 

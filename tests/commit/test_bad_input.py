@@ -82,7 +82,7 @@ async def test_a_partition_on_another_filesystem(small_disk: Path) -> None:
     job = committer(dest)
     await job.setup_job()
     await run_task(job, 0, {"small/f": "x", "a/f": "y"})
-    with pytest.raises(PreflightError, match="on another filesystem") as failed:
+    with pytest.raises(PreflightError, match="on a different filesystem") as failed:
         await job.commit_job()
 
     assert isinstance(failed.value.failures[0], RejectedError)
@@ -100,7 +100,7 @@ async def test_an_absolute_destination_on_another_filesystem(tmp_path: Path) -> 
     staged = Path(job.layout.absolute_dir) / commit.attempt_id
     write(staged, {"a": "abs"})
     absolute = {job.layout.url(f"{staged}/a"): job.layout.url("/dev/shm/asynccommit-no/a")}
-    with pytest.raises(PreflightError, match="on another filesystem"):
+    with pytest.raises(PreflightError, match="on a different filesystem"):
         await job.commit_job([replace(commit, absolute=absolute)])
 
     assert visible(tmp_path / "out") == {}
@@ -114,7 +114,7 @@ async def test_an_absolute_destination_with_too_long_a_name(tmp_path: Path) -> N
     staged = Path(job.layout.absolute_dir) / commit.attempt_id
     write(staged, {"a": "abs"})
     absolute = {job.layout.url(f"{staged}/a"): job.layout.url(str(tmp_path / ("n" * 300)))}
-    with pytest.raises(PreflightError, match="a name of over 255 bytes"):
+    with pytest.raises(PreflightError, match="a name longer than 255 bytes"):
         await job.commit_job([replace(commit, absolute=absolute)])
 
     assert visible(tmp_path / "out") == {}
@@ -175,7 +175,7 @@ def test_no_permission_for_one_partition(shared_dir: Path) -> None:
     said = as_nobody(dest)
 
     assert said.startswith("PreflightError DeniedError")
-    assert "no permission to make files in this directory" in said
+    assert "no permission to create and remove files in this directory" in said
     assert visible(dest) == {}
 
 

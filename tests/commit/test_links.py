@@ -83,7 +83,9 @@ async def test_a_jobs_directory_that_is_a_link(tmp_path: Path) -> None:
     job = committer(dest)
     Path(job.layout.job_dir).symlink_to(tmp_path / "theirs")
     for request in (job.setup_job, job.abort_job, job.cleanup, job.commit_job):
-        with pytest.raises(CommitError, match="a link where the job has its own directory") as info:
+        with pytest.raises(
+            CommitError, match="a link is in the place of the job directory"
+        ) as info:
             await request()
         assert isinstance(info.value.failures[0], PreconditionError)
 

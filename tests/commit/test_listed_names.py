@@ -58,7 +58,7 @@ async def test_uploads_are_completed_under_another_name(name: str) -> None:
     world, tasks = alone(scenario)
     for upload in world.bucket.uploads.open.values():
         upload.key = fold(f"/{upload.key}")[1:]
-    with pytest.raises(ValidationError, match="another name"):
+    with pytest.raises(ValidationError, match="changes the name"):
         await committer(world, scenario, Folds()).commit_job(tasks)
     assert f"{ROOT}/_SUCCESS" not in world.state().files
 
@@ -89,7 +89,7 @@ async def test_renames_go_to_another_name(sample: int | None) -> None:
     await inner.put(f"{base}/a\\b", b"data")
     commit = await job.commit_task(task_id, attempt_id)
 
-    with pytest.raises(ValidationError, match="another name"):
+    with pytest.raises(ValidationError, match="changes the name"):
         await job.commit_job([commit])
 
 
@@ -99,7 +99,7 @@ async def test_a_task_is_refused_such_a_name(name: str) -> None:
     inner = new_store(Direct(GcsApp(new_service())))
     dest = parse_url("gs://data/t")
     work = StoreWork(Wrapped(inner, Folds()), dest, "/t/task")
-    with pytest.raises(PreconditionError, match="another name"):
+    with pytest.raises(PreconditionError, match="changes the name"):
         await work.put(name, b"data")
 
     await StoreWork(Wrapped(inner), dest, "/t/task").put(name, b"data")

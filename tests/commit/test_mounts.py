@@ -68,7 +68,7 @@ async def _append_to_bind(root: str) -> str:
 
 def test_a_bind_mount_of_the_same_filesystem(tmp_path: Path) -> None:
     """Files are not renamed into a bind mount, whose device number is the table's own."""
-    assert "day=1: on another filesystem or mount than" in in_namespace(
+    assert "day=1: on a different filesystem or mount from" in in_namespace(
         _append_to_bind, str(tmp_path)
     )
 
@@ -97,7 +97,7 @@ def test_a_mount_among_what_is_replaced(tmp_path: Path, kind: str, mode: Mode, p
     """A partition that is a mount point, or holds one, is not replaced, nor is any other."""
     said = in_namespace(_replace_mounts, str(tmp_path), kind, mode.value, place)
     assert f"{place}: " in said
-    assert "a mount point" in said or "on another filesystem or mount" in said
+    assert "a mount point" in said or "on a different filesystem or mount" in said
 
 
 async def _replace_other_places(root: str, how: str) -> str:
@@ -136,7 +136,7 @@ async def _source_mount(root: str) -> str:
 
 def test_a_mount_over_what_a_task_has_written(tmp_path: Path) -> None:
     """Files of a task are not renamed out of another filesystem."""
-    assert "on another filesystem or mount" in in_namespace(_source_mount, str(tmp_path))
+    assert "on a different filesystem or mount" in in_namespace(_source_mount, str(tmp_path))
 
 
 async def _linked_table(root: str) -> str:
@@ -149,7 +149,9 @@ async def _linked_table(root: str) -> str:
 
 def test_a_temporary_on_another_filesystem(tmp_path: Path) -> None:
     """A table that is a link is looked at behind the link."""
-    assert "table/.: on another filesystem or mount" in in_namespace(_linked_table, str(tmp_path))
+    assert "table/.: on a different filesystem or mount" in in_namespace(
+        _linked_table, str(tmp_path)
+    )
 
 
 async def _file_committer(root: str) -> str:
@@ -300,7 +302,7 @@ async def test_an_append_only_table(tmp_path: Path) -> None:
     write(tmp_path, {"top": "t", "_temporary/": ""})
     job = await job_of(tmp_path, {"new": "n"})
     with attribute("a", tmp_path):
-        assert "take them out of it" in await refusal(job, tmp_path)
+        assert "create and remove files" in await refusal(job, tmp_path)
     await job.commit_job()
 
 
@@ -312,6 +314,16 @@ async def test_an_immutable_directory_of_a_task(tmp_path: Path) -> None:
     await job.commit_job()
 
 
+async def test_an_immutable_file_of_a_task(tmp_path: Path) -> None:
+    """The rename of an immutable file is refused with the remedy, and ends once it is mended."""
+    job = await job_of(tmp_path / "t", NEW)
+    file = next(Path(job.layout.task_attempt_dir(ids(0)[1])).rglob("new"))
+    with attribute("i", file), pytest.raises(CommitError, match="use chattr -ia"):
+        await job.commit_job()
+    await job.commit_job()
+    assert {name: (tmp_path / "t" / name).read_text() for name in NEW} == NEW
+
+
 async def _as_another(root: str) -> str:
     dest = Path(root, "table")
     return await refusal(await job_of(dest, NEW), dest, mode=Mode.REPLACE_PARTITIONS)
@@ -320,9 +332,9 @@ async def _as_another(root: str) -> str:
 @pytest.mark.parametrize(
     "table, partition, why",
     [
-        (0o1777, 0o777, "users move only what is theirs"),
+        (0o1777, 0o777, "users may move only their own files"),
         (0o777, 0o755, "no permission to write to this directory"),
-        (0o755, 0o777, "no permission to make files in this directory"),
+        (0o755, 0o777, "no permission to create and remove files in this directory"),
     ],
 )
 def test_what_is_another_users(tmp_path: Path, table: int, partition: int, why: str) -> None:
@@ -356,7 +368,7 @@ async def test_an_old_path_that_leaves_no_room(tmp_path: Path, mode: Mode) -> No
     old = deep(tmp_path / "day=1", 4090)
     job = await job_of(tmp_path, {"day=1/new": "n"})
     said = await refusal(job, tmp_path, mode=mode)
-    assert "its name is too long to be moved aside" in said
+    assert "its path is too long to be moved aside" in said
 
     old.unlink()
     await job.commit_job(mode=mode)
@@ -369,7 +381,7 @@ async def test_a_new_path_that_leaves_no_room(tmp_path: Path) -> None:
     await job.setup_job()
     task_id, attempt_id = ids(0)
     deep(Path(await job.setup_task(attempt_id), "day=1"), 4090)
-    with pytest.raises(CommitError, match="its name is too long to be moved aside"):
+    with pytest.raises(CommitError, match="its path is too long to be moved aside"):
         await job.commit_task(task_id, attempt_id)
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
-from asynccommit.commit.by_rename.file_output_v2 import CommitterWarning, FileV2Committer
+from asynccommit.commit.by_rename.file_output_v2 import FileV2Committer
 from asynccommit.commit.by_upload.magic import MagicCommitter
 from asynccommit.commit.by_upload.staging import DirectoryCommitter, PartitionedCommitter
+from asynccommit.commit.errors import CommitterWarning
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.registry import COMMITTERS, Committer, mode_of, open_named
 from asynccommit.errors import OptionError, UnsupportedError
@@ -143,7 +144,7 @@ def test_file_committers_on_a_bucket(name: str) -> None:
 @pytest.mark.parametrize("name", ["file", "file_v1"])
 def test_file_committers_without_directories(name: str) -> None:
     """Where no directory is renamed in one step a task could not commit in one."""
-    with pytest.raises(UnsupportedError, match=r"rename a directory in one step.*use 'manifest'"):
+    with pytest.raises(UnsupportedError, match=r"rename a directory atomically.*use 'manifest'"):
         opened(name, store=Wrapped(FlatStore()))
 
 
@@ -159,7 +160,7 @@ def test_options_of_the_file_committer_alone(name: str | None, key: str) -> None
 
 def test_version_3() -> None:
     """There is no third algorithm, with Hadoop's class neither."""
-    with pytest.raises(OptionError, match=r"algorithm.version is '3': there are the versions 1"):
+    with pytest.raises(OptionError, match=r"algorithm.version is '3': expected 1"):
         opened("file", {VERSION: "3"}, store=Wrapped(LocalStore()))
 
 
@@ -208,7 +209,7 @@ def test_where_pending_sets_are(tmp_path: Path) -> None:
 def test_etags_without_checksums_where_they_are_wanted(name: str) -> None:
     """Pending files that cannot hold what a completion has to name are refused at once."""
     conf = {"asynccommit.uploads.etags": "strings"}
-    with pytest.raises(OptionError, match="checksum=none among the storage"):
+    with pytest.raises(OptionError, match="checksum=none in the storage"):
         opened(name, conf, store=store_of(new_bucket(), checksum="SHA256"))
 
     assert opened(name, conf).options.uploads.etags == "strings"

@@ -12,7 +12,7 @@ from blockbuster import BlockBuster
 
 from asynccommit import open_job, open_task, sync
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.context import Progress
+from asynccommit.commit.meter import Progress
 from asynccommit.errors import (
     CommitError,
     CommitUnknownError,
@@ -44,7 +44,7 @@ async def test_another_attempt_keeps_a_half_done_commit(tmp_path: Path) -> None:
     second = committer(tmp_path / "out", attempt=1)
     await second.setup_job()
     await run_task(second, 0, {"c": "c"})
-    with pytest.raises(CommitError, match="by another attempt of it"):
+    with pytest.raises(CommitError, match="another attempt of this job"):
         await second.commit_job()
     report = await second.abort_job()
 
@@ -154,7 +154,7 @@ async def test_a_link_on_the_way_to_a_source(tmp_path: Path) -> None:
     (real / "passwd").unlink()
     real.rmdir()
     real.symlink_to(tmp_path / "secret")
-    with pytest.raises(PreflightError, match="files behind it are not ours"):
+    with pytest.raises(PreflightError, match="files behind it are not of this job"):
         await job.commit_job()
 
     assert visible(tmp_path / "secret") == {"passwd": "s"}
@@ -196,7 +196,7 @@ async def test_progress_that_fails(tmp_path: Path, stage: str) -> None:
 async def test_an_error_after_success_says_so(tmp_path: Path) -> None:
     """A lost answer in cleanup does not make a committed job unknown."""
     faults = Faults(Fault("delete_tree", OutcomeUnknownError))
-    job = committer(tmp_path / "out", faults, cleanup_failures_ignored=False)
+    job = committer(tmp_path / "out", faults, on_cleanup_failure="fail")
     await job.setup_job()
     await run_task(job, 0, {"f": "x"})
     with pytest.raises(CommitError, match="the job is committed, but") as failed:
@@ -317,7 +317,7 @@ def test_an_exit_inside_does_not_kill_the_engine() -> None:
 
 async def test_a_task_that_nobody_accepted(tmp_path: Path) -> None:
     """A task that committed elsewhere and was not handed to the job is not thrown away."""
-    with pytest.raises(PreflightError, match="handed to the job"):
+    with pytest.raises(PreflightError, match="passed to the job"):
         async with (
             open_job(tmp_path / "out") as job,
             open_task(tmp_path / "out", job.job_id, 0) as task,
@@ -349,8 +349,8 @@ async def test_a_report_of_names_that_are_no_text(tmp_path: Path) -> None:
     "overwrite, says",
     [
         ("{dest}/..", "is not an absolute path"),
-        ("{parent}", "holds the job itself"),
-        ("{dest}/_temporary", "holds the job itself"),
+        ("{parent}", "contains the job itself"),
+        ("{dest}/_temporary", "contains the job itself"),
         ("relative", "is not an absolute path"),
     ],
 )

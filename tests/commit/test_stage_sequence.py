@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.commit.by_rename.load_manifests import LoadedManifests, digest, load_manifests
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, load_manifests
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.validate import validate_output
+from asynccommit.commit.job.messages import digest
 from asynccommit.errors import CommitError, ExistsError, NotFoundError, ValidationError
 from asynccommit.formats.manifest import decode_manifest
 from asynccommit.formats.success import COMMITTER, decode_success
@@ -132,7 +133,7 @@ async def test_0450_a_vanished_file_means_no_marker(tmp_path: Path) -> None:
     manifest = Path(job.layout.manifest(ids(0)[0]))
     manifest.write_bytes(manifest.read_bytes().replace(b'"z": 1', b'"z": 7'))
     vouched = replace(commit, digest=digest(manifest.read_bytes()))  # then no source is looked at
-    with pytest.raises(ValidationError, match="has 1 bytes, its manifest says 7"):
+    with pytest.raises(ValidationError, match="has 1 bytes, but its manifest has 7"):
         await job.commit_job([vouched])
 
     assert commit.files == 3

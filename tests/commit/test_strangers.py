@@ -168,8 +168,8 @@ def lost(
         touched = others.gone | others.files.keys()
         kept = {path: text for path, text in before.items() if path not in touched}
         problems += [f"{p} is not restored" for p in kept if p not in tree or tree[p] != kept[p]]
-        problems += [f"{path} is left" for path in ours if path in tree]
-    return problems + [f"{path} is left" for path in others.site.left()]
+        problems += [f"{path} remains" for path in ours if path in tree]
+    return problems + [f"{path} remains" for path in others.site.left()]
 
 
 async def one(seed: int) -> list[str]:
@@ -200,6 +200,7 @@ async def one(seed: int) -> list[str]:
     return lost(others, before, files, mode)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("part", range(4))
 def test_nobodys_file_is_lost(part: int) -> None:
     """Whatever others do meanwhile, and wherever the process dies, a seed at a time."""

@@ -37,7 +37,7 @@ def test_refused(name: str, kind: str) -> None:
         refuse(name)
 
     assert str(caught.value) == f"the committer {name.strip()!r} is refused: {REFUSED[kind]}"
-    assert "Take 'magic' or 'staging'" in REFUSED[kind]
+    assert "Use 'magic' or 'staging'" in REFUSED[kind]
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ async def test_a_task_writes_the_name_of_a_hidden_file(site: Site) -> None:
     report = await job.commit_job(mode=Mode.REPLACE_TABLE)
 
     assert site.files() == {"day=1/_note": "new"}
-    assert "_note was replaced by a file that a task wrote" in report.warnings[0]
+    assert "_note was replaced by a task's file" in report.warnings[0]
 
 
 async def test_files_at_the_root(site: Site) -> None:
@@ -131,7 +131,7 @@ async def test_replacing_partitions_of_a_table_without_any(site: Site) -> None:
     """A job that writes to the table itself has no partitions to replace."""
     site.place({"/table/part-0": "old"})
     job = await site.ready({"part-1": "new"})
-    with pytest.raises(PreflightError, match="in no partition: say replace_table"):
+    with pytest.raises(PreflightError, match="in no partition: use mode replace_table"):
         await job.commit_job(mode=Mode.REPLACE_PARTITIONS)
 
     assert site.files() == {"part-0": "old"}
@@ -443,7 +443,7 @@ async def test_a_custom_location_is_rolled_back(site: Site) -> None:
     with pytest.raises(CommitError):
         await job.commit_job([task], mode=Mode.REPLACE_PARTITIONS)
     assert site.tree()["/elsewhere/p/new"] == "e"
-    await site.job(outside=True).rollback_job()
+    await site.job(allow_outside_destination=True).rollback_job()
 
     assert {path: text for path, text in site.tree().items() if path != DEST} == before
 
@@ -565,7 +565,7 @@ async def test_a_dry_run_of_what_would_be_refused(site: Site) -> None:
     """The plan is refused where the commit would be."""
     site.place(OLD)
     job = await site.ready({"loose": "new"})
-    with pytest.raises(PreflightError, match="something is there already"):
+    with pytest.raises(PreflightError, match="it exists already"):
         await job.plan_job()
 
 

@@ -27,7 +27,7 @@ async def test_whole_file_is_saved_once() -> None:
     await file.aclose()
 
     assert saved == [b"abcd"]
-    with pytest.raises(OptionError, match="/t/part-0 has been closed"):
+    with pytest.raises(OptionError, match="/t/part-0 is closed"):
         await file.write(b"more")
 
 

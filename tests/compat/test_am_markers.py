@@ -161,7 +161,7 @@ def test_hadoop_goes_by_our_markers(master: Hadoop, tmp_path: Path, version: str
 
 
 def test_what_else_ours_leave_is_nothing_to_hadoop(master: Hadoop, tmp_path: Path) -> None:
-    """Starts of later owners and signs of life neither keep it from running nor make it do so."""
+    """Starts of later owners and heartbeats neither keep it from running nor make it do so."""
     files = {later_start(2): b"{}", sign_of_life(2, 7): b"", f"{STARTED}.id": b""}
     staging(master, tmp_path / "run", files)
     staging(master, tmp_path / "done", {**files, STARTED: b"{}", SUCCESS: b"{}"})
@@ -176,7 +176,7 @@ def test_what_else_ours_leave_is_nothing_to_hadoop(master: Hadoop, tmp_path: Pat
 def test_ours_goes_by_hadoops_markers(tmp_path: Path) -> None:
     """What an application master of Hadoop's has begun, ours does not commit."""
     (tmp_path / STARTED).touch()
-    with pytest.raises(CommitError, match="an application master of Hadoop's is committing it"):
+    with pytest.raises(CommitError, match="an application master of Hadoop is committing it"):
         commit(tmp_path, repeatable=True)
 
     assert [path.name for path in tmp_path.iterdir()] == [STARTED]

@@ -195,7 +195,7 @@ def test_commit_job_refuses_a_file_that_changed(gcs: Gcs) -> None:
     run_ours(gcs, {0: {"part": b"old"}})
     [entry] = manifests(gcs)[0].files
     gcs.write(Path(decode_uri(entry.source).path), b"new")
-    with pytest.raises(CommitError, match="was asked for"):
+    with pytest.raises(CommitError, match="was requested"):
         commit_job("ours", gcs)
 
     assert [name for name in gcs.bucket.tree(DEST) if "_temporary" not in name] == []

@@ -341,7 +341,9 @@ def _marker(story: Story, tree: Tree, committed: bool) -> list[str]:
         gone = committed and story.scenario.mode is Mode.REPLACE_TABLE
         allowed.add(old.job_id if old and not gone else "")
     found = marker.job_id if marker else ""
-    return [] if found in allowed else [f"_SUCCESS is of job {found!r}, not of {sorted(allowed)}"]
+    return (
+        [] if found in allowed else [f"_SUCCESS belongs to job {found!r}, not of {sorted(allowed)}"]
+    )
 
 
 async def tell(seed: int, kind: str = "adls") -> Story:

@@ -48,7 +48,10 @@ def draw_scenario(rng: random.Random) -> Scenario:
 
 def draw_options(rng: random.Random) -> dict[str, Any]:
     """Return how the job is committed."""
-    options: dict[str, Any] = {"outside": True, "delete_target_files": rng.random() < 0.3}
+    options: dict[str, Any] = {
+        "allow_outside_destination": True,
+        "delete_target_files": rng.random() < 0.3,
+    }
     if rng.random() < 0.15:
         options["on_failure"] = OnFailure.ROLLBACK
     if rng.random() < 0.1:

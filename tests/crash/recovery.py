@@ -205,7 +205,7 @@ class Hand:
         A fresh process does it unless one is given, and has ended afterwards.
         """
         actor = who or self.driver()
-        # What a clean-up has left that was cut short gives no signs of life any more.
+        # What a clean-up has left that was cut short sends no heartbeats any more.
         unknown = not has_begun(self.world.tree())
         acts: dict[str, Callable[[], Awaitable[Any]]] = {
             "resume": actor.job.resume_job,

@@ -76,7 +76,7 @@ async def operator(rerun: Rerun) -> None:
         await rerun.second.run_tasks(rerun.world, rerun.name("again"))
     except CommitError as error:  # the sleeper's blank record came late: the id is not free
         rerun.over = True
-        if "is there already" not in str(error):
+        if "exists already" not in str(error):
             raise
         return
     await asyncio.sleep(LEASE * 5)

@@ -104,7 +104,7 @@ ABSOLUTE = Scenario(
     "absolute",
     ({"day=1/part-0": "a"}, {"day=2/part-1": "b"}),
     {**OLD, "/elsewhere/old/part-0": "old"},
-    options={"outside": True},
+    options={"allow_outside_destination": True},
     absolute={0: {"0-part-0": "/elsewhere/old/part-1"}, 1: {"0-part-1": "/elsewhere/new/part-1"}},
 )
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from asynccommit.commit.by_rename.plan import above
+from asynccommit.commit.job.paths import above
 from asynccommit.errors import CommitError, StoreError
 from asynccommit.options.job import Mode
 from asynccommit.stores.base import Store
@@ -148,15 +148,15 @@ def judge(story: Story, stranger: Stranger, tree: Tree) -> list[str]:
     committed = story.said == {"committed"}
     if not story.said:
         committed = bool(mine) and all(path in tree for path in mine)
-    kept = {p: had[p] for p in (story.scenario.kept if committed else had) if p in had}
+    stays = {p: had[p] for p in (story.scenario.kept if committed else had) if p in had}
     taken = {parent for path in stranger.last for parent in (path, *above(path))}
     kept = {
         path: Item(item.data)
-        for path, item in kept.items()
+        for path, item in stays.items()
         if path not in taken and not within(path, stranger.last)
     }
     problems = complete(tree, kept) + _lost(story, stranger, tree, committed)
-    known = {*kept, *stranger.last, *taken}
+    known = {*stays, *stranger.last, *taken}  # a bucket holds files below a stranger's file too
     if committed:
         problems += complete(tree, mine)
         known |= {*story.files}

@@ -7,7 +7,6 @@ dies, or stands still, at every single request.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -45,11 +44,12 @@ from tests.support.am import (
 )
 from tests.support.crashes import ModelWorld
 from tests.support.faults import Fault, Faults
+from tests.support.selection import amount
 from tests.support.storms import STORM
 
 LEASE = 60.0
 LATER = 2 * LEASE
-SEEDS = int(os.environ.get("ASYNCCOMMIT_MARKER_SEEDS", "10"))
+SEEDS = amount("ASYNCCOMMIT_MARKER_SEEDS", quick=3, full=10)
 BETWEEN = 0.5  # seconds at which one looks while another commits
 Scene = Callable[[], Coroutine[Any, Any, None]]
 
@@ -171,6 +171,7 @@ def test_the_loser_is_told_who_won(kind: str) -> None:
     play(scene)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", range(12))
 def test_of_two_at_once_one_begins(kind: str, number: int) -> None:
@@ -264,7 +265,7 @@ def test_an_abort_waits_for_the_commit() -> None:
             committing = asyncio.create_task(am.commit(work))
             await asyncio.sleep(BETWEEN)
             assert await am.abort(undo) == "undone"
-            with pytest.raises(CommitError, match="an abort has stopped the commit"):
+            with pytest.raises(CommitError, match="an abort stopped the commit"):
                 await committing
 
         assert seen == [False, Action.FAILED, PARTS]
@@ -286,7 +287,7 @@ def test_a_commit_that_does_not_stop_is_not_aborted() -> None:
         async with running(first):
             committing = asyncio.create_task(am.commit(Stubborn(first, 100)))
             await asyncio.sleep(BETWEEN)
-            with pytest.raises(CommitError, match=r"not stopped within 7 s: nothing was undone"):
+            with pytest.raises(CommitError, match=r"did not stop within 7 s: nothing was undone"):
                 await am.abort(undo)
             with pytest.raises(CommitError):
                 await committing
@@ -628,6 +629,7 @@ async def weathered(kind: str, seed: int) -> list[str]:
     return [f"{kind}, seed {seed}: {problem}, {told}" for problem in problems]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_storm_makes_the_markers_lie(kind: str) -> None:
     """With answers lost, requests late and attempts dying, what the markers say is so."""

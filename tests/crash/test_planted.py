@@ -10,10 +10,10 @@ import pytest
 
 from asynccommit.commit.by_rename import (
     cleanup,
-    committer,
     directories,
     lease,
     ownership,
+    publisher,
     reconcile,
     record,
     recovery,
@@ -61,7 +61,7 @@ def record_late(patch: pytest.MonkeyPatch) -> None:
         await rename_files.rename_files(run, plan, reconcile.Settled(run, plan))
         return await record.begin(run, plan, *args, **kwargs)
 
-    patch.setattr(committer, "begin", early)
+    patch.setattr(publisher, "begin", early)
 
 
 def no_fences(patch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,9 @@ def two_outcomes(patch: pytest.MonkeyPatch) -> None:
     """Decide whatever was decided before."""
 
     async def decide(run: CommitContext, ending: Any) -> None:
-        decision = Decision(ending, run.epoch, run.owner_id, 0, run.commit_id)
+        decision = Decision(
+            ending, run.identity.epoch, run.identity.owner_id, 0, run.identity.commit_id
+        )
         await run.store.put(run.layout.outcome, encode_decision(decision))
 
     patch.setattr(steps, "decide", decide)
@@ -172,7 +174,7 @@ def nothing_restored(patch: pytest.MonkeyPatch) -> None:
     """Forget what was moved aside."""
 
     async def nothing(*_: Any) -> None:
-        raise NotFoundError("rename", "", "not looked for")
+        raise NotFoundError("rename", "", "not checked")
 
     patch.setattr(rollback, "_bring_back", nothing)
 

@@ -107,6 +107,7 @@ async def points(
     return problems
 
 
+@pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
@@ -114,6 +115,7 @@ def test_a_crash_at_every_write(scenario: Scenario, act: str) -> None:
     assert run_virtual(points(scenario, "adls", [act])) == []
 
 
+@pytest.mark.rotate("kind")
 @pytest.mark.parametrize("kind", GCS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_crash_at_every_write_to_a_bucket(scenario: Scenario, kind: str) -> None:
@@ -123,6 +125,7 @@ def test_a_crash_at_every_write_to_a_bucket(scenario: Scenario, kind: str) -> No
         assert run_virtual(points(scenario, kind, acts)) == []
 
 
+@pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_crash_that_no_host_tells_of(kind: str, act: str) -> None:
@@ -148,6 +151,7 @@ async def late_points(scenario: Scenario, kind: str, act: str) -> list[str]:
     return problems
 
 
+@pytest.mark.rotate("act")
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", LATE_ONES, ids=str)
@@ -206,6 +210,7 @@ def test_a_second_crash_at_every_write(first: str) -> None:
     assert run_virtual(end_twice(SMALLEST, "adls", first, None)) == []
 
 
+@pytest.mark.rotate("first")
 @pytest.mark.parametrize("first", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", SCENARIOS[1:], ids=str)
 def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
@@ -213,6 +218,7 @@ def test_a_second_crash_at_some_writes(scenario: Scenario, first: str) -> None:
     assert run_virtual(end_twice(scenario, "adls", first, Draw(str(scenario), SAMPLE))) == []
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_second_crash_at_some_writes_to_a_bucket(scenario: Scenario) -> None:
     """The same on Google Cloud Storage."""
@@ -251,6 +257,7 @@ async def points_on_disk(scenario: Scenario, world: LocalWorld, act: str) -> lis
     return problems
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("act", ["resume", "rollback"])
 @pytest.mark.parametrize("scenario", ON_DISK, ids=str)
 async def test_a_crash_at_every_write_on_disk(

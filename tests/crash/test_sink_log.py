@@ -192,7 +192,7 @@ def test_two_writers_with_other_intervals(kind: str) -> None:
             await log.add(2, files_of(world, 2), query="q")
 
         process.hooks[1] = between
-        with pytest.raises(SinkLogRaceError, match="with another compact interval"):
+        with pytest.raises(SinkLogRaceError, match="with a different compact interval"):
             await wide.add(2, files_of(world, 2, "-x"), query="x")
         seen = names(await writer(world, "reader")[0].files())
         assert seen == names([f for b in range(3) for f in files_of(world, b)])

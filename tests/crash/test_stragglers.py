@@ -119,7 +119,7 @@ async def abort_beside(number: int, **straggler: bool) -> tuple[int, list[str]]:
     problems += [f"{path} is open, and nobody knows" for path in await unnamed(world)]
     again = await committer(world, PLAIN).abort_job()
     problems += [f"{path} is open after a second abort" for path, _ in world.state().uploads]
-    problems += [f"{path} is left: {again}" for path in world.state().files]
+    problems += [f"{path} remains: {again}" for path in world.state().files]
     return at.seen, [f"at request {number}: {text}" for text in problems]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from asynccommit.commit.by_upload import (
     backups,
-    committer,
     finish,
     outcome,
+    publisher,
     record,
     rollback,
     steps,
@@ -73,7 +73,7 @@ def record_late(patch: pytest.MonkeyPatch) -> None:
         await complete_uploads(run, plan)
         return await record.begin(run, plan, **options)
 
-    patch.setattr(committer, "begin", late)
+    patch.setattr(publisher, "begin", late)
 
 
 def rollback_forgets(patch: pytest.MonkeyPatch) -> None:

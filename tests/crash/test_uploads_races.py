@@ -108,6 +108,7 @@ async def _end(story: Story) -> None:
         await story.run("rollback", last, act(job, world, "rollback", last))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("name", ACTS)
 @pytest.mark.parametrize("scenario", [SCENARIOS[0], SCENARIOS[3], SCENARIOS[7]], ids=str)
@@ -166,6 +167,7 @@ async def _later(wait: float, job: Job, world: World, name: str, who: Driver) ->
     return await act(job, world, name, who)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_no_seed_finds_anything(first: int) -> None:
     """In a storm with several drivers the job ends whole or undone, whatever the seed."""

@@ -90,7 +90,7 @@ def test_a_running_job_is_not_aborted(
         code, refusal = command("abort", tmp_path, *flags, *NAMED[committer])
         assert code == Exit.REFUSED
         assert f"process {child.pid} " in refusal["message"]
-        assert "gave its last sign of life" in refusal["message"]
+        assert "last heartbeat" in refusal["message"]
         assert refusal["message"].endswith("--force")
         tell(child)
         assert said(child) == "committed"

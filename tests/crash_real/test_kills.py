@@ -14,13 +14,14 @@ from asynccommit.testing.emulators.gcs.emulator import running_gcs_emulator
 from asynccommit.testing.models.gcs.model import BucketOptions
 from tests.crash_real.kills import Harness
 from tests.crash_real.places import AdlsPlace, GcsPlace, LocalPlace
+from tests.support.selection import amount
 
-KILLS = int(os.environ.get("ASYNCCOMMIT_KILLS", "20"))
+KILLS = amount("ASYNCCOMMIT_KILLS", quick=2, full=20)
 SEED = int(os.environ.get("ASYNCCOMMIT_KILL_SEED", "1"))
 
 log = logging.getLogger(__name__)
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120 + 20 * KILLS)]
+pytestmark = [pytest.mark.more, pytest.mark.slow, pytest.mark.timeout(120 + 20 * KILLS)]
 
 
 def kill_all(harness: Harness, kills: int = KILLS) -> None:
@@ -47,6 +48,7 @@ def test_kills_on_an_account(tmp_path: Path) -> None:
         kill_all(Harness(AdlsPlace(emulator), random.Random(SEED)))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["flat", "hns"])
 def test_kills_on_a_bucket(kind: str) -> None:
     """The same on the emulator of Google Cloud Storage, half as often in each kind of bucket."""

@@ -18,14 +18,15 @@ from asynccommit.testing.models.gcs.model import BucketOptions
 from tests.crash_real.forked import forking
 from tests.crash_real.places import AdlsPlace, GcsPlace, LocalPlace, Place
 from tests.crash_real.signalled import Chaos
+from tests.support.selection import amount
 
-SEEDS = int(os.environ.get("ASYNCCOMMIT_SIGNAL_SEEDS", "2"))
+SEEDS = amount("ASYNCCOMMIT_SIGNAL_SEEDS", quick=1, full=2)
 FIRST = int(os.environ.get("ASYNCCOMMIT_SIGNAL_FIRST", "0"))
 KINDS = ("local", "adls", "gcs")
 
 log = logging.getLogger(__name__)
 
-pytestmark = pytest.mark.timeout(120 + 60 * SEEDS)
+pytestmark = [pytest.mark.more, pytest.mark.timeout(120 + 60 * SEEDS)]
 
 
 @contextmanager
@@ -55,6 +56,7 @@ def happen(kind: str, seed: int, folder: Path) -> Counter[str]:
         return chaos.counts
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_signals_at_random(kind: str, tmp_path: Path) -> None:
     """The table is as if the jobs that say so were committed one by one; nothing else is left."""

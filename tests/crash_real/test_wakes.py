@@ -24,12 +24,13 @@ from tests.crash_real.places import (
     visible,
 )
 from tests.crash_real.processes import command, environment, run, wait_until
+from tests.support.selection import amount
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.more, pytest.mark.timeout(240)]
 
 LEASE = "asynccommit.lease=2"
 TASKS, FILES = 10, 600
-ROUNDS = int(os.environ.get("ASYNCCOMMIT_REAL_WAKES", "2"))
+ROUNDS = amount("ASYNCCOMMIT_REAL_WAKES", quick=1, full=2)
 KINDS = ("manifest", "file_v1")
 
 
@@ -113,6 +114,7 @@ def undo(place: LocalPlace) -> None:
     assert code == 0, said
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_driver_wakes_in_the_next_run_of_its_id(tmp_path: Path, kind: str) -> None:
     """What the next run has written and not committed stays unseen, and is whole when it is."""
@@ -127,7 +129,7 @@ def test_a_driver_wakes_in_the_next_run_of_its_id(tmp_path: Path, kind: str) -> 
             child.send_signal(signal.SIGCONT)
             said, _ = child.communicate(timeout=120)
             assert child.returncode == 1, said
-            assert "another may go on with the commit" in " ".join(said.split()), said
+            assert "another process may continue the commit" in " ".join(said.split()), said
 
         tree = visible(place.tree())
         assert {path for path in tree if "part-" in path} == set()

@@ -65,6 +65,7 @@ def check(place: Place, wanted: dict[str, str], *, marker: bool) -> None:
     assert tree == wanted
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.REPLACE_PARTITIONS])
 @pytest.mark.parametrize("ending", ["resume", "rollback"])
 def test_a_takeover(place: Place, mode: Mode, ending: str) -> None:
@@ -83,6 +84,7 @@ def test_a_takeover(place: Place, mode: Mode, ending: str) -> None:
     check(place, wanted, marker=not undo)
 
 
+@pytest.mark.sample(1)
 def test_a_lease_that_is_over(place: Place) -> None:
     """A process that sleeps longer than its lease has lost its commit, without any force."""
     written = prepare(place, tasks=8, files=25)

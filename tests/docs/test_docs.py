@@ -15,7 +15,7 @@ import pytest
 from asynccommit import errors
 from asynccommit.cli.output import Exit
 from asynccommit.cli.output import __doc__ as cli_table
-from asynccommit.demo.hadoop_azure import client_conf, client_jar
+from asynccommit.demo.adls import client_conf, client_jar
 from asynccommit.options.job import CLASSIC, KEYS, MANIFEST, OBSOLETE_KEYS
 from asynccommit.options.uploads import UPLOAD_KEYS
 from asynccommit.stores.adls.options import KNOWN
@@ -69,12 +69,14 @@ def test_block_says_how_it_is_run(snippet: Snippet) -> None:
     assert snippet.how <= HOW | {snippet.file}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("page", [_ for _ in PAGES if _plain(_)], ids=_name)
 def test_blocks_without_spark_run(page: Path, tmp_path: Path) -> None:
     """The Python of a page is a script that runs and prints what the page shows."""
     run_page(_plain(page), tmp_path)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(300)

@@ -256,7 +256,9 @@ async def test_a_bucket_that_keeps_everything(kind: str, options: dict[str, obje
     """No task commits there: what it has written could not be moved; bucket and remedy are said."""
     world = GcsWorld.new(kind)
     world.service.patch_bucket(BUCKET, options)
-    with pytest.raises(CommitError, match=r"written to gs://data/ is .*write elsewhere") as caught:
+    with pytest.raises(
+        CommitError, match=r"all new objects in gs://data/ are .*write elsewhere"
+    ) as caught:
         await run_tasks(world, IN_THE_WAY)
 
     assert caught.value.stage == "task_stage_scan_directory"

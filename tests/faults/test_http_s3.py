@@ -124,6 +124,7 @@ async def _sweep(store: Wrapped, dest: Address) -> None:
     assert await list_open(store, dest.path) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_every_upload_ends_once(moto_url: str, seed: int) -> None:
@@ -144,6 +145,7 @@ async def test_every_upload_ends_once(moto_url: str, seed: int) -> None:
         assert proxy.weather.struck["cut complete_upload"] > 0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_every_job_ends_committed(moto_url: str, seed: int) -> None:

@@ -144,7 +144,7 @@ def test_what_cannot_be_taken_over_says_what_is_so() -> None:
         )
         await until_death(first, commit(APPEND, first, job.tasks))
         second = driver(BareWorld(world.service, "flat"), APPEND, "second")
-        with pytest.raises(CommitError, match="What was done stays as it is") as caught:
+        with pytest.raises(CommitError, match="Completed changes remain") as caught:
             await second.job.resume_job()
         assert not isinstance(caught.value, PreflightError)
         return [str(caught.value)]

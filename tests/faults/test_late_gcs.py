@@ -6,7 +6,6 @@ which nobody but the library itself has made.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
@@ -29,10 +28,11 @@ from asynccommit.testing.models.gcs.dialect import GCS
 from asynccommit.testing.models.gcs.model import BucketOptions, GcsService
 from asynccommit.testing.models.virtual_loop import run_virtual
 from tests.support.crashes import clock
+from tests.support.selection import amount
 from tests.support.storms import BUCKET, GCS_ROOT, LATE, Size, host, objects_of
 
 SIZE = Size(tasks=4, files=50)
-SEEDS = int(os.environ.get("ASYNCCOMMIT_SEEDS", "6"))
+SEEDS = amount("ASYNCCOMMIT_SEEDS", quick=2, full=6)
 BUCKETS = (BucketOptions(), BucketOptions(hns=True), BucketOptions(moves=False))
 OLD = {"day=1/old": b"old", "day=7/old": b"old"}
 KEPT = {
@@ -90,6 +90,7 @@ async def storm(seed: int, mode: Mode, write: Write) -> None:
     assert weather.struck["late insert"] > 0
 
 
+@pytest.mark.more
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("write", [ours, others])
 @pytest.mark.parametrize("mode", KEPT)

@@ -83,6 +83,7 @@ async def storm(seed: int, say: Callable[[str], object] = lambda text: None) -> 
     return recover.recovered.total()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_every_job_ends_committed(first: int) -> None:
@@ -100,6 +101,7 @@ for seed in range(4):
 """
 
 
+@pytest.mark.full
 def test_a_seed_is_the_same_everywhere() -> None:
     """Processes with other hash seeds send the same requests at the same times."""
     told = []

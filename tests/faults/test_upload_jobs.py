@@ -94,6 +94,7 @@ async def storm(name: str, seed: int, local: str) -> None:
     assert left == []
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("name", ["magic", "directory"])
 def test_jobs_in_a_storm(name: str, seed: int) -> None:

@@ -120,7 +120,7 @@ def test_a_damaged_field_is_named(kind: str, key: str, value: Any) -> None:
         ("claim", "type", TYPES["type"], "type is "),
         ("claim", "epoch", 0, "epoch is less than 1"),
         ("claim", "epoch", MAX_EPOCH + 1, f"epoch is more than {MAX_EPOCH}"),
-        ("claim", "lease", 0, "lease is no duration"),
+        ("claim", "lease", 0, "lease is not a duration"),
         ("stop", "stopped", MAX_TIME + 1, f"stopped is more than {MAX_TIME}"),
         ("stop", "owner", "", "owner is empty"),
         ("decision", "outcome", "maybe", "outcome is the string 'maybe', not committed or roll"),

@@ -187,7 +187,7 @@ RECORDED = READERS[0][1]
         ({"sets": [["t", DIGEST, -1]]}, "sets[0] is not a name, a digest and a number"),
         ({"sets": [["t", DIGEST, True]]}, "sets[0] is not a name, a digest and a number"),
         ({"sets": [["t", DIGEST, 1, 2]]}, "sets[0] is not a name, a digest and a number"),
-        ({"sets": [list(SETS[0])] * 2}, "sets names one set twice"),
+        ({"sets": [list(SETS[0])] * 2}, "sets lists a set twice"),
         ({"plan": ["x"]}, "plan[0] is the string 'x', not a digest"),
         ({"options": {"a": []}}, "options.'a' is a list"),
         ({"key": 1}, "key is a number, not a string"),

@@ -102,11 +102,31 @@ async def test_rules(table: Table, rules: HiveRules, left: str) -> None:
     "files,rules,why",
     [
         ({"000000_0": 9, "000000_1": 5}, HiveRules.THREE, "is the newer attempt and smaller"),
-        ({"000000_1": 9, "000000_1.gz": 5}, HiveRules.FOUR, "is of the same attempt as 000000_1"),
-        ({"part-m-00000": 9, "part-r-00000": 5}, HiveRules.TWO, "is no name as Hive gives"),
-        ({"2026_01.csv": 9, "2026_02.csv": 5}, HiveRules.TWO, "is no name as Hive gives"),
-        ({"20261121_1": 9, "20261121_2": 5}, HiveRules.FOUR, "is no name as Hive gives"),
-        ({"000000_1": 9, "000000_1.gz": 5}, HiveRules.TWO, "is of the same attempt as 000000_1"),
+        (
+            {"000000_1": 9, "000000_1.gz": 5},
+            HiveRules.FOUR,
+            "belongs to the same attempt as 000000_1",
+        ),
+        (
+            {"part-m-00000": 9, "part-r-00000": 5},
+            HiveRules.TWO,
+            "does not have a name in Hive's format",
+        ),
+        (
+            {"2026_01.csv": 9, "2026_02.csv": 5},
+            HiveRules.TWO,
+            "does not have a name in Hive's format",
+        ),
+        (
+            {"20261121_1": 9, "20261121_2": 5},
+            HiveRules.FOUR,
+            "does not have a name in Hive's format",
+        ),
+        (
+            {"000000_1": 9, "000000_1.gz": 5},
+            HiveRules.TWO,
+            "belongs to the same attempt as 000000_1",
+        ),
     ],
 )
 async def test_without_a_winner_nothing_is_changed(
@@ -127,7 +147,7 @@ async def test_spark_names_are_refused(table: Table) -> None:
     """The rules would take files of different tasks for attempts of one, and delete good data."""
     await table.fill({f"{SPARK}.parquet": 3, f"{SPARK.replace('00000', '00001', 1)}.parquet": 5})
 
-    with pytest.raises(ManifestError, match="is a name as Spark gives"):
+    with pytest.raises(ManifestError, match="has a name in Spark's format"):
         await dedup(table.store, table.path)
     assert len(await table.tree()) == 2
 
@@ -244,11 +264,11 @@ async def test_missing_buckets_of_copies_only(local: Table) -> None:
 @pytest.mark.parametrize(
     "files,why",
     [
-        ({"000004_0": "x"}, "has bucket 4, and there are 4"),
+        ({"000004_0": "x"}, "has bucket 4, but --buckets 4"),
         ({"000000_0": b"RCF\x01"}, "an empty RCFile cannot be made"),
-        ({"000000_0": ""}, "no file beside has content"),
-        ({"data.csv": "x"}, "there is no number in its name"),
-        ({"000000_0": b"PAR1 and no more"}, "is no parquet file"),
+        ({"000000_0": ""}, "no neighboring file has content"),
+        ({"data.csv": "x"}, "its name has no number"),
+        ({"000000_0": b"PAR1 and no more"}, "is not a parquet file"),
     ],
 )
 async def test_buckets_that_cannot_be_made(
@@ -325,7 +345,7 @@ async def test_a_bucket_that_somebody_makes(table: Table) -> None:
     done = await dedup(store, table.path, Reading(buckets=2), dry_run=False)
 
     assert (await table.tree())["000001_0"] == b"rows"
-    assert done.kept == {f"{table.path}/000001_0": "something has come there since it was listed"}
+    assert done.kept == {f"{table.path}/000001_0": "something was written there since the listing"}
 
 
 @pytest.mark.parametrize("how", [{"partitions": -1}, {"buckets": -1}, {"buckets": 10**7}])
@@ -360,9 +380,9 @@ class Meddling:
     "name,size,why",
     [
         ("000000_1", None, "000000_1 is gone"),
-        ("000000_1", 1, "000000_1 has changed since it was listed"),
+        ("000000_1", 1, "000000_1 has changed since the listing"),
         ("000000_0", None, "it is gone"),
-        ("000000_0", 5, "it has changed since it was listed"),
+        ("000000_0", 5, "it has changed since the listing"),
     ],
 )
 async def test_a_table_that_changes(table: Table, name: str, size: int | None, why: str) -> None:
@@ -399,7 +419,7 @@ async def test_deletions_depend_on_the_etag(tmp_path: Path) -> None:
     await table.fill({"000000_0": 5, "000000_1": 9})
     done = await dedup(Wrapped(table.store, Late(table.store)), table.path, dry_run=False)
 
-    assert list(done.kept.values()) == ["it has changed since it was listed"]
+    assert list(done.kept.values()) == ["it has changed since the listing"]
     assert (await table.tree())["000000_0"] == b"new"
 
 

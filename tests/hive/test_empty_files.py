@@ -106,7 +106,7 @@ def test_formats_that_are_refused(beside: bytes, name: str) -> None:
 @pytest.mark.parametrize("format", [Format.PARQUET, Format.ORC])
 def test_a_file_beside_of_another_format(format: Format) -> None:
     """A format that was said wrongly is an error."""
-    with pytest.raises(ManifestError, match=f"the file beside is no {format.value} file"):
+    with pytest.raises(ManifestError, match=f"the neighboring file is not a {format.value} file"):
         empty_file("/t/000001_0", b"a,b\n", format)
 
 

@@ -277,7 +277,9 @@ def test_rules_of_four() -> None:
 @pytest.mark.parametrize("by", [HiveRules.THREE, HiveRules.FOUR])
 def test_equal_attempts(by: HiveRules) -> None:
     """Of two files of one attempt nobody knows which counts."""
-    with pytest.raises(ManifestError, match=r"000000_1\.gz: is of the same attempt as 000000_1"):
+    with pytest.raises(
+        ManifestError, match=r"000000_1\.gz: belongs to the same attempt as 000000_1"
+    ):
         _winner(by, ("000000_2", 9), ("000000_1.gz", 5), ("000000_1", 5))
 
 

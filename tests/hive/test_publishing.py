@@ -175,7 +175,7 @@ async def test_what_came_late_is_refused(table: Table, taken: str) -> None:
     await table.fill({**OLD, f"{taken}/d=1/000000_0": "one", "_tmp.X/d=1/000000_0": "?"})
     before = await visible(table)
 
-    with pytest.raises(ManifestError, match=r"a straggler's.*or another job's"):
+    with pytest.raises(ManifestError, match=r"by a late task or another job"):
         await publish(table.store, final(table), READING)
     assert await visible(table) == before
 
@@ -184,7 +184,7 @@ async def test_what_came_after_a_crash_is_refused(table: Table) -> None:
     """A run that only had its backup to delete does so, and takes nothing that came since."""
     await table.fill({"X/d=1/000000_0": "new", "_backup.X/a": "old", "_tmp.X/d=1/000000_0": "?"})
 
-    with pytest.raises(ManifestError, match="a straggler's"):
+    with pytest.raises(ManifestError, match="by a late task"):
         await publish(table.store, final(table), READING, replaces=True)
     assert await visible(table) == {"X/d=1/000000_0": b"new", "_tmp.X/d=1/000000_0": b"?"}
 
@@ -269,19 +269,19 @@ async def test_an_unknown_outcome_while_adding(table: Table) -> None:
 @pytest.mark.parametrize(
     "replaces,fails,back,note",
     [
-        (True, ".intermediate ", "_backup.X ", "_backup.X could not be put back"),
+        (True, ".intermediate ", "_backup.X ", "_backup.X could not be restored"),
         (
             False,
             "adding/d=1/000001_0",
             "X/d=1/000000_1_copy_1 ",
-            "what was added could not be taken back",
+            "the added files could not be removed",
         ),
     ],
 )
 async def test_a_way_back_that_fails(
     table: Table, replaces: bool, fails: str, back: str, note: str
 ) -> None:
-    """The first error is raised, and says what could not be put back; another run ends it all."""
+    """The first error is raised, and says what could not be restored; another run ends it all."""
     await table.fill({**OLD, **WRITTEN})
     if replaces:
         fails += final(table)
@@ -370,8 +370,8 @@ async def test_what_is_half_discarded_is_not_published(table: Table, place: str)
 @pytest.mark.parametrize(
     "files,why",
     [
-        ({"_tmp.X.adding/a": "new", "X/b": "old"}, "is half added to"),
-        ({"_tmp.X.intermediate/a": "n", "_backup.X/a": "o", "X/a": "?"}, "is there, and so is"),
+        ({"_tmp.X.adding/a": "new", "X/b": "old"}, "is partly added to"),
+        ({"_tmp.X.intermediate/a": "n", "_backup.X/a": "o", "X/a": "?"}, "exists, and so does"),
     ],
 )
 async def test_what_cannot_be_discarded(
@@ -392,7 +392,7 @@ async def test_somebody_else_made_the_place(table: Table) -> None:
     await table.fill(files)
     before = await visible(table)
 
-    with pytest.raises(ManifestError, match="somebody else has made it"):
+    with pytest.raises(ManifestError, match="another writer created it"):
         await publish(table.store, final(table), replaces=True)
     assert await visible(table) == before
 
@@ -402,7 +402,7 @@ async def test_stores_that_copy_directories(tmp_path: Path) -> None:
     table = open_table("s3", tmp_path)
 
     for act in (publish, discard):
-        with pytest.raises(UnsupportedError, match="rename a directory in one step"):
+        with pytest.raises(UnsupportedError, match="rename a directory atomically"):
             await act(table.store, final(table))
 
 

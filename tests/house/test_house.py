@@ -47,8 +47,8 @@ def test_all_names_what_is_public() -> None:
     """``__all__`` is sorted and holds every public name of the package that is no module."""
     public = {
         name
-        for name, value in vars(asynccommit).items()
-        if not name.startswith("_") and not inspect.ismodule(value)
+        for name in dir(asynccommit)
+        if not name.startswith("_") and not inspect.ismodule(getattr(asynccommit, name))
     }
 
     assert {*asynccommit.__all__} == public | {"__version__"}

@@ -128,7 +128,7 @@ BOMB = b'<?xml version="1.0"?><!DOCTYPE c [<!ENTITY a "aaaa">]><configuration>&a
         (b"", "not valid XML"),
         (b"\xff\xfe\x00", "not valid XML"),
         (b"<configuration>", "not valid XML"),
-        (b"<html></html>", "no configuration"),
+        (b"<html></html>", "not a Hadoop configuration"),
         (b"<configuration>" + b"<a>" * 100, "nested deeper"),
         (BOMB, "declares a document type"),
     ],

@@ -160,7 +160,7 @@ def test_a_server_that_keeps_no_conditions(tmp_path: Path) -> None:
     """It is found out when the first marker is written, and that is taken back."""
 
     async def scene(place: MarkerStore) -> None:
-        with pytest.raises(RejectedError, match="passes over the condition"):
+        with pytest.raises(RejectedError, match="ignores the condition"):
             await place.claim(STARTED, b"one", "id")
         assert not (await place.look()).markers.started
 
@@ -183,7 +183,7 @@ async def test_a_store_without_conditions(tmp_path: Path) -> None:
     """Where two could both write the first marker nobody writes it."""
     store = LocalStore()
     store.traits = replace(store.traits, conditional_put=False)
-    with pytest.raises(UnsupportedError, match="cannot refuse to write over what is there"):
+    with pytest.raises(UnsupportedError, match="cannot create a file only if it does not exist"):
         await MarkerStore(store, str(tmp_path), JOB).claim(STARTED, b"one", "id")
     await store.aclose()
 

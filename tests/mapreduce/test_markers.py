@@ -125,7 +125,7 @@ def test_a_damaged_marker(damage: Callable[[bytes], bytes], text: str) -> None:
 
 
 def test_names_and_back() -> None:
-    """The names of later starts and signs of life tell their epoch; no other name does."""
+    """The names of later starts and heartbeats tell their epoch; no other name does."""
     assert (later_start(2), sign_of_life(2, 31)) == (
         "COMMIT_STARTED.000002",
         "COMMIT_ALIVE.000002.000031",

@@ -83,7 +83,7 @@ async def test_nothing_there(tmp_path: Path, name: str) -> None:
         await read(tmp_path / name)
     found = await read(tmp_path)
     assert found.jobs == []
-    assert found.warnings == [f"file:{tmp_path} holds no directory of a user's"]
+    assert found.warnings == [f"file:{tmp_path} holds no directory of a user"]
 
 
 STATES = {
@@ -134,9 +134,9 @@ OURS: tuple[tuple[dict[str, bytes], Host, StagingState, str], ...] = (
     ({STARTED: encode_start(START), later_start(3): encode_start(replace(START, epoch=3))}, HOST,
      StagingState.COMMITTING, "attempt 3"),
     ({STARTED: encode_start(START), SUCCESS: encode_end(END)}, LATE,
-     StagingState.COMMITTED, "whole"),
+     StagingState.COMMITTED, "complete"),
     ({STARTED: encode_start(START), FAIL: encode_end(replace(END, error="disk full"))}, LATE,
-     StagingState.FAILED, "its commit has failed: disk full"),
+     StagingState.FAILED, "its commit failed: disk full"),
     ({STARTED: encode_start(START), later_start(3): encode_start(replace(START, epoch=3)),
       FAIL: encode_end(END)}, HOST, StagingState.COMMITTING, "attempt 3"),
 )  # fmt: skip
@@ -157,10 +157,10 @@ async def test_what_ours_left(
     "files, text",
     [
         ({STARTED: b"?"}, f"{STARTED}: not valid JSON"),
-        ({STARTED: encode_start(replace(START, job_id="job_1_0001"))}, "is of another job"),
+        ({STARTED: encode_start(replace(START, job_id="job_1_0001"))}, "belongs to another job"),
         (
             {STARTED: encode_start(START), later_start(3): encode_start(START)},
-            "says that it is another's claim",
+            "is the claim of another process",
         ),
         ({STARTED: b"", FAIL: b"[1]"}, f"{FAIL}: the content is a list"),
         ({STARTED: b"x" * 2_000_000}, "more than"),
@@ -182,7 +182,7 @@ async def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
     [job] = (await read(leave(tmp_path, {"job.xml": b"<html/>", STARTED: b""}))).jobs
 
     assert job.state is StagingState.OPEN
-    assert "no configuration of Hadoop's" in job.problems[0]
+    assert "not a Hadoop configuration" in job.problems[0]
 
 
 async def test_what_others_may_not_see(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ async def test_what_others_may_not_see(tmp_path: Path) -> None:
 
     assert [job.state for job in found.jobs] == [StagingState.RUNNING, StagingState.UNREADABLE]
     assert [warning[-9:] for warning in found.warnings] == ["not yours"]
-    assert would_do(found.jobs[1]) == "cannot be told"
+    assert would_do(found.jobs[1]) == "unknown"
 
 
 async def test_a_job_that_ends_meanwhile(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_credentials_in_a_value_are_not_in_the_refusal() -> None:
     text = show("https://a/b?sv=1&sig=" + "a2V5" * 30)
 
     assert text == "'https://a/b?sv=1&sig=***'"
-    with pytest.raises(OptionError, match=r"is 'https://a/b\?sig=\*\*\*': say") as caught:
+    with pytest.raises(OptionError, match=r"is 'https://a/b\?sig=\*\*\*': expected") as caught:
         boolean("a.key", "https://a/b?sig=a2V5IG9m")
     assert "a2V5" not in str(caught.value)
 
@@ -267,7 +267,7 @@ def test_a_huge_number_of_hadoop_s_is_lowered(
     key: str, value: str, field: str, most: float
 ) -> None:
     """Under a key of others it means "many": it is taken for the most, with a warning."""
-    with pytest.warns(OptionWarning, match="the most that is possible"):
+    with pytest.warns(OptionWarning, match="above the maximum"):
         read = Options.from_conf({key: value})
 
     assert getattr(read, field) == most

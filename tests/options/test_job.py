@@ -109,7 +109,7 @@ def test_keys_of_commits_that_are_cut_short(prefix: str) -> None:
         on_failure=OnFailure.ROLLBACK,
         lease=90.5,
         job_key="nightly",
-        outside=True,
+        allow_outside_destination=True,
     )
 
 
@@ -118,7 +118,11 @@ def test_what_is_kept_if_nothing_is_said() -> None:
     options = Options()
 
     assert (options.on_unfinished, options.on_failure) == (OnUnfinished.REFUSE, OnFailure.KEEP)
-    assert (options.lease, options.job_key, options.outside) == (None, None, False)
+    assert (options.lease, options.job_key, options.allow_outside_destination) == (
+        None,
+        None,
+        False,
+    )
     assert Options.from_conf({"asynccommit.job.key": " "}).job_key is None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from asynccommit import sync
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from asynccommit.testing.pytest_plugin import adls_emulator_thread, gcs_emulator_thread
@@ -57,6 +58,48 @@ async def put():
 submit(put())
 print("done")
 """
+DAEMON = """
+import sys, threading
+from asynccommit import sync
+
+ready = threading.Event()
+
+def work():
+    with sync.job(sys.argv[1]) as job, job.task(0) as task:
+        task.put("part", b"x")
+        ready.set()
+        if sys.argv[3] == "idle":
+            threading.Event().wait()
+        for number in range(1_000_000):
+            task.put(f"part-{number}", b"x")
+
+threading.Thread(target=work, daemon=True).start()
+ready.wait()
+print("main ends")
+"""
+AWAITED = """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from asynccommit import sync
+
+ready = threading.Event()
+
+def work():
+    with sync.job(sys.argv[1]) as job, job.task(0) as task:
+        task.put("part-0", b"x")
+        ready.set()
+        time.sleep(0.3)
+        for number in range(1, 20):
+            task.put(f"part-{number}", b"x")
+    print("committed", job.report.files)
+
+if sys.argv[2] == "thread":
+    threading.Thread(target=work).start()
+else:
+    ThreadPoolExecutor(1).submit(work)
+ready.wait()
+print("main ends")
+"""
 PROGRAMS = pytest.mark.parametrize("program", [BLOCK, GENERATOR, STORE])
 
 
@@ -74,6 +117,20 @@ def test_on_a_local_disk(program: str, tmp_path: Path) -> None:
     end(program, str(tmp_path / "out"), {})
 
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("at", ["idle", "busy"])
+def test_a_daemon_thread_in_the_middle_of_a_job(at: str, tmp_path: Path) -> None:
+    """The program ends without a word, nothing is committed, and the job can be aborted."""
+    table = tmp_path / "out"
+    words = [sys.executable, "-c", DAEMON, str(table), "{}", at]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "main ends\n", "")
+
+    assert [path.name for path in table.iterdir()] == ["_temporary"]
+    (job,) = (table / "_temporary").iterdir()
+    sync.abort_job(str(table), job.name)
+    assert not (table / "_temporary").exists()
 
 
 @PROGRAMS
@@ -99,3 +156,14 @@ def test_on_gcs(program: str, gcs_emulator_thread: GcsEmulatorThread) -> None:
 def test_on_s3(program: str, moto_url: str) -> None:
     """The same with a bucket of S3, whose jobs have open uploads."""
     end(program, f"s3://{new_bucket(moto_url)}/out", options(moto_url))
+
+
+@pytest.mark.parametrize("kind", ["thread", "pool"])
+def test_a_thread_that_python_waits_for(kind: str, tmp_path: Path) -> None:
+    """A job in a thread that is no daemon is committed, though the main thread has ended."""
+    words = [sys.executable, "-c", AWAITED, str(tmp_path / "out"), kind]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "main ends\ncommitted 20\n"
+    assert (tmp_path / "out" / "_SUCCESS").exists()

@@ -9,7 +9,7 @@ import pytest
 
 from asynccommit.cli import main
 from asynccommit.cli.output import Exit
-from asynccommit.commit.context import OnProgress
+from asynccommit.commit.meter import OnProgress
 
 SMALL = ("--files", "2_000", "--tasks", "10", "--partitions", "4")
 
@@ -54,7 +54,7 @@ def test_a_bucket_shows_what_its_ramp_costs(
     out = capsys.readouterr().out
 
     assert said in out
-    assert "the rate may double every 20 min at most" in out
+    assert "the rate may at most double every 20 min" in out
     assert told["unlimited"]["seconds"] > 0
     assert told["requests"]["move"] == 2_001
 
@@ -83,11 +83,14 @@ def test_options_of_the_commit_are_taken(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     "args, message",
     [
-        (["--files", "lots"], "--files is 'lots': say a whole number"),
-        (["--store", "s3"], "--store is 's3': say adls, gcs, gcs-hns"),
-        (["--store", "gcs", "--limit", "x"], "--limit is 'x': say writes a second, as 1_000"),
-        (["--faults", "hail"], "--faults is 'hail': say one of none, lossy, throttled, storm"),
-        (["--limit", "0"], "--limit is '0': say requests a second"),
+        (["--files", "lots"], "--files is 'lots': expected a whole number"),
+        (["--store", "s3"], "--store is 's3': expected adls, gcs, gcs-hns"),
+        (
+            ["--store", "gcs", "--limit", "x"],
+            "--limit is 'x': expected writes per second, such as 1_000",
+        ),
+        (["--faults", "hail"], "--faults is 'hail': expected one of none, lossy, throttled, storm"),
+        (["--limit", "0"], "--limit is '0': expected requests per second"),
     ],
 )
 def test_a_bad_value_is_a_usage_error(

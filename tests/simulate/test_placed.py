@@ -8,7 +8,7 @@ import math
 import pytest
 
 from asynccommit.commit.by_rename.entries import decode_entries
-from asynccommit.commit.by_rename.load_manifests import digest
+from asynccommit.commit.job.messages import digest
 from asynccommit.formats.manifest import decode_manifest
 from asynccommit.simulate.placed import SIZE, Placed
 from asynccommit.simulate.run import World

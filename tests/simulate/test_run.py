@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from asynccommit.commit.context import Progress
+from asynccommit.commit.meter import Progress
 from asynccommit.errors import CommitError, OptionError
 from asynccommit.options.job import Options
 from asynccommit.simulate.adls import FILESYSTEM, Adls

@@ -96,23 +96,27 @@ def test_a_file_of_rules_alone_has_the_usual_rest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name, text, remedy",
     [
-        ("files", "many", "say a whole number from 1 to 1_000_000_000_000"),
-        ("files", "1.5", "say a whole number"),
-        ("files", "0", "say a whole number from 1"),
-        ("files", "-3", "say a whole number from 1"),
-        ("tasks", "100_001", "say a whole number from 1 to 100_000"),
-        ("partitions", "200000", "say a whole number from 1 to 100_000"),
-        ("in-flight", "0", "say a whole number from 1 to 1_000_000"),
-        ("exact", "", "say a whole number from 1"),
-        ("seed", "x", "say a whole number"),
+        ("files", "many", "expected a whole number from 1 to 1_000_000_000_000"),
+        ("files", "1.5", "expected a whole number"),
+        ("files", "0", "expected a whole number from 1"),
+        ("files", "-3", "expected a whole number from 1"),
+        ("tasks", "100_001", "expected a whole number from 1 to 100_000"),
+        ("partitions", "200000", "expected a whole number from 1 to 100_000"),
+        ("in-flight", "0", "expected a whole number from 1 to 1_000_000"),
+        ("exact", "", "expected a whole number from 1"),
+        ("seed", "x", "expected a whole number"),
         ("latency", "fast", "expected 20ms, 0.5s, or a range as 10ms-30ms"),
         ("latency", "30", "expected 20ms"),
         ("latency", "-1ms", "expected 20ms"),
         ("latency", "50ms-10ms", "expected the shorter time first"),
-        ("limit", "0", "say requests a second, as 20_000, or none"),
-        ("limit", "inf", "say requests a second"),
-        ("store", "s3", "say adls, gcs, gcs-hns"),
-        ("faults", "wild", "say one of none, lossy, throttled, storm, late, or a JSON file"),
+        ("limit", "0", "expected requests per second, such as 20_000, or none"),
+        ("limit", "inf", "expected requests per second"),
+        ("store", "s3", "expected adls, gcs, gcs-hns"),
+        (
+            "faults",
+            "wild",
+            "expected one of none, lossy, throttled, storm, late, or a readable JSON file",
+        ),
     ],
 )
 def test_a_bad_value_is_named_with_its_remedy(name: str, text: str, remedy: str) -> None:
@@ -126,17 +130,17 @@ def test_a_bad_value_is_named_with_its_remedy(name: str, text: str, remedy: str)
 
 def test_a_bad_limit_is_told_in_what_the_store_counts() -> None:
     """Google counts writes."""
-    with pytest.raises(OptionError, match=r"say writes a second, as 8_000, or none"):
+    with pytest.raises(OptionError, match=r"expected writes per second, such as 8_000, or none"):
         read_setup({"store": "gcs-hns", "limit": "0"})
 
 
 @pytest.mark.parametrize(
     "content, wrong",
     [
-        (b"{", "climate is no JSON"),
+        (b"{", "climate is not JSON"),
         (b'{"faults": [{"kind": "odd"}]}', "faults[0].kind is 'odd'"),
         (b'{"filesystems": []}', "climate.filesystems is not a field"),
-        (b"\xff\xfe", "it is no text"),
+        (b"\xff\xfe", "it is not text"),
     ],
 )
 def test_a_bad_file_is_named(tmp_path: Path, content: bytes, wrong: str) -> None:

@@ -48,7 +48,8 @@ def _environment() -> Iterator[None]:
 
 
 @pytest.fixture(
-    scope="session", params=["local", pytest.param("cluster", marks=pytest.mark.cluster)]
+    scope="session",
+    params=["local", pytest.param("cluster", marks=[pytest.mark.cluster, pytest.mark.full])],
 )
 def spark(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _environment: None

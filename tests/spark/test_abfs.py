@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.demo.hadoop_azure import client_jar
+from asynccommit.demo.adls import client_jar
 from asynccommit.formats.success import COMMITTER, SuccessData, decode_success
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread, running_emulator
 from asynccommit.testing.models.fault_rules import Fault
@@ -31,6 +31,9 @@ FAULTS: Sequence[Mapping[str, Any]] = [
     {"kind": "after", "op": "rename", "path": "/lost-500/", "every": 3},
     {"kind": "cut", "op": "rename", "path": "/lost-cut/", "every": 3},
     {"kind": "before", "op": "*", "path": "/busy/", "every": 7, "code": "ServerBusy"},
+    # These two only count.
+    {"kind": "slow", "op": "head", "path": r"/counted/p=\d$", "delay": 0},
+    {"kind": "slow", "op": "list", "path": r"/counted/.*/tasks/attempt_", "delay": 0},
 ]
 CONFIGURED = """
 import json
@@ -86,6 +89,7 @@ one = frame.where("p = 1").selectExpr("id + 100 as id", "p", "s")
 write("dynamic", one, mode="overwrite", partitionOverwriteMode="dynamic")
 read("dynamic")
 
+write("counted")
 write("failed", bad)
 (scratch / "told.json").write_text(json.dumps(told))
 spark.stop()
@@ -198,6 +202,15 @@ def test_weather_was_foul(ran: Ran) -> None:
     assert struck["after rename"] >= 2
     assert struck["cut rename"] >= 2
     assert sum(count for kind, count in struck.items() if kind.startswith("before")) >= 5
+
+
+def test_task_commit_lists_each_directory_once_and_looks_at_no_destination(ran: Ran) -> None:
+    """Two tasks list their directory and its three partitions, and ask for nothing else."""
+    struck = ran.emulator.do(lambda it: dict(it.weather.struck))
+
+    assert ran.told["counted"][0].error is None
+    assert struck["slow list"] == 2 * (1 + 3)
+    assert "slow head" not in struck
 
 
 def test_append(ran: Ran) -> None:

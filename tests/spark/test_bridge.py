@@ -152,7 +152,7 @@ def test_apply_gives_the_errors_own_words(tmp_path: Path) -> None:
         (KeyError(), "KeyError"),
         (
             KeyboardInterrupt(),
-            "the job commit was interrupted; asynccommit status URL says what is left of it",
+            "the job commit was interrupted; asynccommit status URL shows its state",
         ),
     ],
 )

@@ -188,6 +188,7 @@ def test_another_user_is_not_even_heard(tmp_path: Path) -> None:
     assert committed == [1, 3]
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_another_user_is_refused_where_the_server_was_there(tmp_path: Path) -> None:
     """PySpark's own callback server hears everybody; requests to commit are still refused."""
@@ -202,6 +203,7 @@ def test_another_user_is_refused_where_the_server_was_there(tmp_path: Path) -> N
     assert log.count("did not have the seal of this session") == 1
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_a_stranger_in_pythons_place_gets_no_request(tmp_path: Path) -> None:
     """Who listens where Python did gets neither request nor credentials, and is not believed."""

@@ -96,6 +96,7 @@ def test_write_inside_foreach_batch(spark: Any, table: Path, tmp_path: Path) -> 
     assert leftovers(table) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "spark", [pytest.param("cluster", marks=pytest.mark.cluster)], indirect=True
 )
@@ -114,13 +115,13 @@ def test_speculation_with_both_attempts_finishing(spark: Any, table: Path, tmp_p
         context = TaskContext.get()
         assert context is not None
         if context.partitionId() == 2 and value == 11:
-            Path(log, f"start-{context.attemptNumber()}").touch()
-            for _ in range(300):
-                if len(list(Path(log).glob("start-*"))) == 2:
-                    break
-                time.sleep(0.05)
-            time.sleep(0.5)
-            Path(log, f"end-{context.attemptNumber()}").touch()
+            # Each waits for the other: Spark kills the one that is behind.
+            for moment in ("start", "end"):
+                Path(log, f"{moment}-{context.attemptNumber()}").touch()
+                for _ in range(600):
+                    if len(list(Path(log).glob(f"{moment}-*"))) == 2:
+                        break
+                    time.sleep(0.05)
         return value
 
     frame = spark.range(0, 12, 1, 3).withColumn("v", udf(linger, "long", useArrow=False)("id"))

@@ -58,6 +58,7 @@ spark.stop()
 """
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_spark_connect(tmp_path: Path) -> None:

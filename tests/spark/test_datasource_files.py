@@ -288,7 +288,7 @@ def test_years_that_no_directory_has(value: Any) -> None:
     """A partition of a year that Python cannot name is refused by the column's name."""
     table = pa.table({"id": [1], "day": pa.array([value])})
 
-    with pytest.raises(UnsupportedError, match="'day' has a value outside of the years"):
+    with pytest.raises(UnsupportedError, match="'day' has a value outside the years"):
         list(part_rows(table, ["day"]))
 
 

@@ -68,7 +68,7 @@ def test_who_gets_an_option() -> None:
 @pytest.mark.parametrize(
     "given, said",
     [
-        ({"partitonby": "day"}, "do you mean 'partition_by'"),
+        ({"partitonby": "day"}, "did you mean 'partition_by'"),
         ({"account_key": "secret!"}, "'storage.'"),
         ({"file_format": "csv"}, "parquet, orc"),
         ({"compression": "lzo"}, "snappy"),

@@ -111,7 +111,9 @@ def test_columns_of_one_name_inside_of_others() -> None:
 
     two = field("a", t.LongType()).add("A", t.LongType())
     for kind in (two, t.ArrayType(two), t.MapType(t.LongType(), two), t.MapType(two, two)):
-        with pytest.raises(OptionError, match=r"'s[.a-z]*\.a' and 's[.a-z]*\.A' have one name"):
+        with pytest.raises(
+            OptionError, match=r"'s[.a-z]*\.a' and 's[.a-z]*\.A' have the same name"
+        ):
             check_schema(field("s", kind), [], "parquet")
 
 

@@ -212,7 +212,7 @@ def test_messages_of_different_runs() -> None:
     """Messages that cannot belong together, or cannot be read, are refused."""
     job = SourceJob("/t", "j", stream_job("/t", SourceOptions("/t"), "a").options, {})
     place = Place("/nowhere", {})
-    with pytest.raises(OptionError, match="cannot be read"):
+    with pytest.raises(OptionError, match="sent an invalid message"):
         BatchPart.from_json("{}")
     text = BatchPart.from_json  # a task that says another batch than the one to be committed
     message = text(

@@ -189,7 +189,7 @@ def test_late_loser_does_not_win(spark: Any, frame: Any, table: Path) -> None:
     assert sorted(row.id for row in spark.read.parquet(str(table)).collect()) == list(range(20))
     report = last_report()
     assert report is not None
-    assert any("is not the one that was committed" in text for text in report.warnings)
+    assert any("is not the committed one" in text for text in report.warnings)
 
 
 def test_no_callback_is_a_clear_error(spark: Any, frame: Any, table: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.demo.hadoop_gcs import client_jar
+from asynccommit.demo.gcs import client_jar
 from asynccommit.formats.manifest import decode_manifest
 from asynccommit.formats.success import COMMITTER, SuccessData, decode_success
 from asynccommit.stores.urls import decode_uri
@@ -295,6 +295,7 @@ def test_job_that_fails(program: Program) -> None:
     assert ran.tree("failed") == {}
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_drivers_that_die(program: Program) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.demo.hadoop_s3 import client_conf, client_jars
+from asynccommit.demo.s3 import client_conf, client_jars
 from asynccommit.errors import UnsupportedError
 from asynccommit.formats.success import SuccessData, decode_success
 from tests.support.hadoop import jars, java_command

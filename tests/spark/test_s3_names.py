@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from asynccommit.demo.hadoop_s3 import client_conf, client_jars
+from asynccommit.demo.s3 import client_conf, client_jars
 from asynccommit.errors import UnsupportedError
 from tests.spark.test_s3 import client_of
 from tests.support.hadoop import jars, java_command
@@ -21,7 +21,11 @@ from tests.support.s3_servers import moto_url, new_bucket
 from tests.support.spark import run_script
 
 __all__ = ["moto_url"]
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]  # the first one waits for Spark
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+]  # the first one waits for Spark
 
 LEFT = [
     ("magic", "_SUCCESS"),

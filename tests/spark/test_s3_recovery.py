@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from asynccommit.demo.hadoop_s3 import client_conf, client_jars
 from asynccommit.demo.moto import Moto
+from asynccommit.demo.s3 import client_conf, client_jars
 from asynccommit.errors import UnsupportedError
 from asynccommit.testing.emulators.s3_proxy.emulator import running_s3_proxy
 from tests.support.hadoop import jars, java_command
@@ -24,7 +24,11 @@ from tests.support.s3_servers import moto_url, new_bucket
 from tests.support.spark import run_script
 
 __all__ = ["moto_url"]
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]  # the first one waits for Spark
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.spark,
+    pytest.mark.timeout(300),
+]  # the first one waits for Spark
 
 WHOLE, OLD = list(range(20)), [0, 1]
 SCRIPT = """

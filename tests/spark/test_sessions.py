@@ -112,7 +112,7 @@ def test_other_things_are_refused(target: object) -> None:
 
 def test_wrong_options_are_refused() -> None:
     """Neither an unknown policy nor a key of Spark itself is taken."""
-    with pytest.raises(OptionError, match="say delegate or refuse"):
+    with pytest.raises(OptionError, match="expected delegate or refuse"):
         configure(Builder(), unsupported_scheme="maybe")
     with pytest.raises(OptionError, match=r"spark\.executor\.memory is not an option"):
         configure(Builder(), conf={"spark.executor.memory": "1g"})
@@ -126,6 +126,7 @@ def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     assert importlib.util.find_spec("pyspark") is not None
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_running_session_with_a_jar_of_its_own(tmp_path: Path) -> None:
     """A session that runs gets it at once, keeps it after more jars, and others are left alone."""

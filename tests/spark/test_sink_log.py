@@ -237,7 +237,7 @@ def test_new_checkpoint_on_an_old_log_is_refused(spark: Any, table: Path, tmp_pa
 
     file = write_rows(table, "part-a.parquet", [50])
     log = BlockingLog(table)
-    with pytest.raises(SinkLogForeignError, match=r"does not name.*sink\.adopt"):
+    with pytest.raises(SinkLogForeignError, match=r"an unnamed query.*sink\.adopt"):
         log.add(0, [file], "another")
     adopting = BlockingLog(table, SinkLogSettings(adopt=True))
     assert adopting.add(1, [file], query) is Added.ALREADY

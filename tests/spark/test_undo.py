@@ -88,7 +88,7 @@ def test_finishes_what_was_decided(table: Path) -> None:
     done, outcome = undo(request(table))
 
     assert done.returncode == 0, done.stderr
-    assert outcome == "it was committed, and what was left of it is done"
+    assert outcome == "it was committed, and its clean-up is finished"
     assert json.loads((table / "_SUCCESS").read_text())["jobId"] == "job-1"
     assert len(files(table)) == 7
     assert leftovers(table) == []
@@ -99,7 +99,7 @@ def test_aborts_what_had_not_begun(table: Path) -> None:
     done, outcome = undo(request(table, jobId="job-2"))
 
     assert done.returncode == 0
-    assert outcome == "its commit had not begun, and it was aborted"
+    assert outcome == "its commit had not begun: it was aborted"
     assert files(table) == ["p=1/old.txt"]
 
 
@@ -111,7 +111,7 @@ def test_removes_a_destination_that_the_job_has_made(tmp_path: Path, made: bool)
     done, outcome = undo(request(tmp_path / "new", what="abort"))
 
     assert done.returncode == 0, done.stderr
-    assert outcome == "its commit had not begun, and it was aborted"
+    assert outcome == "its commit had not begun: it was aborted"
     assert (tmp_path / "new").exists() is not made
     assert not (tmp_path / "new" / "_temporary").exists()
 

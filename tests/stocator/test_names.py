@@ -45,7 +45,7 @@ def test_direct_path(path: str, name: str) -> None:
 @pytest.mark.parametrize("path", [TASK, f"{TASK}/", f"{TASK}/p=1/"])
 def test_direct_path_of_no_file(path: str) -> None:
     """The directory of an attempt is no object."""
-    with pytest.raises(UrlError, match="names no file of the task attempt"):
+    with pytest.raises(UrlError, match="does not name a file of the task attempt"):
         direct_path(path)
 
 

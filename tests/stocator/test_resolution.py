@@ -213,9 +213,9 @@ class Meddling:
     "name,size,why",
     [
         (TWO, None, "is gone"),
-        (TWO, 1, "the file that was larger is smaller now"),
+        (TWO, 1, "the larger file is now smaller"),
         (ONE, None, "it is gone"),
-        (ONE, 7, "it has changed since it was listed"),
+        (ONE, 7, "it has changed since the listing"),
     ],
 )
 async def test_repair_of_a_table_that_changes(name: str, size: int | None, why: str) -> None:

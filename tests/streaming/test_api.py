@@ -39,7 +39,7 @@ async def test_a_directory_is_no_file(tmp_path: Path) -> None:
     """A directory has an entry that no batch takes."""
     (tmp_path / "d").mkdir()
     async with open_sink_log(tmp_path) as log:
-        with pytest.raises(OptionError, match="no file to be added"):
+        with pytest.raises(OptionError, match="not a file that can be added"):
             await log.add(0, [await log.entry("d")])
 
 

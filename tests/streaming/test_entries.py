@@ -122,7 +122,7 @@ def test_missing_key(key: str) -> None:
         (b"v1\n" + LINE[:-1], "line 2 is not valid JSON"),
         (b"v1\n[]", "line 2 is a list, not an object"),
         (b"v1\n" + b"[" * 100_000, "line 2 is not valid JSON"),
-        (b"v1\n" + LINE.replace(b'"add"', b'"delete"'), "take for 'add'"),
+        (b"v1\n" + LINE.replace(b'"add"', b'"delete"'), "treat as 'add'"),
         (b"v1\n" + LINE.replace(b'"add"', b'"x"'), "not 'add'"),
         (b"v1\n" + LINE.replace(b"480", b'"480"'), "size is the string"),
         (b"v1\n" + LINE.replace(b"480", b"-1"), "size is less than 0"),
@@ -130,7 +130,10 @@ def test_missing_key(key: str) -> None:
         (b"v1\n" + LINE.replace(b"480", b"99999999999999999999"), "size is a float"),
         (b"v1\n" + LINE.replace(b"false", b"0"), "isDir is a number"),
         (b"v1\n" + LINE.replace(b"file:///t/p=x%253D1/part-0.parquet", b""), "path is empty"),
-        (b"v1\n" + b'{"path":"' + b"x" * (1 << 20) + b'"}', "line 2 is more than Spark writes"),
+        (
+            b"v1\n" + b'{"path":"' + b"x" * (1 << 20) + b'"}',
+            "line 2 exceeds the number of lines that Spark writes",
+        ),
     ],
 )
 def test_corrupt(data: bytes, problem: str) -> None:

@@ -124,7 +124,7 @@ def test_new_checkpoint_on_an_old_log(query: str | None) -> None:
         for number in range(3):
             await log.add(number, [table.file(number)], query="q")
         for number in range(3):
-            with pytest.raises(SinkLogForeignError, match=r"of query 'q', and goes to batch 2"):
+            with pytest.raises(SinkLogForeignError, match=r"of query 'q', and ends with batch 2"):
                 await log.add(number, [table.file(number, 1)], query=query)
         assert len(await log.files()) == 3
 
@@ -137,7 +137,9 @@ def test_batch_that_says_nothing_of_its_query() -> None:
     async def work(table: Table) -> None:
         await table.put({"0": batch(table.file(0))})
         again = [table.file(0, 1)]
-        with pytest.raises(SinkLogForeignError, match=r"If it is the same query, say so"):
+        with pytest.raises(
+            SinkLogForeignError, match=r"If it is the same query, set asynccommit.sink.adopt"
+        ):
             await table.log().add(0, again, query="q")
         assert await table.log().add(0, [table.file(0)], query="q") is Added.ALREADY
         assert await table.log(adopt=True).add(0, again, query="q") is Added.ALREADY
@@ -151,7 +153,7 @@ def test_author_of_another_batch() -> None:
     async def work(table: Table) -> None:
         data = LogFileWriter(Wrote(0, "q")).add_all(map(table.file, range(10))).data()
         await table.put({"9.compact": data})
-        with pytest.raises(SinkLogForeignError, match="does not name"):
+        with pytest.raises(SinkLogForeignError, match="of an unnamed query"):
             await table.log().add(9, [table.file(9, 1)], query="q")
 
     on_table(work)
@@ -309,7 +311,7 @@ def test_larger_batch_of_another() -> None:
             await table.log().add(1, [table.file(1, n) for n in range(9)], query="p")
 
         slow = SinkLog(Wrapped(table.store, Meanwhile(between)), DEST, host=table.host)
-        with pytest.raises(SinkLogRaceError, match="see that only one query writes"):
+        with pytest.raises(SinkLogRaceError, match="make sure that only one query writes"):
             await slow.add(1, [table.file(1)], query="q")
         assert len(await table.log().files()) == 9
 
@@ -325,7 +327,7 @@ def test_expired_file_that_cannot_be_deleted() -> None:
         for number in range(4):
             assert await log.add(number, [table.file(number)]) is Added.NEW
         assert len(log.warnings) == 2
-        assert "0 is not wanted any more and could not be deleted: " in log.warnings[0]
+        assert "0 is no longer needed but could not be deleted: " in log.warnings[0]
         assert "not permitted" in log.warnings[0]
 
     on_table(work)
@@ -351,7 +353,7 @@ def test_abort_deletes_what_no_batch_lists() -> None:
         assert done.deleted == [lost.path, entry(DEST, "never").path]
         assert done.kept[A.path] == "the log lists it"
         assert "not below" in done.kept[FOREIGN.path]
-        assert done.kept[of_log.path] == "it is of the log"
+        assert done.kept[of_log.path] == "it belongs to the log"
         left = [info.path for info in await list_if_there(table.store, "/t")]
         assert "/t/a" in left
         assert "/t/lost" not in left

@@ -23,7 +23,7 @@ LINE = encode_entry(A)
 FOUND: dict[str, tuple[dict[str, bytes], list[tuple[str, Wrong]]]] = {
     "sound": ({"0": batch(A), "1": batch(B)}, []),
     "no batch": ({"0": batch(A), "2": batch(B)}, [("1", Wrong.BATCH)]),
-    "no compact file": (
+    "there cannot be a compact file": (
         {str(n): EMPTY for n in range(12)},
         [("9.compact", Wrong.COMPACT)],
     ),
@@ -182,7 +182,7 @@ def test_table_that_was_moved() -> None:
     async def work(table: Table) -> None:
         await table.put({"0": batch(there[0]), "1": batch(there[1])})
         await table.store.put("/t/a b", bytes(10))
-        with pytest.raises(OptionError, match="p=x%3D1/b is not there with 10 bytes"):
+        with pytest.raises(OptionError, match="p=x%3D1/b does not exist with 10 bytes"):
             await repaired(table, moved_from=OLD)
         await table.store.put("/t/p=x%3D1/b", bytes(10))
         done = await repaired(table, moved_from=OLD)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from asynccommit.demo.hadoop_azure import client_conf, client_jar
+from asynccommit.demo.adls import client_conf, client_jar
 from asynccommit.errors import UnsupportedError
 from asynccommit.testing.emulators.adls.emulator import EmulatorThread
 from tests.support.hadoop import Hadoop, HadoopJob, HadoopTask, jars, java_command

@@ -141,9 +141,10 @@ class Site:
         task: int,
         files: Mapping[str, str],
         absolute: Mapping[str, str] | None = None,
+        attempt: int = 0,
     ) -> TaskCommit:
         """Set up, write and commit a task; ``absolute`` are files for places elsewhere."""
-        task_id, attempt_id = job.layout.ids(task)
+        task_id, attempt_id = job.layout.ids(task, attempt)
         base = self.bare(await job.setup_task(attempt_id))
         self.place({f"{base}/{name}": text for name, text in files.items()})
         commit = await job.commit_task(task_id, attempt_id)

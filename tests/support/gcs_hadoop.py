@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from asynccommit.demo.hadoop_gcs import client_conf, client_jar
+from asynccommit.demo.gcs import client_conf, client_jar
 from asynccommit.errors import UnsupportedError
 from asynccommit.testing.emulators.gcs.emulator import GcsEmulatorThread
 from asynccommit.testing.models.fault_rules import Fault

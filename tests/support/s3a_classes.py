@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from asynccommit.demo.hadoop_jars import cached_jar
-from asynccommit.demo.hadoop_s3 import client_jars
+from asynccommit.demo.s3 import client_jars
 from asynccommit.errors import UnsupportedError
 from asynccommit.options.uploads import EtagForm
 from asynccommit.stores.parts import Part

@@ -35,7 +35,7 @@ from tests.support.spark import ENVIRONMENT
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md")
 
-SHOWN_ONLY = {"text", "json", "ini"}
+SHOWN_ONLY = {"text", "json", "ini", "mermaid"}
 HOW = {"spark", "abfs", "make", "install", "session", "output"}
 PORT = "10004"
 
@@ -152,8 +152,16 @@ class _Shell:
         if "session" not in snippet.how:
             yield from (self.run(["bash", "-c", command]) for command in shown)
             return
-        lines = [_END_WITH_SHELL, *(f"{command}\nprintf '%s' '{_MARK}'" for command in shown)]
+        each = (f"{self._started(command)}\nprintf '%s' '{_MARK}'" for command in shown)
+        lines = [_END_WITH_SHELL, *each]
         yield from self.run(["bash", "-e", "-c", "\n".join(lines)]).split(_MARK)[: len(shown)]
+
+    def _started(self, command: str) -> str:
+        """Return a command that returns when the server that it starts is there."""
+        if not (command.rstrip().endswith("&") and self._port in command):
+            return command
+        connect = f"exec 3<>/dev/tcp/127.0.0.1/{self._port}"
+        return f"{command}\ntimeout 60 bash -c 'until ({connect}) 2>&-; do sleep 0.1; done'"
 
     def run(self, command: list[str]) -> str:
         """Return what a command prints; all that it started ends with it."""

@@ -10,8 +10,8 @@ from hashlib import sha256
 from itertools import count
 from typing import Any, NamedTuple
 
-from asynccommit.commit.by_rename.load_manifests import digest
 from asynccommit.commit.by_upload.committer import UploadCommitter
+from asynccommit.commit.job.messages import digest
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.formats.commit_record import ABORTED
@@ -425,7 +425,7 @@ class Job:
 
     def _uploads(self, state: State) -> list[str]:
         problems = [
-            f"the upload of {path} is left" for path, _ in state.uploads - self.before.uploads
+            f"the upload of {path} remains" for path, _ in state.uploads - self.before.uploads
         ]
         lost = self.before.uploads - state.uploads
         return problems + [f"the upload of {path}, of another, is gone" for path, _ in lost]

@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 from asynccommit.commit.by_upload.context import UploadContext
+from asynccommit.commit.context import Environment
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.commit.registry import Committer, open_named
@@ -144,9 +145,7 @@ def _run(
     store: Wrapped, pending: Store | None, layout: UploadLayout, uploads: dict[str, Any]
 ) -> UploadContext:
     options = Options(uploads=UploadOptions(**{"part_size": SMALLEST, **uploads}))
-    return UploadContext(
-        store=store, pending=pending or store, layout=layout, options=options, host=HOST
-    )
+    return UploadContext.new(Environment(store, HOST, pending or store), layout, options)
 
 
 def open_committer(

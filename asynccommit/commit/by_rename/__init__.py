@@ -1,1 +1,1 @@
-"""The steps of a commit: each is a function, with its decisions in pure functions beside it."""
+"""Commits that publish files by renaming them."""

@@ -1,4 +1,4 @@
-"""Checksum files that Hadoop keeps beside files: each is moved aside and restored with its file.
+"""Hadoop's checksum files, moved aside and restored with their files.
 
 It is moved first and restored last, so that no file is ever beside another's checksum.
 """

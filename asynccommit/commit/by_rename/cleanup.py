@@ -1,8 +1,8 @@
-"""The last step of commit and abort: delete this job's directory, and no other job's.
+"""The last step of commit and abort: delete this job's directory.
 
 The directory of the job attempt is first renamed, if the store can: a commit that begins during an
-abort then finds its directory gone, and a process that dies half-way leaves a name that is not
-mistaken for a job attempt.
+abort then finds its directory gone, and an interrupted process leaves a name that is not mistaken
+for a job attempt.
 """
 
 from __future__ import annotations
@@ -10,22 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from enum import Enum
 from hashlib import sha256
 
 from asynccommit.commit.by_rename.flat_namespace import close_record, delete_attempt
 from asynccommit.commit.by_rename.job_state import is_set_up_again
 from asynccommit.commit.by_rename.lease import haste
-from asynccommit.commit.by_rename.phantom_prefixes import first_below
-from asynccommit.commit.by_rename.shared_directories import (
-    delete_own,
-    own_tasks,
-    remove_shared,
-    take_own,
-)
+from asynccommit.commit.by_rename.shared_directories import delete_own, remove_shared, take_own
 from asynccommit.commit.by_rename.status import epoch_of, read_state
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import job_command
+from asynccommit.commit.job.cleanup import CleanupResult, remove_if_empty, see_left
+from asynccommit.commit.job.own_tasks import own_tasks
 from asynccommit.commit.layout import ENDED, RECORD
 from asynccommit.errors import (
     ExistsError,
@@ -37,7 +32,6 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_record import MAX_RECORD_BYTES
 from asynccommit.runtime.concurrency import for_each
-from asynccommit.stores.base import Store
 from asynccommit.stores.grant import granting, unchecked
 from asynccommit.stores.tree import (
     is_there,
@@ -47,19 +41,6 @@ from asynccommit.stores.tree import (
     remove_tree,
     walk,
 )
-
-_SHOWN = 5
-
-
-class CleanupResult(Enum):
-    """The result of a cleanup."""
-
-    DISABLED = "switched off"
-    KEPT = "kept"
-    NOTHING = "nothing to clean up"
-    PARALLEL_DELETE = "task attempt directories deleted in parallel, then the job directory"
-    DELETED = "job directory deleted"
-    LEFT = "deleted, but for what has come since"
 
 
 async def clean_up(run: CommitContext) -> CleanupResult:
@@ -71,7 +52,7 @@ async def clean_up(run: CommitContext) -> CleanupResult:
     """
     if run.options.cleanup_skipped:
         return CleanupResult.DISABLED
-    with run.timed("job_stage_cleanup"):
+    with run.meter.timed("job_stage_cleanup"):
         await _delete_attempts(run, but=run.layout.attempt_dir)
         outcome = await _delete_ended_attempt(run, "committed")
         await _delete_job_dir(run)
@@ -110,7 +91,7 @@ async def _delete_attempts(run: CommitContext, but: str = "") -> None:
             continue
         number = int(info.path.rpartition("/")[2])
         layout = replace(run.layout, attempt=number, commit="")
-        other = replace(run, layout=layout, commit_id="")
+        other = run.of_attempt(layout)
         await restore_begun(other)
         if await _abort(other) is CleanupResult.KEPT:
             text = f"a commit of this attempt has begun too: {job_command('status', layout)}"
@@ -137,22 +118,6 @@ async def clean_up_aborted(run: CommitContext) -> CleanupResult:
             await remove_if_empty(run, run.layout.dest.path)
         return await see_left(run, run.store, run.layout.attempt_dir, outcome)
     return outcome
-
-
-async def see_left(
-    run: CommitContext, store: Store, path: str, outcome: CleanupResult
-) -> CleanupResult:
-    """Return the result of an abort, after checking for files left at ``path``.
-
-    One page of a listing tells, and a warning names what it shows.
-    """
-    left = await first_below(store, path)
-    if not left:
-        return outcome
-    shown = ", ".join(left[:_SHOWN]) + (" and more" if left[_SHOWN:] else "")
-    again = job_command("abort", run.layout)
-    run.warn(f"left, and written since or kept by the store: {shown}. Abort the job again: {again}")
-    return CleanupResult.LEFT
 
 
 async def _abort(run: CommitContext, check: Callable[[], None] | None = None) -> CleanupResult:
@@ -183,7 +148,7 @@ async def _abort(run: CommitContext, check: Callable[[], None] | None = None) ->
 async def _refuse_asides(run: CommitContext, place: str) -> None:
     """Refuse to delete a table's own files, moved aside without a record.
 
-    There is none such, unless somebody deleted the record. Raises ``PreconditionError``.
+    Such files exist only if the record was deleted. Raises ``PreconditionError``.
     """
     for child in await list_if_there(run.store, place):
         if not (child.is_dir and epoch_of(child.path)):
@@ -191,7 +156,9 @@ async def _refuse_asides(run: CommitContext, place: str) -> None:
         for aside in await list_if_there(run.store, f"{child.path}/aside"):
             async for info in walk(run.store, aside.path):
                 if not info.is_dir:
-                    text = "a file of the table that was moved aside, and no record says by whom"
+                    text = (
+                        "a file of the table was moved aside, and no record tells by which commit"
+                    )
                     raise PreconditionError("delete", info.path, text)
 
 
@@ -212,7 +179,7 @@ async def clean_up_rolled_back(run: CommitContext) -> CleanupResult:
 
     Raises ``StoreError`` if the job attempt's directory cannot be deleted.
     """
-    with run.timed("job_stage_cleanup"):
+    with run.meter.timed("job_stage_cleanup"):
         outcome = await _delete_ended_attempt(run, "rolledback")
         await _delete_bare_job_dir(run)
         await _delete_parents(run)
@@ -232,7 +199,7 @@ async def begun_attempts(run: CommitContext, *, others: bool = False) -> list[st
 
 
 def _is_attempt(path: str) -> bool:
-    """Return whether a directory in a job's has the name of an attempt that has not ended."""
+    """Return whether a directory is named like an unfinished attempt."""
     name = path.rpartition("/")[2]
     digits = name.isascii() and name.isdigit() and len(name) <= 4
     return digits and name == f"{int(name):02d}"
@@ -286,20 +253,20 @@ async def _set_aside(run: CommitContext, what: str) -> str:
     except ExistsError:  # what a process left that died while deleting
         await run.store.delete_tree(place)
         await run.store.rename(source, place)
-    if run.commit_id and not await _is_of_commit(run, place):
+    if run.identity.commit_id and not await _is_of_commit(run, place):
         with unchecked():
             await _put_back(run, place)  # of a later job with this id
-        raise PreconditionError("delete_tree", source, "is of another commit by now")
+        raise PreconditionError("delete_tree", source, "now belongs to another commit")
     return place
 
 
 async def _is_of_commit(run: CommitContext, place: str) -> bool:
-    """Return whether a directory contains the record of this very commit."""
+    """Return whether a directory contains the record of this commit."""
     try:
         record = await run.store.get(f"{place}/{RECORD}", MAX_RECORD_BYTES)
     except NotFoundError:
         return False
-    return sha256(record).hexdigest() == run.commit_id
+    return sha256(record).hexdigest() == run.identity.commit_id
 
 
 async def _delete_bare_job_dir(run: CommitContext) -> None:
@@ -315,7 +282,7 @@ async def _delete_bare_job_dir(run: CommitContext) -> None:
 
 
 async def _put_back(run: CommitContext, place: str) -> None:
-    """Undo ``_set_aside``, also if a commit has made new directories meanwhile."""
+    """Undo ``_set_aside``, even if a commit made new directories since."""
     try:
         await run.store.rename(place, run.layout.attempt_dir)
         return
@@ -381,7 +348,7 @@ async def _delete_task_attempts(run: CommitContext, place: str) -> bool:
         attempts = await list_all(run.store, f"{place}/tasks")
     except StoreError:
         return False  # the delete of the whole tells what is wrong
-    run.total = len(attempts) + 1
+    run.meter.total = len(attempts) + 1
     failures: list[StoreError] = []
 
     async def delete(path: str) -> None:
@@ -391,7 +358,7 @@ async def _delete_task_attempts(run: CommitContext, place: str) -> bool:
             pass
         except StoreError as error:
             failures.append(error)
-        run.step()
+        run.meter.step()
 
     paths = [info.path for info in attempts if info.is_dir]
     await for_each(paths, delete, workers=run.workers)
@@ -407,10 +374,4 @@ async def _delete_parents(run: CommitContext) -> None:
     except (ExistsError, NotFoundError, PreconditionError):
         pass  # another job is in it, or was quicker
     except StoreError as error:
-        run.warn(f"an empty {run.layout.temporary} is left: {error}")
-
-
-async def remove_if_empty(run: CommitContext, path: str) -> None:
-    """Delete a directory if it is empty."""
-    with suppress(ExistsError, NotFoundError, PreconditionError):
-        await remove_directory(run.store, path)
+        run.warn(f"an empty {run.layout.temporary} remains: {error}")

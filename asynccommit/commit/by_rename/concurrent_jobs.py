@@ -1,29 +1,22 @@
 """Look for commits of other jobs that this one must not cross.
 
-A commit that replaces directories looks before it lists them, and once more when its record is
-there. Of two commits that begin at once at least one then sees the record of the other. A job that
-was not committed at the first look and is at the last, or is gone, may have put files there while
-the directories were listed: then they are listed again.
+A commit that replaces directories checks before it lists them, and again once its record exists. Of
+two commits that begin at once at least one then sees the record of the other. A job that was not
+committed at the first look and is at the last, or is gone, may have put files there while the
+directories were listed: then they are listed again.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-from asynccommit.commit.by_rename.conflicts import (
-    TARGETS,
-    displaced,
-    one_a_directory,
-    refuse_others,
-    refuse_within,
-    related,
-    resolve_places,
-)
+from asynccommit.commit.by_rename.conflicts import displaced, one_a_directory, refuse_others
 from asynccommit.commit.by_rename.jobs import find_neighbours
 from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.write_modes import list_replaced
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.job.places import TARGETS, refuse_within, related, resolve_places
 from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.formats.commit_record import CommitRecord
 from asynccommit.options.job import Mode
@@ -31,7 +24,7 @@ from asynccommit.stores.tree import walk
 
 
 async def look_before_listing(run: CommitContext, plan: Plan, *, looking: bool = False) -> None:
-    """Refuse to replace directories that an unfinished commit of another job touches.
+    """Refuse to replace directories of an unfinished commit.
 
     Args:
         run: the commit under way.
@@ -47,7 +40,7 @@ async def look_before_listing(run: CommitContext, plan: Plan, *, looking: bool =
 
 
 async def look_before_record(run: CommitContext, plan: Plan, *, looking: bool = False) -> None:
-    """Refuse to move files aside that an unfinished commit of another job may have put there.
+    """Refuse to move files aside that an unfinished commit may own.
 
     Args: see ``look_before_listing``.
 
@@ -59,22 +52,24 @@ async def look_before_record(run: CommitContext, plan: Plan, *, looking: bool = 
         refuse_within(files, found.commits)
 
 
-async def look_after_record(run: CommitContext, plan: Plan, mode: Mode) -> None:
-    """Refuse to go on if another commit began meanwhile, or ended while this one was planned.
+async def look_after_record(run: CommitContext, plan: Plan) -> None:
+    """Refuse to continue if another commit began or ended meanwhile.
 
     Raises ``PreconditionError`` that names the job or the file.
     """
     mine = displaced(run, plan)
-    if not mine and mode is not Mode.FAIL:
+    if not mine and plan.mode is not Mode.FAIL:
         return
     found = await find_neighbours(run, related(run.layout, mine))
-    refuse_others(run, plan, found.commits, mode)
+    refuse_others(run, plan, found.commits, plan.mode)
     if plan.undecided - found.undecided:
         await _refuse_torn(run, plan)
 
 
 async def look_before_going_on(run: CommitContext, plan: Plan, record: CommitRecord) -> None:
-    """Do for an owner that died before its first change what ``look_after_record`` does.
+    """Repeat ``look_after_record`` for an owner that died early.
+
+    That owner died before its first change.
 
     Its plan may be older than what other jobs have committed since. Raises ``PreconditionError``.
     """
@@ -96,7 +91,7 @@ async def _has_moved_aside(run: CommitContext) -> bool:
 
 
 async def _refuse_torn(run: CommitContext, plan: Plan) -> None:
-    """Refuse to replace a part of what another job has written, and to leave the rest."""
+    """Refuse to replace only a part of another job's output."""
     with Fingerprints(run.options.spill_directory) as planned:
         async for old in plan.old.each():
             planned.add([(old.dest, old.etag)])
@@ -105,5 +100,5 @@ async def _refuse_torn(run: CommitContext, plan: Plan) -> None:
                 there.add([(entry.dest, entry.etag) for entry in batch])
                 if new := there.missing(planned):
                     path = next(e.dest for e in batch if fingerprint((e.dest, e.etag)) in new)
-                    text = "another job committed it while this commit was planned: commit again"
+                    text = "another job committed while this commit was planned: commit again"
                     raise PreconditionError("rename", path, text)

@@ -1,4 +1,4 @@
-"""Job commit, fourth step: move obstacles aside, and create the directories."""
+"""Job commit, fourth step: move obstacles aside, create directories."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from asynccommit.commit.by_rename.checksum_files import checksum_aside
 from asynccommit.commit.by_rename.lease import require_place
-from asynccommit.commit.by_rename.plan import Aside, Plan, ancestors, aside_path
+from asynccommit.commit.by_rename.plan import Aside, Plan, aside_path
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.paths import ancestors
 from asynccommit.errors import (
     ExistsError,
     NotFoundError,
@@ -29,11 +30,11 @@ async def move_aside(run: CommitContext, asides: Sequence[Aside]) -> None:
     """
     if not asides:
         return
-    with run.timed("op_rename", len(asides)):
+    with run.meter.timed("op_rename", len(asides)):
 
         async def move(aside: Aside) -> None:
             await move_one_aside(run, aside)
-            run.step()
+            run.meter.step()
 
         await for_each(asides, move, workers=run.workers)
 
@@ -45,7 +46,7 @@ async def move_one_aside(run: CommitContext, aside: Aside) -> None:
     """
     run.check_lease()
     place = aside_path(run.layout, run.place, aside.path)
-    if run.epoch > 1 and not await _is_to_move(run, aside, place):
+    if run.identity.epoch > 1 and not await _is_to_move(run, aside, place):
         return
     async with checksum_aside(run, aside, place) as moved:
         if await _move_aside(run, aside, place):
@@ -65,7 +66,7 @@ async def _move_aside(run: CommitContext, aside: Aside, place: str) -> bool:
             return False  # another job has taken it, and may have put its own there meanwhile
         if await is_there(run.store, aside.path):
             raise
-        run.warn(f"{aside.path} was to be replaced and is gone")
+        run.warn(f"{aside.path} should be replaced, but is gone")
         return True
     except ExistsError:
         return False  # moved before: what is there now has come since
@@ -98,7 +99,9 @@ async def _is_anothers(run: CommitContext, aside: Aside) -> bool:
 
 
 async def _check_moved(run: CommitContext, aside: Aside, place: str) -> None:
-    """See that what was moved is what was to be, where a rename cannot depend on that.
+    """Check that the intended content was moved.
+
+    The rename itself cannot check this on some stores.
 
     Raises ``PreconditionError`` after it has been put back.
     """
@@ -106,7 +109,7 @@ async def _check_moved(run: CommitContext, aside: Aside, place: str) -> None:
         return
     if (await run.store.head(place)).etag != aside.etag:
         await run.store.rename(place, aside.path)
-        raise PreconditionError("rename", aside.path, "is not what was to be replaced any more")
+        raise PreconditionError("rename", aside.path, "has changed since the commit was planned")
 
 
 async def _is_to_move(run: CommitContext, aside: Aside, place: str) -> bool:
@@ -128,13 +131,13 @@ async def _is_to_move(run: CommitContext, aside: Aside, place: str) -> bool:
     if not (info.kind is aside.kind and same) and aside.kind is not Kind.DIRECTORY:
         if aside.path == run.layout.success:
             return False
-        raise PreconditionError("rename", aside.path, "is not what was to be replaced any more")
+        raise PreconditionError("rename", aside.path, "has changed since the commit was planned")
     return True
 
 
 async def make_directories(run: CommitContext, plan: Plan) -> None:
     """Create every missing directory, in parallel; parents with their leaves."""
-    with run.timed("job_stage_create_target_dirs", len(plan.make)):
+    with run.meter.timed("job_stage_create_target_dirs", len(plan.make)):
         await make_all(run, plan.make)
 
 
@@ -144,7 +147,7 @@ async def make_all(run: CommitContext, paths: Sequence[str]) -> None:
     async def make(path: str) -> None:
         run.check_lease()
         await run.store.mkdir(path)
-        run.step()
+        run.meter.step()
 
     await for_each(paths, make, workers=run.workers)
 
@@ -168,7 +171,7 @@ async def remove_emptied(run: CommitContext, plan: Plan) -> None:
         for depth in sorted(depths, reverse=True):
             await for_each(depths[depth], remove, workers=run.workers)
     except StoreError as error:
-        run.warn(f"an empty directory of what was replaced is left: {error}")
+        run.warn(f"an empty directory of the replaced output remains: {error}")
 
 
 def _emptied(run: CommitContext, plan: Plan) -> set[str]:

@@ -1,9 +1,9 @@
-"""The owner of a directory that has the name of one job and may belong to another.
+"""The owner of a job directory whose name is ambiguous.
 
 Hadoop before 3.4.1 has the job ``n7`` in ``_temporary/manifest_n7``, which is also the directory of
 a job ``manifest_n7``. What is in it tells: its commit record, or else the manifests. Where nothing
-is in it yet it counts as what its name says. Jobs of FileOutputCommitter share directories, and are
-told by the ids of their tasks, which two ids can have in common.
+is in it yet it counts as what its name says. Jobs of FileOutputCommitter share directories and are
+identified by the ids of their tasks, which two job ids can have in common.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from asynccommit.commit.by_rename.job_state import is_own
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import job_command
+from asynccommit.commit.job.claims import is_own
 from asynccommit.commit.layout import OLDER, RECORD, Layout
 from asynccommit.commit.layout_file_output import FileLayout, is_number
 from asynccommit.errors import (
@@ -32,13 +32,13 @@ from asynccommit.stores.base import Info, Store
 from asynccommit.stores.tree import list_if_there
 
 _LOOKED_AT = 3
-"""Manifests that are read: the first that can be decoded tells."""
+"""Maximum number of manifests to read until one can be decoded."""
 
 L = TypeVar("L", bound=Layout)
 
 
 async def as_found(store: Store, layout: L) -> L:
-    """Return the layout of the job whose directory ``layout`` names, as its files say."""
+    """Return the layout of the job that owns the directory of ``layout``."""
     name = layout.job_id
     if layout.prefix or layout.shared or not name.startswith(OLDER) or name == OLDER:
         return layout
@@ -48,7 +48,7 @@ async def as_found(store: Store, layout: L) -> L:
 
 
 async def find_layout(run: CommitContext) -> None:
-    """Let ``run`` have the layout of older Hadoop, if that is the one that the job has.
+    """Give ``run`` the layout of older Hadoop if the job has it.
 
     Raises ``PreconditionError`` if the job's directory is a link, or another job's.
     """
@@ -67,20 +67,20 @@ async def find_layout(run: CommitContext) -> None:
         run.layout = older
     elif await _owner(run.store, named.job_dir) is None:
         run.warn(
-            f"{named.job_dir} was left alone: nothing in it says whether it is of this job, as "
-            f"Hadoop before 3.4.1 wrote it, or of another: {job_command('abort', named)}"
+            f"{named.job_dir} was kept: nothing in it tells whether it belongs to this job, as "
+            f"written by Hadoop before 3.4.1, or to another: {job_command('abort', named)}"
         )
 
 
 async def _refuse_older(run: CommitContext) -> None:
     found = await as_found(run.store, run.layout)
     if found.prefix != run.layout.prefix:
-        text = f"is of job {found.job_id}, as Hadoop before 3.4.1 wrote it: name that job"
+        text = f"belongs to job {found.job_id}, as written by Hadoop before 3.4.1: name that job"
         raise PreconditionError("list", run.layout.job_dir, text)
 
 
 async def refuse_taken(run: CommitContext) -> None:
-    """Refuse to set up a job in what is another's.
+    """Refuse to set up a job in a directory of another job.
 
     Raises ``PreconditionError``, ``ExistsError``.
     """
@@ -91,9 +91,9 @@ async def refuse_taken(run: CommitContext) -> None:
 
 
 async def refuse_alias(run: CommitContext) -> None:
-    """Refuse a job of FileOutputCommitter while another is there whose tasks have the same ids.
+    """Refuse a job of FileOutputCommitter whose task ids are in use.
 
-    One that has ended is none. Raises ``ExistsError``.
+    An ended job does not count. Raises ``ExistsError``.
     """
     layout = run.layout
     if not isinstance(layout, FileLayout):
@@ -105,12 +105,18 @@ async def refuse_alias(run: CommitContext) -> None:
         with suppress(OptionError):  # no name of a job
             other = FileLayout(layout.dest, name)
             if other.run_id == layout.run_id and await _is_shared(run.store, info.path):
-                text = f"the tasks of job {name} have the ids of this one's: give it another id"
+                text = (
+                    f"job {name} has tasks with the ids of this job's tasks: give this job "
+                    "another id"
+                )
                 raise ExistsError("mkdir", info.path, text)
 
 
 async def _is_shared(store: Store, job_dir: str) -> bool:
-    """Return whether a job's directory is of FileOutputCommitter: tasks are elsewhere."""
+    """Return whether a job directory belongs to FileOutputCommitter.
+
+    The tasks of such a job are elsewhere.
+    """
     for attempt in await list_if_there(store, job_dir):
         if attempt.is_dir and _name(attempt).isdigit():
             inside = {_name(info) for info in await list_if_there(store, attempt.path)}
@@ -120,7 +126,7 @@ async def _is_shared(store: Store, job_dir: str) -> bool:
 
 
 async def _owner(store: Store, job_dir: str) -> str | None:
-    """Return the id of the job that wrote what is in ``job_dir``; ``None`` if that does not say."""
+    """Return the id of the job that wrote ``job_dir``; ``None`` if unknown."""
     attempts = [info for info in await list_if_there(store, job_dir) if info.is_dir]
     for attempt in attempts:
         said = await _recorded(store, f"{attempt.path}/{RECORD}")

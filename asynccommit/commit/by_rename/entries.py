@@ -1,4 +1,4 @@
-"""The entries of a manifest as paths of the store, checked to be in allowed places."""
+"""The entries of a manifest as checked paths of the store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asynccommit.formats.manifest import TaskManifest
 from asynccommit.stores.urls import Under, UnderBoth, decode_uri
 
 _MAX_NAME = 255
-"""Bytes of one name of a path: what every filesystem and store takes."""
+"""Maximum length of one name of a path in bytes, accepted by every filesystem and store."""
 
 _new_entry: Any = partial(tuple.__new__, Entry)  # half the time of Entry(...), once for every file
 
@@ -36,7 +36,7 @@ def decode_entries(layout: Layout, manifest: TaskManifest) -> tuple[list[Entry],
     reserved = (layout.temporary, layout.success)
     for path in [*(entry.dest for entry in entries), *directories]:
         if path.startswith(reserved) and layout.reserves(path):
-            raise UrlError(f"the destination {path} is not for tasks to write")
+            raise UrlError(f"tasks may not write to the destination {path}")
     if both.differed:  # else a file has the name already
         _refuse_long_names(entries, len(base.path), len(layout.root))
     return entries, directories
@@ -52,4 +52,4 @@ def _refuse_long_names(entries: list[Entry], source: int, dest: int) -> None:
 def refuse_long_name(dest: str) -> None:
     """Raise ``UrlError`` for a path with a name that no file can have."""
     if any(len(name.encode()) > _MAX_NAME for name in dest.split("/")):
-        raise UrlError(f"the destination {dest} has a name of over {_MAX_NAME} bytes")
+        raise UrlError(f"the destination {dest} has a name longer than {_MAX_NAME} bytes")

@@ -1,4 +1,4 @@
-"""FileOutputCommitter, version 1: a task commits by one rename, the job by moving the files.
+"""FileOutputCommitter 1: a task renames a directory, a job its files.
 
 Compatible on the store with Hadoop's class of this name, both ways: either may commit what tasks of
 the other have left. The job commit is the manifest committer's, with a look into the directories of
@@ -8,23 +8,24 @@ in docs/file-committers.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import ClassVar
 
 import anyio
 
-from asynccommit.commit.by_rename.cleanup import begun_attempts, remove_if_empty
+from asynccommit.commit.by_rename.cleanup import begun_attempts
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.directory_owner import refuse_alias
-from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.load_tasks import listing_digest, load_tasks
+from asynccommit.commit.by_rename.publisher import RenamePublisher
 from asynccommit.commit.by_rename.record import refuse_other_attempts
 from asynccommit.commit.by_rename.scan_task import TaskFiles, scan_task_attempt
 from asynccommit.commit.by_rename.uncommittable import refuse_uncommittable
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.errors import commit_failures
+from asynccommit.commit.job.cleanup import remove_if_empty
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.layout_file_output import FileLayout
 from asynccommit.errors import (
@@ -44,7 +45,9 @@ from asynccommit.stores.urls import Address
 
 
 class FileV1Committer(ManifestCommitter):
-    """A committer of one application attempt of a job; created like ``TaskSide``.
+    """A committer of one application attempt of a job.
+
+    Create it like ``TaskSide``.
 
     A file of the job takes the place of one of the same name, as with Hadoop; it comes back if
     the job is rolled back.
@@ -58,7 +61,7 @@ class FileV1Committer(ManifestCommitter):
     """
 
     layout_type: ClassVar[type[Layout]] = FileLayout
-    overwrites: ClassVar[bool] = True
+    publisher: ClassVar[RenamePublisher] = RenamePublisher(load_tasks, overwrites=True)
     is_commit_job_repeatable: ClassVar[bool] = True
     is_recovery_supported: ClassVar[bool] = True
 
@@ -75,15 +78,15 @@ class FileV1Committer(ManifestCommitter):
         super().__init__(store, layout, options, host, counted, traffic, open_store)
         if not store.traits.fences:
             raise UnsupportedError(
-                f"{store.traits.name} does not rename a directory in one step, and so a task of "
-                "FileOutputCommitter would commit by and by: use 'manifest'"
+                f"{store.traits.name} cannot rename a directory atomically, which a task commit "
+                "of FileOutputCommitter needs: use 'manifest'"
             )
         self.layout: FileLayout = _file_layout(layout)
 
     async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
         """See ``ManifestCommitter.setup_job``.
 
-        Raises ``CommitError`` also if another job is there whose tasks have the ids of this one's.
+        Also raises ``CommitError`` if another job has tasks with the ids of this job's tasks.
         """
         await super().setup_job(mode=mode)
         run = self._run()
@@ -115,19 +118,19 @@ class FileV1Committer(ManifestCommitter):
         self.layout.committed(task_id)  # raises for what is no task of this job
         base = self.layout.task_attempt_dir(attempt_id)
         async with commit_failures(run):
-            with run.timed("task_stage_commit"):
+            with run.meter.timed("task_stage_commit"):
                 found = await self._scan(run, base)
                 await self._publish(run, task_id, attempt_id, found)
         return self._message(task_id, attempt_id, found, base)
 
     async def abort_task(self, task_id: str, attempt_id: str) -> None:
-        """Delete the directory of a task attempt; a missing one is no error.
+        """Delete the directory of a task attempt; a missing one is not an error.
 
         Once the job's commit has begun nothing is deleted. Raises ``CommitError``.
         """
         run = self._run()
         async with commit_failures(run):
-            with run.timed("task_stage_abort_task"):
+            with run.meter.timed("task_stage_abort_task"):
                 if not await is_there(run.store, self.layout.record):
                     with suppress(NotFoundError):
                         await remove_tree(run.store, self.layout.task_attempt_dir(attempt_id))
@@ -142,12 +145,12 @@ class FileV1Committer(ManifestCommitter):
         nothing on the store does.
 
         Raises ``CommitError`` if no earlier attempt has committed it: then it has to be run again;
-        or if a commit of one has begun, which may need the files.
-        Hadoop looks into the attempt before this one only, and goes on without the data.
+        or if a commit of one has begun, which may need the files. Hadoop checks only the previous
+        attempt, and continues without the data.
         """
         run = self._run()
         async with commit_failures(run):
-            with run.timed("task_stage_recover"):
+            with run.meter.timed("task_stage_recover"):
                 refuse_other_attempts(run, await begun_attempts(run))
                 place = await self._earlier(run, task_id)
                 found = await self._scan(run, place)
@@ -183,9 +186,12 @@ class FileV1Committer(ManifestCommitter):
         await remove_tree(run.store, aside)
 
     async def _refuse_late(self, run: CommitContext) -> None:
-        """Refuse a task of a job whose commit has begun: what it replaces may be moving."""
+        """Refuse a task if the commit of its job has begun.
+
+        The directory that the task would replace may be moving.
+        """
         if await is_there(run.store, self.layout.record):
-            text = "the commit of its job has begun, and the task is too late"
+            text = "the commit of its job has already begun"
             raise PreconditionError("rename", self.layout.record, text)
 
     async def _earlier(self, run: CommitContext, task_id: str) -> str:
@@ -195,9 +201,9 @@ class FileV1Committer(ManifestCommitter):
             place = f"{self.layout.temporary}/{number}/{task_id}"
             if await is_there(run.store, place):
                 return place
-        text = "no earlier application attempt has committed this task: run it again"
+        text = "no earlier application attempt committed this task: run it again"
         if last == 0:
-            text = "there is no application attempt before the first: run the task"
+            text = "this is the first application attempt: run the task"
         raise NotFoundError("rename", self.layout.committed(task_id), text)
 
     async def _scan(self, run: CommitContext, base: str) -> TaskFiles:
@@ -215,18 +221,8 @@ class FileV1Committer(ManifestCommitter):
             bytes=found.bytes,
         )
 
-    async def _load(
-        self,
-        run: CommitContext,
-        loaded: LoadedManifests,
-        tasks: Sequence[TaskCommit] | None,
-        *,
-        strict: bool = False,
-    ) -> None:
-        await load_tasks(run, loaded, tasks, strict=strict)
-
 
 def _file_layout(layout: Layout) -> FileLayout:
     if not isinstance(layout, FileLayout):
-        raise OptionError(f"{layout.attempt_dir} is not laid out for FileOutputCommitter")
+        raise OptionError(f"{layout.attempt_dir} is not a directory of FileOutputCommitter")
     return layout

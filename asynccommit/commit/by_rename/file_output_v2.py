@@ -1,4 +1,4 @@
-"""FileOutputCommitter, version 2: each task publishes its files when it commits.
+"""FileOutputCommitter 2: each task publishes its files on commit.
 
 Here because jobs ask for it by name. The job commit has nothing to move and is quick; what that
 costs is in ``UNSAFE``, and in docs/file-committers.md.
@@ -10,19 +10,22 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 from asynccommit.commit.by_rename.cleanup import begun_attempts
 from asynccommit.commit.by_rename.file_output_v1 import FileV1Committer
-from asynccommit.commit.by_rename.load_manifests import LoadedManifests, warn_of_no_file
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.load_tasks import load_tasks
 from asynccommit.commit.by_rename.publish import publish
+from asynccommit.commit.by_rename.publisher import RenamePublisher
 from asynccommit.commit.by_rename.record import refuse_other_attempts
 from asynccommit.commit.by_rename.scan_task import TaskFiles
-from asynccommit.commit.context import CommitContext, OnProgress
-from asynccommit.commit.errors import commit_failures
+from asynccommit.commit.context import CommitContext
+from asynccommit.commit.errors import CommitterWarning, commit_failures
+from asynccommit.commit.job.messages import warn_of_no_file
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.meter import OnProgress
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -36,16 +39,29 @@ from asynccommit.results import AbortReport, JobReport
 from asynccommit.stores.tree import remove_tree
 
 UNSAFE = (
-    "FileOutputCommitter 2 publishes a task's files when the task commits: readers see them before "
-    "the job is committed, a job that fails leaves them there, and a task that dies while it "
-    "commits leaves a part, which a second attempt only replaces if its files have the same names. "
-    "Take 'manifest' or 'file_v1'"
+    "FileOutputCommitter 2 publishes a task's files when the task commits: readers see them "
+    "before the job is committed, a job that fails leaves them there, and a task that dies "
+    "while it commits leaves part of its output, which a second attempt replaces only if its "
+    "files have the same names. Use  'manifest' or 'file_v1'"
 )
 _FINAL = (CommittedError, LeaseLostError, OwnedError)
 
 
-class CommitterWarning(UserWarning):
-    """Warning that a committer was chosen that lacks the guarantees of the others."""
+async def _load(
+    run: CommitContext,
+    loaded: LoadedManifests,
+    tasks: Sequence[TaskCommit] | None,
+    *,
+    strict: bool = False,
+) -> None:
+    """Load the output of version 1 tasks; version 2 tasks published theirs."""
+    run.warn(UNSAFE)
+    await load_tasks(run, loaded, None, expected=False)
+    for task in tasks or ():
+        loaded.tasks[task.task_id] = task.attempt_id
+        loaded.digests[task.task_id] = task.digest
+    if tasks is not None:
+        warn_of_no_file(run, len(tasks), loaded.files + sum(task.files for task in tasks))
 
 
 class FileV2Committer(FileV1Committer):
@@ -55,6 +71,8 @@ class FileV2Committer(FileV1Committer):
     Modes that replace something are refused with ``UnsupportedError``: there is no moment at which
     old and new could be exchanged.
     """
+
+    publisher: ClassVar[RenamePublisher] = RenamePublisher(_load, overwrites=True)
 
     @classmethod
     def opened(cls, opening: JobContext) -> Self:
@@ -106,20 +124,25 @@ class FileV2Committer(FileV1Committer):
         return _counted(await super().plan_job(tasks), tasks or ())
 
     async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
-        """Delete what tasks have not committed; what they have stays. Raises ``CommitError``."""
+        """Delete uncommitted output; committed tasks' files remain.
+
+        Raises ``CommitError``.
+        """
         report = await super().abort_job(reason, careful=careful)
-        text = "files of tasks that had committed are published already, and stay"
+        text = "files of committed tasks are published already and remain"
         return replace(report, warnings=(*report.warnings, text))
 
     async def recover_task(self, task_id: str) -> TaskCommit | None:
-        """Publish what a task of version 1 has committed in this application attempt or before.
+        """Publish the output of a task that version 1 has committed.
+
+        The task committed in this application attempt or an earlier one.
 
         Returns its commit message; ``None`` without such: version 2 has published it already.
         Raises ``CommitError``.
         """
         run = self._run()
         async with commit_failures(run):
-            with run.timed("task_stage_recover"):
+            with run.meter.timed("task_stage_recover"):
                 refuse_other_attempts(run, await begun_attempts(run))
                 try:
                     place = await self._earlier(run, task_id)
@@ -140,22 +163,6 @@ class FileV2Committer(FileV1Committer):
             with suppress(NotFoundError):
                 await remove_tree(run.store, self.layout.task_attempt_dir(attempt_id))
 
-    async def _load(
-        self,
-        run: CommitContext,
-        loaded: LoadedManifests,
-        tasks: Sequence[TaskCommit] | None,
-        *,
-        strict: bool = False,
-    ) -> None:
-        run.warn(UNSAFE)
-        await load_tasks(run, loaded, None, expected=False)
-        for task in tasks or ():
-            loaded.tasks[task.task_id] = task.attempt_id
-            loaded.digests[task.task_id] = task.digest
-        if tasks is not None:
-            warn_of_no_file(run, len(tasks), loaded.files + sum(task.files for task in tasks))
-
 
 def _counted(report: JobReport, tasks: Sequence[TaskCommit]) -> JobReport:
     """Return a report that counts what the tasks have published."""
@@ -172,6 +179,6 @@ def _counted(report: JobReport, tasks: Sequence[TaskCommit]) -> JobReport:
 def _refuse_replacing(mode: Mode, overwrite: Sequence[str]) -> None:
     if mode in (Mode.REPLACE_TABLE, Mode.REPLACE_PARTITIONS) or overwrite:
         raise UnsupportedError(
-            "FileOutputCommitter 2 publishes files task by task, and cannot replace what is there: "
-            f"use 'file_v1' or 'manifest' for the mode {mode}"
+            "FileOutputCommitter 2 publishes files task by task and cannot replace existing "
+            f"files: use 'file_v1' or 'manifest' for the mode {mode}"
         )

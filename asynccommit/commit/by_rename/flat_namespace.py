@@ -1,8 +1,7 @@
-"""Jobs where a directory that was renamed away is made again by whatever still comes to it.
+"""Jobs on stores where a write recreates a renamed directory.
 
-There nobody can be kept out of a place. What comes late does no harm all the same, because every
-move and every delete names the version of what it acts on, and writes that begin or decide
-something replace nothing.
+No directory can be fenced there. Late requests are still harmless, because every move and every
+delete names a version, and writes that begin or decide something replace nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
-from asynccommit.commit.by_rename.status import is_blank, is_control, is_end, read_end, read_state
+from asynccommit.commit.by_rename.status import is_control, is_end, read_end, read_state
 from asynccommit.commit.context import CommitContext
 from asynccommit.errors import (
     ExistsError,
@@ -21,7 +20,7 @@ from asynccommit.errors import (
     StoreError,
 )
 from asynccommit.formats.commit_owner import Decision
-from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES
+from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES, is_blank
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info
 from asynccommit.stores.tree import (
@@ -36,10 +35,10 @@ from asynccommit.stores.tree import (
 
 
 async def close_record(run: CommitContext) -> Info | None:
-    """Take the commit record's place, so that no commit begins while an abort deletes.
+    """Occupy the record's name, so that no commit begins during an abort.
 
-    Returns what is there then, to be deleted as nothing else; ``None`` if a commit has begun. A
-    record that counts for nothing is deleted: it would make way for a commit.
+    Returns the present version, so that only this version is deleted; ``None`` if a commit has
+    begun. A record that counts for nothing is deleted: it would make way for a commit.
     """
     with suppress(ExistsError, OutcomeUnknownError):
         return await run.store.put(run.layout.record, ABORTED, overwrite=False)
@@ -58,7 +57,7 @@ class RecordVersion(NamedTuple):
     """The object in the record's place, identified by its version.
 
     Attributes:
-        info: the version: what was judged, so that nothing else is deleted.
+        info: the checked version, so that only this version is deleted.
         blank: it has no content: an abort has taken the place.
         stands: it is the record of a commit that has begun; else it came late.
     """
@@ -69,10 +68,10 @@ class RecordVersion(NamedTuple):
 
 
 async def find_record(run: CommitContext) -> RecordVersion | None:
-    """Return what is in the record's place, ``None`` for nothing.
+    """Return the file in the record's place, or ``None``.
 
-    The version is asked for first. If another comes before the rest is read, that may be judged by
-    the other's content, but a deletion of the first one then finds nothing.
+    The version is read first. If the file is replaced before its content is read, the new content
+    may be judged, but a deletion of the first version then has no effect.
     """
     try:
         info = await run.store.head(run.layout.record)
@@ -120,7 +119,7 @@ async def delete_attempt(run: CommitContext, record: Info | None = None) -> bool
 
 
 async def remove_bare(run: CommitContext) -> None:
-    """Remove the directories of a job in which nothing is, the innermost first; others stay."""
+    """Remove the empty directories of a job, the innermost first."""
     layout = run.layout
     for path in (layout.attempt_dir, layout.job_dir, layout.temporary):
         with suppress(StoreError):
@@ -144,30 +143,32 @@ async def _delete_files(run: CommitContext, files: list[Info]) -> None:
 
 
 async def _require_record(run: CommitContext, record: Info | None) -> None:
-    """Raise ``PreconditionError`` unless the record is what it was; there may be none."""
+    """Raise ``PreconditionError`` if the record has changed."""
     try:
         there = (await run.store.head(run.layout.record)).etag
     except NotFoundError:
         there = None
     if not run.store.traits.same(there, record.etag if record is not None else None):
-        text = "another goes on with this job attempt, or has ended it"
+        text = "another process is committing this job attempt, or has ended it"
         raise PreconditionError("delete", run.layout.record, text)
 
 
 async def _own_record(run: CommitContext) -> Info | None:
-    """Return the record as it is there, to be deleted as nothing else."""
-    if not run.commit_id:
+    """Return the present record, so that only this version is deleted."""
+    if not run.identity.commit_id:
         found = await find_record(run)
         if found is not None and found.stands:
-            raise PreconditionError("delete", run.layout.record, "is of a commit that has begun")
+            raise PreconditionError(
+                "delete", run.layout.record, "belongs to a commit that has begun"
+            )
         return found and found.info
     try:
         info = await run.store.head(run.layout.record)
         record = await run.store.get(run.layout.record, MAX_RECORD_BYTES)
     except NotFoundError:
         return None
-    if sha256(record).hexdigest() != run.commit_id:
-        raise PreconditionError("delete", run.layout.record, "is of another commit by now")
+    if sha256(record).hexdigest() != run.identity.commit_id:
+        raise PreconditionError("delete", run.layout.record, "now belongs to another commit")
     return info
 
 
@@ -179,17 +180,17 @@ async def is_closed(run: CommitContext) -> bool | None:
     listing = {info.path for info in await list_if_there(run.store, run.layout.attempt_dir)}
     if run.layout.record not in listing:
         return None
-    return await read_end(run.store, run.layout, listing, run.commit_id) is not None
+    return await read_end(run.store, run.layout, listing, run.identity.commit_id) is not None
 
 
 async def find_end(run: CommitContext) -> Decision | None:
     """Return how the commit has ended, ``None`` if it has not."""
     listing = {info.path for info in await list_if_there(run.store, run.layout.attempt_dir)}
-    return await read_end(run.store, run.layout, listing, run.commit_id)
+    return await read_end(run.store, run.layout, listing, run.identity.commit_id)
 
 
 async def take_back_word(run: CommitContext, path: str) -> None:
-    """Delete what this owner has written, if nothing is left of the commit that it is about."""
+    """Delete this owner's files if nothing is left of the commit."""
     with suppress(StoreError):
         if not await is_there(run.store, run.layout.record):
             await remove_file(run.store, path)

@@ -1,4 +1,4 @@
-"""The state of a job before anything is done: whether it is committed, or has work."""
+"""The state of a job before a commit: committed, or with work."""
 
 from __future__ import annotations
 
@@ -7,31 +7,16 @@ from contextlib import suppress
 from dataclasses import replace
 
 from asynccommit.commit.by_rename.shared_directories import holds_files
-from asynccommit.commit.by_rename.status import is_end, read_if_there
-from asynccommit.commit.by_rename.success_marker import TASKS, read_success
+from asynccommit.commit.by_rename.status import is_end
 from asynccommit.commit.context import CommitContext
-from asynccommit.commit.layout import Layout, TaskCommit
-from asynccommit.errors import ManifestError, NotFoundError, PreconditionError
+from asynccommit.commit.job.success import TASKS, read_success
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.errors import ManifestError, NotFoundError
 from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Outcome, decode_decision
 from asynccommit.formats.commit_record import digest_of
-from asynccommit.stores.base import Kind
-from asynccommit.stores.tree import is_there, list_all, list_if_there, tree_pages
-
-
-async def is_own(run: CommitContext, layout: Layout) -> bool:
-    """Return whether the job has a directory.
-
-    Raises ``PreconditionError`` if it is a link: a job deletes its directory in the end, and what a
-    link leads to is another's.
-    """
-    try:
-        info = await run.store.head(layout.job_dir)
-    except NotFoundError:
-        return False
-    if run.store.traits.links and info.kind is Kind.OTHER:
-        text = "a link where the job has its own directory: remove the link, or give another job id"
-        raise PreconditionError("mkdir", layout.job_dir, text)
-    return True
+from asynccommit.runtime.concurrency import both
+from asynccommit.stores.base import Info
+from asynccommit.stores.tree import is_there, list_all, list_if_there, read_if_there, tree_pages
 
 
 async def is_committed(
@@ -40,14 +25,15 @@ async def is_committed(
     """Return whether this job is committed and its commit record is gone.
 
     An id may be used again, as for a job of every night. So a marker of this id counts only if the
-    job is cleaned up, and if it is of the task attempts that ``tasks`` are the messages of. With
-    ``trusting`` nobody has said what the tasks have committed: then it also counts if no task has,
-    because a request of setup whose answer was lost can make the job's directory again after its
-    cleanup.
+    job is cleaned up, and if it names the task attempts of the messages in ``tasks``. With
+    ``trusting`` there are no commit messages. Then a job without committed tasks counts too,
+    because a setup request with a lost response can recreate the job's directory after its
+    clean-up.
     """
     # Empty folders of a clean-up that died look as if the job had just been set up.
-    ended = await _has_ended(run)
-    if await _is_set_up(run, trusting=trusting or (ended and not run.store.traits.fences)):
+    ended, committed = await both(lambda: _has_ended(run), lambda: _committed(run))
+    trusting = trusting or (ended and not run.store.traits.fences)
+    if committed is not None and await _is_set_up(run, committed, trusting=trusting):
         return False
     if ended:
         return True
@@ -76,7 +62,7 @@ async def _has_ended(run: CommitContext) -> bool:
 
 
 def digest_of_messages(tasks: Sequence[TaskCommit]) -> str:
-    """Return the digest that the commit record has of a job with these messages."""
+    """Return the digest of commit messages in the commit record."""
     return digest_of(
         {task.task_id: task.attempt_id for task in tasks},
         {task.task_id: task.digest for task in tasks},
@@ -100,8 +86,8 @@ async def has_work(run: CommitContext) -> bool:
 async def is_set_up_again(run: CommitContext) -> bool:
     """Return whether the next job with this id may be working here already.
 
-    Tasks that come late make their own directories again, and only setup makes the one that tells
-    that they are committed.
+    Late tasks recreate only their own directories; only setup creates the directory of committed
+    tasks.
     """
     for info in await list_if_there(run.store, run.layout.job_dir):
         name = info.path.rpartition("/")[2]
@@ -112,11 +98,15 @@ async def is_set_up_again(run: CommitContext) -> bool:
     return False
 
 
-async def _is_set_up(run: CommitContext, *, trusting: bool) -> bool:
+async def _committed(run: CommitContext) -> list[Info] | None:
+    """Return what is in the directory that setup makes; ``None`` without it."""
     try:
-        entries = await list_all(run.store, run.layout.committed_dir)
+        return await list_all(run.store, run.layout.committed_dir)
     except NotFoundError:
-        return False
+        return None
+
+
+async def _is_set_up(run: CommitContext, entries: Sequence[Info], *, trusting: bool) -> bool:
     if not trusting and not run.layout.shared:
         return True
     names = [info.path.rpartition("/")[2] for info in entries]

@@ -1,4 +1,4 @@
-"""Jobs under a destination, this one aside: which are at work, and which were cut short."""
+"""The other jobs under a destination: active or interrupted."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from asynccommit.commit.by_rename.cleanup import restore_begun
-from asynccommit.commit.by_rename.conflicts import OtherCommit, resolve_places
 from asynccommit.commit.by_rename.directory_owner import as_found
-from asynccommit.commit.by_rename.liveness import status_without_commit
-from asynccommit.commit.by_rename.ownership import describe, is_alive, is_expired, is_silent
+from asynccommit.commit.by_rename.ownership import is_alive, is_expired, is_silent
 from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.liveness import status_without_commit
+from asynccommit.commit.job.owners import describe
+from asynccommit.commit.job.places import OtherCommit, resolve_places
 from asynccommit.commit.layout import ENDED, MANIFEST_SUFFIX, Layout
 from asynccommit.errors import (
     DeniedError,
@@ -30,13 +31,13 @@ from asynccommit.stores.tree import is_there, list_if_there
 
 _DECIDED = (State.COMMITTED, State.ENDED)
 _UNREADABLE = (ManifestError, PreconditionError, RejectedError)
-"""What a record is answered with that is damaged, a directory, or too large."""
+"""The errors for a record that is damaged, a directory, or too large."""
 _PASSED_OVER = (DeniedError, PreconditionError, RejectedError)
-"""What the listing of another destination's jobs is answered with if it cannot be had."""
+"""The errors for a listing of another destination's jobs that is not available."""
 
 
 async def find_jobs(run: CommitContext, *, looking: bool = True) -> list[Layout]:
-    """Return every job attempt under the destination that has not ended, in order.
+    """Return the unfinished job attempts under the destination, in order.
 
     A commit that an abort has renamed and not put back is put back, unless only ``looking``.
     """
@@ -63,7 +64,7 @@ def _is_attempt(name: str) -> bool:
 
 
 async def find_ended(run: CommitContext) -> list[str]:
-    """Return directories of job attempts that have ended and were not wholly deleted."""
+    """Return directories of ended job attempts that were not fully deleted."""
     found: list[str] = []
     for job in await _directories(run, run.layout.temporary):
         attempts = [attempt.path for attempt in await _directories(run, job.path)]
@@ -72,26 +73,26 @@ async def find_ended(run: CommitContext) -> list[str]:
 
 
 class Neighbours(NamedTuple):
-    """Other jobs: commits that have begun, and the directories of all that are not committed."""
+    """Other jobs: begun commits, and directories of uncommitted jobs."""
 
     commits: list[OtherCommit]
     undecided: frozenset[str]
 
 
 async def find_others(run: CommitContext) -> list[OtherCommit]:
-    """Return every commit of another job that has begun, in the order in which they began."""
+    """Return the begun commits of other jobs, oldest first."""
     return (await find_neighbours(run)).commits
 
 
 async def find_neighbours(
     run: CommitContext, destinations: Sequence[str] = (), *, looking: bool = False
 ) -> Neighbours:
-    """Return the jobs that are at work here, this one aside; commits in the order of their begin.
+    """Return the other active jobs here; commits oldest first.
 
     Args:
         run: the commit under way.
-        destinations: decoded paths of further destinations whose jobs count. What may not be
-            listed or read there is passed over, and so is a ``_temporary`` that is no directory.
+        destinations: decoded paths of further destinations whose jobs count. Entries that cannot be
+            listed or read are skipped, and so is a ``_temporary`` that is not a directory.
         looking: judge by this machine's clock whether an owner is silent. Without it, the store's
             clock decides, for which a file is written beside the record.
     """
@@ -125,7 +126,7 @@ async def find_neighbours(
 
 
 async def _other(run: CommitContext, layout: Layout, *, looking: bool) -> OtherCommit | None:
-    """Return what is known of another job's commit, ``None`` if it has not begun."""
+    """Return the state of another job's commit, or ``None`` if not begun."""
     try:
         standing = await read_state(run.store, layout)
     except _UNREADABLE as error:
@@ -183,12 +184,12 @@ async def _not_begun(run: CommitContext, layout: Layout) -> JobStatus:
 async def status_of(
     run: CommitContext, layout: Layout, standing: CommitState, *, silent: bool | None = None
 ) -> JobStatus:
-    """Return what is known of a commit as its users see it.
+    """Return the known state of a commit for users.
 
     Args:
         run: whose store and clock are used.
         layout: the job attempt.
-        standing: what is known of its commit.
+        standing: the known state of its commit.
         silent: whether its lease is over by the store's time; this machine's clock is asked if
             that is not known.
     """

@@ -1,4 +1,4 @@
-"""The right to go on with a commit: held while its owner says in time that it lives.
+"""The right to continue a commit, renewed by heartbeats.
 
 The owner measures with a clock that counts suspension, stops a margin before the lease is over, and
 looks for another's claim whenever it says that it lives.
@@ -27,21 +27,22 @@ from asynccommit.formats.commit_owner import (
     encode_decision,
     encode_stop,
 )
+from asynccommit.runtime.concurrency import both
 from asynccommit.stores.base import Info
 from asynccommit.stores.grant import granting
 from asynccommit.stores.tree import is_there, list_if_there
 
 LEASE = 60.0
 ACCOUNT_LEASE = 300.0
-"""Longer than twice the two minutes that a request over a network may take, and some."""
+"""More than twice the two minutes that a request over a network may take."""
 MARGIN = 0.75
 """The part of a lease that its owner uses."""
 
 _TICKS = 16  # looks at the clock in one lease
-_BEAT = 4  # ticks from one sign of life to the next
+_BEAT = 4  # ticks from one heartbeat to the next
 _CLEANUP_GRACE_SECONDS = 30.0
-_SILENT = "it could not say in time that it lives"
-_TAKEN = "another has taken the commit over"
+_SILENT = "it could not renew its lease in time"
+_TAKEN = "another process took the commit over"
 
 _under_way: set[str] = set()
 
@@ -59,11 +60,13 @@ def lease_of(run: CommitContext) -> float:
 
 
 class Lease:
-    """Held by ``run`` from before its claim is written; ends the work if it is lost.
+    """A lease on the commit of ``run``; its loss ends the work.
 
-    Made before the claim, so that nobody in this process takes the owner for one that is not at
-    work; entered when the claim is there. Whoever makes one enters it or calls ``forget``. Until
-    then every request of this task that changes something looks at it when it is sent.
+    It is held from before the claim is written.
+
+    It is created before the claim, so that this process knows the owner to be active, and entered
+    once the claim exists. Whoever makes one enters it or calls ``forget``. Until then every request
+    of this task that changes something looks at it when it is sent.
 
     Args:
         run: the owner to be, which says so in ``epoch`` and ``owner_id``.
@@ -86,7 +89,7 @@ class Lease:
         self._beats = 0
         self._closing = False
         self._over = False
-        _under_way.add(run.owner_id)
+        _under_way.add(run.identity.owner_id)
         run.lease = self
         self._granting = granting(check=self.check)
         self._granting.__enter__()
@@ -94,7 +97,7 @@ class Lease:
     def forget(self) -> None:
         """Give up a claim that was not written."""
         self._granting.__exit__(None, None, None)
-        _under_way.discard(self._run.owner_id)
+        _under_way.discard(self._run.identity.owner_id)
         self._run.lease = None
 
     async def __aenter__(self) -> Self:
@@ -122,7 +125,7 @@ class Lease:
     def close(self) -> None:
         """Let no work be cancelled from now on: only the clean-up is left.
 
-        Requests go on looking at the lease, until ``free``.
+        Requests still check the lease until ``free``.
         """
         self._closing = True
 
@@ -139,7 +142,7 @@ class Lease:
             await asyncio.wait([beating])
 
     def check(self) -> None:
-        """Raise ``LeaseLostError`` unless the commit is still this owner's to go on with."""
+        """Raise ``LeaseLostError`` unless this owner still holds the commit."""
         if self._run.host.clock() <= self._until and not self._why:
             return  # told in a fraction of a microsecond, for it is asked before every rename
         if not self._over and self._is_late():
@@ -154,7 +157,7 @@ class Lease:
         return lease_lost(self._run, self._why)
 
     async def _beat(self) -> None:
-        """Say that this owner lives, from time to time; end its work when it may no longer."""
+        """Send heartbeats; end the work when the lease is lost."""
         saying: asyncio.Task[None] | None = None
         ticks = 0
         try:
@@ -175,22 +178,26 @@ class Lease:
                 await asyncio.wait([saying])
 
     async def _say(self) -> None:
-        """Write a sign of life, each to a name of its own, and look for another's claim."""
+        """Write a heartbeat with a new name, and check for another claim."""
         run, now = self._run, self._run.host.clock()
         self._beats += 1
-        beat = encode_beat(run.epoch, run.owner_id, int(run.host.now() * 1000))
+        beat = encode_beat(run.identity.epoch, run.identity.owner_id, int(run.host.now() * 1000))
         with suppress(StoreError, LeaseLostError):
-            await run.store.put(run.layout.alive(run.epoch, self._beats), beat, overwrite=False)
+            await run.store.put(
+                run.layout.alive(run.identity.epoch, self._beats), beat, overwrite=False
+            )
             if await _is_taken(run):
                 self._why = _TAKEN
                 if not run.store.traits.fences:
-                    await take_back_word(run, run.layout.alive(run.epoch, self._beats))
+                    await take_back_word(run, run.layout.alive(run.identity.epoch, self._beats))
             else:
                 self._until = now + MARGIN * self._seconds
 
 
 def haste(run: CommitContext) -> Callable[[], None]:
-    """Return what raises ``CommitError`` once this process has stood still since now.
+    """Return a check that raises if this process is suspended from now on.
+
+    The check raises ``CommitError``.
 
     What it has looked at may be gone by then, and the job of this id another.
     """
@@ -199,40 +206,45 @@ def haste(run: CommitContext) -> Callable[[], None]:
     def check() -> None:
         if run.host.clock() > until:
             text = (
-                "this process stood still in the middle of the abort, and the job may be another "
-                "by now. Nothing was deleted: look at it, and abort it again: "
+                "this process was suspended during the abort, and the job may have been "
+                "replaced since. Nothing was deleted: check the job and abort it again: "
                 f"{job_command('status', run.layout)}"
             )
-            raise CommitError(run.layout.job_id, run.stage, (), text)
+            raise CommitError(run.layout.job_id, run.meter.stage, (), text)
 
     return check
 
 
 def lease_lost(run: CommitContext, why: str = _TAKEN) -> LeaseLostError:
-    """Return the error of an owner that may not go on."""
+    """Return the error of an owner that lost its lease."""
     text = (
-        f"this process stopped, because {why}, and another may go on with the commit. "
-        f"All that is needed for it is in {run.layout.attempt_dir}. {finish(run)}"
+        f"this process stopped because {why}; another process may continue the commit with the "
+        f"files in {run.layout.attempt_dir}. {finish(run)}"
     )
-    return LeaseLostError(run.layout.job_id, run.stage, (), text)
+    return LeaseLostError(run.layout.job_id, run.meter.stage, (), text)
 
 
 async def require_place(run: CommitContext) -> None:
-    """Raise ``LeaseLostError`` unless this run is the last owner, and has its place.
+    """Raise ``LeaseLostError`` unless this run is the last owner.
+
+    The owner's directory must exist as well.
 
     Who takes a commit over writes a claim, renames the place and puts a file where it was. The
-    claims tell, because whoever makes a directory there makes the place again.
+    claims decide, because creating any directory below recreates the place.
     """
     if not run.store.traits.fences:
         if await _is_taken(run):
             raise lease_lost(run)
         return
+    claim = run.layout.owner(run.identity.epoch)
     try:
-        await run.store.head(run.layout.owner(run.epoch))
-        there = (await run.store.head(run.epoch_dir)).is_dir
+        (_, place), taken = await both(
+            lambda: both(lambda: run.store.head(claim), lambda: run.store.head(run.epoch_dir)),
+            lambda: _is_taken(run),
+        )
     except NotFoundError:
         raise lease_lost(run) from None
-    if not there or await _is_taken(run):
+    if taken or not place.is_dir:
         raise lease_lost(run)
 
 
@@ -241,7 +253,7 @@ async def _is_taken(run: CommitContext) -> bool:
 
     If nothing else would tell, also return true if the commit is gone.
     """
-    layout, epoch = run.layout, run.epoch
+    layout, epoch = run.layout, run.identity.epoch
     if run.store.traits.fences:
         return await is_there(run.store, layout.owner(epoch + 1))
     there = {info.path for info in await list_if_there(run.store, layout.attempt_dir)}
@@ -250,34 +262,38 @@ async def _is_taken(run: CommitContext) -> bool:
 
 
 async def close_place(run: CommitContext, outcome: Outcome) -> None:
-    """End this owner's work, all of which is done but the clean-up; ``outcome`` is how it ended.
+    """End this owner's work, which is done except for the clean-up.
 
-    Nobody else can think afterwards that there is something to go on with. Raises
-    ``LeaseLostError`` if another has taken the commit over.
+    ``outcome`` is how it ended.
+
+    Afterwards no other process finds a commit to continue. Raises ``LeaseLostError`` if another has
+    taken the commit over.
     """
     run.check_lease()
     await require_place(run)
     if run.store.traits.fences:
         try:
-            await run.store.rename(run.epoch_dir, run.layout.closed(run.epoch))
+            await run.store.rename(run.epoch_dir, run.layout.closed(run.identity.epoch))
         except NotFoundError:
             raise lease_lost(run) from None
         if run.lease is not None:
             run.lease.close()
     else:
         now = int(run.host.now() * 1000)
-        decision = Decision(outcome, run.epoch, run.owner_id, now, run.commit_id)
-        await write_held(run, run.layout.closed(run.epoch), encode_decision(decision))
+        decision = Decision(
+            outcome, run.identity.epoch, run.identity.owner_id, now, run.identity.commit_id
+        )
+        await write_held(run, run.layout.closed(run.identity.epoch), encode_decision(decision))
         if run.lease is not None:
             run.lease.free()
             await run.lease.end()
 
 
 async def write_held(run: CommitContext, path: str, data: bytes) -> Info:
-    """Write a file of this owner's, and return only if the commit was its own when it was there.
+    """Write an owner's file; return only if the commit was held then.
 
-    A sending that comes late must not make another version of it: so it replaces nothing. Raises
-    ``LeaseLostError``; what nobody reads any more is deleted again.
+    A late request must not create another version, so it replaces nothing. Raises
+    ``LeaseLostError``, after deleting a file that is no longer read.
     """
     try:
         info = await run.store.put(path, data, overwrite=False)
@@ -292,16 +308,23 @@ async def write_held(run: CommitContext, path: str, data: bytes) -> Info:
 
 
 async def say_stopped(run: CommitContext, error: BaseException | None = None) -> None:
-    """Say that this owner has ended, so that nobody has to wait for its lease.
+    """Record that this owner has ended, so that its lease is not awaited.
 
-    Without an error it says that all is done, though the job's directory is still there. Where it
-    cannot be said, ``error`` tells what that means for whoever goes on.
+    Without an error it says that all is done, though the job's directory is still there. If that
+    fails, a note on ``error`` tells what it means for the next owner.
     """
-    if not run.epoch or isinstance(error, LeaseLostError):
+    if not run.identity.epoch or isinstance(error, LeaseLostError):
         return
     text = "" if error is None else reason(_cause(error))
-    stage = error.stage if isinstance(error, CommitError) else run.stage
-    stop = OwnerStop(run.epoch, run.owner_id, int(run.host.now() * 1000), stage, text, run.renamed)
+    stage = error.stage if isinstance(error, CommitError) else run.meter.stage
+    stop = OwnerStop(
+        run.identity.epoch,
+        run.identity.owner_id,
+        int(run.host.now() * 1000),
+        stage,
+        text,
+        run.renamed,
+    )
     why = "the store did not answer in time"
     with anyio.move_on_after(_CLEANUP_GRACE_SECONDS, shield=True):
         try:
@@ -313,11 +336,11 @@ async def say_stopped(run: CommitContext, error: BaseException | None = None) ->
 
 
 async def _write_stop(run: CommitContext, data: bytes) -> str:
-    """Write that this owner has stopped; return why that failed, an empty text if it did not.
+    """Write the stop file; return the reason for a failure, or ``""``.
 
     On a full disk a small file of this owner's is renamed, which needs no room.
     """
-    path = run.layout.stopped(run.epoch)
+    path = run.layout.stopped(run.identity.epoch)
     try:
         await run.store.put(path, data, overwrite=False)
     except ExistsError:
@@ -331,9 +354,9 @@ async def _write_stop(run: CommitContext, data: bytes) -> str:
 
 
 async def _rename_to_stop(run: CommitContext, path: str) -> bool:
-    """Let a sign of life say that its owner has stopped; return whether there was one."""
+    """Rename a heartbeat to a stop file; return whether there was one."""
     layout = run.layout
-    signs = layout.alive(run.epoch, 0).rpartition("-")[0] + "-"
+    signs = layout.alive(run.identity.epoch, 0).rpartition("-")[0] + "-"
     with suppress(StoreError):
         found = [info.path for info in await list_if_there(run.store, layout.attempt_dir)]
         beats = [path for path in found if path.startswith(signs)]
@@ -345,11 +368,11 @@ async def _rename_to_stop(run: CommitContext, path: str) -> bool:
 
 
 def _say_unsaid(run: CommitContext, error: BaseException, why: str) -> None:
-    """Let an error tell that others will take this owner for one that is at work."""
+    """Add to an error that other processes will consider this one alive."""
     text = (
-        f"It could not be written that this process has stopped ({why}): while it lives, others "
-        f"are refused until its lease of {lease_of(run):,.0f} s is over. Nothing is at work any "
-        f"more, so it is safe to go on before: {job_command('takeover', run.layout)}"
+        f"The stop of this process could not be recorded ({why}): while it runs, others are "
+        f"refused until its lease of {lease_of(run):,.0f} s expires. Nothing is running any "
+        f"more, so it is safe to continue earlier: {job_command('takeover', run.layout)}"
     )
     if isinstance(error, CommitError) and error.summary:
         error.summary = f"{error.summary}. {text}"

@@ -1,7 +1,7 @@
-"""Job commit, first step: etags for files whose manifest has none, where renames depend on them.
+"""Job commit, first step: etags for entries whose manifest has none.
 
-Hadoop's manifests name etags only where its filesystem tells them. A rename without one moves
-whatever is at its source, however late it is done; so what is there now is asked for.
+Hadoop's manifests have etags only where its filesystem reports them. A rename without an etag moves
+whatever is at its source, however late it is executed, so the present etags are read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from asynccommit.stores.tree import pages, tree_pages
 async def with_listed_etags(
     run: CommitContext, entries: Sequence[Entry], base: str, url: str
 ) -> Sequence[Entry]:
-    """Give entries without an etag that lasts the one that is listed, where renames depend on it.
+    """Add listed etags to entries without one, if renames need them.
 
     Args:
         run: the commit under way.
@@ -31,8 +31,8 @@ async def with_listed_etags(
             elsewhere each directory that such a file is in.
         url: of the manifest, for errors.
 
-    A file that is not there stays as it is: its rename says so. Raises ``ManifestError`` for one of
-    another size, ``RejectedError`` for what is held.
+    The entry of a missing file stays unchanged: its rename reports the problem. Raises
+    ``ManifestError`` for a file of another size, ``RejectedError`` for a held one.
     """
     traits = run.store.traits
     if not traits.conditional_rename:
@@ -59,6 +59,6 @@ def _with_etag(entry: Entry, found: Info | None, url: str) -> Entry:
     if found is None:
         return entry
     if found.size != entry.size:
-        text = f"has {found.size} bytes, where the manifest says {entry.size}: run its task again"
+        text = f"has {found.size} bytes, but its manifest has {entry.size}: run its task again"
         raise ManifestError(url, f"{entry.source} {text}")
     return entry._replace(etag=found.etag or entry.etag)

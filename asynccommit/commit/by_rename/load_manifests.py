@@ -1,4 +1,4 @@
-"""Job commit, first step: read the manifests of the committed tasks, and trust none of them.
+"""Job commit, first step: read and check the manifests of tasks.
 
 Only manifests that the tasks' commit messages name count, where there are messages; one that was
 overwritten by a late loser is not used, the authorised attempt's directory is read again.
@@ -6,7 +6,6 @@ overwritten by a late loser is not used, the authorised attempt's directory is r
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,20 +15,22 @@ from asynccommit.commit.by_rename.load_etags import with_listed_etags
 from asynccommit.commit.by_rename.scan_task import refuse_reserved, scan_task_attempt
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints
+from asynccommit.commit.job.claims import setup_id
+from asynccommit.commit.job.messages import digest, warn_of_no_file
 from asynccommit.commit.layout import MANIFEST_SUFFIX, Layout, TaskCommit
 from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.errors import ManifestError, NotFoundError, UrlError
 from asynccommit.formats.manifest import TaskManifest, decode_manifest
 from asynccommit.options.job import Options
-from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.concurrency import both, for_each
 from asynccommit.stores.base import Info, Kind, Traits
 from asynccommit.stores.tree import list_all
 from asynccommit.stores.urls import Under, decode_uri
 
 
 class LoadedManifests:
-    """The content of the manifests, in memory that does not grow with the number of files.
+    """The content of the manifests, in bounded memory.
 
     Args:
         options: where to spill to.
@@ -37,7 +38,7 @@ class LoadedManifests:
 
     Attributes:
         spill: every file to rename.
-        old: every file that is to be replaced, as preflight or the saved plan knows it.
+        old: every file that will be replaced, from preflight or the saved plan.
         directories: every directory that must exist, and their parents.
         parents: the directories that files go to.
         sources: the directories that files come from.
@@ -46,12 +47,13 @@ class LoadedManifests:
         outcome: fingerprints of (destination, size) or (destination, size, what lasts of the etag).
         tasks: committed task id -> task attempt id.
         ignored: manifests that no commit message names.
-        rescanned: task attempts whose directory was read for want of their manifest.
+        rescanned: task attempts whose directory was read because their manifest was missing.
         digests: digest of each manifest's bytes by task id, for the commit record.
         vouched: whether the tasks' own messages say what they have committed.
         manifests: path -> etag of those that were read; of tasks' directories, where those count.
+        setup_id: the id of the setup of the job whose manifests they are, if it left one.
         longest: letters of the longest path.
-        counts: source directory -> files in it, where what is in it is known to be all of it.
+        counts: source directory -> number of files, for directories whose listing is complete.
         contents: source directory -> one fingerprint of these files, with sizes and etags.
     """
 
@@ -72,6 +74,7 @@ class LoadedManifests:
         self.bytes = 0
         self.vouched = False
         self.manifests: dict[str, str | None] = {}
+        self.setup_id: str | None = None
         self.longest = 0
         self.counts: dict[str, int] = {}
         self.contents: dict[str, int] = {}
@@ -141,19 +144,21 @@ async def load_manifests(
     Args:
         run: the commit under way.
         loaded: takes what they hold.
-        tasks: the commit messages of the tasks; ``None`` if nobody has them, and then every
-            manifest in the job attempt's directory counts.
-        strict: refuse a job with manifests of tasks that no message is of.
+        tasks: the commit messages of the tasks; ``None`` if there are none; then every manifest in
+            the job attempt's directory counts.
+        strict: refuse a job with manifests of tasks without a message.
 
     Raises ``ManifestError`` for a manifest that cannot be trusted, ``NotFoundError`` if the job
     attempt has no manifests directory.
     """
     loaded.vouched = tasks is not None
-    with run.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
-        found = await _manifests(run)
+    with run.meter.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
+        found, loaded.setup_id = await both(
+            lambda: _manifests(run), lambda: setup_id(run.store, run.layout.job_owner)
+        )
         if tasks is None:
             await _refuse_staged(run)
-            run.total = len(found)
+            run.meter.total = len(found)
             await for_each(found.values(), _ManifestLoader(run, loaded).trust, workers=_window(run))
             warn_of_no_file(run, len(loaded.tasks), loaded.files)
             return
@@ -162,7 +167,7 @@ async def load_manifests(
         loaded.ignored = sorted(found.keys() - named)
         if strict and loaded.ignored:
             url = run.layout.url(loaded.ignored[0])
-            raise ManifestError(url, "is of a task whose commit nobody has handed to the job")
+            raise ManifestError(url, "belongs to a task that was not passed to the job commit")
         for path in loaded.ignored:
             run.warn(f"ignored {run.layout.url(path)}: no task commit message names it")
         load = _ManifestLoader(run, loaded, found)
@@ -170,18 +175,8 @@ async def load_manifests(
         warn_of_no_file(run, len(loaded.tasks), loaded.files)
 
 
-def warn_of_no_file(run: CommitContext, tasks: int, files: int) -> None:
-    """Warn of a job whose tasks have committed, and none of them a file."""
-    if tasks and not files:
-        run.warn(
-            f"{tasks} {'task has' if tasks == 1 else 'tasks have'} committed and left no file; if "
-            "they wrote some, these are not below Task.directory, which is a URL where tasks have "
-            "no local files: use Task.open or Task.put"
-        )
-
-
 async def _refuse_staged(run: CommitContext) -> None:
-    """Refuse files that only a commit message can send to their places, and there is none."""
+    """Refuse files whose destination only a missing message knows."""
     try:
         staged = await list_all(run.store, run.layout.absolute_dir)
     except NotFoundError:
@@ -189,7 +184,7 @@ async def _refuse_staged(run: CommitContext) -> None:
     if staged:
         raise ManifestError(
             run.layout.url(run.layout.absolute_dir),
-            "holds files for places outside of the destination, which only the driver of the job "
+            "holds files for places outside the destination, which only the driver of the job "
             "knows: run the job again",
         )
 
@@ -205,7 +200,10 @@ async def _manifests(run: CommitContext) -> dict[str, Info]:
 
 
 def by_task(layout: Layout, tasks: Sequence[TaskCommit]) -> dict[str, TaskCommit]:
-    """Return commit messages by their task. Raises ``ManifestError`` for two of one task."""
+    """Return commit messages by task.
+
+    Raises ``ManifestError`` for two messages of one task.
+    """
     messages: dict[str, TaskCommit] = {}
     for task in tasks:
         if task.task_id in messages and messages[task.task_id] != task:
@@ -232,11 +230,11 @@ class _ManifestLoader:
         manifest = self._decode(await self._read(info), url)
         name = info.path.rpartition("/")[2].removesuffix(MANIFEST_SUFFIX)
         if manifest.task_id != name:
-            raise ManifestError(url, f"says it is of task {manifest.task_id}, not of {name}")
+            raise ManifestError(url, f"belongs to task {manifest.task_id}, not {name}")
         await self._take(manifest, url)
 
     async def verify(self, task: TaskCommit) -> None:
-        """Take the manifest that ``task`` vouches for, or else what its attempt has written."""
+        """Return the manifest of ``task``, or one rebuilt from its directory."""
         path = self.run.layout.manifest(task.task_id)
         info = self.found.get(path)
         data = b""
@@ -247,7 +245,9 @@ class _ManifestLoader:
             url = self.run.layout.url(path)
             manifest = self._decode(data, url)
             if (manifest.task_id, manifest.task_attempt_id) != (task.task_id, task.attempt_id):
-                raise ManifestError(url, f"is not of {task.attempt_id}, though its digest is right")
+                raise ManifestError(
+                    url, f"does not belong to {task.attempt_id}, although its digest matches"
+                )
             await self._take(manifest, url)
         else:
             await self._rescan(task, missing=not data)
@@ -263,20 +263,20 @@ class _ManifestLoader:
         limit = self.run.options.max_manifest_bytes
         if info.size > limit:
             raise ManifestError(url, _too_large(info.size, limit))
-        with self.run.counted_as("op_load_manifest"):
+        with self.run.meter.counted_as("op_load_manifest"):
             data = await self.run.store.get(info.path, limit)
         self.loaded.manifests[info.path] = info.etag
-        self.run.statistics.sample("committer_task_manifest_file_size", len(data))
+        self.run.meter.statistics.sample("committer_task_manifest_file_size", len(data))
         return data
 
     def _decode(self, data: bytes, url: str) -> TaskManifest:
         manifest = decode_manifest(data, url)
         if manifest.job_id != self.run.layout.job_id:
-            raise ManifestError(url, f"is of another job, {manifest.job_id!r}")
+            raise ManifestError(url, f"belongs to another job, {manifest.job_id!r}")
         if manifest.job_attempt != self.run.layout.attempt:
-            raise ManifestError(url, f"is of another job attempt, {manifest.job_attempt}")
+            raise ManifestError(url, f"belongs to another job attempt, {manifest.job_attempt}")
         if manifest.task_id in self.loaded.tasks:
-            raise ManifestError(url, f"task {manifest.task_id} has a manifest already")
+            raise ManifestError(url, f"task {manifest.task_id} already has a manifest")
         self.loaded.tasks[manifest.task_id] = manifest.task_attempt_id
         return manifest
 
@@ -286,15 +286,15 @@ class _ManifestLoader:
         except UrlError as error:
             raise ManifestError(url, str(error)) from error
         if manifest.statistics is not None:
-            self.run.statistics.merge(manifest.statistics)
+            self.run.meter.statistics.merge(manifest.statistics)
         base = self.run.layout.task_attempt_dir(manifest.task_attempt_id)
         await self.loaded.add(await with_listed_etags(self.run, entries, base, url), directories)
-        self.run.step()
+        self.run.meter.step()
 
     async def _rescan(self, task: TaskCommit, *, missing: bool) -> None:
         layout = self.run.layout
         base = layout.task_attempt_dir(task.attempt_id)
-        why = "is missing" if missing else "is not the one that was committed"
+        why = "is missing" if missing else "is not the committed one"
         url = layout.url(layout.manifest(task.task_id))
         try:
             found = await scan_task_attempt(self.run, base, look=False)
@@ -306,14 +306,14 @@ class _ManifestLoader:
             raise ManifestError(
                 url,
                 f"{why}, and the directory of {task.attempt_id} holds {len(found.files)} files "
-                f"of {found.bytes} bytes where {task.files} of {task.bytes} were committed",
+                f"of {found.bytes} bytes, but {task.files} of {task.bytes} were committed",
             )
         refuse_reserved(self.run, found, base)
-        self.run.warn(f"{url} {why}: read the directory of {task.attempt_id} instead")
+        self.run.warn(f"{url} {why}: the directory of {task.attempt_id} was read instead")
         self.loaded.rescanned.append(task.attempt_id)
         self.loaded.tasks[task.task_id] = task.attempt_id
         await self.loaded.add(found.files, list(found.directories))
-        self.run.step()
+        self.run.meter.step()
 
     async def _take_absolute(self, task: TaskCommit) -> None:
         if not task.absolute:
@@ -330,7 +330,7 @@ class _ManifestLoader:
             if not dest.same_store(layout.dest):
                 raise ManifestError(dest_uri, f"is not on the store of {layout.dest}")
             if layout.reserves(dest.path) or {".", ".."} & set(dest.path.split("/")):
-                raise ManifestError(dest_uri, "is not a place for tasks to write to")
+                raise ManifestError(dest_uri, "is not a place that tasks may write to")
             info = await self.run.store.head(source)
             if info.kind is not Kind.FILE:
                 raise ManifestError(source_uri, f"is a {info.kind.value}, not a file")
@@ -340,10 +340,5 @@ class _ManifestLoader:
         await self.loaded.add(entries, [])
 
 
-def digest(data: bytes) -> str:
-    """Return the digest of a manifest's bytes as commit messages carry it."""
-    return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
 def _too_large(size: int, limit: int) -> str:
-    return f"has {size} bytes, more than asynccommit.max.manifest.bytes = {limit}"
+    return f"has {size} bytes, more than asynccommit.max.manifest.bytes= {limit}"

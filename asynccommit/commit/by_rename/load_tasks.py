@@ -1,4 +1,4 @@
-"""Job commit of FileOutputCommitter, first step: what the committed tasks have left, by looking.
+"""FileOutputCommitter's first step: list the output of the tasks.
 
 There is no manifest: all that is in a committed task's directory is its output. Only tasks of this
 job count; those of other jobs are beside them.
@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from asynccommit.commit.by_rename.load_manifests import LoadedManifests, by_task, warn_of_no_file
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, by_task
 from asynccommit.commit.by_rename.scan_task import TaskFiles, refuse_reserved, scan_task_attempt
 from asynccommit.commit.by_rename.shared_directories import identity_of
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import fingerprint
+from asynccommit.commit.job.messages import warn_of_no_file
 from asynccommit.commit.layout import TEMPORARY, TaskCommit
 from asynccommit.commit.layout_file_output import job_of_task
 from asynccommit.errors import ManifestError, NotFoundError
@@ -37,9 +38,9 @@ async def load_tasks(
     Args:
         run: the commit under way.
         loaded: takes what they hold.
-        tasks: the commit messages of the tasks; ``None`` if nobody has them, and then every
-            committed task of this job counts.
-        strict: refuse a job with committed tasks that no message is of.
+        tasks: the commit messages of the tasks; ``None`` if there are none; then every committed
+            task of this job counts.
+        strict: refuse a job with committed tasks without a message.
         expected: that is all that the tasks have written: a job without files is warned of, and
             without messages one is refused that has no committed task where others have.
 
@@ -47,7 +48,7 @@ async def load_tasks(
     the job attempt.
     """
     loaded.vouched = True  # links are refused where the directories are read, just now
-    with run.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
+    with run.meter.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
         found = await _committed(run, expected=expected and tasks is None)
         messages = None if tasks is None else by_task(run.layout, tasks)
         if messages is not None:
@@ -56,7 +57,7 @@ async def load_tasks(
         loaded.manifests = {
             found[name].path: identity_of(found[name]) for name in wanted if name in found
         }
-        run.total = len(wanted)
+        run.meter.total = len(wanted)
 
         async def take(task_id: str) -> None:
             await _take(run, loaded, task_id, None if messages is None else messages[task_id])
@@ -67,7 +68,10 @@ async def load_tasks(
 
 
 async def _committed(run: CommitContext, *, expected: bool) -> dict[str, Info]:
-    """Return this job's committed tasks by their ids. Raises ``ManifestError`` for what is odd."""
+    """Return this job's committed tasks by id.
+
+    Raises ``ManifestError`` for anything unexpected.
+    """
     layout, found = run.layout, dict[str, Info]()
     others: set[str] = set()
     for info in await _children(run):
@@ -79,18 +83,18 @@ async def _committed(run: CommitContext, *, expected: bool) -> dict[str, Info]:
         elif (job := job_of_task(name)) is not None and info.is_dir and job != layout.job_id:
             others.add(job)
         else:
-            text = "is no directory of a committed task: Hadoop would publish it; move it away"
+            text = "is not the directory of a committed task; Hadoop would publish it: move it away"
             raise ManifestError(layout.url(info.path), text)
     if expected and others and not found:
-        text = f"holds no committed task of job {layout.job_id}, but of {_some(others)}"
+        text = f"holds no committed task of job {layout.job_id}, only of {_some(others)}"
         raise ManifestError(layout.url(layout.committed_dir), text)
     return found
 
 
 async def _children(run: CommitContext) -> list[Info]:
-    """Return what is in the directory that jobs share.
+    """Return the entries of the directory that jobs share.
 
-    While this job has nothing in it, the clean-up of another takes it for one that nobody needs.
+    While it has nothing of this job, the clean-up of another job considers it unused.
     """
     try:
         return await list_all(run.store, run.layout.committed_dir)
@@ -108,7 +112,7 @@ def _ignore(
     loaded.ignored = [f"{layout.committed_dir}/{name}" for name in names]
     for path in loaded.ignored:
         if strict:
-            text = "is of a task whose commit nobody has handed to the job"
+            text = "belongs to a task that was not passed to the job commit"
             raise ManifestError(layout.url(path), text)
         run.warn(f"ignored {layout.url(path)}: no task commit message names it")
 
@@ -119,19 +123,23 @@ async def _take(
     base = f"{run.layout.committed_dir}/{task_id}"
     url = run.layout.url(base)
     if not run.layout.has_committed(task_id):
-        raise ManifestError(url, f"is no task of job {run.layout.job_id}, whose message names it")
+        raise ManifestError(
+            url, f"is named by a commit message, but is not a task of job {run.layout.job_id}"
+        )
     if message is not None and message.absolute:
-        raise ManifestError(url, "files for other places are nothing that this committer knows")
+        raise ManifestError(url, "this committer cannot write files to other places")
     try:
         found = await scan_task_attempt(run, base, look=False)
     except NotFoundError as error:
-        raise ManifestError(url, "is missing, and its task has committed: run it again") from error
+        raise ManifestError(
+            url, "is missing although its task committed: run the job again"
+        ) from error
     said = listing_digest(found, base)
     if message is not None and message.digest != said:
         raise ManifestError(
             url,
-            f"is not what {message.attempt_id} has committed: another attempt of the task came "
-            "after it. Run the task again",
+            f"is not the output that {message.attempt_id} committed: another attempt of the task "
+            "replaced it. Run the task again",
         )
     refuse_reserved(run, found, base)
     loaded.tasks[task_id] = task_id if message is None else message.attempt_id
@@ -142,11 +150,11 @@ async def _take(
         known = fingerprint((entry.source, entry.size, entry.etag))
         loaded.contents[parent] = loaded.contents.get(parent, 0) ^ known
     await loaded.add(found.files, list(found.directories))
-    run.step()
+    run.meter.step()
 
 
 def listing_digest(found: TaskFiles, base: str) -> str:
-    """Return a digest over what a task attempt has written, as a commit message carries it.
+    """Return the digest of a task's output in its commit message.
 
     The same before and after the directory is renamed, and another if a file was changed.
     """

@@ -1,4 +1,4 @@
-"""Check that everything to move aside can be moved there and back, before anything is moved."""
+"""Check that everything to move aside can be moved and restored."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from asynccommit.stores.tree import walk
 
 
 async def refuse_unmovable(run: CommitContext, plan: Plan) -> None:
-    """Refuse a plan that moves aside what the store would not move, or not delete in the end.
+    """Refuse a plan that moves aside what the store cannot move.
 
-    The marker is left out: its size and etag were asked for by name, and what holds it was told.
+    The marker is left out: its facts, including holds, were read by name.
 
     Raises ``RejectedError`` or ``DeniedError`` that names the thing and the remedy.
     """
@@ -45,7 +45,9 @@ async def _look_below(run: CommitContext, aside: Aside) -> None:
 
 
 def refuse_fixed(run: CommitContext, info: Info) -> None:
-    """Refuse something below a directory that is moved aside, for what it is or its path's length.
+    """Refuse an unmovable entry below a directory to move aside.
+
+    Its path may also be too long.
 
     A mount point could be moved with the directory, but its content would be deleted in the end.
     """
@@ -56,7 +58,7 @@ def refuse_fixed(run: CommitContext, info: Info) -> None:
 
 
 def refuse_unfit(info: Info, volume: int, sources: str) -> None:
-    """Refuse a directory that files of this job cannot be renamed into, or out of.
+    """Refuse a directory that this job cannot rename files into or out of.
 
     Args:
         info: the directory.
@@ -64,20 +66,20 @@ def refuse_unfit(info: Info, volume: int, sources: str) -> None:
         sources: the job's own directory, for the message.
     """
     if info.volume != volume:
-        text = f"on another filesystem or mount than {sources}: files cannot be renamed there"
+        text = f"on a different filesystem or mount from {sources}: files cannot be renamed there"
         raise RejectedError("rename", info.path, text)
     if not info.writable:
         text = (
-            "no permission to make files in this directory and to take them out of it (see its "
-            "mode, and lsattr -d)"
+            "no permission to create and remove files in this directory (see its mode, and "
+            "lsattr -d)"
         )
         raise DeniedError("rename", info.path, text)
 
 
 async def _refuse_long(run: CommitContext, plan: Plan) -> None:
-    """Refuse paths that leave no room for the place where they are moved aside, or taken back.
+    """Refuse paths that are too long to be moved aside or restored.
 
-    Found out later, neither the commit nor a rollback could come to an end.
+    If found later, neither the commit nor a rollback could be finished.
     """
     layout, most = run.layout, run.store.traits.longest_path
     for aside in (*plan.replaced, *plan.aside):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from asynccommit.commit.by_rename.flat_namespace import find_end, take_back_word
 from asynccommit.commit.by_rename.lease import require_place
 from asynccommit.commit.by_rename.ownership import set_aside
-from asynccommit.commit.by_rename.status import is_blank, read_decision, read_if_there
+from asynccommit.commit.by_rename.status import read_decision
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.durable import make_durable
 from asynccommit.errors import (
@@ -16,12 +16,14 @@ from asynccommit.errors import (
     OutcomeUnknownError,
 )
 from asynccommit.formats.commit_owner import MAX_OWNER_BYTES, Decision, Outcome, encode_decision
+from asynccommit.formats.commit_record import is_blank
+from asynccommit.stores.tree import read_if_there
 
 _TRIES = 3
 
 
 async def find_decision(run: CommitContext) -> Decision | None:
-    """Return how the commit of this job attempt ends, ``None`` while that is open."""
+    """Return the decision for this job attempt, or ``None`` if open."""
     path = run.layout.outcome
     data = await read_if_there(run.store, path, MAX_OWNER_BYTES)
     if data is None:
@@ -33,19 +35,27 @@ async def find_decision(run: CommitContext) -> Decision | None:
 
 
 def _read(run: CommitContext, data: bytes) -> Decision | None:
-    """Return a decision, ``None`` for what a power cut or another commit has left."""
-    return None if is_blank(data) else read_decision(data, run.layout, run.commit_id)
+    """Return a decision; ``None`` for a damaged file or another commit's."""
+    return None if is_blank(data) else read_decision(data, run.layout, run.identity.commit_id)
 
 
 async def decide(run: CommitContext, outcome: Outcome) -> None:
-    """Decide that the commit ends with ``outcome``; deciding the same again is fine.
+    """Record that the commit ends with ``outcome``.
+
+    The same decision may be recorded again.
 
     Raises ``CommittedError`` if a rollback finds it committed, ``CommitError`` the other way round.
     """
-    decision = Decision(outcome, run.epoch, run.owner_id, int(run.host.now() * 1000), run.commit_id)
+    decision = Decision(
+        outcome,
+        run.identity.epoch,
+        run.identity.owner_id,
+        int(run.host.now() * 1000),
+        run.identity.commit_id,
+    )
     run.check_lease()
     await require_place(run)
-    with run.timed("job_stage_decide_outcome"):
+    with run.meter.timed("job_stage_decide_outcome"):
         await _write(run, decision)
         if not run.store.traits.fences:
             run.phase = Phase.DECIDING if outcome is Outcome.COMMITTED else run.phase
@@ -56,7 +66,7 @@ async def decide(run: CommitContext, outcome: Outcome) -> None:
 
 
 async def _require_still(run: CommitContext) -> None:
-    """See that the decision was not written after another had ended the commit.
+    """Check that the commit had not ended before the decision.
 
     Raises ``LeaseLostError``.
     """
@@ -85,7 +95,7 @@ async def _write(run: CommitContext, decision: Decision) -> None:
 
 
 def _otherwise(run: CommitContext, there: Decision) -> CommitError:
-    job_id, stage = run.layout.job_id, run.stage
+    job_id, stage = run.layout.job_id, run.meter.stage
     if there.outcome is Outcome.COMMITTED:
-        return CommittedError(job_id, stage, (), "it is committed, and cannot be rolled back")
-    return CommitError(job_id, stage, (), f"it is being rolled back, by owner {there.epoch} of it")
+        return CommittedError(job_id, stage, (), "it is committed and cannot be rolled back")
+    return CommitError(job_id, stage, (), f"owner {there.epoch} is rolling this commit back")

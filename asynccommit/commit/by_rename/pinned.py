@@ -1,4 +1,4 @@
-"""A commit's own directories, held so that it cannot take the next run's for them."""
+"""A commit's own directories, pinned against those of a later run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asynccommit.stores.pinning import PinningStore
 
 @asynccontextmanager
 async def pinned(run: CommitContext) -> AsyncIterator[None]:
-    """Find the job's layout, and let its paths mean the directories that are there now.
+    """Find the job's layout, and pin the directories that exist now.
 
     A job id may be used again. Whatever this process still does when the job has ended and another
     has its id, because it stood still meanwhile, then leads nowhere.

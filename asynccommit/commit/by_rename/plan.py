@@ -1,21 +1,20 @@
-"""The changes that a job commit will make under the destination, decided in advance."""
+"""The planned changes of a job commit under the destination."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
+from asynccommit.commit.job.paths import SAMPLE, above, ancestors, leaves
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry, Spill
+from asynccommit.options.job import Mode
 from asynccommit.stores.base import Info, Kind, Traits
 
 DISPLACED = "_displaced"
-"""The directory in the destination that holds files which a rollback could not put back."""
-SAMPLE = 100
-"""How many of the files are named in ``_SUCCESS``: the reference's number."""
+"""The directory in the destination for files that a rollback could not restore."""
 
 
 class Aside(NamedTuple):
@@ -37,6 +36,7 @@ class Plan:
 
     Attributes:
         loaded: the files.
+        mode: the treatment of existing data.
         aside: what stands in the way, moved aside before directories are made.
         replaced: what a mode replaces, moved aside when the new files are at hand.
         units: directories whose new content is put together elsewhere and moved in as one.
@@ -52,6 +52,7 @@ class Plan:
     """
 
     loaded: LoadedManifests
+    mode: Mode = Mode.APPEND
     aside: list[Aside] = field(default_factory=list)
     replaced: list[Aside] = field(default_factory=list)
     units: set[str] = field(default_factory=set)
@@ -67,11 +68,14 @@ class Plan:
 
     @property
     def old(self) -> Spill:
-        """Every file below ``replaced``: its path, size and etag, with an empty source."""
+        """Files below ``replaced``: path, size and etag, without a source."""
         return self.loaded.old
 
     def to_make(self, traits: Traits) -> list[str]:
-        """Return the directories to make: leaves, and only empty ones where files bring theirs."""
+        """Return the directories to create.
+
+        These are leaves, or only empty ones where files create their parents.
+        """
         found = leaves([path for path in self.missing if self.unit_of(path) is None])
         if traits.directories:
             return found
@@ -97,53 +101,6 @@ class Plan:
         return inside | self.units
 
 
-def above(path: str) -> Iterable[str]:
-    """Yield the directories above ``path``, the innermost first."""
-    while path := path.rpartition("/")[0]:
-        yield path
-
-
-def leaves(directories: Collection[str]) -> list[str]:
-    """Return the directories that are no other's parent, in order."""
-    parents = {path.rpartition("/")[0] for path in directories}
-    return sorted(path for path in directories if path not in parents)
-
-
-def ancestors(root: str, paths: Iterable[str]) -> set[str]:
-    """Return ``paths`` and every directory between them and ``root``."""
-    found: set[str] = set()
-    for path in paths:
-        while path != root and path and path not in found:
-            found.add(path)
-            path = path.rpartition("/")[0]
-    return found
-
-
-def outermost(paths: Collection[str]) -> list[str]:
-    """Return the paths that are below no other of them, in order."""
-    found: list[str] = []
-    for path in sorted(set(paths), key=lambda path: path.split("/")):
-        if not found or not within(path, found[-1:]):
-            found.append(path)
-    return found
-
-
-def within(path: str, directories: Collection[str]) -> bool:
-    """Return whether ``path`` is one of ``directories`` or below one."""
-    return any(path == other or path.startswith(other + "/") for other in directories)
-
-
-def stays(name: str) -> bool:
-    """Return whether a name is not data, so that no mode replaces it.
-
-    As Spark reads tables: names that begin with ``.`` or ``_``, but for ``_part=1`` and the
-    summaries of Parquet, which say what the replaced files held.
-    """
-    if name in ("_metadata", "_common_metadata"):
-        return False
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
-
-
 def staged_path(layout: Layout, epoch: int, dest: str) -> str:
     """Return where a file of a unit waits until the unit is moved in."""
     return layout.beside(f"{layout.epoch_dir(epoch)}/new", dest)
@@ -155,7 +112,7 @@ def aside_path(layout: Layout, epoch: int, path: str) -> str:
 
 
 def displaced_path(layout: Layout, commit_id: str, path: str, base: str = DISPLACED) -> str:
-    """Return where a rollback keeps what was at ``path``, if something else is there by now.
+    """Return the place for a file that a rollback cannot restore.
 
     Outside of ``_temporary``, since other committers delete all of that.
     """
@@ -164,12 +121,12 @@ def displaced_path(layout: Layout, commit_id: str, path: str, base: str = DISPLA
 
 
 def undone_path(layout: Layout, epoch: int, path: str) -> str:
-    """Return where a rollback moves what it takes back."""
+    """Return where a rollback moves the file."""
     return layout.beside(f"{layout.epoch_dir(epoch)}/undone", path)
 
 
 def emptied_path(layout: Layout, epoch: int, path: str) -> str:
-    """Return where a rollback moves a directory in whose place a file is to come back.
+    """Return where a rollback moves a directory that a file replaces.
 
     Names in it are those of the table: a longer one might be longer than a file system takes.
     """
@@ -177,10 +134,13 @@ def emptied_path(layout: Layout, epoch: int, path: str) -> str:
 
 
 def untagged(plan: Plan) -> bool:
-    """Return whether some files have no etag: a size alone is no identity."""
+    """Return whether some files have no etag.
+
+    A size alone does not identify a file.
+    """
     return plan.loaded.etags is not True
 
 
 def old_entry(info: Info) -> Entry:
-    """Return what is remembered of a file that is replaced."""
+    """Return the recorded facts about a replaced file."""
     return Entry("", info.path, info.size, info.etag)

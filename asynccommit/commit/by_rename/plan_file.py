@@ -1,4 +1,4 @@
-"""The accepted plan on the store: saved before the commit record, read by whoever resumes."""
+"""The accepted plan on the store, for whoever resumes the commit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
-from asynccommit.commit.by_rename.plan import Aside, Plan, outermost, within
+from asynccommit.commit.by_rename.plan import Aside, Plan
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
+from asynccommit.commit.job.paths import outermost, within
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry, in_batches
 from asynccommit.errors import ManifestError, NotFoundError, PreconditionError, StoreError
@@ -30,7 +31,7 @@ T = TypeVar("T")
 
 
 class Saved(NamedTuple):
-    """A plan on the store: the digests of its chunks, and the etag of the first of them."""
+    """A plan on the store: digests of its chunks, etag of the first one."""
 
     digests: tuple[str, ...]
     version: str | None
@@ -71,15 +72,24 @@ def digest(data: bytes) -> str:
 
 
 async def _chunks(layout: Layout, plan: Plan, plan_id: str) -> AsyncIterator[PlanChunk]:
-    """Yield the plan in parts: what is few first, then the files."""
-    index = 0
+    """Yield the plan in chunks that are as few as their number of rows allows."""
+    index, held, chunk = 0, 0, dict[str, Sequence[Any]]()
+    async for name, rows in _parts(layout, plan):
+        if chunk and (name in chunk or held + len(rows) > CHUNK_ROWS):
+            yield PlanChunk(plan_id, index, **chunk)
+            index, held, chunk = index + 1, 0, {}
+        chunk[name] = rows
+        held += len(rows)
+    if chunk:
+        yield PlanChunk(plan_id, index, **chunk)
+
+
+async def _parts(layout: Layout, plan: Plan) -> AsyncIterator[tuple[str, Sequence[Any]]]:
+    """Yield the tables of the plan in batches of rows, directories first."""
     for part in _small_parts(layout, plan):
-        yield PlanChunk(plan_id, index, **part)
-        index += 1
+        yield part
     async for old in in_batches(plan.old.entries(), CHUNK_ROWS):
-        rows = [(layout.relative(e.dest), e.size, e.etag) for e in old]
-        yield PlanChunk(plan_id, index, old=rows)
-        index += 1
+        yield "old", [(layout.relative(e.dest), e.size, e.etag) for e in old]
     base = len(layout.sources_dir) + 1
     inside = layout.root + "/"
     skip = len(inside)
@@ -87,11 +97,10 @@ async def _chunks(layout: Layout, plan: Plan, plan_id: str) -> AsyncIterator[Pla
         files = [
             (s[base:], d[skip:] if d.startswith(inside) else d, z, e) for s, d, z, e in entries
         ]
-        yield PlanChunk(plan_id, index, files=files)
-        index += 1
+        yield "files", files
 
 
-def _small_parts(layout: Layout, plan: Plan) -> Iterator[dict[str, Any]]:
+def _small_parts(layout: Layout, plan: Plan) -> Iterator[tuple[str, Sequence[Any]]]:
     parts: tuple[tuple[str, Sequence[object]], ...] = (
         ("directories", [layout.relative(path) for path in plan.missing]),
         ("units", [layout.relative(path) for path in sorted(plan.unit_directories())]),
@@ -100,7 +109,7 @@ def _small_parts(layout: Layout, plan: Plan) -> Iterator[dict[str, Any]]:
     )
     for name, rows in parts:
         for start in range(0, len(rows), CHUNK_ROWS):
-            yield {name: rows[start : start + CHUNK_ROWS]}
+            yield name, rows[start : start + CHUNK_ROWS]
 
 
 def _aside_row(layout: Layout, aside: Aside) -> tuple[str, str, str | None]:
@@ -111,7 +120,7 @@ def _aside_row(layout: Layout, aside: Aside) -> tuple[str, str, str | None]:
 
 
 async def load_plan(run: CommitContext, record: CommitRecord, loaded: LoadedManifests) -> Plan:
-    """Read the plan that ``record`` names into ``loaded``; nothing in it is trusted.
+    """Read and check the plan of ``record`` into ``loaded``.
 
     Raises ``ManifestError`` for a chunk that is missing, damaged or leads where no commit of this
     job may go.
@@ -120,14 +129,14 @@ async def load_plan(run: CommitContext, record: CommitRecord, loaded: LoadedMani
     loaded.tasks.update(record.tasks)
     loaded.vouched = True
     reader = _PlanReader(run, record, plan)
-    with run.timed("job_stage_load_manifests", len(record.plan)):
+    with run.meter.timed("job_stage_load_manifests", len(record.plan)):
         for index, wanted in enumerate(record.plan):
             await reader.read(index, wanted)
-            run.step()
+            run.meter.step()
     if (loaded.files, loaded.bytes) != (record.files, record.bytes):
         raise ManifestError(
             run.layout.url(run.layout.plan(record.plan_id, 0)),
-            f"holds {loaded.files} files of {loaded.bytes} bytes, and the commit record says "
+            f"holds {loaded.files} files of {loaded.bytes} bytes, but the commit record has "
             f"{record.files} of {record.bytes}",
         )
     plan.units = set(outermost(loaded.directories))
@@ -153,7 +162,7 @@ class _PlanReader:
         with suppress(NotFoundError):
             data = await self.run.store.get(path, MAX_CHUNK_BYTES)
         if digest(data) != wanted:
-            raise ManifestError(url, "is not the one that the commit record names")
+            raise ManifestError(url, "is not the plan that the commit record names")
         chunk = decode_chunk(data, url, self.record.plan_id, index)
         self.plan.missing += [self._place(name, url, made=True) for name in chunk.directories]
         self.plan.loaded.directories.update(self._place(name, url) for name in chunk.units)
@@ -163,7 +172,7 @@ class _PlanReader:
         await self.plan.old.append(old)
         for name in {s.partition("/")[0] for s, *_ in chunk.files}:
             if not layout.has_source(name):
-                raise ManifestError(url, f"{name[:200]!r} is no place of this job's tasks")
+                raise ManifestError(url, f"{name[:200]!r} is not a directory of a task of this job")
         base = layout.sources_dir + "/"
         files = [Entry(base + s, self._place(d, url), z, e) for s, d, z, e in chunk.files]
         await self.plan.loaded.add(files, [])
@@ -176,7 +185,7 @@ class _PlanReader:
         layout = self.run.layout
         path = layout.resolve(name)
         if layout.reserves(path) and not (aside and path == layout.success):
-            raise ManifestError(url, f"{path} is not for tasks to write")
+            raise ManifestError(url, f"tasks may not write to {path}")
         parent = path.rpartition("/")[0]
         if name.startswith("/") and parent not in self.outside:
             self._refuse_outside(path, url, made=made)
@@ -185,14 +194,14 @@ class _PlanReader:
         return path
 
     def _refuse_outside(self, path: str, url: str, *, made: bool) -> None:
-        """Refuse what is in no place that the record names, nor a directory that leads to one."""
+        """Refuse paths outside the places that the record names."""
         named = self.record.outside
         if not within(path, named) and not (made and any(within(p, [path]) for p in named)):
-            raise ManifestError(url, f"{path} is outside of the destination")
-        if not self.run.options.outside:
+            raise ManifestError(url, f"{path} is outside the destination")
+        if not self.run.options.allow_outside_destination:
             raise PreconditionError(
                 "rename",
                 path,
-                "is outside of the destination, where a commit that is resumed goes only if it is "
-                "told to: if the job was meant to write there, set asynccommit.resume.outside",
+                "is outside the destination, which a resumed commit changes only if allowed: if "
+                "the job was meant to write there, set asynccommit.resume.outside",
             )

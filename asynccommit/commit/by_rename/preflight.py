@@ -1,8 +1,8 @@
-"""Job commit, second step: refuse now what would fail, or do harm, half-way through.
+"""Job commit, second step: refuse what would fail half-way.
 
-Nothing under the destination has changed when this ends. What is checked, in this order: no two
-tasks want one destination, and no file has two; no file stands where a directory is needed, and no
-symbolic link; nothing is at a file's destination; the sources are there, where looking is cheap.
+Nothing under the destination has changed when this ends. The checks, in this order: no two tasks
+have one destination, and no file has two; no file or symbolic link is in the place of a directory;
+nothing is at a file's destination; the sources exist, where checking is cheap.
 """
 
 from __future__ import annotations
@@ -14,24 +14,20 @@ from dataclasses import dataclass, field
 from asynccommit.commit.by_rename.concurrent_jobs import look_before_listing
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.movability import refuse_unfit, refuse_unmovable
-from asynccommit.commit.by_rename.plan import Aside, Plan, ancestors, within
+from asynccommit.commit.by_rename.plan import Aside, Plan
 from asynccommit.commit.by_rename.sources import check_sources
 from asynccommit.commit.by_rename.unfit_sources import refuse_repeated, refuse_unfit_sources
-from asynccommit.commit.by_rename.write_modes import (
-    as_files,
-    find_targets,
-    plan_replacement,
-    refuse_mode,
-)
+from asynccommit.commit.by_rename.write_modes import as_files, find_targets, plan_replacement
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import NAMED, named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
+from asynccommit.commit.job.modes import refuse_mode
+from asynccommit.commit.job.paths import ancestors, within
 from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
-from asynccommit.options.job import Mode
-from asynccommit.runtime.concurrency import for_each
+from asynccommit.runtime.concurrency import both, for_each, together
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.filesystem_names import checksum_of, file_of
 from asynccommit.stores.tree import whole_pages
@@ -39,57 +35,61 @@ from asynccommit.stores.tree import whole_pages
 
 @dataclass(slots=True)
 class _DestinationSurvey:
-    """The existing content under the destination, as far as the job touches it."""
+    """The existing content of the destination that the job touches."""
 
     existing: Fingerprints
-    needed: set[str]
-    parents: set[str]
-    gone: set[str]
-    volume: int
+    needed: set[str] = field(default_factory=set)
+    parents: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    volume: int = 0
     there: set[str] = field(default_factory=set)
     blocked: list[Aside] = field(default_factory=list)
     below: list[str] = field(default_factory=list)
     stale: set[str] = field(default_factory=set)
-    """Files that are missing, and have a checksum all the same."""
+    """Missing files that have a checksum."""
 
 
 async def preflight(
     run: CommitContext,
-    loaded: LoadedManifests,
+    plan: Plan,
     overwrite: Sequence[str] = (),
-    mode: Mode = Mode.APPEND,
     *,
     adopt: bool = False,
     over: bool = False,
     looking: bool = False,
-) -> Plan:
+) -> None:
     """Decide what to change, or refuse.
 
     Args:
         run: the commit under way.
-        loaded: what the manifests say.
-        overwrite: directories whose content is to be replaced, decoded paths.
-        mode: what is to become of what the destination holds.
-        adopt: a file whose source is gone and that is at its destination is no conflict.
-        over: a file takes the place of one that is there, and of nothing else.
+        plan: the files and the mode of the job; completed.
+        overwrite: decoded paths of the directories whose content will be replaced.
+        adopt: accept files that are at their destination and whose source is gone.
+        over: files may replace existing files, and nothing else.
         looking: write nothing, not even to ask the store for the time.
 
     Raises ``ExistsError`` for destinations that are taken or wanted twice, ``PreconditionError``
     for a file or link where a directory is needed, ``NotFoundError`` for a missing source.
     """
-    plan = Plan(loaded)
-    with run.timed("op_prepare_dir_ancestors"):
+    loaded = plan.loaded
+    with run.meter.timed("op_prepare_dir_ancestors"):
         await _refuse_duplicates(run, loaded)
         await refuse_repeated(loaded)
-        await refuse_mode(run, mode, overwrite)
-        plan.targets = find_targets(run, loaded, overwrite, mode)
-        await look_before_listing(run, plan, looking=looking)
-        await plan_replacement(run, plan)
-        survey = await _survey(run, loaded, gone={aside.path for aside in plan.replaced})
-        try:
+        plan.targets = find_targets(run, loaded, overwrite, plan.mode)
+        with Fingerprints(run.options.spill_directory) as existing:
+            survey = _DestinationSurvey(existing)
+            if plan.targets:
+                await refuse_mode(run, plan.mode, overwrite)
+                await look_before_listing(run, plan, looking=looking)
+                await plan_replacement(run, plan)
+                await _survey(run, plan, survey)
+            else:
+                await together(
+                    lambda: refuse_mode(run, plan.mode, overwrite),
+                    lambda: plan_replacement(run, plan),
+                    lambda: _survey(run, plan, survey),
+                )
             aside = await _in_the_way(run, loaded, survey, adopt=adopt, over=over)
-        finally:
-            survey.existing.close()
         plan.aside += aside
         plan.missing = _missing(run, plan, survey)
         plan.make = plan.to_make(run.store.traits)
@@ -100,11 +100,10 @@ async def preflight(
         replaces = bool(plan.replaced) and not run.store.traits.fences
         if (run.options.check_sources or replaces) and not adopt:
             await check_sources(run, loaded)
-    return plan
 
 
 def _missing(run: CommitContext, plan: Plan, survey: _DestinationSurvey) -> list[str]:
-    """Return the directories that were not there before; those that are replaced were."""
+    """Return the directories that did not exist, except replaced ones."""
     replaced = [aside.path for aside in plan.replaced if aside.kind is Kind.DIRECTORY]
     missing = survey.needed - survey.there - {run.layout.root}
     return sorted(path for path in missing if not within(path, replaced))
@@ -119,7 +118,9 @@ async def _refuse_duplicates(run: CommitContext, loaded: LoadedManifests) -> Non
     problems: list[str] = []
     async for entry in _with_dest(loaded, suspects):
         if entry.dest in seen:
-            problems.append(f"{entry.dest} is wanted by {seen[entry.dest]} and {entry.source}")
+            problems.append(
+                f"{entry.dest} is the destination of both {seen[entry.dest]} and {entry.source}"
+            )
         elif entry.dest in needed:
             problems.append(f"{entry.dest} is a file of one task and a directory of another")
         seen[entry.dest] = entry.source
@@ -136,17 +137,12 @@ async def _if_there(run: CommitContext, path: str, *, moving: bool = False) -> l
     return [Aside.of(info)]
 
 
-async def _survey(
-    run: CommitContext, loaded: LoadedManifests, gone: set[str]
-) -> _DestinationSurvey:
-    root = run.layout.root
-    survey = _DestinationSurvey(
-        existing=Fingerprints(run.options.spill_directory),
-        needed=ancestors(root, loaded.parents | loaded.directories),
-        parents=loaded.parents,
-        gone=gone,
-        volume=(await run.store.head(run.layout.sources_dir)).volume,
-    )
+async def _survey(run: CommitContext, plan: Plan, survey: _DestinationSurvey) -> None:
+    """Find what is at the destination, but for what ``plan`` replaces."""
+    root, loaded = run.layout.root, plan.loaded
+    survey.gone = gone = {aside.path for aside in plan.replaced}
+    survey.needed = ancestors(root, loaded.parents | loaded.directories)
+    survey.parents = loaded.parents
     inside = root + "/"
     outside = sorted(
         {path for path in loaded.parents if path != root and not path.startswith(inside)}
@@ -154,19 +150,27 @@ async def _survey(
     survey.below = [path for path in (run.layout.dest.path, *outside) if not within(path, gone)]
     survey.needed -= {path for path in survey.needed if not path.startswith(inside)}
     survey.needed.update(outside)
-    for path in [
-        run.layout.dest.path,
-        *outside,
-        *sorted({path.rpartition("/")[0] for path in gone}),
-    ]:
-        nearest = await _nearest(run, path or "/")
-        _refuse_unfit(run, await _behind(run, nearest), survey)
+    above_gone = sorted({path.rpartition("/")[0] for path in gone})
+    tops = [run.layout.dest.path, *outside, *above_gone]
+    source, nearest = await both(
+        lambda: run.store.head(run.layout.sources_dir), lambda: _nearest_of(run, tops)
+    )
+    survey.volume = source.volume
+    for path, info in zip(tops, nearest, strict=True):
+        _refuse_unfit(run, info, survey)
         if path in outside:
-            survey.needed |= ancestors(nearest.path, [path])
+            survey.needed |= ancestors(info.path, [path])
     while survey.below:
         level, survey.below = survey.below, []
         await for_each(level, lambda path: _look(run, path, survey), workers=run.workers)
-    return survey
+
+
+async def _nearest_of(run: CommitContext, paths: Sequence[str]) -> list[Info]:
+    """Return the nearest existing directory above each path.
+
+    If that is a link, return its target.
+    """
+    return [await _behind(run, await _nearest(run, path or "/")) for path in paths]
 
 
 async def _nearest(run: CommitContext, path: str) -> Info:
@@ -181,7 +185,7 @@ async def _nearest(run: CommitContext, path: str) -> Info:
 
 
 async def _behind(run: CommitContext, info: Info) -> Info:
-    """Return what is behind a link; the destination may be one."""
+    """Return the target of a link; the destination may be a link."""
     if info.kind is Kind.OTHER and run.store.traits.links:
         with suppress(NotFoundError):  # behind it is a file, or nothing
             return await run.store.head(f"{info.path}/.")
@@ -189,7 +193,7 @@ async def _behind(run: CommitContext, info: Info) -> Info:
 
 
 async def _look(run: CommitContext, path: str, survey: _DestinationSurvey) -> None:
-    """See which needed directories are in ``path``, and which files, if files are to go there."""
+    """Find needed directories in ``path``, and files if files go there."""
     try:
         async for page in whole_pages(run.store, path):
             survey.there.add(path)
@@ -216,7 +220,7 @@ async def _look(run: CommitContext, path: str, survey: _DestinationSurvey) -> No
 def _refuse_unfit(run: CommitContext, info: Info, survey: _DestinationSurvey) -> None:
     """Refuse a directory into which this job's files cannot be renamed."""
     if info.kind is Kind.FILE:
-        raise PreconditionError("mkdir", info.path, "a file is where a directory is needed")
+        raise PreconditionError("mkdir", info.path, "a file is in the place of a directory")
     if info.is_dir:
         refuse_unfit(info, survey.volume, run.layout.sources_dir)
 
@@ -229,7 +233,7 @@ async def _in_the_way(
     adopt: bool,
     over: bool,
 ) -> list[Aside]:
-    """Return what stands where something must go, if the options allow to move it aside."""
+    """Return obstacles that the options allow to move aside."""
     allowed = run.options.delete_target_files
     taken: list[Aside] = []
 
@@ -248,10 +252,10 @@ async def _in_the_way(
         return sorted({*survey.blocked, *taken, *stale}, key=lambda aside: aside.path)
     if survey.blocked:
         blocked = [aside.path for aside in survey.blocked]
-        text = "a file or link is where a directory is needed"
+        text = "a file or link is in the place of a directory"
         raise PreconditionError("mkdir", blocked[0], text + _remedy(blocked))
     if paths := sorted(aside.path for aside in taken if not (over and aside.kind is Kind.FILE)):
-        raise ExistsError("rename", paths[0], "something is there already" + _remedy(paths))
+        raise ExistsError("rename", paths[0], "it exists already" + _remedy(paths))
     return sorted({*taken, *stale}, key=lambda aside: aside.path)
 
 
@@ -274,8 +278,8 @@ async def _stale_checksums(
     if found and not allowed:
         paths = sorted(aside.path for aside in found)
         text = (
-            "a checksum of Hadoop's whose file is missing, and with which Hadoop could not read "
-            "the new file" + _remedy(paths)
+            "a Hadoop checksum file without its data file, with which Hadoop could not read the "
+            "new file" + _remedy(paths)
         )
         raise ExistsError("rename", paths[0], text)
     return found

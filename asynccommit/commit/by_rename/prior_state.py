@@ -1,4 +1,4 @@
-"""The earlier content of a table, as far as it could be mistaken for the job's own files.
+"""Earlier content that could be mistaken for the job's files.
 
 A task may publish a file of the table again under its name, as a hard link: old and new file are
 then one, with one etag. What the plan is to move aside and has not is the table's.
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from asynccommit.commit.by_rename.plan import Aside, Plan, above, aside_path
+from asynccommit.commit.by_rename.plan import Aside, Plan, aside_path
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.job.paths import above
 from asynccommit.commit.spill import Entry
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
@@ -24,8 +25,8 @@ class Before:
 
     Attributes:
         run: the commit under way.
-        plan: what it does.
-        asides: all of it.
+        plan: the planned changes.
+        asides: everything that the plan moves aside.
         files: files that are moved aside by themselves: path -> etag.
         below: fingerprints of the files in directories that are moved aside: path, size and etag;
             of those that an entry without an etag could be, path and size too.
@@ -51,25 +52,25 @@ class Before:
         return cls(run, plan, asides, files, below)
 
     def may_be(self, entry: Entry) -> bool:
-        """Return whether the old file at the destination of ``entry`` cannot be told from it."""
+        """Return whether the old file of ``entry`` looks like the new one."""
         if entry.dest in self.files:
             etag = self._lasting(entry.etag)
             return etag is None or etag == self._lasting(self.files[entry.dest])
         return fingerprint(self.plan.loaded.expected(entry)) in self.below
 
     def has(self, info: Info) -> bool:
-        """Return whether a file is as it was before the commit."""
+        """Return whether a file is unchanged since before the commit."""
         if info.path in self.files:
             return self._lasting(info.etag) == self._lasting(self.files[info.path])
         return fingerprint((info.path, info.size, info.etag)) in self.below
 
     def over(self, path: str) -> str | None:
-        """Return what is moved aside to make room for ``path``: that, or a directory above it."""
+        """Return what is moved aside for ``path``: it or a parent directory."""
         places = {aside.path for aside in self.asides}
         return next((place for place in (path, *above(path)) if place in places), None)
 
     async def each(self) -> AsyncIterator[tuple[str, str | None]]:
-        """Yield everything that is moved aside; files with what lasts of their etags."""
+        """Yield everything that is moved aside, with durable etags."""
         for aside in self.asides:
             yield aside.path, self.identity(aside.kind, aside.etag)
         async for old in self.plan.old.each():
@@ -77,21 +78,24 @@ class Before:
                 yield old.dest, self._lasting(old.etag)
 
     def identity(self, kind: Kind, etag: str | None) -> str | None:
-        """Return what tells a file wherever it is; another may fill a directory meanwhile."""
+        """Return the identity of a file, independent of its path.
+
+        Another job may fill a directory meanwhile.
+        """
         return None if kind is Kind.DIRECTORY else self._lasting(etag)
 
     def _lasting(self, etag: str | None) -> str | None:
         return self.run.store.traits.lasting(etag)
 
     async def is_aside(self, path: str) -> bool:
-        """Return whether what was at ``path`` is where it was moved aside to."""
+        """Return whether the old content of ``path`` is in its place aside."""
         return await is_there(self.run.store, aside_path(self.run.layout, self.run.place, path))
 
     async def still_there(self, prints: set[int]) -> set[int]:
-        """Return those of ``prints`` that are of the table's own files, not of the job's.
+        """Return those of ``prints`` that belong to the table's own files.
 
         Args:
-            prints: what was found at destinations, as ``Loaded.expected`` has it.
+            prints: fingerprints found at destinations, in the form of ``Loaded.expected``.
         """
         kept: set[int] = set()
         if not prints or not (self.files or self.below):
@@ -107,7 +111,7 @@ class Before:
 
 
 async def without_old(run: CommitContext, plan: Plan, prints: set[int]) -> set[int]:
-    """Return ``prints`` without those of files that the table held before the commit.
+    """Return ``prints`` without files of the table before the commit.
 
     Where a move gives a file another etag, that and its source tell, and nothing is asked.
     """

@@ -1,24 +1,24 @@
-"""Task commit of FileOutputCommitter, version 2: files become visible as they are moved.
+"""Task commit of FileOutputCommitter 2: publish files by moving them.
 
-Nothing of this can be taken back, and a job that fails leaves it there.
+None of this can be undone, and a failed job leaves it there.
 """
 
 from __future__ import annotations
 
 from asynccommit.commit.by_rename.directories import make_all
-from asynccommit.commit.by_rename.plan import leaves
 from asynccommit.commit.by_rename.rename_versions import move_source
 from asynccommit.commit.by_rename.scan_task import TaskFiles
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.paths import leaves
 from asynccommit.commit.spill import Entry
 from asynccommit.runtime.concurrency import for_each
 
 
 async def publish(run: CommitContext, found: TaskFiles) -> None:
-    """Move every file of a task attempt to its destination, over a file that is there.
+    """Move a task attempt's files to their destinations, replacing files.
 
     A file where a directory is needed, or the other way round, is an error: Hadoop deletes it, with
-    all it holds. What was moved before stays; called again with what is left, this does the rest.
+    all it holds. Files moved earlier remain; a repeated call moves the remaining ones.
 
     Raises ``PreconditionError`` for what stands in the way, ``StoreError``.
     """

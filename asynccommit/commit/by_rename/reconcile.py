@@ -1,7 +1,7 @@
-"""The files that an earlier owner of a commit has moved, found by looking at destinations.
+"""Find the files that an earlier owner of a commit has moved.
 
-A file is known by its etag, or by what of it survives a rename. Where that is not all of it, or a
-manifest has none, what is there with the right size is the file if its source is gone.
+A file is known by its etag, or by what of it survives a rename. Where the etag is incomplete, or
+missing in a manifest, a file of the right size counts if its source is gone.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
 from asynccommit.commit.spill import Entry
-from asynccommit.errors import NotFoundError
+from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Kind
 from asynccommit.stores.tree import pages
 
 _CLOCK_SKEW_SECONDS = 2.0
-"""Seconds by which times of a store may be rounded."""
+"""Maximum rounding error of the store's times in seconds."""
 
 
 class Settled:
@@ -29,9 +29,9 @@ class Settled:
 
     Args:
         run: the commit under way.
-        plan: what it does.
-        there: fingerprints of what is known to be at its destination; ``None`` for nothing.
-        sources: fingerprints of the sources that are there; ``None`` if the first ones say it all.
+        plan: the planned changes.
+        there: fingerprints of files known to be at their destinations; ``None`` for nothing.
+        sources: fingerprints of existing sources; ``None`` if the first ones say it all.
     """
 
     def __init__(
@@ -70,26 +70,28 @@ class Settled:
         lasting = self._run.store.traits.lasting
         wanted, found = lasting(entry.etag), lasting(info.etag)
         if wanted is None or found is None:
-            return info.kind is Kind.FILE and info.size == entry.size and self._run.epoch > 1
+            return (
+                info.kind is Kind.FILE and info.size == entry.size and self._run.identity.epoch > 1
+            )
         return info.kind is Kind.FILE and found == wanted
 
 
 async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> Settled:
-    """Look which files of ``plan`` are at their destinations, or where units are put together.
+    """Find which files of ``plan`` are at their destination or unit.
 
-    One listing of each directory; nothing is changed. Files that are there since before the commit
-    began count only for one that ``adopt``s another's work.
+    One listing of each directory; nothing is changed. Files from before the commit began count only
+    if ``adopt`` is set.
     """
     found = Fingerprints(run.options.spill_directory)
     loaded = plan.loaded
-    with run.timed("job_stage_settle", len(loaded.parents)):
+    with run.meter.timed("job_stage_settle", len(loaded.parents)):
         since = 0.0 if adopt else await begun_at(run)
 
         async def look(path: str) -> None:
             await gather(run, path, found, loaded.etags, since=since)
             if plan.unit_of(path) is not None:
                 await gather_staged(run, path, found, loaded.etags)
-            run.step()
+            run.meter.step()
 
         try:
             await for_each(sorted(loaded.parents), look, workers=run.workers)
@@ -104,9 +106,11 @@ async def reconcile(run: CommitContext, plan: Plan, *, adopt: bool = False) -> S
 
 
 async def begun_at(run: CommitContext) -> float:
-    """Return when the commit began, by the store's time, if a file is only known by its content.
+    """Return the store's time at which the commit began.
 
-    What has the content of one of the job's files and is older is not that file.
+    It is needed if a file is only known by its content.
+
+    An older file with the content of one of the job's files is not that file.
     """
     if not run.store.traits.content_etags:
         return 0.0
@@ -119,11 +123,11 @@ async def begun_at(run: CommitContext) -> float:
 async def sources_there(
     run: CommitContext, plan: Plan, base: str | None = None, *, contents: bool = False
 ) -> set[int]:
-    """Return the fingerprints of the sources that were never moved, one listing a directory.
+    """Return the fingerprints of unmoved sources, by listings.
 
     Args:
         run: the commit under way.
-        plan: what it does.
+        plan: the planned changes.
         base: where the tasks' directories are now, if they were moved.
         contents: also return what ``content_print`` gives, where etags tell contents.
     """
@@ -132,7 +136,7 @@ async def sources_there(
 
         async def look(path: str) -> None:
             place = path if base is None else base + path[cut:]
-            with suppress(NotFoundError):
+            with suppress(NotFoundError, PreconditionError):  # nothing, or no directory
                 async for page in pages(run.store, place):
                     for info in await with_etags(run, page):
                         source = path + info.path[len(place) :]
@@ -145,18 +149,18 @@ async def sources_there(
 
 
 def source_print(source: str, etag: str | None) -> int:
-    """Return the fingerprint of a file that was never moved; without an etag any will do."""
+    """Return the fingerprint of an unmoved file; any if without etag."""
     return fingerprint((source,) if etag is None else (source, etag))
 
 
 def content_print(run: CommitContext, entry: Entry) -> int:
-    """Return the fingerprint of a source with the content of ``entry``, whichever its version."""
+    """Return the fingerprint of a source, by content only."""
     return fingerprint((entry.source, entry.size, run.store.traits.lasting(entry.etag)))
 
 
 async def gather_staged(
     run: CommitContext, path: str, found: Fingerprints, etags: bool | None
 ) -> None:
-    """Add what is staged for the directory ``path`` to ``found``, as if it were there."""
+    """Add files staged for ``path`` to ``found``, as if published."""
     place = staged_path(run.layout, run.place, path)
     await gather(run, place, found, etags, shown_in=path)

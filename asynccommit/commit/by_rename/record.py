@@ -1,9 +1,9 @@
-"""Job commit, third step: say that the commit begins, before anything changes.
+"""Job commit, third step: record the begin, before any change.
 
-From this moment on nothing but a commit or a rollback of this very job may touch its directory:
-Spark's abort, which comes whenever the driver's commit fails or Python dies, looks for the record
-and stops. What the commit will do is saved before, and the record names it by its digest; so the
-commit can be finished or undone by whoever finds the record, whatever tasks write afterwards.
+From now on only a commit or a rollback of this job may touch its directory: Spark's abort, which
+comes whenever the driver's commit fails or Python dies, looks for the record and stops. The plan is
+saved before, and the record contains its digest, so any process that finds the record can finish or
+undo the commit, whatever tasks write afterwards.
 """
 
 from __future__ import annotations
@@ -15,27 +15,25 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, cast
 
-from asynccommit.commit.by_rename.cleanup import CleanupResult, begun_attempts, clean_up_aborted
-from asynccommit.commit.by_rename.conflicts import TARGETS, places_of, places_text
+from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up_aborted
+from asynccommit.commit.by_rename.conflicts import places_of
 from asynccommit.commit.by_rename.directories import make_all
 from asynccommit.commit.by_rename.flat_namespace import find_record, remove_bare
 from asynccommit.commit.by_rename.lease import Lease, lease_of
-from asynccommit.commit.by_rename.ownership import owner_of, set_aside, take_manifests
-from asynccommit.commit.by_rename.plan import (
-    Plan,
-    ancestors,
-    aside_path,
-    leaves,
-    outermost,
-    staged_path,
-)
+from asynccommit.commit.by_rename.ownership import set_aside, take_manifests
+from asynccommit.commit.by_rename.plan import Plan, aside_path, staged_path
 from asynccommit.commit.by_rename.plan_file import Saved, drop_plan, save_plan
 from asynccommit.commit.by_rename.reconcile import content_print, source_print, sources_there
 from asynccommit.commit.by_rename.shared_directories import is_aborted, refuse_replaced
-from asynccommit.commit.by_rename.status import PLAN_VERSION, is_blank
+from asynccommit.commit.by_rename.status import PLAN_VERSION
 from asynccommit.commit.context import CommitContext, Phase
 from asynccommit.commit.durable import make_durable
 from asynccommit.commit.hints import command
+from asynccommit.commit.job.claims import setup_id
+from asynccommit.commit.job.cleanup import CleanupResult
+from asynccommit.commit.job.owners import owner_of
+from asynccommit.commit.job.paths import ancestors, leaves, outermost
+from asynccommit.commit.job.places import TARGETS, places_text
 from asynccommit.commit.layout_file_output import RECORDED
 from asynccommit.errors import (
     CommitError,
@@ -52,10 +50,12 @@ from asynccommit.formats.commit_record import (
     CommitRecord,
     digest_of,
     encode_record,
+    is_blank,
 )
-from asynccommit.options.job import Mode, Options
+from asynccommit.options.job import Options
+from asynccommit.runtime.concurrency import both
 from asynccommit.stores.base import Info
-from asynccommit.stores.tree import is_there, list_if_there, remove_files
+from asynccommit.stores.tree import is_there, list_all, list_if_there, remove_files
 
 KEPT: dict[str, type] = {
     "mark_success": bool,
@@ -64,33 +64,32 @@ KEPT: dict[str, type] = {
     "diagnostics_directory": str,
     "job_id_source": str,
 }
-"""Options that change what the commit comes to: whoever resumes takes those of the record."""
+"""Options that change the result of the commit: a resume uses those of the record."""
 
 
-async def begin(run: CommitContext, plan: Plan, mode: Mode, *, made_destination: bool) -> Lease:
-    """Save the plan, write the commit record, and become the first owner of the commit.
+async def begin(run: CommitContext, plan: Plan, *, made_destination: bool) -> Lease:
+    """Save the plan, write the record, and become the first owner.
 
     Args:
         run: the commit under way.
-        plan: what it will do.
-        mode: for the record.
+        plan: the planned changes.
         made_destination: whether the destination was not there before this job.
 
     Raises ``OwnedError`` if a commit of this job attempt has begun already.
     """
-    with run.timed("job_stage_save_commit_record"):
-        return await _begin(run, plan, mode, made_destination=made_destination)
+    with run.meter.timed("job_stage_save_commit_record"):
+        return await _begin(run, plan, made_destination=made_destination)
 
 
-async def _begin(run: CommitContext, plan: Plan, mode: Mode, *, made_destination: bool) -> Lease:
-    await _make_place(run, plan)
+async def _begin(run: CommitContext, plan: Plan, *, made_destination: bool) -> Lease:
     plan_id = run.host.new_id()
-    saved = await save_plan(run, plan, plan_id)
-    record = _record(run, plan, plan_id, saved, mode, made_destination=made_destination)
+    if run.layout.shared:  # the job attempt may have no directory yet
+        await _make_place(run, plan)
+        saved = await save_plan(run, plan, plan_id)
+    else:
+        _, saved = await both(lambda: _make_place(run, plan), lambda: save_plan(run, plan, plan_id))
+    record = _record(run, plan, plan_id, saved, made_destination=made_destination)
     try:
-        await _refuse_aborted(run)
-        await _require_driver(run)
-        await make_durable(run, run.layout.attempt_dir)
         return await _become_owner(run, record, plan)
     except Exception as error:
         # Not when nobody can tell whether the record was written: then the plan is needed.
@@ -103,19 +102,25 @@ async def _begin(run: CommitContext, plan: Plan, mode: Mode, *, made_destination
 
 
 async def _become_owner(run: CommitContext, record: CommitRecord, plan: Plan) -> Lease:
-    run.owner_id = record.owner.id
-    lease = Lease(run)
+    run.identity.owner_id = record.owner.id
+    lease = Lease(run)  # before the look: a driver that stood still since then sends no record
     try:
+        await _refuse_another_run(run, plan)
+        await _require_driver(run)
+        await make_durable(run, run.layout.attempt_dir)
         info = await _write(run, encode_record(record))
-        run.epoch, run.manifests = 1, record.manifests
-        if not await take_manifests(run) or not await _is_whole(run, plan):
+        run.identity.epoch, run.identity.manifests = 1, record.manifests
+        taken, others = await both(
+            lambda: take_manifests(run), lambda: begun_attempts(run, others=True)
+        )
+        if not taken or not await _is_whole(run, plan):
             if await _withdraw(run, info):
-                run.commit_id = ""
+                run.identity.commit_id = ""
                 await clean_up_aborted(run)
             raise _aborted(run)
         if run.layout.shared:
             await _refuse_replaced(run, plan, info)
-        if others := await begun_attempts(run, others=True):
+        if others:
             await _withdraw(run, info)
             refuse_other_attempts(run, others)
     except BaseException:
@@ -125,11 +130,11 @@ async def _become_owner(run: CommitContext, record: CommitRecord, plan: Plan) ->
 
 
 async def _make_place(run: CommitContext, plan: Plan) -> None:
-    """Make every directory in which this commit, whoever owns it, moves something to.
+    """Create every directory that this commit moves files to.
 
     Before the record, and never again: who takes the commit over renames them all, and what an
-    earlier owner still moves then finds none. Where files bring their directories along there is
-    nothing to make.
+    earlier owner still moves then finds none. Stores where files create their directories need
+    none.
     """
     asides = [aside_path(run.layout, 1, a.path) for a in (*plan.aside, *plan.replaced)]
     places = {path.rpartition("/")[0] for path in asides}
@@ -173,31 +178,71 @@ async def _refuse_replaced(run: CommitContext, plan: Plan, record: Info) -> None
     except PreconditionError as error:
         await _withdraw(run, record)
         text = f"{error}. Nothing under {run.layout.dest} was changed"
-        raise PreflightError(run.layout.job_id, run.stage, (error,), text) from error
+        raise PreflightError(run.layout.job_id, run.meter.stage, (error,), text) from error
 
 
-async def _refuse_aborted(run: CommitContext) -> None:
-    """Refuse to begin if the job was aborted since its manifests were read."""
+async def _refuse_another_run(run: CommitContext, plan: Plan) -> None:
+    """Refuse to begin if the job was aborted or set up again.
+
+    Where nothing keeps an abort out, and where jobs share a directory, the checks after the record
+    tell more.
+    """
+    fenced = run.store.traits.fences and not run.layout.shared
     try:
-        await run.store.head(run.layout.committed_dir)
+        if not fenced:
+            await run.store.head(run.layout.committed_dir)
+        elif not await _is_same_run(run, plan):
+            raise _another_run(run)
     except NotFoundError:
         if await clean_up_aborted(run) is CleanupResult.KEPT:
             raise _owned(run) from None
         raise _aborted(run) from None
 
 
+async def _is_same_run(run: CommitContext, plan: Plan) -> bool:
+    """Return whether the job is still the one whose manifests were read.
+
+    Another run of its id has no manifest of this one, and another setup. A late task attempt may
+    have replaced a manifest, even each of them.
+    """
+    listing = await list_all(run.store, run.layout.committed_dir)
+    there = {info.path: info.etag for info in listing}
+    read = plan.loaded.manifests
+    if not read.keys() <= there.keys():
+        return False
+    if read.items() & there.items():
+        return True
+    known = plan.loaded.setup_id
+    if known is None:
+        return not read
+    return known == await setup_id(run.store, run.layout.job_owner)
+
+
+def _another_run(run: CommitContext) -> PreflightError:
+    text = (
+        "the manifests of its tasks are not those that were read: the job was aborted and set up "
+        f"again. Nothing under {run.layout.dest} was changed"
+    )
+    return PreflightError(run.layout.job_id, run.meter.stage, (), text)
+
+
 async def _require_driver(run: CommitContext) -> None:
-    """Refuse to begin for a driver that is gone: another may be running the job again."""
-    if run.driver_lives is not None and not await asyncio.to_thread(run.driver_lives):
+    """Refuse to begin if the driver is gone.
+
+    Another driver may be running the job again.
+    """
+    if run.environment.driver_lives is not None and not await asyncio.to_thread(
+        run.environment.driver_lives
+    ):
         text = (
-            "the process that ran its tasks has ended, and may be running again elsewhere. "
-            f"Nothing under {run.layout.dest} was changed"
+            "the process that ran its tasks has ended, and the job may be running again "
+            f"elsewhere. Nothing under {run.layout.dest} was changed"
         )
-        raise PreflightError(run.layout.job_id, run.stage, (), text)
+        raise PreflightError(run.layout.job_id, run.meter.stage, (), text)
 
 
 async def _withdraw(run: CommitContext, record: Info) -> bool:
-    """Take the record back, since nothing was moved, unless another has taken the commit over.
+    """Delete the record, unless another process took the commit over.
 
     Returns whether it is not there any more.
     """
@@ -208,18 +253,18 @@ async def _withdraw(run: CommitContext, record: Info) -> bool:
     else:
         with suppress(NotFoundError):
             await run.store.delete(run.layout.record)
-    run.epoch, run.phase = 0, Phase.PLANNING
+    run.identity.epoch, run.phase = 0, Phase.PLANNING
     return True
 
 
 def _owned(run: CommitContext) -> OwnedError:
-    text = "another began to commit it a moment ago. Nothing was done"
-    return OwnedError(run.layout.job_id, run.stage, (), text)
+    text = "another process began to commit it a moment ago. Nothing was done"
+    return OwnedError(run.layout.job_id, run.meter.stage, (), text)
 
 
 def _aborted(run: CommitContext) -> CommitError:
-    text = "the job was aborted, or another owner took the commit over, when it began"
-    return CommitError(run.layout.job_id, run.stage, (), text)
+    text = "the job was aborted, or another owner took the commit over, as the commit began"
+    return CommitError(run.layout.job_id, run.meter.stage, (), text)
 
 
 def _record(
@@ -227,7 +272,6 @@ def _record(
     plan: Plan,
     plan_id: str,
     saved: Saved,
-    mode: Mode,
     *,
     made_destination: bool,
 ) -> CommitRecord:
@@ -242,7 +286,7 @@ def _record(
         bytes=loaded.bytes,
         manifests=digest_of(loaded.tasks, loaded.digests),
         tasks=loaded.tasks,
-        mode=mode.value,
+        mode=plan.mode.value,
         key=options.job_key,
         options={
             **{name: getattr(options, name) for name in KEPT},
@@ -290,7 +334,7 @@ async def _write(run: CommitContext, data: bytes) -> Info:
 
 
 async def _put(run: CommitContext, data: bytes) -> Info:
-    """Write the record where there is none, or one that a power cut left without content."""
+    """Write the record if it does not exist, or is damaged."""
     path = run.layout.record
     try:
         return await run.store.put(path, data, overwrite=False)
@@ -305,7 +349,7 @@ async def _put(run: CommitContext, data: bytes) -> Info:
 
 
 async def _make_way(run: CommitContext) -> None:
-    """Delete what is in the record's place if it came late, of a commit that has ended.
+    """Delete a late record of a commit that has ended.
 
     Raises ``CommitError`` if an abort has taken the place, ``ExistsError`` if a commit has begun.
     """
@@ -318,7 +362,7 @@ async def _make_way(run: CommitContext) -> None:
 
 
 async def _in_place(run: CommitContext, data: bytes) -> Info | None:
-    """Return what is there if a write whose answer was lost has happened: this very record."""
+    """Return the record if a write with a lost answer has succeeded."""
     try:
         info = await run.store.head(run.layout.record)
         there = await run.store.get(run.layout.record, MAX_RECORD_BYTES)
@@ -328,7 +372,7 @@ async def _in_place(run: CommitContext, data: bytes) -> Info | None:
 
 
 def recorded_options(run: CommitContext, record: CommitRecord) -> Options:
-    """Return the options of ``run`` with those that the record keeps, as far as they can be such.
+    """Overlay the options stored in the record; ignore invalid ones.
 
     A diagnostics directory is a place outside of the destination like any other.
     """
@@ -340,22 +384,22 @@ def recorded_options(run: CommitContext, record: CommitRecord) -> Options:
     }
     place = known.pop("diagnostics_directory", None)
     if place is not None and place != options.diagnostics_directory:
-        if options.outside:
+        if options.allow_outside_destination:
             known["diagnostics_directory"] = place
         else:
             run.warn(
-                "the manifests are not kept in the diagnostics directory of the record, "
-                "unless asynccommit.resume.outside is set"
+                "the manifests are kept in the diagnostics directory of the record only if "
+                "asynccommit.resume.outside is set"
             )
     return replace(options, job_key=record.key, **cast(Mapping[str, Any], known))
 
 
 def refuse_other_attempts(run: CommitContext, others: list[str]) -> None:
-    """Raise ``CommitError`` if a commit of another attempt of this job has begun."""
+    """Raise ``CommitError`` if another attempt's commit has begun."""
     if others:
         text = (
-            f"a commit of this job was begun by another attempt of it, in {others[0]}: only one "
-            f"may be committed. See {command('status', run.layout.dest)}"
+            f"another attempt of this job began its commit in {others[0]}: only one attempt may "
+            f"be committed. See {command('status', run.layout.dest)}"
         )
         error = PreconditionError("put", run.layout.record, "another attempt has one")
-        raise CommitError(run.layout.job_id, run.stage, (error,), text)
+        raise CommitError(run.layout.job_id, run.meter.stage, (error,), text)

@@ -1,22 +1,18 @@
-"""Going on with a commit that was cut short: forward to its end, or back to before it."""
+"""Continue an interrupted commit: finish it or roll it back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from asynccommit.commit.by_rename.cleanup import (
-    begun_attempts,
-    clean_up_rolled_back,
-    remove_if_empty,
-)
+from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up_rolled_back
 from asynccommit.commit.by_rename.concurrent_jobs import look_before_going_on
 from asynccommit.commit.by_rename.jobs import status_of
 from asynccommit.commit.by_rename.lease import close_place, lease_lost
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.outcome import decide, find_decision
 from asynccommit.commit.by_rename.ownership import take_over
-from asynccommit.commit.by_rename.plan import Plan, within
+from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.plan_file import load_plan
 from asynccommit.commit.by_rename.reconcile import reconcile
 from asynccommit.commit.by_rename.record import recorded_options, refuse_other_attempts
@@ -25,6 +21,8 @@ from asynccommit.commit.by_rename.rollback_result import RollbackResult
 from asynccommit.commit.by_rename.status import CommitState
 from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
 from asynccommit.commit.context import CommitContext, Phase
+from asynccommit.commit.job.cleanup import remove_if_empty
+from asynccommit.commit.job.paths import within
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import CommitError, CommittedError, UnsupportedError
 from asynccommit.formats.commit_owner import Outcome as Ending
@@ -34,7 +32,7 @@ from asynccommit.stores.urls import decode_uri
 
 
 async def resume(run: CommitContext, standing: CommitState, *, force: bool = False) -> JobReport:
-    """Finish what was decided about a commit that has begun; without a decision, commit it.
+    """Finish a commit as decided; without a decision, commit it.
 
     Raises ``OwnedError`` if its owner lives.
     """
@@ -42,8 +40,8 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
     try:
         taken = await take_over(run, standing, force=force)
     except UnsupportedError as error:  # not of a commit of which nothing is done yet
-        text = f"{error}. What was done stays as it is, and all the rest is kept"
-        raise CommitError(run.layout.job_id, run.stage, (error,), text) from error
+        text = f"{error}. Completed changes remain, and everything else is kept"
+        raise CommitError(run.layout.job_id, run.meter.stage, (error,), text) from error
     async with taken as lease:
         run.options = recorded_options(run, standing.record)
         decision = await find_decision(run)
@@ -53,10 +51,10 @@ async def resume(run: CommitContext, standing: CommitState, *, force: bool = Fal
             undone = await _undo(run, standing.record, done=lease.closed or lease.bare)
             return replace(job_report(run), rolled_back=True, left=tuple(undone.left))
         if lease.closed and decision is None:
-            raise lease_lost(run, "another ended it a moment ago")
+            raise lease_lost(run, "another process ended it a moment ago")
         if lease.bare:
-            text = "it was aborted when its commit began, so that only a rollback can end it"
-            raise CommitError(run.layout.job_id, run.stage, (), text)
+            text = "it was aborted as its commit began: only a rollback can end it"
+            raise CommitError(run.layout.job_id, run.meter.stage, (), text)
         if lease.closed:
             run.phase = Phase.COMMITTED
             await clean(run)
@@ -87,15 +85,15 @@ async def roll_back_job(
     """Undo a commit that has begun. Raises ``OwnedError``, ``CommittedError``."""
     decision = standing.decision
     if decision is not None and decision.outcome is Ending.COMMITTED:
-        text = "it is committed, and cannot be rolled back"
-        raise CommittedError(run.layout.job_id, run.stage, (), text)
+        text = "it is committed and cannot be rolled back"
+        raise CommittedError(run.layout.job_id, run.meter.stage, (), text)
     async with await take_over(run, standing, force=force) as lease:
         decision = await find_decision(run)
         if decision is not None and decision.outcome is Ending.COMMITTED:
-            text = "it was committed a moment ago, and cannot be rolled back"
-            raise CommittedError(run.layout.job_id, run.stage, (), text)
+            text = "it was committed a moment ago and cannot be rolled back"
+            raise CommittedError(run.layout.job_id, run.meter.stage, (), text)
         if lease.closed and decision is None:
-            raise lease_lost(run, "another ended it a moment ago")
+            raise lease_lost(run, "another process ended it a moment ago")
         done = lease.closed or lease.bare
         if not done:
             await decide(run, Ending.ROLLBACK)
@@ -126,12 +124,12 @@ async def _undo(run: CommitContext, record: CommitRecord, *, done: bool) -> Roll
 
 
 async def status(run: CommitContext, standing: CommitState) -> JobStatus:
-    """Return what is known of a commit, its files at their destinations counted."""
+    """Return the state of a commit, with its published files counted."""
     known = await status_of(run, run.layout, standing)
     if known.state in (State.COMMITTED, State.ENDED):
         return replace(known, done=known.files)
-    run.epoch = max(standing.epochs, default=1)
-    run.options = replace(run.options, outside=True)
+    run.identity.epoch = max(standing.epochs, default=1)
+    run.options = replace(run.options, allow_outside_destination=True)
     with LoadedManifests(run.options, run.store.traits) as loaded:
         plan = await load_plan(run, standing.record, loaded)
         settled = await reconcile(run, plan)
@@ -144,17 +142,17 @@ async def status(run: CommitContext, standing: CommitState) -> JobStatus:
 def check_messages(
     run: CommitContext, record: CommitRecord, tasks: Sequence[TaskCommit], overwrite: Sequence[str]
 ) -> None:
-    """Refuse to resume a commit with other task attempts than those with which it began.
+    """Refuse to resume a commit with other task attempts.
 
     Where it leads outside of the destination, the tasks' messages and ``overwrite`` vouch for it.
     """
     finals = [decode_uri(uri).path for task in tasks for uri in task.absolute.values()]
     named = {*overwrite, *(path.rpartition("/")[0] for path in finals)}
     if all(within(path, named) for path in record.outside):
-        run.options = replace(run.options, outside=True)
+        run.options = replace(run.options, allow_outside_destination=True)
     if dict(record.tasks) != {task.task_id: task.attempt_id for task in tasks}:
         text = (
-            "its commit began with other task attempts than those that are committed now: finish "
-            "that commit, or roll it back, and run this job under another id"
+            "its commit began with task attempts other than the ones committed now: finish that "
+            "commit or roll it back, and run this job under another id"
         )
-        raise CommitError(run.layout.job_id, run.stage, (), text)
+        raise CommitError(run.layout.job_id, run.meter.stage, (), text)

@@ -1,8 +1,8 @@
-"""Job commit, before the directories: whole ones in one request each, where nothing is there.
+"""Job commit: move whole directories where nothing exists.
 
-A directory that is missing at the destination need not be made and filled: that of one task is
-moved there as it is, and what other tasks have for it follows file by file. Only where what is in
-the task's directory is known to be the job's, all of it; it is looked at once more just before.
+A directory that is missing at the destination need not be created and filled: one task's directory
+is moved there, and files of other tasks follow one by one. This requires that everything in the
+task's directory is known to belong to the job, which is checked again just before.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import xor
 
-from asynccommit.commit.by_rename.plan import Plan, above, leaves
+from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import fingerprint
 from asynccommit.commit.full_etags import with_etags
+from asynccommit.commit.job.paths import above, leaves
 from asynccommit.errors import ExistsError, NotFoundError, RejectedError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info
@@ -27,7 +28,7 @@ _WORTH = 2
 
 @dataclass(slots=True)
 class _Tree:
-    """The output of one task for one missing directory: its directories that contain files."""
+    """One task's output for a missing directory."""
 
     source: str
     sources: dict[str, int] = field(default_factory=dict)
@@ -39,17 +40,16 @@ class _Tree:
 
 
 async def carry(run: CommitContext, plan: Plan) -> None:
-    """Move directories as a whole where nothing is, and note in ``plan`` whose files are moved.
+    """Move whole directories, and mark their files in ``plan``.
 
-    A directory that has come there meanwhile, or that holds more than was planned, is left to be
-    merged file by file.
+    Directories that were created meanwhile, or hold unplanned files, are merged file by file.
     """
     counts = plan.loaded.counts
     if not counts or plan.units or plan.replaced or not run.store.traits.atomic_directory_rename:
         return
     if not (chosen := _choose(run, plan)):
         return
-    with run.timed("job_stage_rename_directories", len(chosen)):
+    with run.meter.timed("job_stage_rename_directories", len(chosen)):
 
         async def move(item: tuple[str, _Tree]) -> None:
             dest, tree = item
@@ -58,20 +58,20 @@ async def carry(run: CommitContext, plan: Plan) -> None:
                 run.renamed += tree.files
                 cut = len(tree.source)
                 plan.came.update({dest + path[cut:] for path in tree.sources})
-            run.step()
+            run.meter.step()
 
         await for_each(sorted(chosen.items()), move, workers=run.workers)
     plan.make = _still_to_make(plan)
 
 
 def _still_to_make(plan: Plan) -> list[str]:
-    """Return the directories that have not come, those above one that has neither."""
+    """Return the missing directories that were not moved."""
     there = plan.came | {parent for path in plan.came for parent in above(path)}
     return leaves([path for path in plan.missing if path not in there])
 
 
 def _choose(run: CommitContext, plan: Plan) -> dict[str, _Tree]:
-    """Return for each missing directory the task's directory that has most for it."""
+    """Return the task directory with most files, by missing directory."""
     missing = set(plan.missing)
     found: dict[tuple[str, str], _Tree] = {}
     base, root = len(run.layout.sources_dir) + 1, run.layout.root
@@ -89,7 +89,7 @@ def _choose(run: CommitContext, plan: Plan) -> dict[str, _Tree]:
 
 
 def _top(path: str, missing: set[str]) -> str | None:
-    """Return the outermost of the directories above ``path``, and itself, that are missing."""
+    """Return the outermost missing directory of ``path`` and its parents."""
     top = None
     while path in missing:
         top, path = path, path.rpartition("/")[0]
@@ -125,5 +125,8 @@ async def _is_as_planned(run: CommitContext, plan: Plan, tree: _Tree) -> bool:
 
 
 def _print_of(files: Iterable[Info]) -> int:
-    """Return one fingerprint of files in any order, as ``Loaded.contents`` has it."""
+    """Return one fingerprint of files in any order.
+
+    ``Loaded.contents`` has the same form.
+    """
     return reduce(xor, (fingerprint((info.path, info.size, info.etag)) for info in files), 0)

@@ -1,4 +1,4 @@
-"""Job commit, fifth step: every file to its destination, never over anything."""
+"""Job commit, fifth step: rename every file, replacing nothing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from hashlib import blake2b
 from typing import cast
 
 from asynccommit.commit.by_rename.lease import require_place
-from asynccommit.commit.by_rename.plan import SAMPLE, Plan, staged_path, within
+from asynccommit.commit.by_rename.plan import Plan, staged_path
 from asynccommit.commit.by_rename.reconcile import Settled
 from asynccommit.commit.by_rename.rename_versions import move_source
 from asynccommit.commit.by_rename.swap import swap_in
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.paths import SAMPLE, within
 from asynccommit.commit.spill import Entry, in_batches
 from asynccommit.errors import (
     ExistsError,
@@ -38,14 +39,14 @@ Place = Callable[[str], str]
 
 
 async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None:
-    """Rename every file of the plan, and keep a sample of what was renamed.
+    """Rename every file of the plan, and keep a sample of their names.
 
     Files of units go to where their unit is put together; then the units take the place of what
     they replace; then the other files go to theirs. The first failure stops new renames and is
     raised once those under way have ended; files that were renamed stay where they are.
     """
     loaded = plan.loaded
-    with run.timed("job_stage_rename_files", loaded.files):
+    with run.meter.timed("job_stage_rename_files", loaded.files):
         if plan.units or plan.replaced:
             place = _stager(run, plan)
             plan.held.clear()
@@ -54,12 +55,12 @@ async def rename_files(run: CommitContext, plan: Plan, settled: Settled) -> None
             await _Mover(run, plan, settled).move(_each(plan, staged=False))
         else:
             await _Mover(run, plan, settled).move(loaded.spill.entries())
-    run.statistics.count("committer_files_committed", loaded.files)
-    run.statistics.count("committer_bytes_committed", loaded.bytes)
+    run.meter.statistics.count("committer_files_committed", loaded.files)
+    run.meter.statistics.count("committer_bytes_committed", loaded.bytes)
 
 
 async def _each(plan: Plan, *, staged: bool) -> AsyncIterator[Entry]:
-    """Yield the files that are in a unit, and count them, or those that are in none."""
+    """Yield and count the files of units, or the files in none."""
     known: dict[str, str | None] = {}
     async for entry in plan.loaded.spill.each():
         parent = entry.dest.rpartition("/")[0]
@@ -78,7 +79,7 @@ def _stager(run: CommitContext, plan: Plan) -> Place:
 
 
 class _Mover:
-    """Renames files of a plan to their destinations, or to where their units are put together."""
+    """Renames files of a plan to their destinations or units."""
 
     def __init__(
         self, run: CommitContext, plan: Plan, settled: Settled, place: Place | None = None
@@ -89,15 +90,15 @@ class _Mover:
         self._place = place
         self._moved = _moved_before(plan, settled)
         self._carried = plan.carried
-        self._step = run.renamed_one if place is None else run.step
+        self._step = run.renamed_one if place is None else run.meter.step
         self._sample = plan.sample
-        self._commit = run.commit_id.encode() if run.store.traits.tokens else None
+        self._commit = run.identity.commit_id.encode() if run.store.traits.tokens else None
         # Fewer in a request where that keeps more workers busy.
         self._together = min(run.store.traits.bulk_rename, -(-plan.loaded.files // run.workers))
         self._count = 0
 
     async def move(self, entries: Iterable[Entry] | AsyncIterable[Entry]) -> None:
-        """Rename them: one by one, or some in one request where the store takes that."""
+        """Rename files, one by one or in batches if the store supports it."""
         workers = self._run.workers
         if self._together > 1:
             await for_each(in_batches(entries, self._together), self._some, workers=workers)
@@ -145,7 +146,7 @@ class _Mover:
         if self._moved is None or not self._moved(entry):
             return True
         if entry.source.rpartition("/")[0] in self._carried:
-            self._run.step()  # counted when its directory came
+            self._run.meter.step()  # counted when its directory came
         else:
             self._step()
         return False
@@ -154,16 +155,19 @@ class _Mover:
         return entry.dest if self._place is None else self._place(entry.dest)
 
     async def _find_out(self, entry: Entry, error: OutcomeUnknownError) -> None:
-        """See whether a file was moved of which nobody said so. Raises ``error`` if none tells."""
+        """Check whether a file was moved by an unanswered request.
+
+        Raises ``error`` if nothing shows it.
+        """
         try:
             await self._again(entry, self._dest(entry), None)
         except NotFoundError:
             raise error from None
 
     async def _again(self, entry: Entry, dest: str, token: str | None) -> None:
-        """Rename once more after another job has removed the directory, which was empty.
+        """Rename again after another job removed the empty directory.
 
-        Raises ``NotFoundError`` if the file itself is gone, unless it has come to its destination.
+        Raises ``NotFoundError`` if the file itself is gone, unless it is at its destination.
         """
         run, store = self._run, self._store
         try:
@@ -182,7 +186,7 @@ class _Mover:
 
 
 def _moved_before(plan: Plan, settled: Settled) -> Callable[[Entry], bool] | None:
-    """Return what tells the files that have been moved; ``None`` if there are none."""
+    """Return the fingerprints of moved files; ``None`` if there are none."""
     carried = plan.carried
     if not carried:
         return settled.has if settled else None
@@ -190,7 +194,7 @@ def _moved_before(plan: Plan, settled: Settled) -> Callable[[Entry], bool] | Non
 
 
 def token_of(commit: bytes, source: str, dest: str) -> str:
-    """Return the UUID that marks one rename of one job commit, the same whoever computes it."""
+    """Return the reproducible UUID of one rename of one job commit."""
     text = f"{source}\0{dest}".encode("utf-8", "surrogatepass")
     hexa = blake2b(text, digest_size=16, key=commit).hexdigest()
     return f"{hexa[:8]}-{hexa[8:12]}-{hexa[12:16]}-{hexa[16:20]}-{hexa[20:]}"

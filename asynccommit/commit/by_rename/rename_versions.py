@@ -1,4 +1,4 @@
-"""Moving a task's file whose upload took effect twice: another version of the very same content.
+"""Move a task's file whose upload took effect twice.
 
 Where every write makes a version of its own, an upload that was sent again can come once more after
 its task has committed. Size and checksum are those of the manifest, and only the number of the
@@ -17,12 +17,12 @@ from asynccommit.stores.base import Info, Kind
 async def move_source(
     run: CommitContext, entry: Entry, dest: str, *, replace: bool = False, token: str | None = None
 ) -> None:
-    """Rename a task's file to ``dest``, as the version in its entry or one of the same content.
+    """Rename a task's file in its version, or one with the same content.
 
     Another version is moved only after its owner has seen that it still is one, and by the number
     of that version: so a takeover that has looked at the sources since keeps it from being moved.
 
-    A lost answer is no matter then: the request named a version that is not there any more.
+    A lost response is harmless then: the version that the request named is gone.
 
     Raises what ``Store.rename`` raises, ``PreconditionError`` for other content, and
     ``LeaseLostError``.
@@ -43,7 +43,7 @@ async def move_source(
 
 
 async def find_twin(run: CommitContext, entry: Entry) -> Info | None:
-    """Return what is at the source of ``entry`` if it has its size and content, else ``None``."""
+    """Return the source of ``entry`` if it has its size and content."""
     traits = run.store.traits
     content = traits.lasting(entry.etag)
     if not traits.content_etags or content is None:

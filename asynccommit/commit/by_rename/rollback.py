@@ -1,9 +1,8 @@
-"""Taking back what a commit has moved, exactly that, and putting back what it had moved aside.
+"""Undo the moves of a commit, and restore what it moved aside.
 
-Repeatable: every step looks at what is there. First the tasks' directories are moved away, or the
-files in them, so that a rename which comes late finds no source; what is taken back goes to a place
-of its own, never to where it came from, because a late rename would find it there and publish it
-again.
+It may be repeated: every step checks the present state. First the tasks' directories are moved
+away, or the files in them, so that a late rename finds no source. Undone files go to a separate
+place, never back to their sources, because a late rename would publish them again.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from asynccommit.stores.tree import list_all, list_if_there, remove_directory
 
 
 async def fence(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
-    """See that no rename of a task's file can come late: it shall find no source.
+    """Ensure that a late rename of a task's file finds no source.
 
     The tasks' directories are moved away; where that keeps nothing out, every file in them that was
     never moved. What is then in the owner's place is known not to be at its destination.
@@ -52,10 +51,10 @@ async def fence(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
 
 
 async def _take_out(run: CommitContext, place: str) -> None:
-    """Move what is in a task's directory to another one in the same place.
+    """Move the content of a task's directory to a sibling directory.
 
-    An earlier owner may have the directory open, see ``asynccommit.stores.pinning``: it is looked
-    in for     the rename that comes late, wherever it was moved. Repeatable.
+    An earlier owner may have the directory open, see ``asynccommit.stores.pinning``: a late rename
+    searches that directory wherever it was moved. Repeatable.
     """
     opened = f"{run.epoch_dir}/opened"
     left = f"{opened}/{place.rpartition('/')[2]}"
@@ -72,7 +71,7 @@ async def roll_back(run: CommitContext, plan: Plan) -> RollbackResult:
     """Undo what the commit of ``plan`` has changed under the destination."""
     undone = RollbackResult()
     await fence(run, plan, undone)
-    with run.timed("job_stage_roll_back", plan.loaded.files):
+    with run.meter.timed("job_stage_roll_back", plan.loaded.files):
         take_back = take_versions if run.store.traits.content_etags else take_files
         await take_back(run, plan, undone)
         await _remove_units(run, plan)
@@ -85,7 +84,7 @@ async def roll_back(run: CommitContext, plan: Plan) -> RollbackResult:
 
 
 async def _remove_units(run: CommitContext, plan: Plan) -> None:
-    """Remove the emptied directories of units, where what they replaced is to come back."""
+    """Remove emptied unit directories, to restore what they replaced."""
     replaced = {aside.path for aside in plan.replaced}
     directories: list[str] = []
     for unit in sorted(plan.units & replaced):
@@ -102,8 +101,7 @@ async def _remove_units(run: CommitContext, plan: Plan) -> None:
 async def _remove_empty(run: CommitContext, plan: Plan, directories: list[str]) -> None:
     """Remove directories that are empty, the innermost first.
 
-    Where a file is to come back, the directory is moved away: a delete that comes late would take
-    the file.
+    If a file must be restored, the directory is moved away: a late delete would remove the file.
     """
     files = {a.path for a in (*plan.aside, *plan.replaced) if a.kind is not Kind.DIRECTORY}
     depths: dict[int, list[str]] = {}
@@ -142,7 +140,7 @@ def _restorer(run: CommitContext, undone: RollbackResult) -> Callable[[Aside], A
             await restore_checksum(run, aside, place)
             undone.restored += 1
         except REFUSED as error:
-            error.add_note(f"what belongs at {aside.path} is at {place}")
+            error.add_note(f"the content of {aside.path} is at {place}")
             undone.refused.append(error)
             return
         except (ExistsError, PreconditionError):
@@ -155,17 +153,19 @@ def _restorer(run: CommitContext, undone: RollbackResult) -> Callable[[Aside], A
             await require_place(run)
             await restore_checksum(run, aside, place)
             return  # it was never moved, or is back already
-        run.step()
+        run.meter.step()
 
     return restore
 
 
 async def _take_version(run: CommitContext, aside: Aside, place: str) -> StoreError | None:
-    """Move aside what was not yet, so that it comes back as another version; return a refusal.
+    """Move a replaced file aside, to restore it as a new version.
 
-    A move of the present one, which an earlier owner has sent, could still come late. What cannot
-    be moved at all, nobody moves late either. A commit that is withdrawn has sent none, and the job
-    for which it gave way may be about to replace just this version.
+    Return a refusal, if any.
+
+    A late move by an earlier owner could still affect the present version. A file that cannot be
+    moved cannot be moved late either. A commit that is withdrawn has sent none, and the job for
+    which it gave way may be about to replace just this version.
     """
     try:
         with suppress(NotFoundError, PreconditionError, ExistsError):
@@ -176,7 +176,10 @@ async def _take_version(run: CommitContext, aside: Aside, place: str) -> StoreEr
 
 
 async def _bring_back(run: CommitContext, place: str, aside: Aside, keep: Keep) -> None:
-    """Rename what was moved aside to where it was. Raises ``NotFoundError`` if it is not aside."""
+    """Rename a file back to its place.
+
+    Raises ``NotFoundError`` if it was not moved aside.
+    """
     etag = aside.etag
     if run.store.traits.content_etags or run.store.traits.file_etags:
         # It has another by now: for the rename, or because whoever has it open writes to it.
@@ -196,25 +199,25 @@ async def _bring_back(run: CommitContext, place: str, aside: Aside, keep: Keep) 
 
 
 async def _keep(run: CommitContext, undone: RollbackResult, place: str, path: str) -> None:
-    """Move what belongs at ``path`` to where no clean-up deletes it: something else is there now.
+    """Move the old content of an occupied ``path`` to a permanent place.
 
-    Without this, neither a resume nor a rollback could end the commit before somebody had removed
-    what took the place, and every later job would be refused.
+    Otherwise neither a resume nor a rollback could end the commit until the new content was removed
+    by hand, and every later job would be refused.
     """
-    kept = displaced_path(run.layout, run.commit_id, path, await _displaced(run))
+    kept = displaced_path(run.layout, run.identity.commit_id, path, await _displaced(run))
     await make_all(run, [kept.rpartition("/")[0]] if run.store.traits.directories else [])
     await run.store.rename(place, kept)
     why = (
-        "could not be put back: another has changed it, or has put something in its place or in "
-        f"that of a directory above it. What it was is at {kept}"
+        "could not be put back: another writer changed it, or wrote to its place or to that of "
+        f"a directory above it. Its former content is at {kept}"
     )
     undone.left.pop(path, None)  # this says more than that another's file is there
     undone.leave(path, why)
 
 
 async def _displaced(run: CommitContext) -> str:
-    """Return the name of the directory for such files; others may have the usual one."""
+    """Return a free directory name for displaced files."""
     with suppress(NotFoundError):
         if not (await run.store.head(f"{run.layout.root}/{DISPLACED}")).is_dir:
-            return f"{DISPLACED}-{run.commit_id[:12]}"
+            return f"{DISPLACED}-{run.identity.commit_id[:12]}"
     return DISPLACED

@@ -1,7 +1,7 @@
-"""Taking back by identity, where no rename can come late any more: the files that a commit moved.
+"""Undo by identity, where no rename can come late any more.
 
-A file whose source is where it was has not been moved. What the table held before, what others
-have put in a file's place since, and what cannot be told from these stays, and is named.
+A file whose source is where it was has not been moved. Earlier files of the table, files that
+others wrote since, and files that cannot be distinguished from these are kept and reported.
 """
 
 from __future__ import annotations
@@ -11,20 +11,14 @@ from dataclasses import dataclass, field
 
 from asynccommit.commit.by_rename.directories import make_all
 from asynccommit.commit.by_rename.lease import require_place
-from asynccommit.commit.by_rename.plan import (
-    Plan,
-    ancestors,
-    leaves,
-    staged_path,
-    undone_path,
-    untagged,
-)
+from asynccommit.commit.by_rename.plan import Plan, staged_path, undone_path, untagged
 from asynccommit.commit.by_rename.prior_state import Before
 from asynccommit.commit.by_rename.reconcile import source_print, sources_there
 from asynccommit.commit.by_rename.rollback_result import RollbackResult
 from asynccommit.commit.by_rename.sources import gather
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.job.paths import ancestors, leaves
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
@@ -32,13 +26,13 @@ from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import is_there
 
 _LINKED = (
-    "is one file with a source that the job has not moved, and stays: see whose it is, and delete "
-    "it if it is the job's"
+    "was kept: it is the same file as a source that the job has not moved; check its owner, and "
+    "delete it if it is the job's"
 )
 
 
 async def take_files(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
-    """Take back every file of the plan that was moved, and note in ``undone`` what stays."""
+    """Undo every moved file, and note remaining ones in ``undone``."""
     loaded = plan.loaded
     parents = sorted(loaded.parents)
     with Fingerprints(run.options.spill_directory) as found:
@@ -68,9 +62,9 @@ class _IdentityRollback:
     Attributes:
         run: the rollback under way.
         plan: what the commit was to do.
-        undone: what was done.
+        undone: the result, filled in here.
         before: what the table held before.
-        there: fingerprints of what is at its destination as its manifest says.
+        there: fingerprints of files that are at their destinations and match their manifests.
         kept: those of them that the table held before.
         never: fingerprints of the sources that were never moved.
         made: when the commit record was made, in nanoseconds; 0 if unknown.
@@ -101,27 +95,27 @@ class _IdentityRollback:
         elif entry.etag is None:
             await self._take_untagged(entry)
         elif self.run.store.traits.file_etags and source_print(entry.source, None) in self.never:
-            why = "is one file with a source that the job has not moved, and stays"
+            why = "was kept: it is the same file as a source that the job has not moved"
             self.undone.leave(
-                entry.dest, f"{why}: see whose it is, and delete it if it is the job's"
+                entry.dest, f"{why}; check its owner, and delete it if it is the job's"
             )
         else:
             await self._take_known(entry.dest, entry.etag)
-        self.run.step()
+        self.run.meter.step()
 
     async def _take_untagged(self, entry: Entry) -> None:
-        """Take back a file that only its size tells, unless it is younger than the commit."""
+        """Undo a file known only by size, unless it is newer."""
         if not await _was_moved(self.run, entry):
             return
         with suppress(NotFoundError):
             info = await self.run.store.head(entry.dest)
             if info.made and self.made and info.made > self.made:
-                self.undone.leave(entry.dest, "is younger than the commit of the job, and stays")
+                self.undone.leave(entry.dest, "was kept: it is newer than the commit of the job")
             else:
                 await self._take_known(entry.dest, info.etag)
 
     async def _take_altered(self, entry: Entry) -> None:
-        """Take back what was moved though it is not what its manifest says."""
+        """Undo moved files that do not match their manifest."""
         if source_print(entry.source, None) in self.never:
             return
         try:
@@ -132,17 +126,17 @@ class _IdentityRollback:
         if self.before.has(info) or (over is not None and not await self.before.is_aside(over)):
             return  # what was there before, or came to it
         if info.kind is not Kind.FILE:
-            text = f"is a {info.kind.value} where the job was to put a file, and stays"
+            text = f"is a {info.kind.value} in the place of a file of the job, and was kept"
             self.undone.leave(entry.dest, text)
         elif not self._is_of(entry, info):
-            text = "is not the file that the job was to put there, as far as can be told, and stays"
+            text = "was kept: it does not seem to be the file of the job"
             self.undone.leave(entry.dest, text)
         else:
-            self.run.warn(f"{entry.dest} was not what its manifest says, and was taken back")
+            self.run.warn(f"{entry.dest} did not match its manifest and was rolled back")
             await self._take_known(entry.dest, info.etag)
 
     def _is_of(self, entry: Entry, info: Info) -> bool:
-        """Return whether a file is that of a manifest, if need be changed in place since."""
+        """Return whether a file is that of a manifest, possibly modified."""
         if entry.etag is not None and entry.etag == info.etag:
             return True
         return self.run.store.traits.is_changed(entry.etag, info, self.made)
@@ -163,7 +157,7 @@ class _IdentityRollback:
             self.undone.files += 1
 
     async def _give_back(self, path: str, place: str) -> None:
-        """Put back what has come to ``path`` just before it was moved: it is another's."""
+        """Put back another writer's file that was moved by mistake."""
         await self.run.store.rename(place, path)
 
 

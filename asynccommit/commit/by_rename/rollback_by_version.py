@@ -1,8 +1,8 @@
-"""Taking back by version, where directories keep nothing out: what a rollback does file by file.
+"""Undo by version, file by file, where directories fence nothing.
 
-What was never moved is moved to the owner's place first, and thereby known not to be at its
-destination, whatever is there. What is taken back is what a listing has shown before the owner made
-sure that it still is one: a version that has come since is another's.
+Unmoved files are moved to the owner's place first, which shows that a file at their destination is
+not theirs. Only versions that were listed before the owner confirmed its ownership are undone: a
+newer version belongs to another writer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from asynccommit.commit.by_rename.lease import require_place
-from asynccommit.commit.by_rename.plan import Plan, undone_path, within
+from asynccommit.commit.by_rename.plan import Plan, undone_path
 from asynccommit.commit.by_rename.reconcile import begun_at, source_print, sources_there
 from asynccommit.commit.by_rename.rename_versions import find_twin
 from asynccommit.commit.by_rename.rollback_result import REFUSED, RollbackResult
@@ -19,6 +19,7 @@ from asynccommit.commit.by_rename.sources import gather
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
+from asynccommit.commit.job.paths import within
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
@@ -27,7 +28,7 @@ from asynccommit.stores.tree import pages, remove_files
 
 
 async def take_sources(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
-    """Move every file that was never moved to the owner's place, as the version that it is."""
+    """Move every unmoved file to the owner's place, by version."""
     present, cut = await sources_there(run, plan), len(run.layout.attempt_dir)
 
     async def take(entry: Entry) -> None:
@@ -49,7 +50,7 @@ async def take_sources(run: CommitContext, plan: Plan, undone: RollbackResult) -
 
 
 async def _delete_twin(run: CommitContext, entry: Entry) -> None:
-    """Delete another version of what was to be moved, which an owner that is replaced may move.
+    """Delete another version that a replaced owner may still move.
 
     It goes nowhere else: it does not say whether the version of the plan was moved.
     """
@@ -59,7 +60,7 @@ async def _delete_twin(run: CommitContext, entry: Entry) -> None:
 
 
 async def take_versions(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
-    """Take back every file of the plan that was moved, known by its size and content."""
+    """Undo every moved file, known by size and content."""
     loaded, since = plan.loaded, await begun_at(run)
     parents = sorted(loaded.parents)
     with Fingerprints(run.options.spill_directory) as found:
@@ -93,7 +94,7 @@ async def take_versions(run: CommitContext, plan: Plan, undone: RollbackResult) 
 
 
 async def _take_all(run: CommitContext, infos: Sequence[Info], undone: RollbackResult) -> None:
-    """Take back what a listing has shown, if the commit is still this owner's to undo."""
+    """Undo listed files, if this owner still holds the commit."""
     if not infos:
         return
     await require_place(run)
@@ -109,16 +110,16 @@ async def _take_all(run: CommitContext, infos: Sequence[Info], undone: RollbackR
             undone.refused.append(error)
             return
         undone.files += 1
-        run.step()
+        run.meter.step()
 
     await for_each(infos, take, workers=run.workers)
 
 
 async def _kept(run: CommitContext, plan: Plan) -> set[int]:
-    """Return the destinations at which a file that is just like the job's is another's.
+    """Return destinations where another's file equals the job's.
 
-    The job's own is still in the owner's place; unless a rename is a copy and a delete, and the
-    copy says what it is of.
+    The job's own file is still in the owner's place, except where a rename is a copy and a delete,
+    and the copy names its source.
     """
     never = await sources_there(run, plan, run.epoch_dir)
     kept: set[int] = set()

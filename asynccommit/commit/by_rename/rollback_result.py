@@ -1,7 +1,7 @@
 """The result of a rollback, including what it could not restore.
 
-Nothing is claimed that was not looked at: when everything is taken back and put back, the places
-of the plan are listed once more and compared with what it says of them.
+The result is verified: after the rollback, the paths of the plan are listed again and compared with
+their former state.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from asynccommit.commit.by_rename.plan import Aside, Plan, above, aside_path
+from asynccommit.commit.by_rename.plan import Aside, Plan, aside_path
 from asynccommit.commit.by_rename.prior_state import Before
 from asynccommit.commit.by_rename.reconcile import begun_at, source_print, sources_there
 from asynccommit.commit.by_rename.sources import gather
@@ -18,6 +18,7 @@ from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import NAMED
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
 from asynccommit.commit.full_etags import with_etags
+from asynccommit.commit.job.paths import above
 from asynccommit.errors import (
     DeniedError,
     NotFoundError,
@@ -30,10 +31,10 @@ from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import list_all, pages, walk
 
 REFUSED = (RejectedError, DeniedError)
-"""What is answered about a file that is held, or for want of a permission: others may go on."""
+"""The errors for a held file or a missing permission; other files are still processed."""
 
 _MOST = 1_000
-"""How many paths are remembered that are not as they were."""
+"""Maximum number of recorded paths that differ from before."""
 
 
 @dataclass(slots=True)
@@ -41,10 +42,10 @@ class RollbackResult:
     """The result of a rollback.
 
     Attributes:
-        files: how many files were taken back.
+        files: number of undone files.
         restored: how many things were put back in their place.
         refused: what the store has refused.
-        left: path -> why it is not what it was before; the first of them.
+        left: path -> reason why it differs from before; only the first ones.
         more: how many there are beyond these.
     """
 
@@ -55,7 +56,7 @@ class RollbackResult:
     more: int = 0
 
     def leave(self, path: str, why: str) -> None:
-        """Note that ``path`` is not what it was before the commit; the first reason stays."""
+        """Note that ``path`` differs from before; keep the first reason."""
         if path in self.left:
             return
         if len(self.left) < _MOST:
@@ -64,7 +65,7 @@ class RollbackResult:
             self.more += 1
 
     def end(self) -> None:
-        """Raise the first refusal, with the names of all; what was not refused is done."""
+        """Raise the first refusal, with the names of all refused paths."""
         if self.refused:
             first, *more = self.refused
             for error in more[:20]:
@@ -72,22 +73,22 @@ class RollbackResult:
             raise first
 
     def warn(self, run: CommitContext) -> None:
-        """Warn of what is not as it was before."""
+        """Warn of paths that differ from before."""
         for path, why in list(self.left.items())[:NAMED]:
             run.warn(f"{path} {why}")
         more = len(self.left) + self.more - NAMED
         if more > 0:
-            run.warn(f"{more} more paths are not as they were before the commit")
+            run.warn(f"{more} more paths differ from their state before the commit")
 
 
 async def verify(run: CommitContext, plan: Plan, undone: RollbackResult) -> None:
-    """Compare the table with what it was before the commit, and note what differs in ``undone``.
+    """Compare the table with its former state; note differences.
 
     One listing of each directory that the commit had to do with. Raises ``PreconditionError`` if
     something is still moved aside and not in its place: then nothing may be deleted.
     """
     before = await Before.of(run, plan)
-    with run.timed("op_verify_rollback"):
+    with run.meter.timed("op_verify_rollback"):
         await _look_for_files(run, plan, before, undone)
         await _look_for_old(run, plan, before, undone)
         if run.store.traits.directories:
@@ -117,13 +118,13 @@ async def _look_for_files(
         if fingerprint(loaded.expected(entry)) not in there or before.may_be(entry):
             continue
         if source_print(entry.source, None) not in never:
-            undone.leave(entry.dest, "stays: as far as can be told it is a file of the job")
+            undone.leave(entry.dest, "remains: it seems to be a file of the job")
 
 
 async def _look_for_old(
     run: CommitContext, plan: Plan, before: Before, undone: RollbackResult
 ) -> None:
-    """Note what was to be moved aside and is not in its place as it was."""
+    """Note replaced files that were not restored."""
     with (
         Fingerprints(run.options.spill_directory) as wanted,
         Fingerprints(run.options.spill_directory) as found,
@@ -158,7 +159,7 @@ async def _look_for_old(
 async def _note_lost(
     run: CommitContext, before: Before, old: tuple[str, str | None], undone: RollbackResult
 ) -> None:
-    """Note what no listing shows as it was, once it was asked for by its name."""
+    """Note paths that listings show as changed, after reading each by name."""
     path, etag = old
     if any(parent in undone.left for parent in above(path)):
         return  # it is kept with the directory that it was in
@@ -170,9 +171,11 @@ async def _note_lost(
             return  # another job's marker has its place; or listings leave it out
     place = aside_path(run.layout, run.place, path)
     if await before.is_aside(path) and await _holds_files(run, place):
-        raise PreconditionError("rename", path, f"is not what it was before: that is at {place}")
+        raise PreconditionError(
+            "rename", path, f"differs from its state before the commit, which is at {place}"
+        )
     did = "replaced" if there else "deleted or moved"
-    undone.leave(path, f"is not what it was before: another has {did} it")
+    undone.leave(path, f"differs from its state before the commit: another writer {did} it")
 
 
 async def _holds_files(run: CommitContext, place: str) -> bool:
@@ -189,12 +192,12 @@ async def _holds_files(run: CommitContext, place: str) -> bool:
 
 
 async def _look_for_empty(run: CommitContext, path: str, undone: RollbackResult) -> None:
-    """Note a directory that the commit made, if it is there and nothing in it is another's."""
+    """Note an empty directory that the commit made."""
     try:
         holds = await list_all(run.store, path)
     except (NotFoundError, PreconditionError):
         return
     if holds:
-        run.warn(f"{path} stays, which the commit made: there is something in it")
+        run.warn(f"{path}, made by the commit, remains: it is not empty")
     else:
-        undone.leave(path, "stays: the commit has made it, and it could not be removed")
+        undone.leave(path, "remains: the commit made it, and it could not be removed")

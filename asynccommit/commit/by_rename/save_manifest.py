@@ -1,13 +1,13 @@
-"""Task commit, second half: the manifest, in place of an earlier attempt's without a gap."""
+"""Task commit, second half: replace the manifest atomically."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-from asynccommit.commit.by_rename.load_manifests import digest
 from asynccommit.commit.by_rename.scan_task import TaskFiles
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.durable import make_durable
+from asynccommit.commit.job.messages import digest
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import (
     ExistsError,
@@ -23,23 +23,23 @@ from asynccommit.formats.manifest import encode_manifest as encode
 from asynccommit.stores.tree import remove_file, remove_tree
 
 ATTEMPTS = 5
-"""How often a manifest is written before the task fails: the reference's number."""
+"""Number of attempts to write a manifest, as in the reference."""
 
 
 async def save_manifest(
     run: CommitContext, task_id: str, attempt_id: str, found: TaskFiles
 ) -> TaskCommit:
-    """Write the manifest to a temporary name and rename it over an earlier attempt's.
+    """Write the manifest, and rename it over an earlier attempt's.
 
     Where a write is seen whole or not at all, it needs no temporary name. Where the store replaces
     atomically there is no moment in which the task has no manifest, and a reader sees one attempt's
-    or the other's. When the answer to the rename is lost, what is in place tells. Raises
+    or the other's. If the response to the rename is lost, the file in its place decides. Raises
     ``StoreError`` when that fails ``ATTEMPTS`` times.
     """
     layout = run.layout
     data = encode(_manifest(run, task_id, attempt_id, found))
     final, temp = layout.manifest(task_id), layout.manifest_temp(attempt_id)
-    with run.timed("task_stage_save_task_manifest"):
+    with run.meter.timed("task_stage_save_task_manifest"):
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 await _put_and_rename(run, temp, final, data)
@@ -92,7 +92,7 @@ async def _make_way(run: CommitContext, error: StoreError, temp: str, final: str
 
 def _manifest(run: CommitContext, task_id: str, attempt_id: str, found: TaskFiles) -> TaskManifest:
     layout = run.layout
-    statistics = run.statistics
+    statistics = run.meter.statistics
     for entry in found.files:
         statistics.sample("committer_task_file_size", entry.size)
     statistics.sample("committer_task_file_count", len(found.files))

@@ -14,7 +14,7 @@ from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import list_all
 
 UNKNOWN, NOT_FOUND, FILE, DIRECTORY, CREATED = 0, 1, 2, 3, 4
-"""What a destination directory was when the task looked: the codes of Hadoop's manifests."""
+"""The status of a destination directory for the task, as coded in Hadoop's manifests."""
 
 _MAX_DEPTH = 512
 
@@ -38,7 +38,7 @@ class TaskFiles:
 
 
 async def scan_task_attempt(run: CommitContext, base: str, *, look: bool = True) -> TaskFiles:
-    """List everything below ``base``, level by level, the directories of a level in parallel.
+    """List everything below ``base``, each level in parallel.
 
     Args:
         run: the commit under way.
@@ -46,9 +46,9 @@ async def scan_task_attempt(run: CommitContext, base: str, *, look: bool = True)
         look: also see what the destination directories are now; their status codes are a help
             for Hadoop's job commit, ours looks for itself.
 
-    Raises ``NotFoundError`` if ``base`` is missing, ``PreconditionError`` for anything that is
-    neither file nor directory, as a symbolic link, which could lead out of the directory, and
-    ``RejectedError`` for what the store would not move.
+    Raises ``NotFoundError`` if ``base`` is missing, ``PreconditionError`` for anything but files
+    and directories, such as a symbolic link, which could lead out of the directory, and
+    ``RejectedError`` for entries that the store would not move.
     """
     found = TaskFiles()
     status = {run.layout.root: DIRECTORY}
@@ -71,9 +71,9 @@ async def scan_task_attempt(run: CommitContext, base: str, *, look: bool = True)
 
 
 def refuse_reserved(run: CommitContext, found: TaskFiles, base: str) -> None:
-    """Refuse what is in the marker's place or in ``_temporary``, and names that are no text.
+    """Refuse reserved names, and names that are not text.
 
-    No commit of the job could publish these, nor the marker name them.
+    No commit could publish them, and the marker could not name them.
 
     Args:
         run: the commit under way.
@@ -86,7 +86,7 @@ def refuse_reserved(run: CommitContext, found: TaskFiles, base: str) -> None:
     reserved = (layout.temporary, layout.success)
     for path in (*[entry.dest for entry in found.files], *found.directories):
         if path.startswith(reserved) and layout.reserves(path):
-            text = f"{path} belongs to the commit protocol: give it another name, or delete it"
+            text = f"{path} belongs to the commit protocol: rename it or delete it"
             raise PreconditionError("list", base + path[len(layout.root) :], text)
         if not path.isascii():
             layout.url(path)
@@ -107,7 +107,7 @@ async def _children(run: CommitContext, directories: list[str]) -> list[Info]:
                 raise PreconditionError(
                     "list",
                     info.path,
-                    "neither file nor directory (a link), or a name that no path can have",
+                    "neither a file nor a directory (a link), or an invalid name",
                 )
             children.append(info)
 

@@ -1,4 +1,4 @@
-"""Directories that jobs of FileOutputCommitter share: what in them is this job's, and no other's.
+"""This job's part of directories that FileOutputCommitter shares.
 
 Hadoop deletes all of ``_temporary`` when one of the jobs ends, and the others lose their work.
 """
@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.own_tasks import _attempts, _name, own_tasks
 from asynccommit.commit.layout import TEMPORARY, Layout
 from asynccommit.commit.layout_file_output import FileLayout, is_number, job_of_task
 from asynccommit.errors import ExistsError, NotFoundError, OptionError, PreconditionError
@@ -20,7 +21,7 @@ from asynccommit.stores.urls import Address
 
 
 async def find_jobs(store: Store, dest: Address) -> dict[FileLayout, int]:
-    """Return the jobs that have tasks under a destination, and how many of each have committed.
+    """Return the jobs with tasks here, and their committed tasks.
 
     Raises ``StoreError``.
     """
@@ -40,7 +41,7 @@ async def find_jobs(store: Store, dest: Address) -> dict[FileLayout, int]:
 
 
 async def _own_names(store: Store, dest: Address) -> dict[str, str]:
-    """Return the ids of jobs that have a directory of their own, by what their tasks begin with.
+    """Return the ids of jobs with own directories, by task prefix.
 
     Only of a job of ours is the id another than that of its tasks.
     """
@@ -51,27 +52,6 @@ async def _own_names(store: Store, dest: Address) -> dict[str, str]:
                 layout = FileLayout(dest, _name(info.path))
                 names[layout.run_id] = layout.job_id
     return names
-
-
-async def own_tasks(run: CommitContext, *, until: int | None = None) -> list[Info]:
-    """Return the directories of this job's tasks and task attempts, committed or not.
-
-    Args:
-        run: whose job is meant.
-        until: the last application attempt to look at; ``None`` for all.
-    """
-    layout = run.layout
-    if not isinstance(layout, FileLayout):
-        return []
-    found: list[Info] = []
-    for place in await _attempts(run.store, layout):
-        if until is not None and int(_name(place)) > until:
-            continue
-        committed = await list_if_there(run.store, place)
-        under_way = await list_if_there(run.store, f"{place}/{TEMPORARY}")
-        found += [info for info in committed if layout.has_committed(_name(info.path))]
-        found += [info for info in under_way if layout.has_attempt(_name(info.path))]
-    return found
 
 
 async def holds_files(run: CommitContext) -> bool:
@@ -87,22 +67,22 @@ async def holds_files(run: CommitContext) -> bool:
 
 
 async def delete_own(run: CommitContext) -> None:
-    """Delete the directories of this job's tasks, those of its other attempts too."""
+    """Delete the directories of this job's tasks, in all attempts."""
     if not run.layout.shared:
         return
     own = await own_tasks(run)
-    run.total = len(own) + 1
+    run.meter.total = len(own) + 1
 
     async def delete(info: Info) -> None:
         with suppress(NotFoundError):
             await remove_tree(run.store, info.path)
-        run.step()
+        run.meter.step()
 
     await for_each(own, delete, workers=run.workers)
 
 
 async def take_own(run: CommitContext, place: str) -> bool:
-    """Move the directories of this job's tasks, up to this attempt's, below ``place``.
+    """Move this job's task directories, up to this attempt's.
 
     Each is gone in one moment: a commit that begins meanwhile sees that one is missing. Returns
     whether there were some.
@@ -135,18 +115,18 @@ async def is_aborted(run: CommitContext, sources: Collection[str]) -> bool:
 
 
 def identity_of(info: Info) -> str:
-    """Return what tells a committed task's directory from one that has come in its place."""
+    """Return the identity of a committed task's directory."""
     return info.etag or str(info.modified)
 
 
 async def refuse_replaced(run: CommitContext, read: Mapping[str, str | None]) -> None:
-    """Refuse a commit that has read what a task is not any more, now that its record is there.
+    """Refuse a commit if a task's output was replaced since.
 
     From then on no task of ours takes another's place.
 
     Args:
         run: the commit under way.
-        read: path of each task's directory -> what it was.
+        read: path of each task's directory -> its identity when it was read.
 
     Raises ``PreconditionError``.
     """
@@ -154,25 +134,14 @@ async def refuse_replaced(run: CommitContext, read: Mapping[str, str | None]) ->
     now = {info.path: identity_of(info) for info in there}
     for path, identity in read.items():
         if now.get(path) != identity:
-            text = "another attempt of the task committed while the job began to; commit it again"
+            text = "another attempt of the task committed as the job commit began: commit it again"
             raise PreconditionError("rename", path, text)
 
 
 async def remove_shared(run: CommitContext) -> None:
-    """Remove the directories of application attempts in which no job has anything any more."""
+    """Remove the empty directories of application attempts."""
     for place in await _attempts(run.store, run.layout):
         with suppress(ExistsError, NotFoundError, PreconditionError):
             with suppress(NotFoundError):
                 await remove_directory(run.store, f"{place}/{TEMPORARY}")
             await remove_directory(run.store, place)
-
-
-async def _attempts(store: Store, layout: Layout) -> list[str]:
-    """Return the directories of application attempts, whosever, in the order of their numbers."""
-    names = await list_if_there(store, layout.temporary)
-    found = [info.path for info in names if info.is_dir and is_number(_name(info.path))]
-    return sorted(found, key=lambda path: int(_name(path)))
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]

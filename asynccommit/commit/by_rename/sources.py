@@ -21,7 +21,7 @@ _Told = Callable[[Entry], tuple[str, int] | tuple[str, int, str]]
 
 
 async def check_sources(run: CommitContext, loaded: LoadedManifests) -> None:
-    """See that every source is there with its size and etag, and can be moved.
+    """Check that every source exists with its size and etag, and can be moved.
 
     One listing of each directory, or of each task attempt where the store lists whole trees. Where
     an etag names a version, another version of the same content will do.
@@ -56,13 +56,13 @@ def _attempts(run: CommitContext, sources: Iterable[str]) -> set[str]:
 
 
 async def add_sources(loaded: LoadedManifests, wanted: Fingerprints, told: _Told) -> None:
-    """Add what must be found at the sources to ``wanted``, as ``told`` says it."""
+    """Add the expected content of sources to ``wanted``."""
     async for entries in in_batches(loaded.spill.entries(), _BATCH):
         wanted.add([told(entry._replace(dest=entry.source)) for entry in entries])
 
 
 async def name_lost(loaded: LoadedManifests, lost: set[int], told: _Told) -> None:
-    """Raise ``NotFoundError`` that names the sources which were not found as they should be."""
+    """Raise ``NotFoundError`` with the names of the missing sources."""
     problems = [
         entry.source
         async for entry in loaded.spill.each()
@@ -85,7 +85,7 @@ async def gather(
     tree: bool = False,
     held: list[Info] | None = None,
 ) -> None:
-    """Add what is in the directory ``path`` to ``found``, as ``identity`` says it.
+    """Add the content of the directory ``path`` to ``found``.
 
     Args:
         run: the commit under way.
@@ -95,8 +95,8 @@ async def gather(
         shown_in: the directory that ``path`` stands for, if it is another.
         since: files that have not changed since then, in seconds of the store's time, are left out.
         whole: compare etags as a file has them that was not renamed.
-        tree: take in what is further below, too.
-        held: takes what can neither be moved nor deleted for now.
+        tree: include everything below as well.
+        held: receives entries that can be neither moved nor deleted for now.
     """
     lasting = None if whole or run.store.traits.etag_survives_rename else run.store.traits.lasting
     try:

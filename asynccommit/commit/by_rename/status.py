@@ -1,4 +1,4 @@
-"""The known state of a commit that has begun: read from the files that its owners have left."""
+"""The known state of a begun commit, read from its owners' files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,15 @@ from asynccommit.formats.commit_owner import (
     decode_stop,
     is_stand_in,
 )
-from asynccommit.formats.commit_record import MAX_RECORD_BYTES, CommitRecord, Owner, decode_record
+from asynccommit.formats.commit_record import (
+    MAX_RECORD_BYTES,
+    CommitRecord,
+    Owner,
+    decode_record,
+    is_blank,
+)
 from asynccommit.stores.base import Info, Store
-from asynccommit.stores.tree import list_if_there
+from asynccommit.stores.tree import list_if_there, read_if_there
 
 PLAN_VERSION = "planVersion"
 """Option of the record: the etag of the first chunk of its plan, where etags are versions."""
@@ -37,7 +43,7 @@ class CommitState:
         record: what its first owner wrote.
         commit_id: names the commit.
         claim: of the present owner.
-        seen: the store's time of the owner's last sign of life.
+        seen: the store's time of the owner's last heartbeat.
         stop: what the owner said when it stopped.
         decision: how the commit ends.
         epochs: the numbers of the places where owners have worked.
@@ -58,9 +64,9 @@ class CommitState:
 
 
 async def read_state(store: Store, layout: Layout) -> CommitState | None:
-    """Return what is known of the commit of a job attempt, ``None`` if it has not begun.
+    """Return the state of a commit, or ``None`` if it has not begun.
 
-    Raises ``ManifestError`` for a file that is none of ours or damaged.
+    Raises ``ManifestError`` for a foreign or damaged file.
     """
     found = {info.path: info for info in await list_if_there(store, layout.attempt_dir)}
     if layout.record not in found and store.traits.consistent_listing:
@@ -80,14 +86,6 @@ async def read_state(store: Store, layout: Layout) -> CommitState | None:
         return None  # it ended while it was looked at
 
 
-def is_blank(data: bytes) -> bool:
-    """Return whether a file is empty.
-
-    A power cut leaves such a file; it counts as not written.
-    """
-    return not data.strip(b"\0")
-
-
 async def _standing(
     store: Store, layout: Layout, record: bytes, found: Mapping[str, Info]
 ) -> CommitState:
@@ -95,7 +93,7 @@ async def _standing(
     epoch = max([1, *(number_in(name, OWNER + layout.tag, ".json") for name in names)])
     first = decode_record(record, layout.url(layout.record))
     if (first.job_id, first.attempt) != (layout.job_id, layout.attempt):
-        raise ManifestError(layout.url(layout.record), f"is of another job, {first.job_id!r}")
+        raise ManifestError(layout.url(layout.record), f"belongs to another job, {first.job_id!r}")
     standing = CommitState(
         first,
         sha256(record).hexdigest(),
@@ -135,7 +133,7 @@ def is_void(store: Store, layout: Layout, record: CommitRecord, found: Mapping[s
 def is_control(layout: Layout, path: str) -> bool:
     """Return whether ``path`` is a file that tells the state of a commit.
 
-    These are record, claims, signs of life, outcome and end.
+    These are record, claims, heartbeats, outcome and end.
     """
     parent, _, name = path.rpartition("/")
     if parent != layout.attempt_dir:
@@ -157,7 +155,7 @@ def is_end(layout: Layout, path: str) -> bool:
 
 
 def _ends(layout: Layout, paths: Collection[str]) -> list[str]:
-    """Return which of ``paths`` say that the commit of ``layout`` is done but for its clean-up."""
+    """Return the end markers of ``layout`` in ``paths``."""
     names = [path for path in paths if path.rpartition("/")[0] == layout.attempt_dir]
     prefix = EPOCH + layout.tag
     return [path for path in names if number_in(path.rpartition("/")[2], prefix, ".done") > 0]
@@ -166,7 +164,7 @@ def _ends(layout: Layout, paths: Collection[str]) -> list[str]:
 async def read_end(
     store: Store, layout: Layout, paths: Collection[str], commit_id: str
 ) -> Decision | None:
-    """Return how a commit has ended, as the end says that is among ``paths``; ``None`` for none.
+    """Return the outcome in the end marker in ``paths``, or ``None``.
 
     It outlives the outcome, which the clean-up deletes before.
     """
@@ -184,7 +182,7 @@ def _directories(found: Mapping[str, Info]) -> list[str]:
 
 
 async def _stop(store: Store, layout: Layout, claim: Claim) -> OwnerStop | None:
-    """Return what the owner said when it stopped; that it said something is what counts."""
+    """Return the owner's reason for stopping; the file itself counts."""
     path = layout.stopped(claim.epoch)
     data = await store.get(path, MAX_OWNER_BYTES)
     if is_stand_in(data):
@@ -197,21 +195,13 @@ async def _stop(store: Store, layout: Layout, claim: Claim) -> OwnerStop | None:
 
 
 def read_decision(data: bytes, layout: Layout, commit_id: str) -> Decision | None:
-    """Return the outcome of a commit, ``None`` if the file is of another commit.
+    """Return the decision; ``None`` if it belongs to another commit.
 
     A driver of an earlier run of the job id may have sent it, and says nothing of this commit.
     Raises ``ManifestError`` for anything else.
     """
     decision = decode_decision(data, layout.url(layout.outcome))
     return decision if decision.commit == commit_id else None
-
-
-async def read_if_there(store: Store, path: str, limit: int) -> bytes | None:
-    """Return the content of a file, ``None`` if it is not there."""
-    try:
-        return await store.get(path, limit)
-    except NotFoundError:
-        return None
 
 
 async def _claim(store: Store, layout: Layout, record: CommitRecord, epoch: int) -> Claim:
@@ -223,7 +213,7 @@ async def _claim(store: Store, layout: Layout, record: CommitRecord, epoch: int)
         return Claim(epoch, Owner("unknown", "unknown", "unknown"), record.lease, 0, "")
     claim = decode_claim(data, layout.url(path))
     if claim.epoch != epoch:
-        raise ManifestError(layout.url(path), f"says that it is the claim of epoch {claim.epoch}")
+        raise ManifestError(layout.url(path), f"is the claim of epoch {claim.epoch}")
     return claim
 
 
@@ -234,7 +224,7 @@ def _seen(layout: Layout, found: Mapping[str, Info], epoch: int) -> float:
 
 
 def number_in(name: str, prefix: str, suffix: str) -> int:
-    """Return the epoch that a name says, 0 if it is none."""
+    """Parse the epoch out of a name; 0 if it has none."""
     text = name.removeprefix(prefix).removesuffix(suffix)
     right = name == f"{prefix}{text}{suffix}" and text.isascii() and text.isdigit()
     return int(text) if right and len(text) == 6 else 0
@@ -248,5 +238,5 @@ def is_over(standing: CommitState) -> bool:
 
 
 def epoch_of(path: str) -> int:
-    """Return the epoch whose owner works, or worked, in ``path``; 0 if it is no such place."""
+    """Parse the epoch out of an owner's path; 0 if it has none."""
     return number_in(path.rpartition("/")[2], EPOCH, "")

@@ -1,4 +1,4 @@
-"""Replacing directories: two renames each, and whoever wrote there meanwhile loses nothing."""
+"""Replace directories by two renames, without losing late writes."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from contextlib import suppress
 
 from asynccommit.commit.by_rename.directories import make_all, move_one_aside
 from asynccommit.commit.by_rename.lease import require_place
-from asynccommit.commit.by_rename.plan import Plan, aside_path, leaves, staged_path, stays
+from asynccommit.commit.by_rename.plan import Plan, aside_path, staged_path
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.job.paths import leaves, stays
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import is_there, walk
 
 Keep = Callable[[CommitContext, str, str], Awaitable[None]]
-"""Takes a file out of the way whose place is taken: the commit, where the file is, the place."""
+"""Moves a file away from an occupied place; takes the commit, the path and the place."""
 
 
 async def swap_in(run: CommitContext, plan: Plan) -> None:
-    """Move what is replaced aside and each unit into its place; put back what came since the plan.
+    """Move old directories aside and units in; restore late files.
 
-    What was swapped before stays as it is.
+    Directories swapped earlier stay unchanged.
     """
     replaced = {aside.path: aside for aside in plan.replaced}
     known = await _known(run, plan) if run.store.traits.fences else set()
@@ -41,7 +42,7 @@ async def swap_in(run: CommitContext, plan: Plan) -> None:
 
 
 async def _known(run: CommitContext, plan: Plan) -> set[int]:
-    """Return the fingerprints of what was there when the commit was planned."""
+    """Return the fingerprints of the content at planning time."""
     with Fingerprints(run.options.spill_directory) as prints:
         async for old in plan.old.each():
             prints.add([(old.dest, old.size, old.etag)])
@@ -65,7 +66,7 @@ async def _move_in(run: CommitContext, unit: str) -> None:
 
 
 async def merge(run: CommitContext, source: str, dest: str, *, keep: Keep | None = None) -> int:
-    """Move every file below ``source`` to its place below ``dest``; return how many.
+    """Move every file below ``source`` below ``dest``; return the number.
 
     Directories are made where they are missing, empty ones too.
 
@@ -122,7 +123,7 @@ async def _to_place(run: CommitContext, info: Info, place: str) -> None:
 
 
 async def _put_back(run: CommitContext, path: str, known: set[int]) -> None:
-    """Put back what is not to be replaced: hidden names, and what others have written since."""
+    """Put back hidden names, and files that others wrote since."""
     base = aside_path(run.layout, run.place, path)
     if not await is_there(run.store, base):
         return
@@ -151,4 +152,4 @@ async def _put_back_hidden(run: CommitContext, info: Info, place: str) -> None:
 
 
 async def _give_way(run: CommitContext, _: str, place: str) -> None:
-    run.warn(f"{place} was replaced by a file that a task wrote")
+    run.warn(f"{place} was replaced by a task's file")

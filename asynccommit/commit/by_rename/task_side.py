@@ -1,4 +1,4 @@
-"""The tasks' side of the manifest committer: a place to write to, and a manifest of it."""
+"""The tasks' side of the manifest committer."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import ClassVar, Self
 
-from asynccommit.commit.by_rename.claims import claim_task
-from asynccommit.commit.by_rename.cleanup import remove_if_empty
-from asynccommit.commit.by_rename.driver_liveness import DriverLiveness
+from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.save_manifest import remove_own_manifest, save_manifest
 from asynccommit.commit.by_rename.scan_task import scan_task_attempt
+from asynccommit.commit.by_rename.status import CommitState
 from asynccommit.commit.by_rename.uncommittable import refuse_uncommittable
-from asynccommit.commit.context import CommitContext, OnProgress
+from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import commit_failures
+from asynccommit.commit.job.claims import claim_task
+from asynccommit.commit.job.cleanup import remove_if_empty
+from asynccommit.commit.job.committer import JobCommitter
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import Layout, TaskCommit
 from asynccommit.commit.layout_file_output import refuse_number
+from asynccommit.commit.meter import OnProgress
 from asynccommit.commit.task_output import StoreWork, Work
 from asynccommit.errors import NotFoundError, UnsupportedError
 from asynccommit.options.job import Options
@@ -28,22 +31,11 @@ from asynccommit.stores.tree import is_there, remove_file, remove_tree
 from asynccommit.stores.urls import Address
 
 
-class TaskSide(DriverLiveness):
-    """Commits the tasks of one job attempt.
-
-    Args:
-        store: where the destination is; must rename files atomically.
-        layout: destination and job.
-        options: how to commit.
-        host: clock, ids and names.
-        counted: the store's request counters, for statistics.
-        traffic: what has become of the store's requests, for statistics.
-        open_store: opens the store of a report directory that is elsewhere.
+class TaskSide(JobCommitter[CommitContext, CommitState, Plan]):
+    """A committer whose tasks write manifests; created like ``JobCommitter``.
 
     Attributes:
         layout_type: of the job that ``opened`` makes.
-        driver_lives: whether the process that runs the job's tasks is there, where that is
-            another one; without it no commit begins.
 
     Raises:
         OptionError: the job id is a number, which is the name of a directory that jobs share.
@@ -65,23 +57,15 @@ class TaskSide(DriverLiveness):
         if not store.traits.atomic_rename:
             raise UnsupportedError(
                 f"{store.traits.name} has no atomic rename, which the manifest committer needs; "
-                "on S3 use a committer of multipart uploads, as Hadoop's magic committer"
+                "on S3 use a committer with multipart uploads, such as 'magic'"
             )
         if not store.traits.conditional_put:
             raise UnsupportedError(
-                f"{store.traits.name} cannot write a file only if there is none, which the commit "
-                "record needs: two commits of one job could run at once"
+                f"{store.traits.name} cannot create a file only if it does not exist, which the "
+                "commit record needs: two commits of one job could run at once"
             )
         refuse_number(layout.job_id)
-        self.store = store
-        self.layout = layout
-        self.options = options
-        self.host = host
-        self._counted = {} if counted is None else counted
-        self._traffic = traffic
-        self._open_store = open_store
-        self.driver_lives: Callable[[], bool] | None = None
-        self._made_destination = False
+        super().__init__(store, layout, options, host, counted, traffic, open_store)
 
     @classmethod
     def opened(cls, opening: JobContext) -> Self:
@@ -96,28 +80,22 @@ class TaskSide(DriverLiveness):
             open_store=opening.open_store,
         )
 
-    @property
-    def pending(self) -> Store:
-        """Return the store of the job's own directories: that of the data."""
-        return self.store
-
     async def see_setup(self) -> None:
-        """Look for what another's setup of the job has made. Raises ``NotFoundError``."""
-        await self.store.head(self.layout.committed_dir)
+        """Check the files of a job's setup.
 
-    async def take_job(self) -> None:
-        """See ``Committer.take_job``. Raises ``ExistsError`` if it is another driver's."""
-        await self._take(self._run(), self.store)
+        Raises ``NotFoundError``.
+        """
+        await self.store.head(self.layout.committed_dir)
 
     async def setup_task(self, attempt_id: str) -> str:
         """Make the directory of a task attempt and return its path.
 
-        Raises ``CommitError`` if it is there already, or the job is not.
+        Raises ``CommitError`` if the directory exists already, or the job does not exist.
         """
         run = self._run()
         path = self.layout.task_attempt_dir(attempt_id)
         async with commit_failures(run):
-            with run.timed("task_stage_setup"):
+            with run.meter.timed("task_stage_setup"):
                 await self.see_setup()  # the job has not ended
                 claim = self.layout.claim(attempt_id)
                 await claim_task(self.store, path, claim, self.host.new_id(), base=path)
@@ -136,15 +114,15 @@ class TaskSide(DriverLiveness):
         """
         run = self._run()
         async with commit_failures(run):
-            with run.timed("task_stage_commit"):
-                with run.timed("task_stage_scan_directory"):
+            with run.meter.timed("task_stage_commit"):
+                with run.meter.timed("task_stage_scan_directory"):
                     base = self.layout.task_attempt_dir(attempt_id)
                     found = await scan_task_attempt(run, base)
                     refuse_uncommittable(run, found, base)
                 return await save_manifest(run, task_id, attempt_id, found)
 
     async def abort_task(self, task_id: str, attempt_id: str) -> None:
-        """Delete the directory of a task attempt, and the manifest if it is this attempt's.
+        """Delete the directory and the manifest of a task attempt.
 
         Nothing there is fine; once the job's commit has begun nothing is deleted. If the job has
         ended, the empty directories above go too, which a late write has made again. Raises
@@ -152,7 +130,7 @@ class TaskSide(DriverLiveness):
         """
         run, layout = self._run(), self.layout
         async with commit_failures(run):
-            with run.timed("task_stage_abort_task"):
+            with run.meter.timed("task_stage_abort_task"):
                 if await is_there(run.store, layout.record):
                     return
                 await remove_own_manifest(run, task_id, attempt_id)
@@ -167,17 +145,7 @@ class TaskSide(DriverLiveness):
                     await remove_if_empty(run, layout.temporary)
 
     def _run(self, on_progress: OnProgress | None = None) -> CommitContext:
-        return CommitContext(
-            store=self.store,
-            layout=self.layout,
-            options=self.options,
-            host=self.host,
-            on_progress=on_progress,
-            open_store=self._open_store,
-            driver_lives=self.driver_lives,
-            counted=self._counted,
-            traffic=self._traffic,
-        )
+        return CommitContext.new(self._environment, self.layout, self.options, on_progress)
 
 
 async def _delete_if_there(run: CommitContext, path: str) -> None:

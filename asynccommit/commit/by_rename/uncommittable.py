@@ -1,4 +1,4 @@
-"""Task output that is refused because no commit of its job could publish it.
+"""Task output that no commit could publish.
 
 Refused when the task commits, only this task fails, and its files are named. Found by the job
 commit, the same would fail the job.
@@ -34,14 +34,14 @@ def refuse_uncommittable(run: CommitContext, found: TaskFiles, base: str) -> Non
     for entry in found.files:
         inside = entry.source[cut:]
         if "/." in f"/{inside}" and any(map(is_unlisted, inside.split("/"))):
-            text = "Hadoop does not list files of such a name: give it another, or delete it"
+            text = "Hadoop does not list files with such a name: rename it or delete it"
             raise PreconditionError("list", entry.source, text)
         if (len(entry.source) + more) * LETTER > most > 0:
             refuse_long_entry(run.layout, entry, most)
 
 
 def refuse_long_entry(layout: Layout, entry: Entry, most: int) -> None:
-    """Refuse a file whose path leaves no room for where it is taken back, or kept from moving.
+    """Refuse a file whose path is too long to be undone or fenced.
 
     Raises ``RejectedError``.
     """
@@ -51,14 +51,16 @@ def refuse_long_entry(layout: Layout, entry: Entry, most: int) -> None:
 
 
 def refuse_over(path: str, place: str, most: int) -> None:
-    """Refuse ``path`` if ``place``, where it would be moved aside, has over ``most`` bytes.
+    """Refuse ``path`` if ``place`` has more than ``most`` bytes.
+
+    ``place`` is where it would be moved aside.
 
     Raises ``RejectedError``.
     """
     size = len(place.encode("utf-8", "surrogatepass"))
     if size > most:
         text = (
-            f"its name is too long to be moved aside: {size} bytes, and the store takes {most}: "
-            "choose a shorter one, or a destination nearer to the root"
+            f"its path is too long to be moved aside: {size} bytes, and the store accepts "
+            f"{most}; choose a shorter name, or a destination nearer to the root"
         )
         raise RejectedError("rename", path, text)

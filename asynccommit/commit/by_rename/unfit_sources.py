@@ -1,4 +1,4 @@
-"""Sources that cannot be committed, as far as manifests and the listings of preflight tell."""
+"""Sources that cannot be committed, as known before the commit."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests, identity
 from asynccommit.commit.by_rename.movability import refuse_unfit
-from asynccommit.commit.by_rename.plan import ancestors
 from asynccommit.commit.by_rename.sources import add_sources, name_lost
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.errors import named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.job.paths import ancestors
 from asynccommit.errors import NotFoundError, PreconditionError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
@@ -18,7 +18,7 @@ from asynccommit.stores.tree import pages
 
 
 async def refuse_repeated(loaded: LoadedManifests) -> None:
-    """Refuse a source that has more than one destination: it can only be renamed to one of them.
+    """Refuse a source that has more than one destination.
 
     Raises ``PreconditionError``.
     """
@@ -41,10 +41,10 @@ async def refuse_repeated(loaded: LoadedManifests) -> None:
 async def refuse_unfit_sources(
     run: CommitContext, loaded: LoadedManifests, volume: int, *, adopt: bool
 ) -> None:
-    """Refuse a source that is no file, that nobody can move, or that its task has not committed.
+    """Refuse a source that cannot be moved or was not committed.
 
     A task commit of ours, which its message vouches for, has refused links among the files: then
-    only the directories above are read. Where there are no messages, all of them are.
+    only the directories above are read. Without messages, all manifests are checked.
 
     Raises ``PreconditionError``, and ``NotFoundError`` for a file that is missing or another.
     """
@@ -89,7 +89,7 @@ async def _refuse_odd(
     """Refuse links above the sources, and sources that are no files."""
     links = [path for path, kind in odd.items() if kind is Kind.OTHER and path in needed]
     if links:
-        raise PreconditionError("rename", min(links), "a link: files behind it are not ours")
+        raise PreconditionError("rename", min(links), "a link: files behind it are not of this job")
     with Fingerprints(run.options.spill_directory) as prints:
         prints.add(odd)
         suspects = loaded.origins.common(prints)
@@ -99,7 +99,7 @@ async def _refuse_odd(
     if found:
         text = "a directory, where its manifest names a file"
         if odd[found[0]] is Kind.OTHER:
-            text = "a link: files behind it are not ours"
+            text = "a link: files behind it are not of this job"
         raise PreconditionError("rename", found[0], text)
 
 

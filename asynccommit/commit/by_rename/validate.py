@@ -1,4 +1,4 @@
-"""Job commit, sixth step: see that the destination holds what was committed, before saying so."""
+"""Job commit, sixth step: compare the destination with the plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asynccommit.stores.base import Kind
 
 
 async def validate_output(run: CommitContext, plan: Plan) -> None:
-    """Compare kind, length and etag of every file with its manifest, one listing a directory.
+    """Compare kind, length and etag of all files, by listings.
 
     On by default where a listing shows every acknowledged change; ``validate=False`` leaves it
     out, and ``validate_sample`` asks for so many files by name instead. Raises ``NotFoundError``
@@ -30,13 +30,13 @@ async def validate_output(run: CommitContext, plan: Plan) -> None:
         return
     loaded = plan.loaded
     found = Fingerprints(run.options.spill_directory)
-    with run.timed("job_stage_optional_validate_output", len(loaded.parents)):
+    with run.meter.timed("job_stage_optional_validate_output", len(loaded.parents)):
         # Where each etag is one more request, those of files that were there before are not asked.
         since = 0.0 if run.store.traits.whole_listings else await begun_at(run)
 
         async def look(path: str) -> None:
             await gather(run, path, found, loaded.etags, since=since)
-            run.step()
+            run.meter.step()
 
         try:
             await for_each(sorted(loaded.parents), look, workers=run.workers)
@@ -61,9 +61,9 @@ async def _validate_sample(run: CommitContext, plan: Plan, size: int) -> None:
     async def ask(entry: Entry) -> None:
         if problem := await difference(run, entry):
             problems.append(problem)
-        run.step()
+        run.meter.step()
 
-    with run.timed("job_stage_optional_validate_output", len(chosen)):
+    with run.meter.timed("job_stage_optional_validate_output", len(chosen)):
         await for_each(chosen, ask, workers=run.workers)
         _raise(problems[:NAMED], more=len(problems[NAMED:]))
         await _refuse_unlisted(run, [entry.dest for entry in chosen if is_odd(entry.dest)])
@@ -86,7 +86,7 @@ async def _report(run: CommitContext, plan: Plan, lost: set[int]) -> None:
 
 
 async def _refuse_unlisted(run: CommitContext, paths: list[str]) -> None:
-    """Raise ``PreconditionError`` for files of which the server has made other names."""
+    """Raise ``PreconditionError`` for names the server changed."""
     changed = await unlisted(run.store, paths)
     named: list[StoreError] = [PreconditionError("validate", path, CHANGED) for path in changed]
     _raise(named[:NAMED], more=len(named[NAMED:]))
@@ -109,11 +109,11 @@ async def difference(run: CommitContext, entry: Entry) -> StoreError | None:
     if info.kind is not Kind.FILE:
         return PreconditionError("validate", entry.dest, f"is a {info.kind.value}, not a file")
     if info.size != entry.size:
-        text = f"has {info.size} bytes, its manifest says {entry.size}"
+        text = f"has {info.size} bytes, but its manifest has {entry.size}"
         return PreconditionError("validate", entry.dest, text)
     lasting = run.store.traits.lasting
     wanted, found = lasting(entry.etag), lasting(info.etag)
     if wanted is not None and found is not None and wanted != found:
-        text = f"has etag {info.etag}, its manifest says {entry.etag}"
+        text = f"has etag {info.etag}, but its manifest has {entry.etag}"
         return PreconditionError("validate", entry.dest, text)
     return None

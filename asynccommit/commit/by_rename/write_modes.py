@@ -1,4 +1,4 @@
-"""The write modes: refuse the existing content of a destination, or plan its replacement.
+"""Write modes: refuse or replace existing content.
 
 What is replaced is never deleted before the job is committed: it is moved aside. Where directories
 can be renamed, the new content of each is put together beside it and moved in as one (a unit), so
@@ -12,74 +12,26 @@ from contextlib import suppress
 
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.movability import refuse_fixed
-from asynccommit.commit.by_rename.plan import Aside, Plan, old_entry, outermost, stays, within
+from asynccommit.commit.by_rename.plan import Aside, Plan, old_entry
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.full_etags import with_etags
+from asynccommit.commit.job.modes import OTHERS_BELOW, SINK_LOG, STAGING, is_output
+from asynccommit.commit.job.paths import outermost, stays, within
 from asynccommit.commit.layout import TEMPORARY, Layout
 from asynccommit.commit.object_holds import refuse_held
 from asynccommit.commit.spill import Entry
-from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, UnsupportedError
+from asynccommit.errors import NotFoundError, PreconditionError, UnsupportedError
 from asynccommit.options.job import Mode
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import list_if_there, tree_pages, walk
 
-STAGING = ".spark-staging"
-SINK_LOG = "_spark_metadata"
-
-OTHERS_BELOW = (
-    "another job is writing below a directory to be replaced: finish or abort that job first"
-)
 _MAX_PLACES = 1_000
 _BATCH = 4_096
 
 
-async def refuse_mode(run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> None:
-    """Refuse a destination that ``mode`` cannot be used on.
-
-    Raises ``ExistsError`` if ``FAIL`` finds something, ``PreconditionError`` if files would be
-    added to a table whose readers only see what a streaming query has logged.
-    """
-    dest = run.layout.dest.path
-    if mode is Mode.REPLACE_TABLE or dest in overwrite:
-        return
-    if mode is Mode.FAIL:
-        taken = [
-            info.path
-            for info in await list_if_there(run.store, dest)
-            if is_output(run.layout, info)
-        ]
-        if taken:
-            text = f"the destination is not empty, and the mode is {Mode.FAIL}"
-            raise ExistsError("mkdir", min(taken), text)
-    if run.options.logged:
-        return
-    try:
-        await run.store.head(f"{run.layout.root}/{SINK_LOG}")
-    except NotFoundError:
-        return
-    raise PreconditionError(
-        "rename",
-        f"{run.layout.root}/{SINK_LOG}",
-        "a streaming query wrote this table, and readers see only what its log lists: write "
-        f"elsewhere, or replace all of it ({Mode.REPLACE_TABLE})",
-    )
-
-
-def is_replaced(run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> bool:
-    """Return whether a job replaces the output of a finished run of its work."""
-    replacing = (Mode.REPLACE_TABLE, Mode.REPLACE_PARTITIONS)
-    return mode in replacing or run.layout.dest.path in overwrite
-
-
-def is_output(layout: Layout, info: Info) -> bool:
-    """Return whether a child of the destination is the output of a job."""
-    name = info.path.rpartition("/")[2]
-    return info.path == layout.success or not (stays(name) or name == TEMPORARY)
-
-
 async def plan_replacement(run: CommitContext, plan: Plan) -> None:
-    """Plan what of the targets of ``plan`` is moved aside, and what is moved in as one."""
+    """Plan which targets are moved aside, and which units moved in."""
     targets = plan.targets
     if not targets:
         await _move_marker(run, plan)
@@ -97,7 +49,7 @@ async def _all_replaced(run: CommitContext, targets: Sequence[str]) -> list[Asid
 
 
 async def list_replaced(run: CommitContext, targets: Sequence[str]) -> AsyncIterator[list[Entry]]:
-    """Yield the files that are now in directories whose content is replaced, in batches."""
+    """Yield the files of replaced directories in batches."""
     for aside in await _all_replaced(run, targets):
         async for batch in _files_of(run, aside):
             yield batch
@@ -111,7 +63,7 @@ def find_targets(
     Args:
         run: the commit under way.
         loaded: the files of the job.
-        overwrite: directories whose content is to be replaced, decoded paths.
+        overwrite: decoded paths of the directories whose content will be replaced.
         mode: replaces further ones.
 
     Raises ``PreconditionError`` for a directory that cannot be replaced.
@@ -127,7 +79,7 @@ def _targets(
         targets.add(run.layout.dest.path)
     if mode is Mode.REPLACE_PARTITIONS:
         if run.layout.dest.path in loaded.parents or run.layout.root in loaded.parents:
-            text = f"files go to the table itself, in no partition: say {Mode.REPLACE_TABLE}"
+            text = f"files go to the table itself, in no partition: use mode {Mode.REPLACE_TABLE}"
             raise PreconditionError("rename", run.layout.dest.path, text)
         targets |= loaded.parents
     return targets
@@ -142,7 +94,7 @@ async def _replaced(run: CommitContext, path: str) -> list[Aside]:
         return [Aside.of(info) for info in found]
     above = "/" if path == "/" else f"{path}/"
     if run.layout.reserves(path) or run.layout.dest.path.startswith(above):
-        raise PreconditionError("rename", path, "holds the job itself: it cannot be replaced")
+        raise PreconditionError("rename", path, "contains the job itself and cannot be replaced")
     try:
         info = await run.store.head(path)
     except NotFoundError:
@@ -152,7 +104,9 @@ async def _replaced(run: CommitContext, path: str) -> list[Aside]:
 
 
 async def as_files(run: CommitContext, asides: Sequence[Aside]) -> list[Aside]:
-    """Return the files in ``asides`` and below them, where directories are not moved.
+    """Return the files in and below ``asides``.
+
+    Used where directories are not moved.
 
     Hidden ones stay. Raises ``PreconditionError`` if another
     job writes there, ``UnsupportedError`` where directories cannot be listed whole.
@@ -160,8 +114,8 @@ async def as_files(run: CommitContext, asides: Sequence[Aside]) -> list[Aside]:
     traits = run.store.traits
     if not (traits.bulk_delete and traits.content_etags):
         raise UnsupportedError(
-            f"{traits.name} can neither rename directories nor tell here which files were moved: "
-            "what is replaced could not be put back"
+            f"{traits.name} can neither rename directories nor identify moved files here, so "
+            "replaced files could not be restored"
         )
     found = [aside for aside in asides if aside.kind is not Kind.DIRECTORY]
     _refuse_odd([aside.path for aside in found])
@@ -186,10 +140,10 @@ async def as_files(run: CommitContext, asides: Sequence[Aside]) -> list[Aside]:
 
 
 def _refuse_odd(paths: Sequence[str]) -> None:
-    """Refuse names that a store has and no path: they could not be moved aside."""
+    """Refuse invalid names, which could not be moved aside."""
     for path in paths:
         if {"", ".", ".."} & set(path.split("/")[1:]):
-            text = "is to be replaced, and has a name that no path can have: delete it first"
+            text = "is to be replaced, but has an invalid name: delete it first"
             raise PreconditionError("rename", path, text)
 
 
@@ -215,7 +169,7 @@ def _units(layout: Layout, loaded: LoadedManifests, targets: Sequence[str]) -> s
 
 
 async def _remember_all(run: CommitContext, plan: Plan) -> None:
-    """Note what is in the place of new files, to know later what has come there since."""
+    """Record the content at new files' places, to detect changes."""
 
     async def remember(aside: Aside) -> None:
         async for batch in _files_of(run, aside):
@@ -242,7 +196,7 @@ async def _files_of(run: CommitContext, aside: Aside) -> AsyncIterator[list[Entr
 
 
 async def _is_in_use(run: CommitContext, temporary: Info) -> bool:
-    """Return whether a job is in a ``_temporary``, which may be a link to a directory."""
+    """Return whether a job uses a ``_temporary``, which may be a link."""
     if temporary.kind is Kind.FILE:
         return False
     with suppress(PreconditionError):  # a link to a file
@@ -251,7 +205,7 @@ async def _is_in_use(run: CommitContext, temporary: Info) -> bool:
 
 
 async def _move_marker(run: CommitContext, plan: Plan, *, always: bool = False) -> None:
-    """Plan to move the marker of an earlier job aside first: it says nothing of what comes now."""
+    """Plan to move an earlier job's marker aside first."""
     if not (run.options.mark_success or always):
         return
     try:
@@ -264,7 +218,10 @@ async def _move_marker(run: CommitContext, plan: Plan, *, always: bool = False) 
 
 
 def _normal(path: str) -> str:
-    """Return ``path`` without empty segments. Raises ``PreconditionError`` for others' names."""
+    """Return ``path`` without empty segments.
+
+    Raises ``PreconditionError`` for invalid names.
+    """
     names = [name for name in path.split("/") if name]
     if not path.startswith("/") or {".", ".."} & set(names):
         raise PreconditionError("rename", path, "is not an absolute path without '.' and '..'")

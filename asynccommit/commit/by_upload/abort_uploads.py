@@ -10,7 +10,7 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.multipart import MultipartStore, Upload
 
 _ROUNDS = 3
-_LEFT = "it is still there: a part came meanwhile; abort it again"
+_LEFT = "it still exists: a part arrived meanwhile; abort it again"
 
 
 @dataclass(slots=True)

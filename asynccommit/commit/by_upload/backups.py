@@ -1,4 +1,4 @@
-"""Copies of the files that a job overwrites: made before, put back by a rollback.
+"""Copies of overwritten files, for a rollback.
 
 A copy is made only while the file is the planned one, so that a late process does not copy the new
 file instead.
@@ -27,7 +27,7 @@ async def copy_aside(run: UploadContext, plan: UploadPlan) -> None:
     """
     if not plan.asides:
         return
-    with run.timed("op_copy_aside", len(plan.asides)):
+    with run.meter.timed("op_copy_aside", len(plan.asides)):
         await for_each(plan.asides, lambda path: _copy(run, plan, path), workers=run.workers)
         path = run.layout.success
         marker = plan.asides.get(path)
@@ -42,9 +42,9 @@ async def _copy(run: UploadContext, plan: UploadPlan, path: str) -> None:
         await run.store.copy_if(path, place, etag)
     except (NotFoundError, PreconditionError):
         if not await is_there(run.store, place):
-            text = "was changed by another since the commit began"
+            text = "was changed by another writer since the commit began"
             raise PreconditionError("copy_if", path, text) from None
-    run.step()
+    run.meter.step()
 
 
 async def keep_copies(run: UploadContext) -> None:
@@ -100,10 +100,10 @@ async def restore(run: UploadContext, plan: UploadPlan, *, later: bool) -> tuple
             info = None
         if info is None or info.etag != plan.asides[path].etag:
             await _say_changed(run, path, info, left)
-        run.step()
+        run.meter.step()
 
     marker = run.layout.success
-    with run.timed("op_restore_aside", len(plan.asides)):
+    with run.meter.timed("op_restore_aside", len(plan.asides)):
         await for_each(sorted(plan.asides.keys() - {marker}), look, workers=run.workers)
         if marker in plan.asides:
             await _restore_marker(run, plan.asides[marker], left)
@@ -128,7 +128,7 @@ async def _restore_marker(run: UploadContext, marker: Old, left: list[str]) -> N
     It is written again even if it exists: its etag then changes, so that a stalled driver of this
     commit, or a late deletion, finds that it is not the marker to delete.
     """
-    path, text = run.layout.success, "others write it again and again"
+    path, text = run.layout.success, "other writers keep changing it"
     for _ in range(_TRIES):
         try:
             text = await _renew(run, marker)
@@ -137,7 +137,7 @@ async def _restore_marker(run: UploadContext, marker: Old, left: list[str]) -> N
             continue  # another process has written or deleted it since
     if text:
         left.append(path)
-        run.warn(f"{path} is not put back: {text}")
+        run.warn(f"{path} was not put back: {text}")
 
 
 async def _renew(run: UploadContext, marker: Old) -> str:
@@ -153,7 +153,7 @@ async def _renew(run: UploadContext, marker: Old) -> str:
     if info.etag == marker.etag:
         await write_over(run, info, there + b"\n")
     elif old is not None and there != old + b"\n":
-        return "another has written it since"
+        return "another writer has changed it since"
     return ""
 
 
@@ -172,9 +172,9 @@ async def _say_changed(run: UploadContext, path: str, info: Info | None, left: l
     elif _is_copy(there, copy):
         return
     else:
-        text = f"another has {'deleted' if there is None else 'written'} it since"
+        text = f"another writer has {'deleted' if there is None else 'changed'} it since"
     left.append(path)
-    run.warn(f"{path} is not put back: {text}")
+    run.warn(f"{path} was not put back: {text}")
 
 
 async def _find(run: UploadContext, path: str) -> Info | None:

@@ -1,4 +1,4 @@
-"""The last step of commit, rollback and abort: delete this job's own files, and no other job's.
+"""The last step of commit, rollback and abort: delete own files.
 
 The record is deleted after everything that it refers to, and the outcome after the record. A late
 process therefore finds either that the commit is decided, or that there is no such commit.
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 
-from asynccommit.commit.by_rename.cleanup import CleanupResult, see_left
-from asynccommit.commit.by_rename.plan import within
 from asynccommit.commit.by_upload.backups import drop_copies
 from asynccommit.commit.by_upload.context import UploadContext, read_if_there, save
 from asynccommit.commit.by_upload.late_tasks import wait_for_late
 from asynccommit.commit.by_upload.outcome import is_held
 from asynccommit.commit.by_upload.status import attempts_of, begun_attempts, is_closed
 from asynccommit.commit.by_upload.sweep import Sweeper, Swept, sweep
+from asynccommit.commit.job.cleanup import CleanupResult, see_left
+from asynccommit.commit.job.paths import within
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, StoreError
 from asynccommit.formats.commit_record import ABORTED
 from asynccommit.formats.upload_record import MAX_RECORD_BYTES
@@ -45,7 +44,7 @@ async def clean_up(run: UploadContext) -> tuple[CleanupResult, Swept]:
 
     Raises ``StoreError`` if they cannot be deleted.
     """
-    with run.timed("job_stage_cleanup"):
+    with run.meter.timed("job_stage_cleanup"):
         if is_kept(run):
             return CleanupResult.DISABLED, await _sweep_only(run, among_open=True)
         return await _end_job(run, Sweeper(run, among_open=True, swept=Swept()))
@@ -73,7 +72,7 @@ async def _delete_job(run: UploadContext, sweeper: Sweeper) -> CleanupResult:
 
     The record is read before anything is deleted: a job that took the same id afterwards, or
     another attempt whose commit has begun, keeps all its files. A file that names uploads is
-    deleted only as it was listed, after the uploads have ended.
+    deleted after the uploads have ended, and only in the listed version.
     """
     found = False
     if await is_held(run):
@@ -82,7 +81,7 @@ async def _delete_job(run: UploadContext, sweeper: Sweeper) -> CleanupResult:
         if layout.attempt == run.layout.attempt:
             found |= await _delete_attempt(run, sweeper)
             continue
-        other = replace(run, layout=layout, commit_id="")
+        other = run.of_attempt(layout)
         if await _close_one(other):
             found |= await _delete_attempt(other, sweeper.of(other))
     await _remove_empty(run)
@@ -103,30 +102,30 @@ async def _remove_temporary(run: UploadContext) -> None:
     except (ExistsError, NotFoundError, PreconditionError):
         pass  # another job uses it, or has deleted it
     except StoreError as error:
-        run.warn(f"an empty {run.layout.temporary} is left: {error}")
+        run.warn(f"an empty {run.layout.temporary} remains: {error}")
 
 
 async def _delete_attempt(run: UploadContext, sweeper: Sweeper) -> bool:
     """Delete the files of an attempt: last the record, then the outcome."""
     found, held = False, await is_held(run)
     below = within(run.layout.aside_dir, [run.layout.attempt_dir])
-    if run.commit_id and not (held and below):
+    if run.identity.commit_id and not (held and below):
         await drop_copies(run)
     if held:
         # A task reads the living file, and its intents, after it has recorded what
         # it has begun. The first round deletes them: the second finds what the task did not undo.
         found = await _delete_most(run, sweeper)
         found |= await _delete_most(run, sweeper)
-        if not run.commit_id:
+        if not run.identity.commit_id:
             found |= await wait_for_late(run, sweeper, lambda: _delete_most(run, sweeper))
         found |= await _remove_record(run)
-    if run.commit_id:
+    if run.identity.commit_id:
         await _delete_own(run)
     return found
 
 
 async def _delete_own(run: UploadContext) -> None:
-    """Delete the files that only this very commit can have written."""
+    """Delete the files that only this commit can have written."""
     last = [i for i in await list_if_there(run.pending, run.layout.attempt_dir) if _is_own(run, i)]
     if last and run.pending.traits.bulk_delete:
         await remove_files(run.pending, last)
@@ -140,9 +139,9 @@ def _is_own(run: UploadContext, info: Info) -> bool:
     Such a file is deleted after the record.
     """
     layout = run.layout
-    if info.is_dir or not run.commit_id:
+    if info.is_dir or not run.identity.commit_id:
         return False
-    plans = layout.plan(run.commit_id, 0).removesuffix("00000.json")
+    plans = layout.plan(run.identity.commit_id, 0).removesuffix("00000.json")
     return info.path in (layout.outcome, layout.start, layout.done) or info.path.startswith(plans)
 
 
@@ -155,13 +154,13 @@ def _stays(run: UploadContext, info: Info) -> bool:
     if within(layout.aside_dir, [layout.attempt_dir]):
         name = info.path[len(layout.attempt_dir) + 1 :].partition("/")[0]
         if name.startswith("aside-"):
-            own = run.commit_id and within(info.path, [layout.aside_dir])
+            own = run.identity.commit_id and within(info.path, [layout.aside_dir])
             return run.keeps_copies or not own
     return info.path == layout.record or _is_own(run, info)
 
 
 async def _remove_record(run: UploadContext) -> bool:
-    """Delete the record of this very commit, or an abort's file in its place."""
+    """Delete the record of this commit, or an abort's file in its place."""
     path = run.layout.record
     try:
         info = await run.pending.head(path)
@@ -285,7 +284,7 @@ async def _close(run: UploadContext) -> bool:
     Returns false if a commit has begun.
     """
     for layout in await attempts_of(run):
-        if not await _close_one(replace(run, layout=layout, commit_id="")):
+        if not await _close_one(run.of_attempt(layout)):
             return False
     return True
 

@@ -1,4 +1,4 @@
-"""Job commit, fifth step: complete the uploads, each of which makes one file visible.
+"""Job commit, fifth step: complete uploads, one file each.
 
 An upload that is gone was completed or aborted. The file at its destination tells which: the etag
 of a completed upload follows from its parts.
@@ -16,7 +16,8 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.base import Info
 
 GONE = (
-    "its upload is gone and the file is not there: it was aborted, or the file was replaced since"
+    "its upload is gone and its file does not exist: the upload was aborted, or the "
+    "file was replaced since"
 )
 
 
@@ -34,10 +35,10 @@ async def complete_uploads(run: UploadContext, plan: UploadPlan) -> None:
         plan.completed_one(pending.dest)
         run.renamed_one()
 
-    with run.timed("job_stage_complete_uploads", plan.loaded.files):
+    with run.meter.timed("job_stage_complete_uploads", plan.loaded.files):
         await for_each(plan.loaded.spill.entries(), complete, workers=run.workers)
-        run.statistics.count("committer_bytes_committed", plan.loaded.bytes)
-        run.statistics.count("committer_commits_completed", plan.loaded.files)
+        run.meter.statistics.count("committer_bytes_committed", plan.loaded.bytes)
+        run.meter.statistics.count("committer_commits_completed", plan.loaded.files)
 
 
 async def _complete(run: UploadContext, plan: UploadPlan, pending: Pending) -> Info:
@@ -66,7 +67,7 @@ async def _beside(run: UploadContext, pending: Pending) -> Info:
     except ExistsError:
         if not await is_open(run, pending):
             raise NotFoundError("complete_upload", dest, GONE) from None
-        text = "something is there since the commit began: move it, and resume"
+        text = "another writer created it after the commit began: move it, and resume"
         raise ExistsError("complete_upload", dest, text) from None
 
 
@@ -87,7 +88,7 @@ async def _over(run: UploadContext, pending: Pending, etag: str) -> Info:
         if there == etag:  # so the parts differ from those that were sent
             raise
         if there is not None:
-            text = "is to be overwritten, and another has changed it since the commit began"
+            text = "is to be overwritten, but another writer has changed it since the commit began"
             raise PreconditionError("complete_upload", dest, text) from None
     return await _beside(run, pending)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import cast
 
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.layout_uploads import UploadLayout
@@ -14,25 +15,37 @@ from asynccommit.stores.base import Info, Store
 from asynccommit.stores.multipart import MultipartStore
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class UploadContext(CommitContext):
     """A ``CommitContext`` on a store with uploads.
 
-    ``pending`` is the store of the job's own files: pending sets, record, plan and outcome. The id
-    of the commit is that of its plan. ``keeps_copies`` is set if a rollback could not put back all
-    copies: they are not deleted then. ``record_etag`` is the etag of this commit's record, once
-    known.
+    The id of the commit is that of its plan.
+
+    Attributes:
+        keeps_copies: a rollback could not put back all copies, and they are not deleted.
+        record_etag: the etag of this commit's record, once known.
     """
 
-    store: MultipartStore
     layout: UploadLayout
-    pending: Store
     keeps_copies: bool = False
     record_etag: str | None = None
 
+    @property
+    def store(self) -> MultipartStore:
+        """Return the destination's store."""
+        return cast(MultipartStore, self.environment.store)
+
+    @property
+    def pending(self) -> Store:
+        """Return the store of the job's own files.
+
+        These are pending sets, record, plan and outcome.
+        """
+        return self.environment.pending
+
     def act_for(self, commit_id: str) -> None:
         """Make this run read and write only files of the commit with this id."""
-        self.commit_id, self.record_etag = commit_id, None
+        self.identity.commit_id, self.record_etag = commit_id, None
         self.layout = replace(self.layout, commit=commit_id)
 
     def shown(self, path: str) -> str:
@@ -60,7 +73,7 @@ def at_work(run: UploadContext) -> Iterator[None]:
 
 def is_at_work(commit_id: str) -> bool:
     """Return whether this process is working on a commit."""
-    return any(run.commit_id == commit_id for run in _at_work.values())
+    return any(run.identity.commit_id == commit_id for run in _at_work.values())
 
 
 async def save(run: UploadContext, path: str, data: bytes, *, overwrite: bool = False) -> Info:

@@ -1,10 +1,15 @@
-"""Job commit, the end: delete replaced files and write ``_SUCCESS``, in Hadoop's form for S3A."""
+"""Job commit, the end: delete replaced files, write ``_SUCCESS``."""
 
 from __future__ import annotations
 
 import orjson
 
-from asynccommit.commit.by_rename.success_marker import (
+from asynccommit.commit.by_upload.context import UploadContext, write_over
+from asynccommit.commit.by_upload.outcome import has_begun
+from asynccommit.commit.by_upload.plan import UploadPlan
+from asynccommit.commit.by_upload.remove import remove_old
+from asynccommit.commit.by_upload.status import is_finished
+from asynccommit.commit.job.success import (
     COMMIT,
     EARLIER,
     MAX_KEYS,
@@ -12,11 +17,6 @@ from asynccommit.commit.by_rename.success_marker import (
     read_success,
     summarise,
 )
-from asynccommit.commit.by_upload.context import UploadContext, write_over
-from asynccommit.commit.by_upload.outcome import has_begun
-from asynccommit.commit.by_upload.plan import UploadPlan
-from asynccommit.commit.by_upload.remove import remove_old
-from asynccommit.commit.by_upload.status import is_finished
 from asynccommit.errors import (
     ExistsError,
     ManifestError,
@@ -49,7 +49,7 @@ async def _write_success(run: UploadContext, plan: UploadPlan, record: UploadRec
     layout = run.layout
     if not run.options.mark_success:
         return True
-    with run.timed("job_stage_save_success_marker"):
+    with run.meter.timed("job_stage_save_success_marker"):
         run.success = layout.url(layout.success)
         await _keep_keys(run, plan)
         if not await has_begun(run):
@@ -85,7 +85,7 @@ async def _replace_marker(run: UploadContext, plan: UploadPlan, record: UploadRe
         except (NotFoundError, PreconditionError, OutcomeUnknownError):
             continue  # another process has deleted or written it since, or it is ours
         return True
-    raise PreconditionError("complete_upload", path, "others write it again and again")
+    raise PreconditionError("complete_upload", path, "other writers keep changing it")
 
 
 async def _stays(run: UploadContext, record: UploadRecord) -> bool:
@@ -97,9 +97,9 @@ async def _stays(run: UploadContext, record: UploadRecord) -> bool:
         marker = await read_success(run)
     except ManifestError:
         return False
-    if marker is None or marker.diagnostics.get(COMMIT) == run.commit_id:
+    if marker is None or marker.diagnostics.get(COMMIT) == run.identity.commit_id:
         return marker is not None
-    return run.epoch > 1 and marker.timestamp_ms > record.started_ms
+    return run.identity.epoch > 1 and marker.timestamp_ms > record.started_ms
 
 
 async def _keep_keys(run: UploadContext, plan: UploadPlan) -> None:

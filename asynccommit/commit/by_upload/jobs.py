@@ -1,4 +1,4 @@
-"""Upload jobs under one destination, of any upload committer: active or interrupted.
+"""Upload jobs under one destination: active or interrupted.
 
 Magic jobs are below the destination, and so are staging jobs unless their pending sets were put
 elsewhere. Jobs elsewhere are found by staging jobs that use the same place. That place serves all
@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from asynccommit.commit.by_rename.conflicts import OtherCommit, resolve_places
-from asynccommit.commit.by_rename.liveness import status_without_commit
-from asynccommit.commit.by_rename.phantom_prefixes import is_phantom
 from asynccommit.commit.by_upload.context import UploadContext, read_if_there
 from asynccommit.commit.by_upload.load_sets import find_sets
 from asynccommit.commit.by_upload.status import read_state, status_of
 from asynccommit.commit.hints import STAGING
+from asynccommit.commit.job.cleanup import is_phantom
+from asynccommit.commit.job.liveness import status_without_commit
+from asynccommit.commit.job.places import OtherCommit, resolve_places
 from asynccommit.commit.layout import TEMPORARY
 from asynccommit.commit.layout_uploads import MagicLayout, StagingLayout, UploadLayout
 from asynccommit.errors import (
@@ -191,7 +191,10 @@ async def _of_user(store: Store, dest: Address, tmp: Address) -> list[StagingLay
 
 
 async def attempts_in(store: Store, job: L) -> list[L]:
-    """Return the attempts of a job that have directories. Raises ``StoreError``."""
+    """Return the attempts of a job with directories.
+
+    Raises ``StoreError``.
+    """
     names = [name_of(info) for info in await directories(store, job.attempts_dir)]
     numbers = sorted({int(n) for n in names if n.isascii() and n.isdigit() and len(n) <= 4})
     return [job.of_attempt(number) for number in numbers]
@@ -212,7 +215,9 @@ def name_of(info: Info) -> str:
 
 async def _see(run: UploadContext, layout: UploadLayout, *, lives: bool) -> UploadAttempt | None:
     """Return a job attempt, or ``None`` unless it writes to this destination."""
-    other = replace(run, layout=layout, pending=store_of(run, layout))
+    other = replace(
+        run, layout=layout, environment=replace(run.environment, pending=store_of(run, layout))
+    )
     if isinstance(layout, StagingLayout):
         data = await read_if_there(other, layout.record, MAX_RECORD_BYTES)
         record = record_of(layout, data)

@@ -1,4 +1,4 @@
-"""Abort, the end: uploads that running tasks still begin, and the remaining open uploads."""
+"""Abort, the end: uploads of tasks that are still running."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.multipart import Upload
 
 _WAITS = (0.5, 1.0, 2.0)
-"""Seconds that an abort gives to tasks which still run, where it sees that any may."""
+"""Seconds that an abort waits for tasks that may still be running."""
 _CLOCK_SKEW_SECONDS = 2.0  # by which times of a store may be rounded
 _MOST = 10_000
-"""Open uploads that are looked at: enough to see that there are some."""
+"""Maximum number of open uploads to read, enough to show that there are some."""
 
 
 async def wait_for_late(
@@ -57,7 +57,7 @@ async def _still_open(run: UploadContext, sweeper: Sweeper) -> Sequence[Upload]:
             if len(found) > _MOST:
                 break
     except DeniedError as error:
-        run.warn(f"whether its tasks have left uploads open cannot be told: {error}")
+        run.warn(f"the open uploads of its tasks could not be listed: {error}")
         return ()
     if sweeper.since:  # what was begun before the job was set up is another's
         early = sweeper.since - _CLOCK_SKEW_SECONDS
@@ -71,9 +71,9 @@ def _left_open(run: UploadContext, left: Sequence[Upload]) -> str:
     path, upload_id, _ = min(left)
     dest, place = run.layout.dest, quoted(str(run.layout.dest))
     return (
-        f"{len(left)} uploads below {dest} are open that no file of this job names, the first of "
-        f"{path[:300]} ({upload_id[:40]}): tasks of this job that still run may have begun them, "
-        "or other jobs. Parts are paid for until an upload ends. List them: asynccommit uploads "
-        f"list {place} - and abort those that nobody needs: asynccommit uploads abort {place} "
-        "--older-than 1h --yes"
+        f"{len(left)} uploads below {dest} are open and not named by any file of this job, the "
+        f"first of {path[:300]} ({upload_id[:40]}): tasks of this job that still run may have "
+        "begun them, or other jobs. Parts are paid for until an upload ends. List them: "
+        f"asynccommit uploads list {place} - and abort those that are not needed: asynccommit "
+        f"uploads abort {place} --older-than 1h --yes"
     )

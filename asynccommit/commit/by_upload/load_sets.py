@@ -1,7 +1,7 @@
-"""Job commit, first step: read and check the pending sets of the committed tasks.
+"""Job commit, first step: read and check pending sets.
 
-If there are commit messages of tasks, only the sets that they name count. A set is read once; the
-commit then uses what was read, whatever a late task attempt writes there.
+If there are commit messages of tasks, only the sets that they name count. A set is read once, so
+that a late task attempt cannot change the commit.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from asynccommit.commit.by_rename.load_manifests import digest, warn_of_no_file
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import LoadedSets, Pending
+from asynccommit.commit.job.messages import digest, warn_of_no_file
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import ManifestError, PreconditionError
@@ -48,11 +48,11 @@ async def load_sets(
     Raises ``ManifestError`` for an invalid set, ``NotFoundError`` if the job attempt has no
     directory.
     """
-    with run.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
+    with run.meter.timed("job_stage_load_manifests", None if tasks is None else len(tasks)):
         found = await find_sets(run)
         load = _SetLoader(run, loaded)
         if tasks is None:
-            run.total = len(found)
+            run.meter.total = len(found)
             await for_each(found.values(), load.trust, workers=_window(run))
             warn_of_no_file(run, len(loaded.tasks), loaded.files)
             return
@@ -95,7 +95,7 @@ def _ignore(run: UploadContext, loaded: LoadedSets, paths: list[str], *, strict:
     loaded.ignored = paths
     if strict and paths:
         url = run.layout.pending_url(paths[0])
-        raise ManifestError(url, "is of a task whose commit nobody has handed to the job")
+        raise ManifestError(url, "belongs to a task that was not passed to the job commit")
     for path in paths:
         run.warn(f"ignored {run.layout.pending_url(path)}: no task commit message names it")
 
@@ -121,14 +121,14 @@ class _SetLoader:
         url = self.run.layout.pending_url(path)
         info = self.found.get(path)
         if info is None:
-            raise ManifestError(url, f"is missing, though {task.attempt_id} has committed it")
+            raise ManifestError(url, f"is missing, although {task.attempt_id} committed it")
         async with self.room.of(info.size):
             data = await self._read(info)
             if digest(data) != task.digest:
                 raise ManifestError(
                     url,
-                    f"is not the one that {task.attempt_id} has committed: another attempt of the "
-                    "task wrote it since. Run the job again",
+                    f"is not the one that {task.attempt_id} committed: another attempt of the "
+                    "task replaced it. Run the job again",
                 )
             await self._take(data, info, task.attempt_id)
 
@@ -137,10 +137,10 @@ class _SetLoader:
         if info.size == 0:
             raise ManifestError(url, "is empty: the task's commit was cut short; run it again")
         if info.size > MAX_PENDING_SET_BYTES:
-            raise ManifestError(url, f"has {info.size} bytes, over {MAX_PENDING_SET_BYTES}")
-        with self.run.counted_as("op_load_manifest"):
+            raise ManifestError(url, f"has {info.size} bytes, more than {MAX_PENDING_SET_BYTES}")
+        with self.run.meter.counted_as("op_load_manifest"):
             data = await self.run.pending.get(info.path, MAX_PENDING_SET_BYTES)
-        self.run.statistics.sample("committer_task_manifest_file_size", len(data))
+        self.run.meter.statistics.sample("committer_task_manifest_file_size", len(data))
         return data
 
     async def _take(self, data: bytes, info: Info, attempt_id: str) -> None:
@@ -150,15 +150,17 @@ class _SetLoader:
         name = info.path.rpartition("/")[2]
         attempt = _attempt_of(pending, url) or attempt_id
         if attempt_id and attempt != attempt_id:
-            raise ManifestError(url, f"is of {attempt}, though its digest is {attempt_id}'s")
+            raise ManifestError(
+                url, f"belongs to {attempt}, although its digest is that of {attempt_id}"
+            )
         uploads = list(entries_of(layout, pending, url))
         loaded.tasks[layout.task_of(name)] = attempt
         loaded.sets.append(SetRow(name, digest(data), len(uploads)))
         loaded.etags[info.path] = info.etag
-        self.run.statistics.merge(pending.statistics)
+        self.run.meter.statistics.merge(pending.statistics)
         for start in range(0, len(uploads), _BATCH):
             await loaded.add(uploads[start : start + _BATCH])
-        self.run.step()
+        self.run.meter.step()
 
 
 def _attempt_of(pending: PendingSet, url: str) -> str:
@@ -186,7 +188,7 @@ def entries_of(layout: UploadLayout, pending: PendingSet, url: str) -> Iterator[
 
 def _refuse_other_job(layout: UploadLayout, job_id: str, url: str) -> None:
     if job_id not in ("", layout.uuid):
-        raise ManifestError(url, f"is of another job, {job_id[:200]!r}")
+        raise ManifestError(url, f"belongs to another job, {job_id[:200]!r}")
 
 
 def place_of(layout: UploadLayout, commit: PendingCommit, url: str) -> str:
@@ -211,12 +213,15 @@ def checked_place(layout: UploadLayout, path: str) -> str:
     if not path.startswith(f"{layout.root}/") or {".", "..", ""} & set(path[1:].split("/")):
         raise PreconditionError("complete_upload", path, "is not below the destination")
     if layout.reserves(path):
-        raise PreconditionError("complete_upload", path, "is not a place for tasks to write to")
+        raise PreconditionError("complete_upload", path, "is not a place that tasks may write to")
     return path
 
 
 class Room:
-    """A limit on the bytes held at once; a larger request must be the only one."""
+    """A limit on the bytes held at once.
+
+    A request above the limit must be the only one.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = self._free = size

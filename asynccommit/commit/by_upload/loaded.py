@@ -16,7 +16,7 @@ _PARTS_A_ROW = 8  # parts that take about as much memory as the rest of a row
 
 
 class Pending(NamedTuple):
-    """One upload to complete: its file's decoded path, parts, length and token.
+    """One upload to complete: path, parts, length and token.
 
     The token marks the file; it is empty if the task gave none, as Hadoop's tasks do.
     """

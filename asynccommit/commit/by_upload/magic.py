@@ -1,4 +1,4 @@
-"""The magic committer: tasks upload straight to the final places, the job completes the uploads.
+"""The magic committer: tasks upload to the final places.
 
 It is compatible on the store with Hadoop's committer of this name (3.4 and later): its tasks and
 ours may be in one job. Differences and their reasons are in docs/protocol.md.
@@ -13,7 +13,6 @@ from typing import Self, cast
 
 import anyio
 
-from asynccommit.commit.by_rename.claims import claim_task
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.give_up import give_up, uploads_of
@@ -23,6 +22,7 @@ from asynccommit.commit.by_upload.task.sets import save_set
 from asynccommit.commit.by_upload.task.undo import CLEANUP_GRACE_SECONDS, abort_after
 from asynccommit.commit.by_upload.writer import Slots, check_part_size
 from asynccommit.commit.errors import commit_failures
+from asynccommit.commit.job.claims import claim_task
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_uploads import MagicLayout
@@ -36,7 +36,9 @@ from asynccommit.stores.tree import is_there, remove_tree
 
 
 class MagicCommitter(UploadCommitter):
-    """A committer for one job attempt whose tasks write to magic paths; created like ``TaskSide``.
+    """A committer for one job attempt with magic paths.
+
+    Create it like ``TaskSide``.
 
     Raises ``UnsupportedError`` if the options forbid magic, ``OptionError`` for a part size that
     the store does not accept.
@@ -46,7 +48,7 @@ class MagicCommitter(UploadCommitter):
 
     @classmethod
     def opened(cls, opening: JobContext) -> Self:
-        """Return the committer of a job attempt; its pending sets are with its data."""
+        """Return a job attempt's committer; pending sets are with the data."""
         if not opening.options.uploads.magic:
             raise UnsupportedError(
                 f"{S3A}magic.enabled is false: set it to true, or use another committer"
@@ -78,7 +80,7 @@ class MagicCommitter(UploadCommitter):
         run, files = self._run(), self._files(attempt_id)
         path = self.layout.task_base(attempt_id)
         async with commit_failures(run):
-            with run.timed("task_stage_setup"):
+            with run.meter.timed("task_stage_setup"):
                 if not await files.see_job():
                     await self.store.head(self.layout.sets_dir)  # of a job that has not ended
                 await claim_task(
@@ -111,8 +113,8 @@ class MagicCommitter(UploadCommitter):
         run = self._run()
         refuse_open(self._attempts.get(attempt_id))
         async with commit_failures(run):
-            with run.timed("task_stage_commit"):
-                with run.timed("task_stage_scan_directory"):
+            with run.meter.timed("task_stage_commit"):
+                with run.meter.timed("task_stage_scan_directory"):
                     commits, unreadable = await self._written(run, attempt_id)
                 try:
                     return await self._save(run, task_id, attempt_id, commits, unreadable)
@@ -123,14 +125,14 @@ class MagicCommitter(UploadCommitter):
     async def abort_task(self, task_id: str, attempt_id: str) -> None:
         """Abort a task attempt's uploads; delete its directory and pending set.
 
-        A missing attempt is no error; once the job's commit has begun, only uploads that are still
-        open are aborted. A file that cannot be read prevents the deletion of the rest, but not the
-        abort of its uploads. Raises ``CommitError``.
+        A missing attempt is not an error; once the job's commit has begun, only uploads that are
+        still open are aborted. A file that cannot be read prevents the deletion of the rest, but
+        not the abort of its uploads. Raises ``CommitError``.
         """
         run = self._run()
         files = self._attempts.pop(attempt_id, None)
         async with commit_failures(run):
-            with run.timed("task_stage_abort_task"):
+            with run.meter.timed("task_stage_abort_task"):
                 if files is not None:
                     await files.abort()
                 if await is_there(run.pending, self.layout.record):
@@ -150,12 +152,12 @@ class MagicCommitter(UploadCommitter):
         if self.options.uploads.in_memory:
             files = self._attempts.get(attempt_id)
             if files is None:
-                text = "this process does not remember the task attempt, or it is committed"
+                text = "the task attempt was not set up in this process, or it is committed"
                 raise NotFoundError("list", base, text)
             return list(files.commits.values()), []
         commits, unreadable, there = await load_pending(run, base, whole=True)
         if not there:
-            text = "there is no such task attempt, or it is committed"
+            text = "the task attempt does not exist, or it is committed"
             raise NotFoundError("list", base, text)
         return commits, unreadable
 
@@ -223,7 +225,7 @@ class MagicWork:
         check_relative(name)
         refuse_name(name)
         if self._layout.reserves(f"{self._layout.root}/{name}"):
-            raise OptionError(f"{name!r} is a name of the commit protocol")
+            raise OptionError(f"{name!r} is reserved for the commit protocol")
         return await self._files.open(name)
 
 
@@ -231,4 +233,4 @@ def refuse_open(files: MagicFiles | None) -> None:
     """Raise ``OptionError`` if a task has files that were not closed."""
     if files is not None and files.open_files:
         names = ", ".join(sorted(files.open_files)[:5])
-        raise OptionError(f"files are still open, close or abort them before the commit: {names}")
+        raise OptionError(f"files are still open; close or abort them before the commit: {names}")

@@ -25,7 +25,7 @@ async def open_uploads(run: UploadContext) -> AsyncIterator[tuple[Upload, ...]]:
         if page.token is None:
             return
         if page.token == token:
-            raise RejectedError("list_uploads", path, "the store answers one page again and again")
+            raise RejectedError("list_uploads", path, "the store returns the same page repeatedly")
         token = page.token
 
 
@@ -89,7 +89,7 @@ async def refuse_missing(run: UploadContext, loaded: LoadedSets) -> None:
     """Raise ``NotFoundError`` unless every upload is still open."""
     missing = await missing_uploads(run, loaded)
     if missing is None:
-        run.warn("the uploads were not looked for before the commit began: no permission to list")
+        run.warn("the uploads were not checked before the commit began: no permission to list")
     elif missing:
-        text = f"its upload was aborted, or completed by another: {named(missing)}"
+        text = f"its upload was aborted, or completed by another process: {named(missing)}"
         raise NotFoundError("complete_upload", missing[0], text)

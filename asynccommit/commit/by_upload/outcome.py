@@ -24,14 +24,14 @@ _TRIES = 3
 
 
 async def decide(run: UploadContext, outcome: Outcome) -> None:
-    """Decide that the commit ends with ``outcome``; repeating it is no error.
+    """Decide that the commit ends with ``outcome``; it may be repeated.
 
     Raises ``CommittedError`` if a rollback finds the commit committed, and ``LeaseLostError`` if a
     commit finds it rolled back or another process has ended the commit.
     """
-    owner = run.owner_id or run.host.new_id()
-    decision = UploadOutcome(outcome, run.commit_id, owner, int(run.host.now() * 1000))
-    with run.timed("job_stage_decide_outcome"):
+    owner = run.identity.owner_id or run.host.new_id()
+    decision = UploadOutcome(outcome, run.identity.commit_id, owner, int(run.host.now() * 1000))
+    with run.meter.timed("job_stage_decide_outcome"):
         there = await write_once(run, run.layout.outcome, decision)
         if there is not outcome:
             raise _otherwise(run, there)
@@ -46,9 +46,9 @@ async def decide(run: UploadContext, outcome: Outcome) -> None:
 
 
 async def has_begun(run: UploadContext) -> bool:
-    """Return whether the record of this very commit exists.
+    """Return whether the record of this commit exists.
 
-    The record is read once; afterwards its etag tells.
+    The record is read once; afterwards its etag is compared.
     """
     path = run.layout.record
     try:
@@ -60,7 +60,7 @@ async def has_begun(run: UploadContext) -> bool:
     data = await read_if_there(run, path, MAX_RECORD_BYTES)
     if data is None or is_closed(data):
         return False
-    if read_record(run.layout, data).plan_id != run.commit_id:
+    if read_record(run.layout, data).plan_id != run.identity.commit_id:
         return False
     run.record_etag = etag
     return True
@@ -72,7 +72,7 @@ async def is_held(run: UploadContext) -> bool:
     An abort holds it if this run has no commit. While it is held, everything in the job attempt's
     directory belongs to this job, and not to a later job with the same id.
     """
-    if run.commit_id:
+    if run.identity.commit_id:
         return await has_begun(run)
     return await read_if_there(run, run.layout.record, MAX_RECORD_BYTES) == ABORTED
 
@@ -93,14 +93,14 @@ async def write_once(run: UploadContext, path: str, decision: UploadOutcome) -> 
 
 
 def _otherwise(run: UploadContext, there: Outcome) -> CommitError:
-    job_id, stage = run.layout.job_id, run.stage
+    job_id, stage = run.layout.job_id, run.meter.stage
     if there is Outcome.COMMITTED:
-        return CommittedError(job_id, stage, (), "it is committed, and cannot be rolled back")
-    text = "another has decided that it is rolled back: run the job again once that is done"
+        return CommittedError(job_id, stage, (), "it is committed and cannot be rolled back")
+    text = "another process is rolling it back: run the job again when that is finished"
     return LeaseLostError(job_id, stage, (), text)
 
 
 def ended(run: UploadContext) -> LeaseLostError:
     """Return the error for a commit that another process has ended."""
-    text = "another process has ended this commit, or rolled it back"
-    return LeaseLostError(run.layout.job_id, run.stage, (), text)
+    text = "another process has ended this commit or rolled it back"
+    return LeaseLostError(run.layout.job_id, run.meter.stage, (), text)

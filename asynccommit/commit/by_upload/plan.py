@@ -1,4 +1,4 @@
-"""The changes that an upload commit will make under the destination, decided in advance."""
+"""The planned changes of an upload commit under the destination."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from asynccommit.commit.by_rename.plan import SAMPLE
 from asynccommit.commit.by_upload.loaded import LoadedSets
+from asynccommit.commit.job.paths import SAMPLE
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.options.job import Mode, Options
 from asynccommit.stores.base import Info
 
 
 class Old(NamedTuple):
-    """A file that will be overwritten or deleted, as it was when the plan was made."""
+    """A file to be overwritten or deleted, as it was when planned."""
 
     size: int
     etag: str | None

@@ -1,4 +1,4 @@
-"""The accepted plan on the store: saved before the commit record, read when resuming.
+"""The accepted plan on the store, for whoever resumes the commit.
 
 It contains everything needed to complete the uploads, so that a pending set rewritten by a late
 task attempt changes nothing.
@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from itertools import islice
 
-from asynccommit.commit.by_rename.conflicts import read_places
-from asynccommit.commit.by_rename.load_manifests import digest
 from asynccommit.commit.by_upload.context import UploadContext, save
 from asynccommit.commit.by_upload.load_sets import checked_place
 from asynccommit.commit.by_upload.loaded import LoadedSets, Pending
 from asynccommit.commit.by_upload.plan import Old, UploadPlan
 from asynccommit.commit.conditions import prove_conditions
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.job.messages import digest
+from asynccommit.commit.job.places import read_places
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import ManifestError, NotFoundError, PreconditionError, StoreError
@@ -130,15 +130,15 @@ async def load_plan(run: UploadContext, record: UploadRecord, plan: UploadPlan) 
     plan.mode = _mode(run, record)
     plan.targets = [run.layout.resolve(name) for name in places_in(record, "targets")]
     loaded.sets += record.sets
-    with run.timed("job_stage_load_manifests", len(record.plan)):
+    with run.meter.timed("job_stage_load_manifests", len(record.plan)):
         for index, wanted in enumerate(record.plan):
             await _read(run, record, plan, index, wanted)
-            run.step()
+            run.meter.step()
         url = run.layout.pending_url(run.layout.plan(record.plan_id, 0))
         if (loaded.files, loaded.bytes) != (record.files, record.bytes):
             raise ManifestError(
                 url,
-                f"is of {loaded.files} files of {loaded.bytes} bytes, and the commit record says "
+                f"holds {loaded.files} files of {loaded.bytes} bytes, but the commit record has "
                 f"{record.files} of {record.bytes}",
             )
         await _refuse_own(run, plan, url)
@@ -149,7 +149,9 @@ def _mode(run: UploadContext, record: UploadRecord) -> Mode:
         return Mode(record.mode)
     except ValueError:
         url = run.layout.pending_url(run.layout.record)
-        raise ManifestError(url, f"mode is {record.mode[:100]!r}, which no job has") from None
+        raise ManifestError(
+            url, f"mode is {record.mode[:100]!r}, which is not a write mode"
+        ) from None
 
 
 def places_in(record: UploadRecord, name: str) -> list[str]:
@@ -179,7 +181,7 @@ async def _read(
     with suppress(NotFoundError):
         data = await run.pending.get(path, MAX_CHUNK_BYTES)
     if digest(data) != wanted:
-        raise ManifestError(url, "is not the one that the commit record names")
+        raise ManifestError(url, "is not the plan that the commit record names")
     chunk = decode_upload_chunk(data, url, record.plan_id, index)
     plan.loaded.tasks.update(chunk.tasks)
     try:
@@ -215,7 +217,9 @@ async def _refuse_own(run: UploadContext, plan: UploadPlan, url: str) -> None:
     own = await _of(plan.loaded, suspects)
     async for entry in plan.old.each():
         if entry.dest in own:
-            raise ManifestError(url, f"{entry.dest} is to be replaced, and the job's own file")
+            raise ManifestError(
+                url, f"{entry.dest} is to be replaced, but is also written by the job"
+            )
 
 
 async def _of(loaded: LoadedSets, prints: set[int]) -> set[str]:

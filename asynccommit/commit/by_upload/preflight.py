@@ -1,4 +1,4 @@
-"""Job commit, second step: refuse now a commit that would fail or do harm half-way through.
+"""Job commit, second step: refuse what would fail half-way.
 
 Nothing under the destination has changed when this ends. What a mode replaces is listed: it is
 deleted, file by file, when the job is committed and not before. What a file of the job overwrites
@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from asynccommit.commit.by_rename.conflicts import refuse_within, related
-from asynccommit.commit.by_rename.plan import ancestors, outermost, stays, within
-from asynccommit.commit.by_rename.write_modes import OTHERS_BELOW, SINK_LOG, is_output, refuse_mode
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.jobs import find_others
 from asynccommit.commit.by_upload.loaded import LoadedSets
@@ -21,6 +18,9 @@ from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.reconcile import is_completed
 from asynccommit.commit.errors import named
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.job.modes import OTHERS_BELOW, SINK_LOG, is_output, refuse_mode
+from asynccommit.commit.job.paths import ancestors, outermost, stays, within
+from asynccommit.commit.job.places import refuse_within, related
 from asynccommit.commit.layout import TEMPORARY
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.errors import ExistsError, NotFoundError, PreconditionError, RejectedError
@@ -45,14 +45,14 @@ async def preflight(
 
     Args:
         run: the commit under way.
-        plan: holds what the pending sets say, and the mode; takes what is decided.
-        overwrite: directories whose content is to be replaced, decoded paths.
-        adopt: a file that completing an upload of the job has made is no conflict.
+        plan: content of the pending sets, and the mode; receives the decisions.
+        overwrite: decoded paths of the directories whose content will be replaced.
+        adopt: accept existing files that an upload of the job made.
 
     Raises ``ExistsError`` for destinations that are taken or wanted twice, ``PreconditionError``
     for a file where a directory is needed, ``NotFoundError`` for an upload that is gone.
     """
-    with run.timed("op_prepare_dir_ancestors"):
+    with run.meter.timed("op_prepare_dir_ancestors"):
         await _refuse_duplicates(run, plan.loaded)
         await check_mode(run, plan.mode, overwrite, plan.loaded)
         targets = _targets(run, plan, overwrite)
@@ -93,11 +93,10 @@ async def check_mode(
 
 
 async def refuse_others(run: UploadContext, plan: UploadPlan) -> None:
-    """Refuse to replace or overwrite what another job's unfinished commit touches.
+    """Refuse to replace what another unfinished commit touches.
 
-    One that replaces what is there deletes it by its etag, in the end: of the same bytes that is
-    also that of a file which is written over it meanwhile. Raises ``PreconditionError`` that names
-    the job.
+    A replacing commit finally deletes old files by etag, and a file with the same content that was
+    written meanwhile has the same etag. Raises ``PreconditionError`` that names the job.
     """
     asides = plan.asides.keys() - {run.layout.success}
     over = {path.rpartition("/")[0]: path for path in asides}  # one in each directory is enough
@@ -110,11 +109,11 @@ async def refuse_others(run: UploadContext, plan: UploadPlan) -> None:
 
 
 async def refuse_changes(run: UploadContext, plan: UploadPlan) -> None:
-    """Refuse to go on if files came to what is replaced while that was listed.
+    """Refuse to continue if replaced directories changed meanwhile.
 
     A job whose whole commit lay between two pages of the listing would be torn: some of its files
-    are planned to be deleted, and others were never seen. It is over when others' records are
-    looked at, and then all its files are there for this second look. Raises ``PreconditionError``.
+    are planned to be deleted, and others were never seen. A commit that ended before the records
+    were read has all its files in place for this second listing. Raises ``PreconditionError``.
     """
     if plan.mode is Mode.FAIL:
         await check_mode(run, plan.mode, (), plan.loaded)
@@ -131,7 +130,7 @@ async def refuse_changes(run: UploadContext, plan: UploadPlan) -> None:
                     data = [i for i in page if not i.is_dir and _is_replaced(run, target, i.path)]
                     there.add([(info.path, info.etag) for info in data])
                 if there.missing(known):
-                    text = "another job wrote there while it was listed: commit again"
+                    text = "another job wrote there during the listing: commit again"
                     raise PreconditionError("delete_many", target, text)
 
 
@@ -148,7 +147,7 @@ async def refuse_file(run: UploadContext) -> None:
     except NotFoundError:
         return
     if info.kind is Kind.FILE:
-        text = "a file is where the directory of the output is to be"
+        text = "a file is in the place of the output directory"
         raise PreconditionError("mkdir", info.path, text)
 
 
@@ -172,7 +171,7 @@ async def _refuse_duplicates(run: UploadContext, loaded: LoadedSets) -> None:
             if fingerprint(dest) not in suspects:
                 continue
             if dest in seen:
-                problems.append(f"{dest} is the file of two uploads")
+                problems.append(f"{dest} is the destination of two uploads")
             elif dest in needed:
                 problems.append(f"{dest} is a file of one task and a directory of another")
             seen.add(dest)
@@ -199,14 +198,14 @@ def _checked_target(run: UploadContext, path: str) -> str:
     clean = "/" + "/".join(names)
     inside = within(clean, [run.layout.dest.path]) or run.layout.dest.path == "/"
     if {".", ".."} & set(names) or not inside or run.layout.reserves(clean):
-        text = "is not a directory of the destination: it cannot be replaced"
+        text = "is not a directory in the destination and cannot be replaced"
         raise PreconditionError("delete_many", path, text)
     return clean
 
 
 @dataclass(slots=True)
 class _UploadSurvey:
-    """The existing content under the destination, as far as the job touches it."""
+    """The existing content of the destination that the job touches."""
 
     run: UploadContext
     plan: UploadPlan
@@ -217,7 +216,10 @@ class _UploadSurvey:
     blocked: list[str] = field(default_factory=list)
 
     async def look(self) -> None:
-        """Look everywhere. Raises ``PreconditionError`` for a file where a directory is needed."""
+        """Survey the destination.
+
+        Raises ``PreconditionError`` for a file in the place of a directory.
+        """
         run, parents = self.run, self.plan.loaded.parents
         await for_each(self.targets, self._list_target, workers=run.workers)
         needed = {*ancestors(run.layout.root, parents), run.layout.dest.path}
@@ -226,7 +228,7 @@ class _UploadSurvey:
             level, self.below = self.below, []
             await for_each(level, lambda path: self._list(path, needed), workers=run.workers)
         if self.blocked:
-            text = "a file is where a directory is needed: move it"
+            text = "a file is in the place of a directory: move it"
             raise PreconditionError("complete_upload", min(self.blocked), text)
 
     async def _list(self, path: str, needed: set[str]) -> None:
@@ -258,9 +260,9 @@ class _UploadSurvey:
 
 
 def _refuse_nested(path: str, target: str, *, own: bool) -> None:
-    """Refuse to replace a directory in which a job with a destination below has its own files.
+    """Refuse to replace a directory with a nested job's files.
 
-    Those directly in ``target`` are of jobs with this destination, if it is this job's ``own``.
+    Jobs directly in ``target`` have this destination, if it is this job's ``own``.
     """
     names = path[len(target) :].split("/")[1:]
     reserved = [name == TEMPORARY or name.startswith(ANY_MAGIC) for name in names]
@@ -276,7 +278,7 @@ async def _with_dest(loaded: LoadedSets, prints: set[int]) -> set[str]:
 
 
 async def _divide(run: UploadContext, plan: UploadPlan, there: Spill, wanted: set[str]) -> None:
-    """Divide what was listed into what is overwritten, what is replaced, and what stays."""
+    """Divide listed files into overwritten, replaced and kept ones."""
     batch: list[Info] = []
     async for entry in there.each():
         info = Info(entry.dest, Kind.FILE, entry.size, entry.etag)
@@ -294,7 +296,7 @@ def _is_data(run: UploadContext, path: str) -> bool:
     """Return whether readers of the table would see a file to be replaced."""
     names = path[len(run.layout.root) + 1 :].split("/")
     if {"", ".", ".."} & set(names):
-        text = "is to be replaced, and has a name that no path can have: delete it first"
+        text = "is to be replaced, but has an invalid name: delete it first"
         raise PreconditionError("delete_many", path, text)
     return names[0] == SINK_LOG or not any(stays(name) for name in names)
 
@@ -302,7 +304,7 @@ def _is_data(run: UploadContext, path: str) -> bool:
 async def _in_the_way(
     run: UploadContext, plan: UploadPlan, wanted: set[str], *, adopt: bool
 ) -> None:
-    """Plan to copy aside what stands at destinations, if the options allow to overwrite it."""
+    """Plan copies of files to overwrite, if the options allow it."""
     if adopt:
         wanted -= await _completed_before(run, plan, wanted)
     taken: list[str] = []
@@ -313,7 +315,7 @@ async def _in_the_way(
                 if info.path not in wanted:
                     continue
                 if info.is_dir:
-                    text = "a directory is where a file is to be: move it"
+                    text = "a directory is in the place of a file: move it"
                     raise PreconditionError("complete_upload", info.path, text)
                 taken.append(info.path)
                 plan.overwrite(info)
@@ -323,12 +325,12 @@ async def _in_the_way(
     if taken and not run.options.delete_target_files:
         taken.sort()
         others = f" (as at {named(taken[1:])})" if taken[1:] else ""
-        text = f"something is there already{others}: {_REMEDY}"
+        text = f"it exists already{others}: {_REMEDY}"
         raise ExistsError("complete_upload", taken[0], text)
 
 
 async def _completed_before(run: UploadContext, plan: UploadPlan, wanted: set[str]) -> set[str]:
-    """Return the destinations where what is there was made by the job's own upload."""
+    """Return destinations with files of the job's own uploads."""
     if not wanted:
         return set()
     suspects = [p async for p in plan.loaded.spill.each() if p.dest in wanted]
@@ -343,7 +345,7 @@ async def _completed_before(run: UploadContext, plan: UploadPlan, wanted: set[st
 
 
 async def _plan_marker(run: UploadContext, plan: UploadPlan, *, always: bool) -> None:
-    """Plan to move the marker of an earlier job aside first: it says nothing of what comes now."""
+    """Plan to move an earlier job's marker aside first."""
     plan.asides.pop(run.layout.success, None)
     if not (run.options.mark_success or always):
         return
@@ -362,11 +364,11 @@ def _refuse_unfit_asides(run: UploadContext, plan: UploadPlan) -> None:
     layout = replace(run.layout, commit="0" * 12)  # the id that it will have is as long
     for path, old in plan.asides.items():
         if largest and old.size > largest:
-            text = f"has {old.size} bytes, too many to be kept aside while it is replaced: move it"
+            text = f"has {old.size} bytes, too large to be kept aside while it is replaced: move it"
             raise RejectedError("copy_if", path, text)
         size = len(layout.aside(path).encode("utf-8", "surrogatepass"))
         if traits.longest_path and size > traits.longest_path:
-            text = f"its name is too long to be kept aside: {size} bytes: move it"
+            text = f"its path of {size} bytes is too long to be kept aside: move it"
             raise RejectedError("copy_if", path, text)
         if old.etag is None:
-            raise RejectedError("copy_if", path, "the store does not tell its etag: move it")
+            raise RejectedError("copy_if", path, "the store does not report its etag: move it")

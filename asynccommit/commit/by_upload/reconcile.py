@@ -1,4 +1,4 @@
-"""The fate of an upload: it ends once, completed or aborted, and its file tells which."""
+"""Determine whether an upload was completed or aborted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def is_open(run: UploadContext, pending: Pending) -> bool:
 
 
 async def is_completed(run: UploadContext, pending: Pending) -> Info | None:
-    """Return the file that completing this very upload has made, or ``None``.
+    """Return the file that the completion of this upload made, or ``None``.
 
     The result is ``None`` for an upload that is still open, whatever another file looks like.
     Raises ``OutcomeUnknownError`` if the service cannot tell.

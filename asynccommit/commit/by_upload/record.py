@@ -1,4 +1,4 @@
-"""Job commit, third step: record that the commit begins, before anything changes.
+"""Job commit, third step: record the begin, before any change.
 
 From then on the job cannot be aborted: it is finished, or rolled back. An abort, which deletes the
 pending sets, occupies the record's place first, so that one of commit and abort comes first. There
@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from asynccommit.commit.by_rename.conflicts import places_text
-from asynccommit.commit.by_rename.ownership import owner_of
 from asynccommit.commit.by_upload.context import UploadContext, read_if_there, save
 from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.plan_file import drop_plan, save_plan
 from asynccommit.commit.by_upload.start import refuse_aborted, start
 from asynccommit.commit.by_upload.status import is_closed
 from asynccommit.commit.context import Phase
+from asynccommit.commit.job.owners import owner_of
+from asynccommit.commit.job.places import places_text
 from asynccommit.errors import (
     CommitError,
     ExistsError,
@@ -43,7 +43,7 @@ KEPT: dict[str, type] = {
     "validate_sample": int,
     "job_id_source": str,
 }
-"""Options that change what the commit comes to: whoever resumes takes those of the record."""
+"""Options that change the result of the commit: a resume uses those of the record."""
 
 
 async def begin(run: UploadContext, plan: UploadPlan, *, made_destination: bool) -> UploadRecord:
@@ -56,7 +56,7 @@ async def begin(run: UploadContext, plan: UploadPlan, *, made_destination: bool)
 
     Raises ``OwnedError`` if a commit of this job attempt has begun already.
     """
-    with run.timed("job_stage_save_commit_record"):
+    with run.meter.timed("job_stage_save_commit_record"):
         plan_id = run.host.new_id()
         digests = await save_plan(run, plan, plan_id)
         record = _record(run, plan, plan_id, digests, made_destination=made_destination)
@@ -66,7 +66,11 @@ async def begin(run: UploadContext, plan: UploadPlan, *, made_destination: bool)
         except (OwnedError, PreflightError):
             await drop_plan(run, plan_id, len(digests))
             raise
-        run.epoch, run.manifests, run.owner_id = 1, record.digest, record.owner.id
+        run.identity.epoch, run.identity.manifests, run.identity.owner_id = (
+            1,
+            record.digest,
+            record.owner.id,
+        )
         await start(run, record, plan, refuse_aborted)
         return record
 
@@ -111,12 +115,14 @@ async def _require_driver(run: UploadContext) -> None:
 
     Another driver may be running the job again.
     """
-    if run.driver_lives is not None and not await asyncio.to_thread(run.driver_lives):
+    if run.environment.driver_lives is not None and not await asyncio.to_thread(
+        run.environment.driver_lives
+    ):
         text = (
-            "the process that ran its tasks has ended, and may be running again elsewhere. "
-            f"Nothing under {run.layout.dest} was changed"
+            "the process that ran its tasks has ended, and the job may be running again "
+            f"elsewhere. Nothing under {run.layout.dest} was changed"
         )
-        raise PreflightError(run.layout.job_id, run.stage, (), text)
+        raise PreflightError(run.layout.job_id, run.meter.stage, (), text)
 
 
 async def _write(run: UploadContext, data: bytes, plan_id: str) -> None:
@@ -140,11 +146,11 @@ async def _write(run: UploadContext, data: bytes, plan_id: str) -> None:
 
 
 def _taken(run: UploadContext, *, closed: bool) -> CommitError:
-    job_id, stage = run.layout.job_id, run.stage
+    job_id, stage = run.layout.job_id, run.meter.stage
     if closed:
         text = f"the job was aborted. Nothing under {run.layout.dest} was changed"
         return PreflightError(job_id, stage, (), text)
-    text = "another began to commit it a moment ago. Nothing was done"
+    text = "another process began to commit it a moment ago. Nothing was done"
     return OwnedError(job_id, stage, (), text)
 
 

@@ -1,4 +1,4 @@
-"""Delete exactly the planned files: each only while it is the known version."""
+"""Delete the planned files, each only in its known version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from asynccommit.stores.base import Info, Kind
 from asynccommit.stores.tree import remove_files
 
 BATCH = 1_000
-"""Files that are deleted after one look at the commit record, at most."""
+"""Maximum number of files that are deleted after one check of the commit record."""
 
 
 async def remove_exactly(run: UploadContext, infos: Sequence[Info]) -> None:
@@ -69,7 +69,7 @@ async def remove_listed(run: UploadContext, rows: Spill) -> bool:
             ended = True
         if chosen and not ended:
             await remove_files(run.store, chosen)
-        run.step(len(batch))
+        run.meter.step(len(batch))
 
     await for_each(batches(), remove, workers=run.workers)
     return not ended
@@ -82,5 +82,5 @@ async def remove_old(run: UploadContext, old: Spill) -> bool:
     """
     if not old.count:
         return True
-    with run.timed("op_delete_replaced", old.count):
+    with run.meter.timed("op_delete_replaced", old.count):
         return await remove_listed(run, old)

@@ -1,10 +1,10 @@
-"""Undoing a commit: exactly the files that it completed, and what these have overwritten.
+"""Undo a commit: delete its files, and restore overwritten ones.
 
 What overwrites is completed after its copy was made: without a copy nothing was. An upload that is
 open was not completed; it is looked at before it is aborted, since services differ in what they say
 to the abort of one that was. One that has ended was completed if its file bears its token. Uploads
-of Hadoop's tasks have none: there the file is told by its parts, and where another may have made
-the same, it stays and is said. Nothing is deleted but as long as the commit record is there.
+of Hadoop's tasks have none: their files are identified by their parts, and kept and reported if
+another job may have made the same. Files are deleted only while the commit record exists.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from asynccommit.commit.by_rename.success_marker import read_success
 from asynccommit.commit.by_upload.backups import put_back, restore
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.loaded import Pending
@@ -22,6 +21,7 @@ from asynccommit.commit.by_upload.plan import UploadPlan
 from asynccommit.commit.by_upload.reconcile import ended_as, is_open
 from asynccommit.commit.by_upload.remove import remove_listed
 from asynccommit.commit.by_upload.rollback_check import files_left
+from asynccommit.commit.job.success import read_success
 from asynccommit.commit.spill import Entry, Spill
 from asynccommit.errors import DeniedError, ManifestError, NotFoundError
 from asynccommit.formats.upload_record import UploadRecord
@@ -30,7 +30,7 @@ from asynccommit.stores.base import Info
 from asynccommit.stores.tree import is_there
 
 _SKEW = 900.0
-"""Seconds by which a clock may be wrong: S3 takes no request of one that is more."""
+"""Maximum clock error in seconds: S3 rejects requests with a larger one."""
 
 
 class UploadRollbackResult(NamedTuple):
@@ -50,7 +50,7 @@ class UploadRollbackResult(NamedTuple):
 async def undo_uploads(
     run: UploadContext, record: UploadRecord, plan: UploadPlan
 ) -> UploadRollbackResult:
-    """End every upload without its file, and put back what was overwritten.
+    """End every upload without its file, and restore overwritten files.
 
     Raises ``OutcomeUnknownError`` where the service does not tell whose file is at a destination.
     """
@@ -58,7 +58,7 @@ async def undo_uploads(
         began = await _began(run, record)
         later = await _has_later(run, record, plan, began)
         taking = _UploadRollback(run, plan, made, began, later)
-        with run.timed("op_abort_uploads", plan.loaded.files):
+        with run.meter.timed("op_abort_uploads", plan.loaded.files):
             await for_each(plan.loaded.spill.entries(), taking.undo, workers=run.workers)
             if not await remove_listed(run, made):
                 return UploadRollbackResult(taking.files, taking.restored, tuple(taking.left))
@@ -120,7 +120,7 @@ class _UploadRollback:
         elif info is not None and await has_begun(run) and await put_back(run, info):
             self.files += 1
             self.restored += 1
-        run.step()
+        run.meter.step()
 
     async def _end(self, pending: Pending) -> Info | None:
         """End an upload; return its file, if it has certainly become one."""
@@ -136,8 +136,8 @@ class _UploadRollback:
             return info
         self.left.append(pending.dest)
         run.warn(
-            f"{pending.dest} stays: it is made of the same bytes as this job's file, and may be "
-            "another's. See whose it is, and delete it by hand if it is this job's"
+            f"{pending.dest} remains: it has the same content as the file of this job, but may "
+            "belong to another. Check its owner, and delete it by hand if it belongs to this job"
         )
         return None
 
@@ -159,8 +159,8 @@ class _UploadRollback:
     def _is_ours(self, info: Info, *, ended: bool) -> bool:
         """Return whether a file without a token is from the upload that ended.
 
-        What was begun before the commit was is of no job that was run after it. (AWS dates a file
-        by the begin of its upload.) Of what is younger only that tells which had ended before.
+        Uploads begun before the commit do not belong to later jobs. (AWS dates a file by the
+        beginning of its upload.) For younger files, only the set of earlier ended uploads decides.
         """
         if info.modified and info.modified < self.began:
             return True

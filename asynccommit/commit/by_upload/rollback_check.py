@@ -1,7 +1,7 @@
-"""Looking at the destination once more after a rollback: no file of the job may be left there.
+"""Check after a rollback that no file of the job remains.
 
-Nothing is claimed that was not looked at. A completion that took effect late, and a service that
-answers wrongly, leave a file that nobody would look for.
+Nothing is claimed that was not looked at. A late completion, or a wrong response, would otherwise
+leave a file unnoticed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from asynccommit.stores.tree import pages
 async def files_left(
     run: UploadContext, plan: UploadPlan, said: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the files of the job that are still at their destinations, and warn of them.
+    """Return and warn of files of the job at their destinations.
 
-    One listing of each directory; what is in the place of a file of the job is asked for by name.
-    Without a token a file of the same bytes looks the same, so what the commit overwrote and has
-    put back is left out then.
+    Each directory is listed once; files in the place of the job's files are read by name. Without a
+    token a file of the same bytes looks the same, so what the commit overwrote and has put back is
+    left out then.
 
     Args:
         run: the rollback.
@@ -46,19 +46,22 @@ async def files_left(
             return
         left.append(pending.dest)
 
-    with run.timed("op_verify_rollback"):
+    with run.meter.timed("op_verify_rollback"):
         suspects = await _suspects(run, plan)
         await for_each(suspects, ask, workers=run.workers)
     left.sort()
     for path in left[:NAMED]:
-        run.warn(f"{path} stays: as far as can be told it is a file of the job")
+        run.warn(f"{path} remains: it seems to be a file of the job")
     if len(left) > NAMED:
-        run.warn(f"{len(left) - NAMED} more files of the job stay as far as can be told")
+        run.warn(f"{len(left) - NAMED} more files of the job seem to remain")
     return tuple(left)
 
 
 async def _suspects(run: UploadContext, plan: UploadPlan) -> list[Pending]:
-    """Return the uploads in whose place there is a file; sets may be wrong about its length."""
+    """Return uploads with a file in their place.
+
+    Pending sets may have wrong lengths.
+    """
     loaded = plan.loaded
     with Fingerprints(run.options.spill_directory) as found:
 
@@ -66,7 +69,7 @@ async def _suspects(run: UploadContext, plan: UploadPlan) -> list[Pending]:
             with suppress(NotFoundError):
                 async for page in pages(run.store, path or "/"):
                     found.add([info.path for info in page if not info.is_dir])
-            run.step()
+            run.meter.step()
 
         await for_each(sorted(loaded.parents), look, workers=run.workers)
         there = loaded.dests.common(found)

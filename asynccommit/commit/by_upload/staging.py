@@ -1,4 +1,4 @@
-"""The staging committers: tasks write to local disk, and upload all of it when they commit.
+"""The staging committers: write locally, upload on task commit.
 
 Compatible on the store with Hadoop's committers ``directory`` and ``partitioned`` (3.4 and later),
 and with what Netflix' s3committer, from which they come, does otherwise by option. What differs,
@@ -15,7 +15,6 @@ from typing import Self, cast
 
 import anyio
 
-from asynccommit.commit.by_rename.file_output_v2 import CommitterWarning
 from asynccommit.commit.by_upload.committer import UploadCommitter
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task import local
@@ -26,7 +25,7 @@ from asynccommit.commit.by_upload.task.send import Sending, send, to_send
 from asynccommit.commit.by_upload.task.sets import save_set
 from asynccommit.commit.by_upload.task.undo import CLEANUP_GRACE_SECONDS, abort_after
 from asynccommit.commit.by_upload.writer import check_part_size
-from asynccommit.commit.errors import commit_failures
+from asynccommit.commit.errors import CommitterWarning, commit_failures
 from asynccommit.commit.job_context import JobContext
 from asynccommit.commit.layout import TEMPORARY, TaskCommit
 from asynccommit.commit.layout_uploads import StagingLayout
@@ -42,7 +41,9 @@ from asynccommit.stores.urls import Address, parse_url
 
 
 class DirectoryCommitter(UploadCommitter):
-    """Commits one job attempt whose tasks write to local disk; made as ``TaskSide`` is.
+    """A committer for one job attempt with local task output.
+
+    Create it like ``TaskSide``.
 
     A conflict is one with the table as a whole.
     """
@@ -52,7 +53,7 @@ class DirectoryCommitter(UploadCommitter):
 
     @classmethod
     def opened(cls, opening: JobContext) -> Self:
-        """Return the committer of a job attempt; its pending sets are where the options say."""
+        """Return a job attempt's committer; options place its pending sets."""
         tmp = _tmp(opening)
         pending = opening.store if tmp.same_store(opening.dest) else opening.open_store(tmp)
         return cls(
@@ -71,14 +72,14 @@ class DirectoryCommitter(UploadCommitter):
     async def setup_task(self, attempt_id: str) -> str:
         """Make the local directory of a task attempt and return its path.
 
-        Raises ``CommitError`` if it is there already, or the job is not.
+        Raises ``CommitError`` if the directory exists already, or the job does not exist.
         """
         run = self._run()
         check_part_size(self.store, self.options.uploads.part_size)
         await asyncio.to_thread(tempfile.gettempdir)  # looks for one the first time it is asked
         path, top = self._local(attempt_id), self._top(attempt_id)
         async with commit_failures(run):
-            with run.timed("task_stage_setup"):
+            with run.meter.timed("task_stage_setup"):
                 await run.pending.head(self.layout.sets_dir)  # of a job that has not ended
                 await asyncio.to_thread(local.make_private, path, top)
         return path
@@ -99,15 +100,15 @@ class DirectoryCommitter(UploadCommitter):
         """Upload what a task attempt has written, and write its pending set.
 
         Hidden names are left out, with a warning (``CommitterWarning``), and those of the commit
-        protocol are refused. The last attempt of a task that commits counts, as with Hadoop,
-        unless the job commit is given the commit messages. If anything fails, what was uploaded is
-        aborted; the local directory is deleted in any case. Raises ``CommitError``.
+        protocol are refused. The last attempt of a task that commits counts, as with Hadoop, unless
+        the job commit is given the commit messages. On failure the uploads are aborted; the local
+        directory is always deleted. Raises ``CommitError``.
         """
         run = self._run()
         async with commit_failures(run):
-            with run.timed("task_stage_commit"):
+            with run.meter.timed("task_stage_commit"):
                 try:
-                    with run.timed("task_stage_scan_directory"):
+                    with run.meter.timed("task_stage_scan_directory"):
                         found = await self._find(attempt_id)
                     files = to_send(run, found)
                     living = JobLiveness(run, attempt_id)
@@ -120,14 +121,14 @@ class DirectoryCommitter(UploadCommitter):
                     await self._clear(attempt_id)
 
     async def abort_task(self, task_id: str, attempt_id: str) -> None:
-        """Abort the uploads of a task attempt, and delete its local directory and pending set.
+        """Abort an attempt's uploads; delete its files and pending set.
 
         Nothing there is fine, as on another machine; once the job's commit has begun no upload is
         aborted. Raises ``CommitError``.
         """
         run = self._run()
         async with commit_failures(run):
-            with run.timed("task_stage_abort_task"):
+            with run.meter.timed("task_stage_abort_task"):
                 await self._clear(attempt_id)
                 if await is_there(run.pending, self.layout.record):
                     return
@@ -136,7 +137,7 @@ class DirectoryCommitter(UploadCommitter):
                     await remove_file(run.pending, self.layout.uncommitted_set(attempt_id))
 
     async def _find(self, attempt_id: str) -> list[local.LocalFile]:
-        """Return what an attempt has written, and warn of what is not committed.
+        """Return the files of an attempt, and warn of uncommitted ones.
 
         Raises ``PreconditionError`` for names of the commit protocol.
         """
@@ -144,11 +145,14 @@ class DirectoryCommitter(UploadCommitter):
         found = await asyncio.to_thread(local.find_files, base, hidden)
         for name in sorted([*hidden, *(file.name for file in found)]):
             if self.layout.reserves(f"{self.layout.root}/{name}"):
-                text = "its name belongs to the commit protocol: give it another, or delete it"
+                text = "its name is reserved for the commit protocol: rename it or delete it"
                 raise PreconditionError("list", f"{base}/{name}", text)
         if hidden:
             shown = ", ".join(sorted(hidden)[:5])
-            text = f"{attempt_id} left files that are not committed, for names with _ or .: {shown}"
+            text = (
+                f"{attempt_id} left files that are not committed, because their names begin with _ "
+                f"or .: {shown}"
+            )
             warnings.warn(text, CommitterWarning, stacklevel=2)
         return found
 
@@ -180,23 +184,28 @@ class DirectoryCommitter(UploadCommitter):
 
 
 class PartitionedCommitter(DirectoryCommitter):
-    """Commits one job attempt whose tasks write to local disk; made as ``TaskSide`` is.
+    """A committer for one job attempt that replaces partitions.
 
-    A conflict is one with a directory that files go to: each is looked at by itself.
+    Tasks write to local disk. Create it like ``TaskSide``.
+
+    Conflicts are checked separately for each directory that receives files.
     """
 
     name = "partitioned"
     _mode: Mode | None = None
 
     async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
-        """See ``UploadCommitter.setup_job``; the mode is that of the tasks in this process, too."""
+        """See ``UploadCommitter.setup_job``.
+
+        Tasks in this process use the same mode.
+        """
         self._mode = mode
         await super().setup_job(mode=mode)
 
     async def _check(self, run: UploadContext, files: list[Sending]) -> None:
         wanted = self.options.uploads.conflict is Conflict.FAIL
         if wanted if self._mode is None else self._mode is Mode.FAIL:
-            with run.timed("task_stage_check_conflicts"):
+            with run.meter.timed("task_stage_check_conflicts"):
                 await refuse_conflicts(run, files)
 
 
@@ -225,16 +234,20 @@ class LocalWork:
     def _place(self, name: str) -> str:
         check_relative(name)
         if local.is_hidden(name):
-            raise OptionError(f"{name!r} would not be committed: names with _ or . are hidden")
+            raise OptionError(
+                f"{name!r} would not be committed: names that begin with _ or . are hidden"
+            )
         if self._layout.reserves(f"{self._layout.root}/{name}"):
-            raise OptionError(f"{name!r} is a name of the commit protocol")
+            raise OptionError(f"{name!r} is reserved for the commit protocol")
         return f"{self.directory}/{name}"
 
 
 def _tmp(opening: JobContext) -> Address:
-    """Return where the pending sets of the user's jobs are; unless said otherwise, with the data.
+    """Return the directory of the user's pending sets.
 
-    On S3 a pending set is seen by everybody as soon as it is written, so it need not be elsewhere.
+    The default is beside the data.
+
+    On S3 a pending set is visible as soon as it is written, so it may be stored with the data.
     """
     given, user = opening.options.uploads.staging_path, opening.host.user.replace("/", "_")
     if opening.pending is not None:

@@ -1,8 +1,8 @@
-"""Checks after the commit record is written and before any upload is completed.
+"""Checks between the commit record and the first completion.
 
 Others look for records, so that of two commits that bar each other one sees the other. Whoever sees
-that the commit cannot be takes its record back. That excludes that anybody goes on with it: going
-on and taking back are one file, which the first of them writes.
+that the commit cannot be takes its record back. That excludes a continuation by another process:
+both decisions are one file, which the first process writes.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ Check = Callable[[UploadContext, UploadPlan], Awaitable[None]]
 
 
 async def start(run: UploadContext, record: UploadRecord, plan: UploadPlan, check: Check) -> None:
-    """See that nothing bars the commit, and say so; if somebody has said it, that is enough.
+    """Check that the commit may start, and record it once.
 
     Args:
         run: the commit under way.
-        record: what was written.
-        plan: what it will do.
+        record: the written record.
+        plan: the planned changes.
         check: sees that the job was not aborted meanwhile.
 
-    Raises what bars it, and then the record is taken back: ``CommitError``, ``PreconditionError``,
-    ``ExistsError``; ``LeaseLostError`` if another has taken it back, ``OwnedError`` if another goes
-    on with it all the same.
+    Raises one of these errors, and then deletes the record: ``CommitError``, ``PreconditionError``,
+    ``ExistsError``; ``LeaseLostError`` if another process deleted it, ``OwnedError`` if another
+    process continues it.
     """
     there = await find_outcome(run, run.layout.start)
     said = None if there is None else there.outcome
@@ -76,15 +76,15 @@ async def start(run: UploadContext, record: UploadRecord, plan: UploadPlan, chec
 
 
 def _said(run: UploadContext, outcome: Outcome) -> UploadOutcome:
-    owner = run.owner_id or run.host.new_id()
-    return UploadOutcome(outcome, run.commit_id, owner, int(run.host.now() * 1000))
+    owner = run.identity.owner_id or run.host.new_id()
+    return UploadOutcome(outcome, run.identity.commit_id, owner, int(run.host.now() * 1000))
 
 
 async def _withdraw(run: UploadContext, record: UploadRecord) -> None:
     said = await write_once(run, run.layout.start, _said(run, Outcome.ROLLBACK))
     if said is Outcome.COMMITTED:
-        text = "another process has found nothing that bars it, and goes on with it"
-        raise OwnedError(run.layout.job_id, run.stage, (), text)
+        text = "another process has checked it and continues it"
+        raise OwnedError(run.layout.job_id, run.meter.stage, (), text)
     await _take_back(run, record)
 
 
@@ -94,7 +94,7 @@ async def _take_back(run: UploadContext, record: UploadRecord) -> None:
     if await has_begun(run):
         with suppress(NotFoundError):
             await remove_file(run.pending, run.layout.record)
-    run.epoch = 0
+    run.identity.epoch = 0
     await drop_plan(run, record.plan_id, len(record.plan))
     with suppress(NotFoundError):
         await remove_file(run.pending, run.layout.start)
@@ -121,29 +121,29 @@ async def refuse_aborted(run: UploadContext, plan: UploadPlan) -> None:
 
 
 async def refuse_ended(run: UploadContext, plan: UploadPlan) -> None:
-    """Check that no upload has ended of a commit that nobody continued yet."""
+    """Check that no upload of an unstarted commit has ended."""
     if await missing_uploads(run, plan.loaded):
         raise _aborted(run)
 
 
 def _aborted(run: UploadContext) -> PreflightError:
-    text = f"the job was aborted when its commit began. Nothing under {run.layout.dest} changed"
-    return PreflightError(run.layout.job_id, run.stage, (), text)
+    text = f"the job was aborted as its commit began. Nothing under {run.layout.dest} changed"
+    return PreflightError(run.layout.job_id, run.meter.stage, (), text)
 
 
 def refuse_other_attempts(run: UploadContext, others: list[UploadLayout]) -> None:
-    """Raise ``CommitError`` if a commit of another attempt of this job has begun."""
+    """Raise ``CommitError`` if another attempt's commit has begun."""
     if others:
         text = (
-            f"a commit of this job was begun by another attempt of it, in {others[0].attempt_dir}: "
-            f"only one may be committed. See {command('status', run.layout.dest)}"
+            f"another attempt of this job began its commit in {others[0].attempt_dir}: only one "
+            f"attempt may be committed. See {command('status', run.layout.dest)}"
         )
         error = PreconditionError("put", run.layout.record, "another attempt has one")
-        raise CommitError(run.layout.job_id, run.stage, (error,), text)
+        raise CommitError(run.layout.job_id, run.meter.stage, (error,), text)
 
 
 async def refuse_leftovers(run: UploadContext, plan: UploadPlan, *, known: bool) -> None:
-    """Refuse to commit, on nobody's word, what is left after the end of a job.
+    """Refuse to commit the remains of an ended job without commit messages.
 
     An abort that was cut short leaves no set; late task attempts leave theirs, and not the object
     that stands for the directory. ``known``: it is the caller's word that the job has not ended.
@@ -156,7 +156,7 @@ async def refuse_leftovers(run: UploadContext, plan: UploadPlan, *, known: bool)
     if not plan.loaded.sets:
         text = "holds no pending set: it was aborted, or no task has committed"
     elif not await is_set_up(run):
-        text = "was deleted with the job, and holds what late task attempts have left"
+        text = "was deleted with the job and now holds files of late task attempts"
     if text:
-        text += ". Give the commit messages of the tasks (none is fine), or resume with --adopt"
+        text += ". Give the commit messages of the tasks (possibly none), or resume with --adopt"
         raise PreconditionError("list", run.layout.sets_dir, text)

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from asynccommit.commit.by_rename.ownership import describe
-from asynccommit.commit.by_rename.success_marker import COMMIT, TASKS, read_success
 from asynccommit.commit.by_upload.context import UploadContext, is_at_work, read_if_there
+from asynccommit.commit.job.owners import describe
+from asynccommit.commit.job.success import COMMIT, TASKS, read_success
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import ManifestError, PreconditionError
@@ -31,7 +31,7 @@ from asynccommit.runtime.host import Host
 from asynccommit.stores.tree import is_there, list_if_there, tree_pages
 
 LONG = 3_600.0
-"""Seconds after which a commit that another host has begun counts as cut short: it says no more."""
+"""Seconds after which a commit of another host counts as interrupted."""
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
@@ -40,9 +40,9 @@ class UploadCommitState:
     """The known state of a commit that has begun.
 
     Attributes:
-        record: what it is.
+        record: the commit record.
         outcome: how it ends, ``None`` while that is open.
-        is_done: all of it is done, and its files are kept because options said so.
+        is_done: the commit is complete, and its files are kept by option.
     """
 
     record: UploadRecord
@@ -70,7 +70,7 @@ async def read_state(run: UploadContext) -> UploadCommitState | None:
         return None
     record = read_record(run.layout, data)
     run.act_for(record.plan_id)
-    run.manifests = record.digest
+    run.identity.manifests = record.digest
     standing = UploadCommitState(record, await find_outcome(run))
     if standing.is_committed:
         return replace(standing, is_done=await is_there(run.pending, run.layout.done))
@@ -86,12 +86,15 @@ def is_closed(data: bytes) -> bool:
 
 
 def read_record(layout: UploadLayout, data: bytes) -> UploadRecord:
-    """Read the record of a job attempt. Raises ``ManifestError`` for another's."""
+    """Read the record of a job attempt.
+
+    Raises ``ManifestError`` if it belongs to another job.
+    """
     url = layout.pending_url(layout.record)
     record = decode_upload_record(data, url)
     known = (record.uuid, record.attempt, record.committer)
     if known != (layout.uuid, layout.attempt, layout.committer):
-        raise ManifestError(url, "is of another job, attempt or committer")
+        raise ManifestError(url, "belongs to another job, attempt or committer")
     return record
 
 
@@ -103,8 +106,8 @@ async def find_outcome(run: UploadContext, path: str = "") -> UploadOutcome | No
         return None
     url = run.layout.pending_url(path)
     outcome = decode_upload_outcome(data, url)
-    if outcome.commit != run.commit_id:
-        raise ManifestError(url, "is of another commit")
+    if outcome.commit != run.identity.commit_id:
+        raise ManifestError(url, "belongs to another commit")
     return outcome
 
 
@@ -114,7 +117,7 @@ async def is_finished(run: UploadContext) -> bool:
         marker = await read_success(run)
     except ManifestError:
         return False
-    return marker is not None and marker.diagnostics.get(COMMIT) == run.commit_id
+    return marker is not None and marker.diagnostics.get(COMMIT) == run.identity.commit_id
 
 
 async def is_committed(run: UploadContext, tasks: Sequence[TaskCommit] | None = None) -> bool:
@@ -137,8 +140,8 @@ async def is_committed(run: UploadContext, tasks: Sequence[TaskCommit] | None = 
         done = not await _has_sets(run)
     if tasks is not None and not done and not await is_set_up(run):
         text = (
-            "names this very job: it is committed with other task attempts, and its directory was "
-            "deleted then. If it is another job of the same id, set it up, or give it another id"
+            "names this job: it was committed with other task attempts, and its directory was "
+            "deleted. If this is another job with the same id, set it up, or give it another id"
         )
         raise PreconditionError("get", run.layout.success, text)
     if done and (commit := marker.diagnostics.get(COMMIT, "")) and _ID.fullmatch(commit):
@@ -161,15 +164,15 @@ async def is_set_up(run: UploadContext) -> bool:
 
 
 async def refuse_late_sets(run: UploadContext) -> None:
-    """Refuse to take all pending sets for those of a job that, as the marker says, is committed.
+    """Refuse late pending sets of a job that is already committed.
 
-    Raises ``PreconditionError``: they may be those of task attempts that nobody waited for.
+    Raises ``PreconditionError``: they may belong to task attempts that were not awaited.
     """
     if await _marker(run) is not None and await _has_sets(run):
         text = (
-            "names this very job: it is committed, and the pending sets that are there since are "
-            "those of late task attempts. If it is another job of the same id, give its commit "
-            "messages; else abort it, which deletes them"
+            "names this job: it is committed, and the pending sets written since belong to late "
+            "task attempts. If this is another job with the same id, give its commit messages; "
+            "otherwise abort it, which deletes them"
         )
         raise PreconditionError("get", run.layout.success, text)
 
@@ -220,7 +223,7 @@ async def attempts_of(run: UploadContext) -> list[UploadLayout]:
 
 
 async def status_of(host: Host, layout: UploadLayout, standing: UploadCommitState) -> JobStatus:
-    """Return what is known of a commit as its users see it, its files not counted."""
+    """Return the state of a commit for users, without file counts."""
     record = standing.record
     alive = await is_alive(host, record)
     state = State.STOPPED if alive is False else State.COMMITTING
@@ -248,11 +251,11 @@ async def status_of(host: Host, layout: UploadLayout, standing: UploadCommitStat
 
 
 async def is_alive(host: Host, record: UploadRecord) -> bool | None:
-    """Return whether whoever began a commit is working on it, if known.
+    """Return whether the process that began a commit works on it, if known.
 
     Return ``None`` if that cannot be determined from here.
 
-    Another may go on all the same: uploads end once, whoever completes or aborts them.
+    Another process may still continue: each upload ends only once.
     """
     owner = record.owner
     if is_at_work(record.plan_id):

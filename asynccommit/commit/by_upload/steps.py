@@ -1,4 +1,4 @@
-"""The common steps of committing, resuming and rolling back uploads, in order."""
+"""The common steps of commit, resume and rollback, in order."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from asynccommit.commit.by_rename.cleanup import CleanupResult, remove_if_empty
-from asynccommit.commit.by_rename.job_reports import has_report, report_on
-from asynccommit.commit.by_rename.job_setup import check_setup
-from asynccommit.commit.by_rename.plan import SAMPLE
-from asynccommit.commit.by_rename.steps import job_report as report_of
 from asynccommit.commit.by_upload.backups import copy_aside, drop_copies, keep_copies
-from asynccommit.commit.by_upload.cleanup import clean_up, clean_up_aborted, is_kept
+from asynccommit.commit.by_upload.cleanup import clean_up, is_kept
 from asynccommit.commit.by_upload.complete import complete_uploads
 from asynccommit.commit.by_upload.context import UploadContext, save
 from asynccommit.commit.by_upload.finish import finish_commit
@@ -33,8 +28,11 @@ from asynccommit.commit.by_upload.status import (
 )
 from asynccommit.commit.by_upload.validate import gather, validate_uploads
 from asynccommit.commit.context import Phase
-from asynccommit.commit.errors import finish
 from asynccommit.commit.fingerprints import Fingerprints, fingerprint
+from asynccommit.commit.job.cleanup import remove_if_empty
+from asynccommit.commit.job.paths import SAMPLE
+from asynccommit.commit.job.reporting import bare_report
+from asynccommit.commit.job.setup import check_setup
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import (
     CommitError,
@@ -49,7 +47,7 @@ from asynccommit.errors import (
 )
 from asynccommit.formats.commit_owner import Outcome as Ending
 from asynccommit.formats.upload_record import UploadRecord
-from asynccommit.options.job import Mode
+from asynccommit.options.job import Mode, OnCleanupFailure
 from asynccommit.results import AbortReport, JobReport, JobStatus
 from asynccommit.stores.base import Store
 from asynccommit.stores.tree import is_there
@@ -102,22 +100,22 @@ async def conclude(run: UploadContext, plan: UploadPlan, record: UploadRecord) -
 
 async def clean(run: UploadContext) -> None:
     """Clean up; an option decides whether a failure is an error."""
-    ignored = run.options.cleanup_failures_ignored
-    stage = run.stage
+    action = run.options.on_cleanup_failure
+    stage = run.meter.stage
     try:
         await clean_up(run)
     except StoreError as error:
-        if ignored is False:
+        if action is OnCleanupFailure.FAIL:
             raise
-        run.stage = stage
-        if ignored is None:
-            run.warn(f"{run.layout.job_dir} could not be deleted, delete it by hand: {error}")
+        run.meter.stage = stage
+        if action is OnCleanupFailure.WARN:
+            run.warn(f"{run.layout.job_dir} could not be deleted; delete it by hand: {error}")
 
 
 async def resume(run: UploadContext, standing: UploadCommitState) -> JobReport:
-    """Finish what was decided about a commit that has begun; without a decision, commit it."""
+    """Finish a commit as decided; without a decision, commit it."""
     record = standing.record
-    run.epoch, run.phase = 2, Phase.COMMITTED if standing.is_committed else Phase.CHANGING
+    run.identity.epoch, run.phase = 2, Phase.COMMITTED if standing.is_committed else Phase.CHANGING
     run.options = recorded_options(run, record)
     with UploadPlan.new(run.options) as plan:
         try:
@@ -131,8 +129,8 @@ async def resume(run: UploadContext, standing: UploadCommitState) -> JobReport:
             undone, _ = await undo(run, record, plan)
             return replace(job_report(run), rolled_back=True, left=undone.left)
         if not known:
-            text = "it was aborted when its commit began, so that only a rollback can end it"
-            raise CommitError(run.layout.job_id, run.stage, (), text)
+            text = "it was aborted as its commit began: only a rollback can end it"
+            raise CommitError(run.layout.job_id, run.meter.stage, (), text)
         if standing.is_committed:
             await plan.take_sample()
             await conclude(run, plan, record)
@@ -145,8 +143,8 @@ async def resume(run: UploadContext, standing: UploadCommitState) -> JobReport:
 async def roll_back(run: UploadContext, standing: UploadCommitState) -> AbortReport:
     """Undo a commit that has begun. Raises ``CommittedError``."""
     if standing.is_committed:
-        text = "it is committed, and cannot be rolled back"
-        raise CommittedError(run.layout.job_id, run.stage, (), text)
+        text = "it is committed and cannot be rolled back"
+        raise CommittedError(run.layout.job_id, run.meter.stage, (), text)
     run.phase = Phase.CHANGING
     with UploadPlan.new(run.options) as plan:
         await _load(run, standing.record, plan)
@@ -167,11 +165,11 @@ async def roll_back(run: UploadContext, standing: UploadCommitState) -> AbortRep
 async def undo(
     run: UploadContext, record: UploadRecord, plan: UploadPlan
 ) -> tuple[UploadRollbackResult, int]:
-    """Take back what a commit completed, and clean up; return also how many uploads were left."""
+    """Undo a commit and clean up; return the number of remaining uploads."""
     undone = await undo_uploads(run, record, plan)
     if plan.asides and (undone.left or await is_there(run.store, run.layout.kept)):
         await keep_copies(run)
-        run.warn(f"copies of what was overwritten stay in {run.layout.aside_dir}")
+        run.warn(f"copies of overwritten files remain in {run.layout.aside_dir}")
     _, swept = await clean_up(run)
     if record.made_destination:
         await remove_if_empty(run, run.layout.dest.path)
@@ -198,40 +196,40 @@ async def _load(run: UploadContext, record: UploadRecord, plan: UploadPlan) -> b
 async def _refuse_lost_plan(run: UploadContext, record: UploadRecord) -> None:
     """Refuse to guess what a commit has done whose plan somebody has deleted.
 
-    A record that came late, after an abort, has neither plan nor sets: nothing was done for it.
+    A late record, written after an abort, has neither plan nor sets: nothing was changed for it.
     """
     for row in record.sets:
         path = f"{run.layout.sets_dir}/{row.name}"
         with suppress(NotFoundError):
             await run.pending.head(path)
             url = run.layout.pending_url(run.layout.plan(record.plan_id, 0))
-            raise ManifestError(url, "is missing, so that nobody knows what the commit has done")
+            raise ManifestError(url, "is missing, so the progress of the commit is unknown")
 
 
 async def see(run: UploadContext) -> UploadCommitState | None:
     """Return how far the commit of this job attempt is.
 
-    Raises ``CommitError`` if that cannot be read: then nobody knows what has changed.
+    Raises ``CommitError`` if that cannot be read: then the changes are unknown.
     """
     try:
         return await read_state(run)
     except (StoreError, ManifestError) as error:
         text = (
-            f"{error}. Whether a commit of this job has begun cannot be told, nor what it has "
+            f"{error}. It is unknown whether a commit of this job has begun and what it has "
             f"changed under {run.layout.dest}; nothing was done now. Do not run the job again "
             "before that is known"
         )
-        raise CommitError(run.layout.job_id, run.stage, (error,), text) from error
+        raise CommitError(run.layout.job_id, run.meter.stage, (error,), text) from error
 
 
 def check_messages(run: UploadContext, record: UploadRecord, tasks: Sequence[TaskCommit]) -> None:
-    """Refuse to go on with a commit with other pending sets than those with which it began."""
+    """Refuse to resume a commit with other pending sets."""
     if rows_of(run.layout, tasks) != set(record.sets):
         text = (
-            "its commit began with other task attempts than those that are committed now: finish "
-            "that commit, or roll it back, and run this job under another id"
+            "its commit began with task attempts other than the ones committed now: finish that "
+            "commit or roll it back, and run this job under another id"
         )
-        raise CommitError(run.layout.job_id, run.stage, (), text)
+        raise CommitError(run.layout.job_id, run.meter.stage, (), text)
 
 
 async def is_over(run: UploadContext, standing: UploadCommitState) -> bool:
@@ -240,7 +238,7 @@ async def is_over(run: UploadContext, standing: UploadCommitState) -> bool:
 
 
 async def status(run: UploadContext, standing: UploadCommitState) -> JobStatus:
-    """Return what is known of a commit, its files at their destinations counted.
+    """Return the state of a commit, with its published files counted.
 
     One listing of each directory, and one of the open uploads.
     """
@@ -281,7 +279,7 @@ async def _count(plan: UploadPlan, there: Fingerprints, still_open: Fingerprints
 
 def job_report(run: UploadContext, plan: UploadPlan | None = None) -> JobReport:
     """Return what a job commit has done, or would do."""
-    report = report_of(run)
+    report = bare_report(run)
     if plan is None:
         return report
     loaded = plan.loaded
@@ -304,7 +302,10 @@ def job_report(run: UploadContext, plan: UploadPlan | None = None) -> JobReport:
 
 
 def refuse_unfit(store: Store, pending: Store) -> None:
-    """Refuse stores on which no uploads can be committed. Raises ``UnsupportedError``."""
+    """Refuse stores without the needed uploads.
+
+    Raises ``UnsupportedError``.
+    """
     if store.traits.multipart is None:
         raise UnsupportedError(
             f"{store.traits.name} has no multipart uploads, which this committer completes: use "
@@ -314,14 +315,14 @@ def refuse_unfit(store: Store, pending: Store) -> None:
         if each.traits.conditional_put:
             continue
         raise UnsupportedError(
-            f"{each.traits.name} cannot write a file only if there is none, which the commit "
-            "record and the completion of uploads need: two commits of one job could begin at "
-            "once, and files be replaced that nobody has seen"
+            f"{each.traits.name} cannot create a file only if it does not exist, which the "
+            "commit record and the completion of uploads need: two commits of one job could "
+            "begin at once and replace files unseen"
         )
 
 
 async def check_destination(run: UploadContext, mode: Mode, overwrite: Sequence[str]) -> None:
-    """Refuse a destination that ``mode`` does not allow, and work that is done.
+    """Refuse a destination that ``mode`` forbids, and repeated work.
 
     Tasks of the partitioned committer see for themselves whether the partitions that they write to
     are free. Raises ``PreflightError``, ``CommittedError``.
@@ -333,22 +334,3 @@ async def check_destination(run: UploadContext, mode: Mode, overwrite: Sequence[
         raise PreflightError(run.layout.job_id, "job_stage_setup", (error,), text) from error
     partitioned = mode is Mode.FAIL and run.layout.committer == "partitioned"
     await check_setup(run, Mode.APPEND if partitioned else mode, overwrite)
-
-
-async def abort(run: UploadContext, reason: str, *, made_destination: bool) -> AbortReport:
-    """Abort the uploads of a job and delete its files, unless a commit has begun."""
-    job_id = run.layout.job_id
-    with run.timed("job_stage_abort"):
-        outcome, swept = await clean_up_aborted(run)
-        if outcome is CleanupResult.KEPT:
-            kept = f"a commit has begun: {run.layout.job_dir} is kept. {finish(run)}"
-            return AbortReport(job_id, outcome.value, kept)
-        if made_destination and outcome is not CleanupResult.DISABLED:
-            await remove_if_empty(run, run.layout.dest.path)
-    report = None
-    if not await has_report(run):
-        error = CommitError(job_id, "job_stage_abort", (), reason or "aborted")
-        report = await report_on(run, "job_stage_abort", (), error)
-    warnings = tuple(run.warnings)
-    uploads = swept.uploads
-    return AbortReport(job_id, outcome.value, report=report, uploads=uploads, warnings=warnings)

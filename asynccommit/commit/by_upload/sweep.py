@@ -1,4 +1,4 @@
-"""Open uploads that a job leaves behind: those that its own files name, and no others.
+"""Abort the open uploads that the job's own files name.
 
 Pending sets, single pending uploads (of Hadoop's magic tasks that were killed) and intents (of our
 tasks) name them. Their content is checked: an upload for a file outside of the destination is left
@@ -32,7 +32,7 @@ from asynccommit.stores.tree import tree_pages, walk
 _ROOM = 8 << 20
 """Bytes of such files held at once; a larger one is read alone."""
 _MANY = 100_000
-"""Open uploads that are remembered; where there are more, all that files name are tried."""
+"""Maximum number of recorded open uploads; above it, all uploads named in files are tried."""
 _LIMITS = {
     Left.SET: MAX_PENDING_SET_BYTES,
     Left.PENDING: MAX_PENDING_BYTES,
@@ -59,12 +59,14 @@ class Swept:
 
 
 class Sweeper:
-    """Aborts the uploads that files of this job name, before anybody deletes those files.
+    """Aborts the uploads named by files of this job.
+
+    This must happen before the files are deleted.
 
     Args:
         run: the commit or abort under way.
         among_open: list the open uploads before, and read nothing if there are none.
-        swept: takes what is done.
+        swept: receives the results.
 
     Attributes:
         since: when the job was set up, by the clock that dates its uploads; 0.0 if unknown.
@@ -98,7 +100,7 @@ class Sweeper:
         still_open = await _open(run) if self._among_open else None
         if still_open is not None and not still_open:
             return False
-        with run.timed("op_abort_uploads"):
+        with run.meter.timed("op_abort_uploads"):
             window = min(run.workers, run.options.window)
             await for_each(naming, lambda info: self._read(info, still_open), workers=window)
         return True
@@ -113,16 +115,16 @@ class Sweeper:
             swept.uploads += len(aborted)
             if len(swept.names) < _MANY:
                 swept.names.update(aborted)
-        run.step()
+        run.meter.step()
 
     def warn(self) -> None:
         """Warn of the files that could not be read."""
         for problem in self.swept.unreadable:
-            self._run.warn(f"uploads may be left that it names: {problem}")
+            self._run.warn(f"uploads that it names may remain: {problem}")
 
 
 async def sweep(run: UploadContext, *, among_open: bool) -> Swept:
-    """Abort the uploads that files of this job name, all its attempts; delete nothing.
+    """Abort the uploads named by files of this job; delete nothing.
 
     Args:
         run: the commit or abort under way.
@@ -141,7 +143,7 @@ async def sweep(run: UploadContext, *, among_open: bool) -> Swept:
 
 
 async def _open(run: UploadContext) -> set[Name] | None:
-    """Return the open uploads below the destination; ``None`` if unknown, or too many."""
+    """Return open uploads; ``None`` if unknown or too many."""
     found: set[Name] = set()
     try:
         async for uploads in open_uploads(run):
@@ -192,13 +194,13 @@ def _named(run: UploadContext, kind: Left, data: bytes, url: str) -> Iterator[Na
     )
     for commit in found:
         if commit.job_id not in ("", run.layout.uuid):
-            raise ManifestError(url, f"is of another job, {commit.job_id[:200]!r}")
+            raise ManifestError(url, f"belongs to another job, {commit.job_id[:200]!r}")
         yield place_of(run.layout, commit, url), commit.upload_id
 
 
 def _intended(run: UploadContext, intent: UploadIntent, url: str) -> Iterator[Name]:
     if intent.job_id != run.layout.uuid:
-        raise ManifestError(url, f"is of another job, {intent.job_id[:200]!r}")
+        raise ManifestError(url, f"belongs to another job, {intent.job_id[:200]!r}")
     for key, upload_id in intent.uploads:
         try:
             yield checked_place(run.layout, f"/{key}"), upload_id

@@ -1,4 +1,4 @@
-"""Job commit, sixth step: see that the destination holds what was completed, before saying so."""
+"""Job commit, sixth step: compare the destination with the plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BATCH = 4_096
 
 
 async def validate_uploads(run: UploadContext, plan: UploadPlan) -> None:
-    """Compare length and etag of every file with what was completed, one listing a directory.
+    """Compare length and etag of all files, by listings.
 
     On by default where a listing shows every acknowledged change; ``validate=False`` leaves it
     out, and ``validate_sample`` asks for so many files by name instead. Raises ``NotFoundError``
@@ -28,7 +28,7 @@ async def validate_uploads(run: UploadContext, plan: UploadPlan) -> None:
         return
     sample = run.options.validate_sample
     total = len(plan.loaded.parents) if sample is None else min(sample, plan.made.count)
-    with run.timed("job_stage_optional_validate_output", total):
+    with run.meter.timed("job_stage_optional_validate_output", total):
         if sample is not None:
             chosen = await _choose(run, plan.made, sample)
             await _ask(run, chosen, [entry.dest for entry in chosen if is_odd(entry.dest)])
@@ -61,7 +61,7 @@ async def _suspects(run: UploadContext, plan: UploadPlan) -> list[Entry]:
 
 
 async def gather(run: UploadContext, path: str, found: Fingerprints, *, whole: bool = True) -> None:
-    """Add path and size of what is in a directory to ``found``, with the etag if ``whole``."""
+    """Add the files of a directory to ``found``; etags if ``whole``."""
     try:
         async for page in pages(run.store, path or "/"):
             files = [info for info in page if not info.is_dir]
@@ -71,7 +71,7 @@ async def gather(run: UploadContext, path: str, found: Fingerprints, *, whole: b
                 found.add([(info.path, info.size) for info in files])
     except NotFoundError:
         pass
-    run.step()
+    run.meter.step()
 
 
 async def _choose(run: UploadContext, made: Spill, size: int) -> list[Entry]:
@@ -87,13 +87,13 @@ async def _choose(run: UploadContext, made: Spill, size: int) -> list[Entry]:
 
 
 async def _ask(run: UploadContext, entries: list[Entry], listed: list[str]) -> None:
-    """Ask for files by name, and raise if one is not as it should be, or not ``listed``."""
+    """Check files by name; raise if one differs or is not ``listed``."""
     problems: list[StoreError] = []
 
     async def ask(entry: Entry) -> None:
         if len(problems) < NAMED and (problem := await _difference(run, entry)):
             problems.append(problem)
-        run.step()
+        run.meter.step()
 
     await for_each(entries, ask, workers=run.workers)
     if not problems and (changed := (await unlisted(run.store, listed))[:NAMED]):
@@ -113,9 +113,9 @@ async def _difference(run: UploadContext, entry: Entry) -> StoreError | None:
     if info.kind is not Kind.FILE:
         return PreconditionError("validate", entry.dest, f"is a {info.kind.value}, not a file")
     if info.size != entry.size:
-        text = f"has {info.size} bytes, its pending set says {entry.size}"
+        text = f"has {info.size} bytes, but its pending set has {entry.size}"
         return PreconditionError("validate", entry.dest, text)
     if None not in (info.etag, entry.etag) and info.etag != entry.etag:
-        text = f"has etag {info.etag}, and was completed with {entry.etag}"
+        text = f"has etag {info.etag}, but was completed with {entry.etag}"
         return PreconditionError("validate", entry.dest, text)
     return None

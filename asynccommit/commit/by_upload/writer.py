@@ -1,6 +1,6 @@
 """Writing one file in parts, straight to its place, in bounded memory.
 
-Nothing of it is visible: who has the parts decides later whether they become a file.
+It is invisible: the owner of the parts decides later whether they become a file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MIB = 1 << 20
 
 
 class Slots:
-    """A limit on the parts in memory of one task's files, besides those being filled.
+    """A limit on the full parts in memory of one task's files.
 
     Args:
         in_flight: parts of one file in memory at most, the one that is being filled among them.
@@ -31,13 +31,13 @@ class Slots:
 
     def __init__(self, in_flight: int) -> None:
         if in_flight < 1:
-            raise OptionError(f"{in_flight} parts in memory: say at least 1")
+            raise OptionError(f"{in_flight} parts in memory: expected at least 1")
         self.alone = in_flight == 1
         self.free = asyncio.Semaphore(max(1, in_flight - 1))
 
 
 class UploadWriter(FileWriter):
-    """One upload that is being written; parts are sent while the next one is filled.
+    """One upload being written; parts are sent in the background.
 
     A file has ``in_flight`` parts of ``part_size`` bytes in memory at most, and each further file
     that is open beside it one more.
@@ -93,7 +93,7 @@ class UploadWriter(FileWriter):
         Raises:
             OptionError: the file was closed before.
             RejectedError: the file has as many parts as an upload can have.
-            StoreError: a part could not be sent; then the file is to be aborted.
+            StoreError: a part could not be sent; the file must then be aborted.
         """
         self.check_open(self.path)
         self._check_sent()
@@ -107,13 +107,13 @@ class UploadWriter(FileWriter):
                 if self._buffer.tell() == self._size:
                     await self._send()
         except asyncio.CancelledError:  # nobody knows how much of ``data`` is in the file
-            text = "a write was cancelled half-way: abort the file"
+            text = "a write was cancelled in progress: abort the file"
             self._errors.append(OptionError(f"{self.path}: {text}"))
             raise
         return memoryview(data).nbytes
 
     async def aclose(self) -> None:
-        """Send what is left and wait for all parts; the file stays invisible.
+        """Send the rest and wait for all parts; the file stays invisible.
 
         An upload that cannot be closed is aborted. Closing twice is fine. Raises what ``write``
         does.
@@ -128,7 +128,10 @@ class UploadWriter(FileWriter):
                 raise
 
     async def abort(self) -> None:
-        """Abort the upload; one that is closed or aborted stays as it is. Raises ``StoreError``."""
+        """Abort the upload, unless it was closed or aborted.
+
+        Raises ``StoreError``.
+        """
         if not self.is_open:
             return
         self.is_open = False
@@ -183,7 +186,10 @@ class UploadWriter(FileWriter):
 
 
 async def abort_upload(store: MultipartStore, path: str, upload_id: str) -> None:
-    """Delete an upload; one that is not there any more is fine. Raises ``StoreError``."""
+    """Delete an upload, if it still exists.
+
+    Raises ``StoreError``.
+    """
     with suppress(NotFoundError):
         await store.abort_upload(path, upload_id)
 
@@ -195,14 +201,14 @@ def check_number(store: MultipartStore, path: str, number: int, size: int) -> No
         return
     most, twice = limits.parts * size // _MIB, 2 * size // _MIB
     text = (
-        f"the file is larger than {limits.parts} parts of {size} bytes ({most} MiB in all), and "
-        f"an upload has no more parts: set {PART_SIZE} to {twice}M or more"
+        f"the file is larger than {limits.parts} parts of {size} bytes ({most} MiB in total), "
+        f"the maximum of an upload: set {PART_SIZE} to {twice}M or more"
     )
     raise RejectedError("put_part", path, text)
 
 
 def part_size_for(store: MultipartStore, length: int, size: int) -> int:
-    """Return the part size for a file of known length: ``size``, or as much more as it needs.
+    """Return ``size``, or the larger part size that a file needs.
 
     Raises ``RejectedError`` if no upload can be so long.
     """
@@ -218,13 +224,16 @@ def part_size_for(store: MultipartStore, length: int, size: int) -> int:
 
 
 def ranges(length: int, size: int) -> Sequence[tuple[int, int, int]]:
-    """Return number, offset and length of each part of a file; an empty one has one part."""
+    """Return number, offset and length of each part.
+
+    An empty file has one part.
+    """
     count = max(1, -(-length // size))
     return [(index + 1, index * size, min(size, length - index * size)) for index in range(count)]
 
 
 def check_part_size(store: MultipartStore, size: int) -> None:
-    """Raise ``OptionError`` if a part of ``size`` bytes is none for this store."""
+    """Raise ``OptionError`` if the store does not allow this part size."""
     limits = store.traits.multipart
     if limits is not None and not limits.smallest <= size <= limits.largest:
         raise OptionError(

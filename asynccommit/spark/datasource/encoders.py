@@ -1,4 +1,4 @@
-"""Write files of each format with pyarrow, one row group or stripe at a time."""
+"""Write files with pyarrow, one row group or stripe at a time."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def _refuse_old_days(table: pa.Table) -> None:
                 first = pc.min(days).as_py()
                 if first is not None and first < _GREGORIAN:
                     raise UnsupportedError(
-                        f"column {plain(field.name)!r} has the day {first}: Spark reads those of "
-                        f"before {_GREGORIAN} otherwise from an ORC file, write parquet"
+                        f"column {plain(field.name)!r} has the day {first}: Spark reads days "
+                        f"before {_GREGORIAN} differently from ORC files; write parquet"
                     )
 
 

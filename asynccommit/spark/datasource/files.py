@@ -1,4 +1,4 @@
-"""Write the files of one task: how many are open, how large they get, what waits in memory."""
+"""Write the files of one task, with limits on open files and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Set up, commit and abort jobs of the Data Source, each in a process of its own.
+"""Set up, commit and abort jobs of the Data Source.
+
+Each step may run in a process of its own.
 
 Spark ends a job while some of its tasks still run, kills tasks without notice, and starts tasks
 after the job has ended. A task attempt detects that by ``alive``, a directory that only the setup
@@ -117,7 +119,9 @@ async def see_alive(committer: Committer) -> None:
     """Raise ``NotFoundError`` if the job has ended."""
     path = alive_path(committer)
     if not await is_there(committer.pending, path):
-        text = f"job {committer.layout.job_id} has ended: what this task attempt writes is given up"
+        text = (
+            f"job {committer.layout.job_id} has ended: the output of this task attempt is discarded"
+        )
         raise NotFoundError("head", path, text)
 
 

@@ -167,25 +167,26 @@ def _unknown(key: str) -> str:
     shown = plain(key)[:100]
     close = get_close_matches(key.replace("_", ""), _KNOWN, 1, 0.6)
     if close:
-        return f"{shown!r} is not an option of this data source: do you mean {_NAMES[close[0]]!r}?"
+        return f"{shown!r} is not an option of this data source: did you mean {_NAMES[close[0]]!r}?"
     return (
-        f"{shown!r} is not an option of this data source: those of a store have {STORAGE!r} before "
-        f"them, or are Hadoop's ({', '.join(f'{name}*' for name in _STORES)}); its own are "
-        f"{', '.join(_NAMES.values())}"
+        f"{shown!r} is not an option of this data source: options of a store begin with "
+        f"{STORAGE!r}, or are Hadoop's ({', '.join(f'{name}*' for name in _STORES)}); its own "
+        f"are {', '.join(_NAMES.values())}"
     )
 
 
 def _check(found: dict[str, Any]) -> None:
     if not found.get("path"):
         raise OptionError(
-            "no path is given: say df.write.format('asynccommit').save(path). Spark hands over no "
+            "no path is given: use df.write.format('asynccommit').save(path). Spark hands over no "
             "options for INSERT INTO and saveAsTable, so this source cannot serve them"
         )
     chosen = found.setdefault("file_format", "parquet")
     codecs = FORMATS[chosen]
     if found.setdefault("compression", "snappy") not in codecs:
         raise OptionError(
-            f"compression is {found['compression']!r}: for {chosen} say one of {', '.join(codecs)}"
+            f"compression is {found['compression']!r}: for {chosen} expected one of "
+            f"{', '.join(codecs)}"
         )
 
 
@@ -201,7 +202,7 @@ def _path(key: str, value: str) -> str:
 def _format(key: str, value: str) -> str:
     text = value.strip().lower()
     if text not in FORMATS:
-        raise OptionError(f"{key} is {plain(value)[:100]!r}: say one of {', '.join(FORMATS)}")
+        raise OptionError(f"{key} is {plain(value)[:100]!r}: expected one of {', '.join(FORMATS)}")
     return text
 
 
@@ -219,7 +220,7 @@ def _columns(key: str, value: str) -> tuple[str, ...]:
         read = None
     if not isinstance(read, list) or not all(isinstance(name, str) for name in read):
         raise OptionError(
-            f"{key} is {plain(value)[:100]!r}: say day,hour or ['day', 'hour'] as JSON"
+            f"{key} is {plain(value)[:100]!r}: expected day,hour or ['day', 'hour'] as JSON"
         )
     return tuple(read)
 
@@ -227,14 +228,14 @@ def _columns(key: str, value: str) -> tuple[str, ...]:
 def _dynamic(key: str, value: str) -> bool:
     text = value.strip().lower()
     if text not in ("static", "dynamic"):
-        raise OptionError(f"{key} is {plain(value)[:100]!r}: say static or dynamic")
+        raise OptionError(f"{key} is {plain(value)[:100]!r}: expected static or dynamic")
     return text == "dynamic"
 
 
 def _fails(key: str, value: str) -> bool:
     text = value.strip().lower()
     if text not in ("append", "fail"):
-        raise OptionError(f"{key} is {plain(value)[:100]!r}: say append or fail")
+        raise OptionError(f"{key} is {plain(value)[:100]!r}: expected append or fail")
     return text == "fail"
 
 

@@ -58,8 +58,8 @@ def _value(scalar: Any, column: str) -> object:
         return moment.astimezone(_zone(zone, column))
     except (OverflowError, ValueError):  # of Python's dates and times
         raise UnsupportedError(
-            f"partition column {plain(column)!r} has a value outside of the years 1 to 9999, which "
-            "no directory can be named after here: cast it to string"
+            f"partition column {plain(column)!r} has a value outside the years 1 to 9999, which "
+            "cannot name a directory: cast it to string"
         ) from None
 
 
@@ -71,8 +71,9 @@ def _zone(name: str, column: str) -> dt.tzinfo:
             return ZoneInfo(name)
         except (OSError, LookupError, ValueError):
             raise UnsupportedError(
-                f"partition column {plain(column)!r} has times of the zone {plain(name)!r}, which "
-                "Python does not know: set spark.sql.session.timeZone to one like Europe/Paris"
+                f"partition column {plain(column)!r} has times in the zone {plain(name)!r}, "
+                "which Python does not know: set spark.sql.session.timeZone to one like "
+                "Europe/Paris"
             ) from None
     hours, minutes, seconds = (int(found[group] or 0) for group in (2, 3, 4))
     offset = dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)

@@ -1,4 +1,4 @@
-"""Check which columns can be written, and refuse all others before a task runs."""
+"""Check that all columns can be written, before a task runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _REMEDIES = {
     "DayTimeIntervalType": "write its seconds as a number",
     "YearMonthIntervalType": "write its months as a number",
     "CalendarIntervalType": "write it as text",
-    "NullType": "cast it to the type that it is to have",
+    "NullType": "cast it to the intended type",
     "TimeType": "cast it to string",
 }
 _SHOWN = 5
@@ -79,7 +79,7 @@ def partition_columns(schema: StructType, partition_by: Sequence[str]) -> tuple[
     for name in partition_by:
         if name.lower() not in spelled:
             known = ", ".join(schema.fieldNames()[:20])
-            raise OptionError(f"partition_by names {plain(name)!r}: the columns are {plain(known)}")
+            raise OptionError(f"partition_by names {plain(name)!r}; the columns are {plain(known)}")
     return tuple(spelled[name.lower()] for name in partition_by)
 
 
@@ -90,8 +90,8 @@ def _refuse_double(kind: DataType, place: str) -> None:
             whole = f"{place}.{field.name}" if place else field.name
             if other := seen.get(field.name.lower()):
                 raise OptionError(
-                    f"columns {plain(other)!r} and {plain(whole)!r} have one name: Spark "
-                    "would not read them back, rename one"
+                    f"columns {plain(other)!r} and {plain(whole)!r} have the same name, so Spark "
+                    "could not read them: rename one"
                 )
             seen[field.name.lower()] = whole
             _refuse_double(field.dataType, whole)
@@ -136,13 +136,13 @@ def _check_partitions(schema: StructType, partition_by: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         raise OptionError(f"partition_by names a column twice: {plain(', '.join(names))}")
     if names and len(names) == len(schema.fields):
-        raise OptionError("partition_by names every column: nothing would be left for the files")
+        raise OptionError("partition_by names every column, which leaves none for the files")
     for name in names:
         kind = schema[name].dataType
         if type(kind) not in _PARTITIONS:
             raise OptionError(
                 f"partition_by names column {plain(name)!r} of type {plain(_type_name(kind))}, "
-                "which has no certain text: cast it to string"
+                "which has no unambiguous text: cast it to string"
             )
 
 

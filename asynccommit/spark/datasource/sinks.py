@@ -33,7 +33,7 @@ class Sink(Protocol):
 
 
 class LocalSink(pa.OSFile):  # type: ignore[misc]  # Arrow has no types
-    """A file on this machine; the task's directory is removed when the task is aborted."""
+    """A local file, deleted with its task's directory on abort."""
 
     def abort(self) -> None:
         """See ``Sink.abort``."""

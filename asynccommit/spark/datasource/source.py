@@ -1,4 +1,4 @@
-"""The Python Data Source ``asynccommit``: a table written through any session, also Spark Connect.
+"""The Python Data Source ``asynccommit``, also for Spark Connect.
 
 spark.dataSource.register(AsyncCommitDataSource)
 df.write.format("asynccommit").mode("append").save("gs://bucket/flights")
@@ -51,7 +51,7 @@ _QUERY_ID = "sql.streaming.queryId"
 
 
 class AsyncCommitDataSource(DataSource):
-    """The format ``asynccommit``, which writes batches and streams and does not read.
+    """The format ``asynccommit``, which writes batches and streams only.
 
     Use Spark's own readers to read the table.
     """
@@ -64,8 +64,7 @@ class AsyncCommitDataSource(DataSource):
     def schema(self) -> NoReturn:
         """Refuse to read a table. Raises ``UnsupportedError``."""
         raise UnsupportedError(
-            "format('asynccommit') writes only, and what it wrote is read as any table: "
-            "spark.read.parquet(path)"
+            "format('asynccommit') only writes; read the table as usual: spark.read.parquet(path)"
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceBatchWriter:
@@ -80,8 +79,9 @@ class AsyncCommitDataSource(DataSource):
         """Return the writer or committer of one micro-batch."""
         if overwrite:
             raise UnsupportedError(
-                "outputMode 'complete' writes the whole table in each batch, which a table of "
-                "files cannot take: use 'append', or foreachBatch with df.write.mode('overwrite')"
+                "outputMode 'complete' rewrites the whole table in each batch, which a table of "
+                "files does not support: use 'append', or foreachBatch with "
+                "df.write.mode('overwrite')"
             )
         options = _options(self.options, schema)
         if options.fail_if_exists or options.replace_partitions:
@@ -107,7 +107,9 @@ class SourceMessage(WriterCommitMessage):
 
 
 class DataSourceBatchWriter(DataSourceArrowWriter):
-    """One batch job: made and set up once, then sent to the tasks and the commit.
+    """One batch job.
+
+    It is made and set up once, then sent to the tasks and to the commit.
 
     Args:
         job: the job, set up.
@@ -132,7 +134,7 @@ class DataSourceBatchWriter(DataSourceArrowWriter):
         """Commit the tasks that the messages name. Raises ``CommitError``."""
         tasks = [TaskCommit.from_json(orjson.loads(text)) for text in _texts(messages)]
         if len(tasks) < len(messages):
-            raise OptionError("a task has sent no message: its rows would be missing")
+            raise OptionError("a task sent no message: its rows would be missing")
         submit(jobs.commit(self._job, tasks))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -145,7 +147,9 @@ class DataSourceBatchWriter(DataSourceArrowWriter):
 
 
 class _StreamWriter:
-    """One micro-batch: Spark makes one writer for its tasks, and another for its commit.
+    """One micro-batch.
+
+    Spark makes one writer for its tasks, and another for its commit.
 
     Args:
         options: options of the stream.
@@ -187,7 +191,7 @@ class _StreamWriter:
         """Publish the batch, unless it is published already."""
         parts = [BatchPart.from_json(text) for text in _texts(messages)]
         if len(parts) < len(messages):
-            raise OptionError("a task has sent no message: its rows would be missing")
+            raise OptionError("a task sent no message: its rows would be missing")
         submit(streams.commit(self._job, self._options, batchId, parts))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -224,7 +228,7 @@ def _stream_writer() -> Any:
 def _here() -> tuple[SparkAttempt, TaskContext]:
     context = TaskContext.get()
     if context is None:
-        raise UnsupportedError("the rows of a data source are written in Spark's tasks only")
+        raise UnsupportedError("the rows of a data source are written only in Spark's tasks")
     # Unlike the attempt's number in its stage, this number is not reused when the stage is retried.
     return SparkAttempt(context.partitionId(), context.taskAttemptId()), context
 

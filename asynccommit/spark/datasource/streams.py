@@ -1,4 +1,4 @@
-"""Commit micro-batches of streams as jobs whose files are listed in ``_spark_metadata``.
+"""Commit micro-batches of streams, listed in ``_spark_metadata``.
 
 Spark's readers see the files that the log lists and nothing else, so a batch is committed once it
 is in the log. Before that, its files are renamed to names that no other run of the batch uses: two
@@ -73,9 +73,7 @@ class BatchPart:
                 str(value["job"]), str(value["query"]), value["batch"], TaskMessage(task, files)
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise OptionError(
-                f"a task of the batch has sent what cannot be read: {error}"
-            ) from None
+            raise OptionError(f"a task of the batch sent an invalid message: {error}") from None
 
 
 def batch_tag(query: str, batch: int, job_id: str) -> str:
@@ -92,7 +90,7 @@ def stream_job(url: str, options: SourceOptions, token: str) -> SourceJob:
         token: unique to the run.
     """
     conf = Options.from_conf(options.conf)
-    commit = replace(conf, mark_success=False, delete_target_files=False, logged=True)
+    commit = replace(conf, mark_success=False, delete_target_files=False, readers_use_sink_log=True)
     return SourceJob(url, f"{_family(options)}{token}", commit, options.storage)
 
 
@@ -200,14 +198,16 @@ async def abort(
     try:
         await sweep(job, options, running=running)
     except NotFoundError:
-        log.debug("nothing is left of the jobs of %s", job.url)
+        log.debug("no files remain of the jobs of %s", job.url)
 
 
 def _job_of(job: SourceJob, batch: int, parts: Sequence[BatchPart]) -> SourceJob:
     if len({(part.job_id, part.query) for part in parts}) > 1:
-        raise OptionError(f"batch {batch}: the messages of its tasks are of different runs")
+        raise OptionError(f"batch {batch}: the messages of its tasks belong to different runs")
     if any(part.batch != batch for part in parts):
-        raise OptionError(f"batch {batch}: a message of its tasks is of batch {parts[0].batch}")
+        raise OptionError(
+            f"batch {batch}: a message of its tasks belongs to batch {parts[0].batch}"
+        )
     return replace(job, job_id=parts[0].job_id) if parts else job
 
 

@@ -1,4 +1,4 @@
-"""Run a task of the Data Source: take rows, write files, report them in a short message."""
+"""Run a task of the Data Source: write rows to files and report them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RowSchema:
 
 @dataclass(frozen=True, slots=True)
 class TaskMessage:
-    """The result of a task attempt: the message for its job, and name and size of each file."""
+    """The result of a task attempt: the message, and the files' sizes."""
 
     commit: TaskCommit
     files: tuple[tuple[str, int], ...]
@@ -86,7 +86,7 @@ def run_task(
             _leave(error, committer, job, attempt)
             raise
     if task.commit is None:
-        raise OptionError("the task has written nothing that could be committed")
+        raise OptionError("the task wrote nothing to commit")
     return TaskMessage(task.commit, files)
 
 
@@ -96,7 +96,7 @@ def _leave(
     try:
         submit(leave_nothing(committer, job, attempt.number))
     except Exception as failure:
-        error.add_note(f"and what it made could not be removed: {failure}")
+        error.add_note(f"and its files could not be removed: {failure}")
 
 
 def _write(

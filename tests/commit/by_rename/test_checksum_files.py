@@ -122,7 +122,7 @@ async def test_a_checksum_comes_back_if_its_file_was_changed_meanwhile(tmp_path:
     job = committer(tmp_path, Changing(), delete_target_files=True)
     await job.setup_job()
     await run_task(job, 0, {"n.csv": "new"})
-    with pytest.raises(CommitError, match="not what was to be moved"):
+    with pytest.raises(CommitError, match="has changed or was replaced"):
         await job.commit_job()
 
     assert everything(tmp_path) == {"n.csv": b"changed", ".n.csv.crc": OLD}

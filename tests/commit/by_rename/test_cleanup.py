@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename.cleanup import CleanupResult, begun_attempts, clean_up
+from asynccommit.commit.by_rename.cleanup import begun_attempts, clean_up
 from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.job.cleanup import CleanupResult
 from asynccommit.errors import CommitError, DeniedError, UnavailableError
+from asynccommit.options.job import OnCleanupFailure
 from tests.support.commits import At, Dies, Site
 from tests.support.faults import Fault, Faults
 from tests.support.jobs import committer, ids, run_task
@@ -88,19 +90,19 @@ async def test_other_jobs_are_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out/_temporary").iterdir()] == ["other"]
 
 
-@pytest.mark.parametrize("ignored", [None, True, False])
-async def test_cleanup_fails_after_success(tmp_path: Path, ignored: bool | None) -> None:
+@pytest.mark.parametrize("action", OnCleanupFailure)
+async def test_cleanup_fails_after_success(tmp_path: Path, action: OnCleanupFailure) -> None:
     """A failed cleanup warns, is ignored or is an error, as the option says; output is there."""
     faults = Faults(Fault("delete_tree", DeniedError))
-    job = committer(tmp_path / "out", faults, cleanup_failures_ignored=ignored)
+    job = committer(tmp_path / "out", faults, on_cleanup_failure=action)
     await job.setup_job()
     await run_task(job, 0, {"f": "x"})
-    if ignored is False:
+    if action is OnCleanupFailure.FAIL:
         with pytest.raises(CommitError, match="committed, but its marker or clean-up failed"):
             await job.commit_job()
     else:
         report = await job.commit_job()
-        assert len(report.warnings) == (0 if ignored else 1)
+        assert len(report.warnings) == (action is OnCleanupFailure.WARN)
 
     assert (tmp_path / "out/_SUCCESS").exists()
     assert (tmp_path / "out/f").read_text() == "x"
@@ -268,7 +270,7 @@ async def test_of_two_attempts_that_begin_at_once_neither_commits(site: Site) ->
             await second.commit_job()
 
     first = await site.ready(FILES, At("put", "00/commit-record", other), process="3.three")
-    with pytest.raises(CommitError, match="by another attempt of it"):
+    with pytest.raises(CommitError, match="another attempt of this job"):
         await first.commit_job()
 
     assert site.files() == {}

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.conflicts import one_a_directory, related
+from asynccommit.commit.by_rename.conflicts import one_a_directory
 from asynccommit.commit.by_rename.plan import Aside
+from asynccommit.commit.job.places import related
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import CommitError, DeniedError, NotFoundError, PreflightError
 from asynccommit.options.job import Mode
@@ -344,7 +345,7 @@ async def overtaken(site: Site) -> None:
 async def test_a_plan_that_is_older_than_a_commit_is_not_followed(site: Site) -> None:
     """A commit that has only its record is not resumed over what another job committed since."""
     await overtaken(site)
-    with pytest.raises(CommitError, match=r"another job committed it.*or roll it back"):
+    with pytest.raises(CommitError, match=r"another job committed while.*or roll it back"):
         await site.job(process=LIVES).resume_job()
     report = await site.job(process=LIVES).rollback_job()
 
@@ -380,7 +381,9 @@ async def test_a_damaged_record_is_ended_by_hand(site: Site) -> None:
     other = site.job(job_id=OTHER, process=LIVES)
     record = site.bare(other.layout.record)
     await site.intrude({record: "damaged"}, record)
-    with pytest.raises(PreflightError, match=r"cannot be: .*put back what is in") as refused:
+    with pytest.raises(
+        PreflightError, match=r"cannot finish it: .*put back any files in"
+    ) as refused:
         await mine.commit_job(mode=Mode.REPLACE_PARTITIONS)
     with pytest.raises(CommitError, match="To end it, restore that file") as failed:
         await other.resume_job()

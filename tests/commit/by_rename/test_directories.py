@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asynccommit.commit.by_rename.directories import make_all, move_aside
-from asynccommit.commit.by_rename.plan import Aside, ancestors, leaves
+from asynccommit.commit.by_rename.plan import Aside
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.paths import ancestors, leaves
 from asynccommit.errors import CommitError, LeaseLostError, PreconditionError, PreflightError
 from asynccommit.options.job import Mode
 from tests.support.commits import At, Dies, Lost, Site, changes, own
@@ -59,7 +60,7 @@ async def test_a_dirty_tree_is_refused_or_cleared(tmp_path: Path) -> None:
     strict = committer(dest, job_id="strict")
     await strict.setup_job()
     await run_task(strict, 0, wanted)
-    with pytest.raises(PreflightError, match="where a directory is needed") as failed:
+    with pytest.raises(PreflightError, match="in the place of a directory") as failed:
         await strict.commit_job()
 
     assert isinstance(failed.value.failures[0], PreconditionError)
@@ -215,7 +216,7 @@ async def test_what_is_gone_is_a_warning(site: Site) -> None:
         await run.store.delete(aside.path)
     await move_aside(run, asides)
 
-    assert [text.endswith("/f was to be replaced and is gone") for text in run.warnings] == [True]
+    assert [text.endswith("/f should be replaced, but is gone") for text in run.warnings] == [True]
 
 
 async def test_a_marker_that_another_job_has_written(site: Site) -> None:

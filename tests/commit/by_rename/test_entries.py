@@ -53,15 +53,15 @@ def test_paths_are_decoded_in_order() -> None:
 @pytest.mark.parametrize(
     "source, dest, problem",
     [
-        (f"{FROM}/f", f"{TO}/{LONG}", "a name of over 255 bytes"),
-        (f"{FROM}/%20", f"{TO}/%20{LONG}", "a name of over 255 bytes"),
+        (f"{FROM}/f", f"{TO}/{LONG}", "a name longer than 255 bytes"),
+        (f"{FROM}/%20", f"{TO}/%20{LONG}", "a name longer than 255 bytes"),
         (f"{FROM}/..", f"{TO}/..", "segment"),
         (f"{FROM}/%2e%2e/f", f"{TO}/%2e%2e/f", "segment"),
         (f"{FROM}x/f", f"{TO}/f", "is not below"),
         (f"{FROM}/f", "file:/t%20ablex/f", "is not below"),
-        (f"{FROM}/f", "s3a://t/f", "in another store"),
-        (f"{FROM}/_SUCCESS", f"{TO}/_SUCCESS", "not for tasks to write"),
-        (f"{FROM}/_temporary/f", f"{TO}/_temporary/f", "not for tasks to write"),
+        (f"{FROM}/f", "s3a://t/f", "not in the same store"),
+        (f"{FROM}/_SUCCESS", f"{TO}/_SUCCESS", "tasks may not write"),
+        (f"{FROM}/_temporary/f", f"{TO}/_temporary/f", "tasks may not write"),
     ],
 )
 def test_what_is_refused(first: list[FileEntry], source: str, dest: str, problem: str) -> None:

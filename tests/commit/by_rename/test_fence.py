@@ -23,7 +23,7 @@ async def test_a_rollback_leaves_nothing_in_a_directory_that_is_open(tmp_path: P
     (task / "day=1/part-0").write_text("x")
     opened = os.open(task, os.O_PATH)
     run = run_of(site.job())
-    run.epoch = 2
+    run.identity.epoch = 2
     place = f"{run.epoch_dir}/task_1"
     try:
         await run.store.mkdir(run.epoch_dir)

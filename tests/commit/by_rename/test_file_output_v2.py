@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from asynccommit import Job, open_job
-from asynccommit.commit.by_rename.file_output_v2 import UNSAFE, CommitterWarning, FileV2Committer
+from asynccommit.commit.by_rename.file_output_v2 import UNSAFE, FileV2Committer
+from asynccommit.commit.errors import CommitterWarning
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.commit.layout_file_output import FileLayout
 from asynccommit.errors import CommitError, PreflightError, UnavailableError, UnsupportedError
@@ -70,7 +71,7 @@ async def test_a_job_that_fails(tmp_path: Path) -> None:
     await job.setup_task(ids(1)[1])
     report = await job.abort_job()
 
-    assert "published already, and stay" in report.warnings[0]
+    assert "published already and remain" in report.warnings[0]
     assert visible(tmp_path) == {"part-0": "a"}
     assert not (tmp_path / "_temporary").exists()
 
@@ -172,7 +173,7 @@ async def test_a_task_that_comes_too_late(tmp_path: Path) -> None:
     await asyncio.to_thread(write, await job.setup_task(ids(0)[1]), {"part-0": "a"})
     with pytest.raises(CommitError):
         await job.commit_job()
-    with pytest.raises(CommitError, match="too late"):
+    with pytest.raises(CommitError, match="has already begun"):
         await job.commit_task(*ids(0))
 
     assert visible(tmp_path) == {}

@@ -107,7 +107,7 @@ async def test_a_job_whose_tasks_are_at_work(site: Site) -> None:
     await site.task(job, 1, {"c": "3"})
     found = await status(site)
 
-    # It was set up by the very process that asks now, which gives no signs of life for it.
+    # It was set up by the very process that asks now, which sends no heartbeats for it.
     assert (found.state, found.tasks, found.started_ms) == (State.UNKNOWN, 2, 0)
     assert found.owner.startswith("alice@driver-0")
     assert not found.unfinished

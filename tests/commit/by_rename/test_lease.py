@@ -88,7 +88,7 @@ class Hangs:
 def owner(site: Site, *policies: Any, **options: Any) -> CommitContext:
     """Return the run of an owner that has written its claim now."""
     run = run_of(site.job(*policies, **options))
-    run.epoch, run.owner_id = 1, run.host.new_id()
+    run.identity.epoch, run.identity.owner_id = 1, run.host.new_id()
     return run
 
 
@@ -108,11 +108,11 @@ async def test_signs_of_life(site: Site) -> None:
     log = Log()
     run, lease = await begun(site, log, lease=60.0)
     async with lease:
-        assert is_under_way(run.owner_id)
+        assert is_under_way(run.identity.owner_id)
         for _ in range(10):
             await asyncio.sleep(30)
             run.check_lease()
-    assert not is_under_way(run.owner_id)
+    assert not is_under_way(run.identity.owner_id)
 
     assert log.times("commit-alive-000001-") == [15.0 * n for n in range(1, 20)]
     await asyncio.sleep(100)
@@ -151,7 +151,7 @@ async def test_heartbeats_that_fail(site: Site) -> None:
     """An owner that cannot say that it lives stops a margin before its lease is over."""
     refused = Fault("put", UnavailableError, "commit-alive")
     _, lease = await begun(site, Faults(refused), lease=60.0)
-    with pytest.raises(LeaseLostError, match="could not say in time that it lives"):
+    with pytest.raises(LeaseLostError, match="could not renew its lease in time"):
         async with lease:
             await asyncio.sleep(1000)
 
@@ -192,9 +192,9 @@ async def test_a_heartbeat_that_fails_once(site: Site) -> None:
 
 @in_virtual_time
 async def test_whether_another_has_come_cannot_be_told(site: Site) -> None:
-    """A sign of life counts only if no later claim was seen after it."""
+    """A heartbeat counts only if no later claim was seen after it."""
     _, lease = await begun(site, Faults(Fault("head", DeniedError, "commit-owner")), lease=60.0)
-    with pytest.raises(LeaseLostError, match="could not say in time"):
+    with pytest.raises(LeaseLostError, match="could not renew its lease in time"):
         async with lease:
             await asyncio.sleep(1000)
 
@@ -203,9 +203,9 @@ async def test_whether_another_has_come_cannot_be_told(site: Site) -> None:
 
 @in_virtual_time
 async def test_another_owners_claim(site: Site) -> None:
-    """An owner that is taken over by force learns of it at its next sign of life."""
+    """An owner that is taken over by force learns of it at its next heartbeat."""
     run, lease = await begun(site, lease=60.0)
-    with pytest.raises(LeaseLostError, match="another has taken the commit over"):
+    with pytest.raises(LeaseLostError, match="another process took the commit over"):
         async with lease:
             await asyncio.sleep(20)
             claim = Claim(2, Owner("x", "h", "u"), 60.0, 1)
@@ -253,7 +253,7 @@ async def test_a_machine_that_slept_in_a_request(site: Site) -> None:
 
 @in_virtual_time
 async def test_a_loop_that_stood_still(site: Site) -> None:
-    """A loop that was blocked so long that no sign of life was sent has lost the lease."""
+    """A loop that was blocked so long that no heartbeat was sent has lost the lease."""
     run, lease = await begun(site, lease=60.0)
     with pytest.raises(LeaseLostError):
         async with lease:
@@ -370,7 +370,7 @@ async def test_a_lost_lease_is_not_rolled_back(site: Site) -> None:
 
 @in_virtual_time
 async def test_a_commit_that_is_taken_over_by_force(site: Site) -> None:
-    """The living owner stops at its next sign of life, and the new one ends the commit."""
+    """The living owner stops at its next heartbeat, and the new one ends the commit."""
     hangs = Hangs("rename", "day=2")
     job = await site.ready(FILES, hangs, lease=100.0)
     commit = asyncio.create_task(job.commit_job())
@@ -400,7 +400,7 @@ async def test_a_long_commit_keeps_its_lease(site: Site) -> None:
 
 @in_virtual_time
 async def test_a_slow_clean_up_keeps_the_lease(site: Site) -> None:
-    """Nor is a clean-up that takes long; and no sign of life makes the directory anew."""
+    """Nor is a clean-up that takes long; and no heartbeat makes the directory anew."""
     hangs = Hangs("delete_tree", "", 1000.0)
     job = await site.ready(FILES, hangs, lease=60.0)
     await job.commit_job()
@@ -500,7 +500,7 @@ async def test_a_commit_that_is_kept_says_that_all_is_done(site: Site) -> None:
 
 @in_virtual_time
 async def test_an_end_between_two_signs_of_life(site: Site) -> None:
-    """A sign of life under way when the work ends is given up."""
+    """A heartbeat under way when the work ends is given up."""
     hangs = Hangs("put", "commit-alive", 10.0)
     log = Log()
     job = await site.ready(

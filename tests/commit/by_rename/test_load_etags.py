@@ -153,7 +153,7 @@ async def test_a_source_of_another_size_is_refused_before_the_first_change(job: 
         await job.committer.commit_job()
 
     assert isinstance(failed.value.failures[0], ManifestError)
-    assert "/b has 6 bytes, where the manifest says 1" in str(failed.value)
+    assert "/b has 6 bytes, but its manifest has 1" in str(failed.value)
     assert job.watched.renamed == {}
 
 

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.load_manifests import LoadedManifests, digest, load_manifests
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests, load_manifests
+from asynccommit.commit.by_rename.plan import Plan
 from asynccommit.commit.by_rename.preflight import preflight
+from asynccommit.commit.job.messages import digest
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import ExistsError, ManifestError, NotFoundError, PreflightError
 from tests.support.jobs import committer, ids, left, run_task, visible, write
@@ -27,7 +29,8 @@ async def test_many_manifests(tmp_path: Path) -> None:
     run = job._run()
     with LoadedManifests(job.options, job.store.traits) as loaded:
         await load_manifests(run, loaded, None)
-        plan = await preflight(run, loaded)
+        plan = Plan(loaded)
+        await preflight(run, plan)
 
         assert (loaded.files, loaded.bytes) == (1000, 3000)
         assert loaded.tasks == {ids(task)[0]: ids(task)[1] for task in range(200)}
@@ -64,7 +67,7 @@ async def test_a_zombies_manifest_is_not_obeyed(tmp_path: Path) -> None:
 
     assert visible(tmp_path / "out") == {"p=1/f": "one", "g": "two"}
     assert report.tasks == {ids(0)[0]: ids(0, 0)[1]}
-    assert "is not the one that was committed" in report.warnings[0]
+    assert "is not the committed one" in report.warnings[0]
 
 
 async def test_a_manifest_that_nobody_names_is_ignored(tmp_path: Path) -> None:
@@ -102,7 +105,7 @@ async def test_a_rescanned_attempt_must_be_complete(tmp_path: Path) -> None:
     path.unlink()
     (Path(job.layout.task_attempt_dir(commit.attempt_id)) / "g").unlink()
 
-    assert "holds 1 files of 3 bytes where 2 of 6" in str(await refused(job, [commit]))
+    assert "holds 1 files of 3 bytes, but 2 of 6" in str(await refused(job, [commit]))
 
 
 async def test_two_attempts_claim_one_task(tmp_path: Path) -> None:
@@ -132,8 +135,8 @@ async def test_files_with_absolute_destinations(tmp_path: Path) -> None:
     [
         ("file:/etc/passwd", None, "not below"),
         (None, "s3a://bucket/x", "not on the store"),
-        (None, "file:{dest}/_SUCCESS", "not a place for tasks"),
-        (None, "file:{dest}/a/../../b", "not a place for tasks"),
+        (None, "file:{dest}/_SUCCESS", "not a place that tasks may write to"),
+        (None, "file:{dest}/a/../../b", "not a place that tasks may write to"),
     ],
 )
 async def test_absolute_files_are_contained(
@@ -164,9 +167,9 @@ def set_file(name: str, change: Callable[[str], object]) -> Edit:
 
 HOSTILE: dict[str, tuple[Edit, str]] = {
     "version 2": (set_field("version", 2), "version"),
-    "foreign job": (set_field("jobId", "job_other"), "of another job"),
+    "foreign job": (set_field("jobId", "job_other"), "belongs to another job"),
     "foreign job attempt": (set_field("jobAttemptNumber", 3), "another job attempt"),
-    "foreign task": (set_field("taskID", "task_x"), "says it is of task"),
+    "foreign task": (set_field("taskID", "task_x"), "belongs to task"),
     "foreign attempt directory": (set_field("taskAttemptDir", "file:/etc"), "taskAttemptDir"),
     "attempt id leads out": (set_field("taskAttemptID", "../.."), "taskAttemptID"),
     "wrong type": (set_field("files", {"a": 1}), "files"),
@@ -176,8 +179,8 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
     "dots": (set_file("d", lambda d: d.replace("/out/", "/out/../")), "'..'"),
     "encoded dots": (set_file("d", lambda d: d.replace("/out/", "/out/%2e%2e/")), "'..'"),
     "encoded slash": (set_file("d", lambda d: d.replace("/out/", "/out/..%2f")), "%2f"),
-    "other scheme": (set_file("d", lambda d: d.replace("file:", "abfs:")), "another store"),
-    "other bucket": (set_file("d", lambda _: "abfs://b@a/out/f"), "another store"),
+    "other scheme": (set_file("d", lambda d: d.replace("file:", "abfs:")), "not in the same store"),
+    "other bucket": (set_file("d", lambda _: "abfs://b@a/out/f"), "not in the same store"),
     "absolute escape": (set_file("d", lambda _: "file:/etc/cron.d/f"), "not below"),
     "source escapes": (set_file("s", lambda _: "file:/etc/passwd"), "not below"),
     "source has dots": (
@@ -278,7 +281,7 @@ async def test_a_link_in_the_destination_is_not_followed(tmp_path: Path) -> None
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out/p=1").symlink_to(tmp_path / "elsewhere")
 
-    assert "a file or link is where a directory is needed" in str(await refused(job))
+    assert "a file or link is in the place of a directory" in str(await refused(job))
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -352,7 +355,7 @@ async def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
     set_file("d", lambda d: d + "x" * 300)(manifest)
     path.write_text(json.dumps(manifest))
 
-    assert "a name of over 255 bytes" in str(await refused(job))
+    assert "a name longer than 255 bytes" in str(await refused(job))
 
 
 async def test_staged_files_without_messages(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ async def test_the_first_decision_stands(site: Site, outcome: Outcome) -> None:
     found = await find_decision(second)
 
     assert found is not None
-    assert (found.outcome, found.epoch, found.owner_id) == (outcome, 2, first.owner_id)
-    assert found.commit == first.commit_id
+    assert (found.outcome, found.epoch, found.owner_id) == (outcome, 2, first.identity.owner_id)
+    assert found.commit == first.identity.commit_id
     assert isinstance(failed.value, CommittedError) is (outcome is Outcome.COMMITTED)
 
 
@@ -74,7 +74,7 @@ async def test_from_the_decision_on_a_job_is_committed(site: Site) -> None:
     phases = [run.phase]
     await decide(run, Outcome.COMMITTED)
     assert [*phases, run.phase] == [Phase.CHANGING, Phase.COMMITTED]
-    with pytest.raises(CommittedError, match="is committed, and cannot be rolled back"):
+    with pytest.raises(CommittedError, match="is committed and cannot be rolled back"):
         await site.job().rollback_job()
     await site.job().resume_job()
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.ownership import describe, is_alive, take_over
+from asynccommit.commit.by_rename.ownership import is_alive, take_over
 from asynccommit.commit.by_rename.status import CommitState, read_state
+from asynccommit.commit.job.owners import describe
 from asynccommit.errors import (
     CommitError,
     DeniedError,
@@ -66,7 +67,7 @@ async def test_what_is_known_of_a_commit(site: Site) -> None:
     assert second.commit_id == first.commit_id
     assert second.record == first.record
     assert describe(second.claim.owner) == "alice@driver-0, process 2"
-    assert second.claim.why == "its owner's process had died"
+    assert second.claim.why == "the process of its owner died"
 
 
 def test_an_owner_of_an_unknown_process() -> None:
@@ -108,7 +109,7 @@ async def test_a_claim_of_another_epoch(site: Site) -> None:
     job = site.job()
     claim = Claim(7, Owner("x", "h", "u"), 60.0, 1)
     await job.store.put(job.layout.owner(2), encode_claim(claim))
-    with pytest.raises(ManifestError, match="says that it is the claim of epoch 7"):
+    with pytest.raises(ManifestError, match="is the claim of epoch 7"):
         await read_state(job.store, job.layout)
 
 
@@ -294,7 +295,7 @@ async def test_the_lease_of_an_unknown_owner(site: Site) -> None:
 
 @in_virtual_time
 async def test_an_owner_that_hangs(site: Site) -> None:
-    """A process that runs and has given no sign of life for its lease is not waited for."""
+    """A process that runs and has sent no heartbeat for its lease is not waited for."""
     await dead(site, lease=100.0)
     site.alive["1.one"] = True
     await asyncio.sleep(103)
@@ -339,7 +340,7 @@ async def test_the_lease_is_the_owners(site: Site) -> None:
 
 @in_virtual_time
 async def test_a_sign_of_life_counts(site: Site) -> None:
-    """The last sign of life is the later one of claim and heartbeat."""
+    """The last heartbeat is the later one of claim and heartbeat."""
     job = await dead(site, lease=100.0)
     await asyncio.sleep(90)
     await site.job().store.put(job.layout.alive(1, 1), b"{}")
@@ -364,7 +365,7 @@ async def test_two_take_over_and_one_wins(site: Site) -> None:
 
     assert sorted(isinstance(end, OwnedError) for end in ends) == [False, True]
     lost = next(end for end in ends if isinstance(end, OwnedError))
-    assert "another took it over a moment ago" in str(lost)
+    assert "another process took it over a moment ago" in str(lost)
     assert (await standing_of(site.job())).epoch == 2
 
 

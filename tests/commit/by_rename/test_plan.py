@@ -6,20 +6,14 @@ import pytest
 
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.plan import (
-    SAMPLE,
     Aside,
     Plan,
-    above,
-    ancestors,
     aside_path,
-    leaves,
-    outermost,
     staged_path,
-    stays,
     undone_path,
     untagged,
-    within,
 )
+from asynccommit.commit.job.paths import SAMPLE, above, ancestors, leaves, outermost, stays, within
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry
 from asynccommit.options.job import Options

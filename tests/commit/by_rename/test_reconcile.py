@@ -218,7 +218,7 @@ async def test_what_is_adopted_must_be_ours(site: Site, etags: bool) -> None:
     if not etags:
         await strip(job)
     site.place({"/table/day=1/a": "x"})
-    with pytest.raises(PreflightError, match="something is there already"):
+    with pytest.raises(PreflightError, match="it exists already"):
         await site.job().resume_job(adopt=True)
 
     assert site.files() == {"day=1/a": "x"}
@@ -230,7 +230,7 @@ async def test_what_is_adopted_must_have_its_etag(site: Site) -> None:
     await by_hand(site, job, "day=1/a")
     await job.store.delete(site.path("/table/day=1/a"))
     site.place({"/table/day=1/a": "x"})
-    with pytest.raises(PreflightError, match="something is there already"):
+    with pytest.raises(PreflightError, match="it exists already"):
         await site.job().resume_job(adopt=True)
 
 
@@ -287,7 +287,7 @@ async def test_is_it_there(site: Site, epoch: int, etag: str | None, found: bool
     """By its etag; by its size only if an earlier owner can have moved it."""
     site.place({"/table/f": "x"})
     run = run_of(site.job())
-    run.epoch = epoch
+    run.identity.epoch = epoch
     path = site.path("/table/f")
     own = (await run.store.head(path)).etag
     entry = Entry("/s", path, 1, own if etag == "its own" else etag)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
+from contextvars import Context
 from dataclasses import replace
 from typing import Any
 
@@ -117,6 +119,56 @@ async def test_another_begins_in_between(site: Site, match: str, fate: str) -> N
     assert site.tree()["/table/_SUCCESS"] == ""
 
 
+async def run_again(site: Site, files: Mapping[str, str]) -> None:
+    """Abort the job, set its id up again, and run one task."""
+    await site.job(process="2.two").rollback_job(force=True)
+    again = site.job(process="4.four")
+    await again.setup_job()
+    await site.task(again, 0, files)
+
+
+async def test_a_driver_that_wakes_begins_no_commit_of_a_later_run(site: Site) -> None:
+    """A job that was aborted and set up again is left to its new run: nothing has changed."""
+    site.place(OLD)
+    again = {name: f"{text} again" for name, text in FILES.items()}
+
+    async def other() -> None:
+        await asyncio.create_task(run_again(site, again), context=Context())
+
+    await site.ready(FILES)
+    with pytest.raises(PreflightError, match="was changed"):
+        await site.job(At("put", "commit-plan", other)).commit_job(mode=Mode.REPLACE_TABLE)
+    assert site.files() == {"day=1/old": "o", "loose": "l"}
+
+    await site.job(process="4.four").commit_job(mode=Mode.REPLACE_TABLE)
+    assert site.files() == again
+
+
+async def test_a_driver_of_a_job_without_files_that_wakes(site: Site) -> None:
+    """A job without files replaces nothing for a later run of its id."""
+    site.place(OLD)
+
+    async def other() -> None:
+        await asyncio.create_task(run_again(site, FILES), context=Context())
+
+    await site.job().setup_job()
+    with pytest.raises(PreflightError, match="was changed"):
+        await site.job(At("put", "commit-plan", other)).commit_job(mode=Mode.REPLACE_TABLE)
+    assert site.files() == {"day=1/old": "o", "loose": "l"}
+
+
+async def test_a_late_attempt_replaces_the_only_manifest(site: Site) -> None:
+    """A manifest that is replaced after it was read does not stop the commit of what was read."""
+
+    async def other() -> None:
+        late = site.job(process="4.four")
+        await asyncio.create_task(site.task(late, 0, {"late": "l"}, attempt=1), context=Context())
+
+    await site.ready({"f": "x"})
+    await site.job(At("put", "commit-plan", other)).commit_job()
+    assert site.files() == {"f": "x"}
+
+
 async def test_a_record_whose_answer_was_lost(site: Site) -> None:
     """What is there tells that the commit has begun."""
     lost = Fault("put", OutcomeUnknownError, "commit-record", after=True, times=1)
@@ -214,7 +266,10 @@ async def test_every_directory_is_made_before_the_record(site: Site) -> None:
         ({"validate": None}, {"validate": None}),
         ({"validate_sample": True}, {"validate_sample": 3}),
         ({"validate_sample": 9}, {"validate_sample": 9}),
-        ({"workers": 10_000, "outside": True}, {"workers": None, "outside": False}),
+        (
+            {"workers": 10_000, "allow_outside_destination": True},
+            {"workers": None, "allow_outside_destination": False},
+        ),
         ({"job_id_source": "JobID"}, {"job_id_source": "JobID"}),
         ({"on_failure": "rollback"}, {"on_failure": "keep"}),
     ],
@@ -255,7 +310,7 @@ async def test_manifests_are_kept_where_who_resumes_says_so(site: Site) -> None:
     """The same directory among the own options, or the permission to go outside, is enough."""
     place = site.world.address("/kept").encode()
     await site.cut(FILES, Dies("rename", "/tasks/"), diagnostics_directory=place)
-    await site.job(outside=True).resume_job()
+    await site.job(allow_outside_destination=True).resume_job()
 
     assert [path for path in site.tree() if path.startswith("/kept/") and path.endswith(".json")]
 
@@ -268,7 +323,7 @@ async def test_an_owner_names_its_epoch_in_the_marker(site: Site) -> None:
     await site.job(process="2.two").resume_job()
     said = json.loads(site.tree()["/table/_SUCCESS"] or "")["diagnostics"]
 
-    assert said["asynccommit.commit"] == run.commit_id
+    assert said["asynccommit.commit"] == run.identity.commit_id
     assert said["asynccommit.epoch"] == "3"
     assert said["asynccommit.job.key"] == "nightly"
 

@@ -12,7 +12,7 @@ import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
 from asynccommit.commit.by_rename.rename_files import token_of
-from asynccommit.commit.context import Progress
+from asynccommit.commit.meter import Progress
 from asynccommit.errors import (
     CommitError,
     CommitUnknownError,
@@ -96,7 +96,7 @@ async def test_a_lost_answer_is_not_guessed(tmp_path: Path) -> None:
     """A rename without an answer ends the job as unknown; nothing is cleaned."""
     dest = tmp_path / "out"
     job = await hundred(dest, Faults(Fault("rename", OutcomeUnknownError, "/d3/f33", after=True)))
-    with pytest.raises(CommitUnknownError, match="cannot be told"):
+    with pytest.raises(CommitUnknownError, match="unknown"):
         await job.commit_job()
 
     assert Path(job.layout.record).exists()
@@ -133,7 +133,7 @@ async def test_existing_destinations(tmp_path: Path, delete: bool) -> None:
         assert visible(dest) == {**FILES, "d4/other": "stays"}
         assert report.replaced == 1
     else:
-        with pytest.raises(PreflightError, match="d3/f33: something is there already") as failed:
+        with pytest.raises(PreflightError, match="d3/f33: it exists already") as failed:
             await job.commit_job()
         assert isinstance(failed.value.failures[0], ExistsError)
         assert visible(dest) == {"d3/f33": "old", "d4/other": "stays"}
@@ -144,7 +144,7 @@ async def test_a_destination_that_is_a_directory(tmp_path: Path) -> None:
     dest = tmp_path / "out"
     (dest / "d3/f33").mkdir(parents=True)
     job = await hundred(dest)
-    with pytest.raises(PreflightError, match="d3/f33: something is there already"):
+    with pytest.raises(PreflightError, match="d3/f33: it exists already"):
         await job.commit_job()
 
 

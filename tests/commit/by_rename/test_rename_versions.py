@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asynccommit.commit.by_rename.rename_versions import move_source
-from asynccommit.commit.context import CommitContext
+from asynccommit.commit.context import CommitContext, Environment
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry
 from asynccommit.commit.task_output import put_whole
@@ -27,7 +27,7 @@ async def ready(data: bytes = b"data") -> tuple[GcsService, CommitContext, Entry
     store = Wrapped(new_store(Direct(GcsApp(service))))
     info = await store.put(SOURCE, data)
     layout = Layout(parse_url(f"gs://{BUCKET}/t"), "job")
-    run = CommitContext(store=store, layout=layout, options=Options(), host=host(0))
+    run = CommitContext.new(Environment(store, host(0), store), layout, Options())
     return service, run, Entry(SOURCE, DEST, info.size, info.etag)
 
 

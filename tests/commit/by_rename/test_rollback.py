@@ -170,7 +170,7 @@ async def test_files_outside_alone(site: Site) -> None:
     task = await site.task(job, 0, {}, {"/elsewhere/a": "1", "/elsewhere/q/b": "2"})
     with pytest.raises(CommitError):
         await job.commit_job([task])
-    report = await site.job(outside=True).rollback_job()
+    report = await site.job(allow_outside_destination=True).rollback_job()
 
     assert report.files == 2
     assert site.tree() == {"/elsewhere": None, "/elsewhere/old": "o"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from asynccommit.errors import CommitError
 from asynccommit.options.job import OnFailure
+from asynccommit.stores.local import moves
 from asynccommit.testing.models.invariants import restored
 from tests.support.commits import DEST, JOB, At, Dies, Site, open_site
 
@@ -98,7 +100,7 @@ async def test_a_file_that_was_changed_in_place_is_taken_back(disk: Site) -> Non
 
     assert disk.files() == {}
     assert (report.files, report.left) == (2, ())
-    assert "was not what its manifest says" in report.warnings[0]
+    assert "did not match its manifest" in report.warnings[0]
 
 
 async def test_a_file_of_unknown_age_that_was_changed_stays(
@@ -172,5 +174,63 @@ async def test_what_stays_is_not_said_to_be_as_before(disk: Site, damage: str) -
 
     assert at.act is None
     assert changed is (damage != "gone")
-    assert ("is as it was before" in text and "not all" not in text) is not changed
-    assert not changed or f"{path} is " in text
+    assert ("is in its former state" in text and "differ from" not in text) is not changed
+    assert not changed or f"{path} " in text
+
+
+@pytest.mark.parametrize("place", ["table/loop", "table/day=1", "attempt/loop", "attempt"])
+async def test_a_link_that_leads_to_itself_ends_no_rollback(disk: Site, place: str) -> None:
+    """A loop is a foreign name: everything else is taken back, and one in the table stays."""
+    disk.place({"/table/old": "o"})
+    await cut(disk)
+    (attempt,) = Path(disk.job().layout.tasks_dir).iterdir()
+    name = place.removeprefix("attempt").lstrip("/")
+    loop = attempt / name if place.startswith("attempt") else Path(disk.path(f"/{place}"))
+    if loop.is_dir():
+        shutil.rmtree(loop)
+    loop.symlink_to(loop.name)
+    assert (await disk.job().rollback_job()).rolled_back
+
+    there = {str(path.relative_to(disk.path(DEST))) for path in Path(disk.path(DEST)).rglob("*")}
+    assert there == {"old", *([place.removeprefix("table/")] if "table" in place else [])}
+
+
+async def test_a_link_that_leads_to_itself_ends_no_abort(disk: Site) -> None:
+    """The abort of a job deletes a loop with the task attempt that it is in."""
+    job = await disk.ready(FILES)
+    (attempt,) = Path(job.layout.tasks_dir).iterdir()
+    (attempt / "loop").symlink_to("loop")
+    await job.abort_job()
+
+    assert not Path(job.layout.job_dir).exists()
+
+
+@pytest.mark.parametrize("ending", ["resume", "rollback"])
+@pytest.mark.parametrize("links", [False, True], ids=["renameat2", "links"])
+async def test_a_move_by_link_that_died_between_its_calls_ends_with_one_name(
+    disk: Site, ending: str, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that a crash left under both names keeps one, which a rollback names in its report."""
+    if links:
+        monkeypatch.setattr(moves, "move_new", moves.move_by_link)
+    await cut_between_link_and_unlink(disk)
+    job, name = disk.job(), disk.path("/table/day=1/b")
+    if ending == "resume":
+        await job.resume_job()
+        assert disk.files() == FILES
+    else:
+        assert (await job.rollback_job()).left == (name,)
+        assert disk.files() == {"day=1/b": "two"}
+
+    assert os.stat(name).st_nlink == 1
+    assert not Path(job.layout.job_dir).exists()
+
+
+async def cut_between_link_and_unlink(site: Site) -> None:
+    """Leave a commit behind that died as the last of its files had both its names."""
+    await site.ready(FILES)
+    with suppress(BaseException):
+        await site.job(Dies("put", "00/commit-outcome")).commit_job()
+    (attempt,) = Path(site.job().layout.tasks_dir).iterdir()
+    (attempt / "day=1").mkdir(exist_ok=True)
+    os.link(site.path("/table/day=1/b"), attempt / "day=1/b")

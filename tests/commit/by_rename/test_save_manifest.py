@@ -135,7 +135,7 @@ async def test_a_link_in_the_work_directory_is_refused(tmp_path: Path) -> None:
     await job.setup_job()
     base = Path(await job.setup_task(ids(0)[1]))
     (base / "link").symlink_to("/etc")
-    with pytest.raises(CommitError, match="neither file nor directory") as failed:
+    with pytest.raises(CommitError, match="neither a file nor a directory") as failed:
         await job.commit_task(*ids(0))
 
     assert isinstance(failed.value.failures[0], PreconditionError)

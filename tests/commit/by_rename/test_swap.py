@@ -129,7 +129,7 @@ async def test_what_was_to_be_replaced_is_gone(site: Site) -> None:
     job = await site.ready(NEW, At("rename", "/tasks/", stranger))
     report = await job.commit_job(mode=Mode.REPLACE_TABLE)
 
-    assert "day=2 was to be replaced and is gone" in report.warnings[0]
+    assert "day=2 should be replaced, but is gone" in report.warnings[0]
     assert site.files() == NEW | {"day=1/.kept": "k"}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.load_manifests import digest
+from asynccommit.commit.job.messages import digest
 from asynccommit.errors import CommitError, PreflightError
 from asynccommit.options.job import OnFailure
 from asynccommit.testing.models.invariants import named_in_vain, rolled_back
@@ -151,7 +151,7 @@ async def test_what_is_found_half_way_is_told(site: Site, change: Callable[..., 
         await job.commit_job([commit])
     text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
     left = [site.bare(line.split(" ")[0]) for line in text.splitlines() if line.startswith("/")]
-    as_before = "is as it was before" in text and "not all" not in text
+    as_before = "is in its former state" in text and "not all" not in text
 
     assert as_before is not bool(left)
     assert rolled_back(before, site.world.tree(), left) == []

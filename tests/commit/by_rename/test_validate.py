@@ -57,7 +57,7 @@ async def test_a_file_of_the_sample_that_differs_fails_the_job(
     """What is not as committed is named, and there is no marker."""
     blockbuster.deactivate()
     job = await forty(tmp_path / "out", Spoil(), 40)
-    with pytest.raises(ValidationError, match="f13 has 18 bytes, its manifest says 2"):
+    with pytest.raises(ValidationError, match="f13 has 18 bytes, but its manifest has 2"):
         await job.commit_job()
 
     assert not (tmp_path / "out/_SUCCESS").exists()

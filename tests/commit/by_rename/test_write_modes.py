@@ -6,21 +6,13 @@ import json
 
 import pytest
 
-from asynccommit.commit.by_rename.conflicts import (
-    OtherCommit,
-    places_of,
-    refuse_others,
-    resolve_places,
-)
+from asynccommit.commit.by_rename.conflicts import places_of, refuse_others
 from asynccommit.commit.by_rename.load_manifests import LoadedManifests
 from asynccommit.commit.by_rename.plan import Plan
-from asynccommit.commit.by_rename.write_modes import (
-    find_targets,
-    is_output,
-    plan_replacement,
-    refuse_mode,
-)
-from asynccommit.commit.context import CommitContext
+from asynccommit.commit.by_rename.write_modes import find_targets, plan_replacement
+from asynccommit.commit.context import CommitContext, Environment
+from asynccommit.commit.job.modes import is_output, refuse_mode
+from asynccommit.commit.job.places import OtherCommit, resolve_places
 from asynccommit.commit.layout import Layout
 from asynccommit.commit.spill import Entry
 from asynccommit.errors import ExistsError, PreconditionError, UnsupportedError
@@ -156,7 +148,9 @@ async def test_a_store_that_cannot_rename_directories() -> None:
     account = AdlsAccount("flat", now=lambda: EPOCH, new_id=lambda: "id", hns=False)
     account.create_filesystem("data")
     store = SimStore(Address("abfs", "data@x", "/"), {"account": account})
-    run = CommitContext(store, Layout(Address("abfs", "data@x", DEST), "job"), Options(), HOST)
+    run = CommitContext.new(
+        Environment(store, HOST, store), Layout(Address("abfs", "data@x", DEST), "job"), Options()
+    )
     plan = Plan(LoadedManifests(run.options, run.store.traits))
     await plan_replacement(run, plan)
     with pytest.raises(UnsupportedError, match="can neither rename directories nor"):
@@ -266,7 +260,7 @@ async def test_what_another_commit_covers(site: Site, places: str, refused: bool
     plan = Plan(loaded, targets=[site.path("/table/day=1")])
     others = [other(site, State.STOPPED, places)]
     if refused:
-        with pytest.raises(PreconditionError, match=r"job other writes there, .* is not finished"):
+        with pytest.raises(PreconditionError, match=r"job other writes there and has not finished"):
             refuse_others(run, plan, others, Mode.APPEND)
     else:
         refuse_others(run, plan, others, Mode.APPEND)

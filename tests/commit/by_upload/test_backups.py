@@ -81,7 +81,7 @@ def test_a_place_that_a_later_job_has_left_empty(after: str) -> None:
     there, left, warnings = run_virtual(run())
     assert sorted(there) == [f"{ROOT}/_SUCCESS", f"{ROOT}/m"]
     assert left == (f"{ROOT}/p=1/x",)
-    assert "another has deleted it since" in warnings[0]
+    assert "another writer has deleted it since" in warnings[0]
 
 
 def test_a_marker_that_came_while_a_rollback_stood_still() -> None:

@@ -39,7 +39,7 @@ class Demanding:
             name = "put" if op.name == "put_marker" else op.name
             over = op.options.get("overwrite", name != "copy") and op.options.get("etag") is None
             if name in ("put", "copy", "complete_upload") and over and not self._spares(op.path):
-                raise DeniedError(op.name, op.path, "the bucket's policy")
+                raise DeniedError(op.name, op.path, "the bucket policy")
             return await call(op)
 
         return demanding
@@ -83,7 +83,7 @@ async def test_policy_that_demands_them_everywhere(committer: str, tmp_path: Pat
     """Where a job may not write over its own files either, it fails and leaves nothing."""
     bucket = new_bucket()
     job = open_committer(bucket, committer, Demanding(), buffer_directory=str(tmp_path))
-    with pytest.raises((CommitError, DeniedError), match="the bucket's policy"):
+    with pytest.raises((CommitError, DeniedError), match="the bucket policy"):
         await run(job, {"day=1/a": b"new"})
     await job.abort_job()
 

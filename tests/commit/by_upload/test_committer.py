@@ -14,9 +14,9 @@ import pytest
 
 from asynccommit.commit.by_upload.outcome import decide
 from asynccommit.commit.by_upload.status import read_state
-from asynccommit.commit.context import Progress
 from asynccommit.commit.hints import job_command
 from asynccommit.commit.layout_uploads import MagicLayout
+from asynccommit.commit.meter import Progress
 from asynccommit.errors import (
     CommitError,
     CommittedError,
@@ -497,7 +497,7 @@ async def test_a_file_that_came_meanwhile() -> None:
 
             return around
 
-    with pytest.raises(CommitError, match="something is there since"):
+    with pytest.raises(CommitError, match="another writer created it"):
         await committer(world, PLAIN, Meanwhile()).commit_job(tasks)
     await committer(world, PLAIN).rollback_job()
 
@@ -610,7 +610,7 @@ async def test_adopting_what_hadoop_left() -> None:
     half = next(iter(world.bucket.uploads.open.values()))
     listed = [CompletedPart(number, sent.etag) for number, sent in half.parts.items()]
     world.bucket.complete(half.key, half.upload_id, listed)
-    with pytest.raises(CommitError, match="something is there"):
+    with pytest.raises(CommitError, match="it exists already"):
         await committer(world, PLAIN).commit_job(tasks)
     await committer(world, PLAIN).resume_job(adopt=True)
 
@@ -628,7 +628,7 @@ async def test_a_commit_of_another_attempt() -> None:
     job.layout = job.layout.of_attempt(1)
     task = commit_task(world, job.layout, 0, {"z": "z"})
 
-    with pytest.raises(CommitError, match="another attempt of it"):
+    with pytest.raises(CommitError, match="another attempt of this job"):
         await job.commit_job([task])
 
 
@@ -670,7 +670,7 @@ async def test_the_next_job(
         await job.check_job()
         assert world.state() == ({}, frozenset())
     else:
-        with pytest.raises(CommittedError, match="is finished now"):
+        with pytest.raises(CommittedError, match="is now finished"):
             await job.check_job()
         assert set(files(world)) == set(PLAIN.files)
 

@@ -31,7 +31,7 @@ async def test_the_same_bytes_of_another() -> None:
         world.bucket.complete("out/t/a", other, [CompletedPart(1, parts[0].etag)])
 
     faults = Before("complete_upload", f"{ROOT}/a", another)
-    with pytest.raises(CommitError, match="something is there since"):
+    with pytest.raises(CommitError, match="another writer created it"):
         await committer(world, PLAIN, faults).commit_job(tasks)
     await committer(world, PLAIN).rollback_job()
 
@@ -47,11 +47,11 @@ async def test_a_file_that_was_to_be_overwritten_changes() -> None:
         world.place(f"{ROOT}/a", "newer, of another")
 
     faults = Before("complete_upload", f"{ROOT}/a", another)
-    with pytest.raises(CommitError, match="another has changed it since"):
+    with pytest.raises(CommitError, match="another writer has changed it since"):
         await committer(world, scenario, faults).commit_job(tasks)
     report = await committer(world, scenario).rollback_job()
 
-    assert "another has written it since" in report.warnings[0]
+    assert "another writer has changed it since" in report.warnings[0]
     assert report.left == (f"{ROOT}/a",)
     copies = {path: data for path, data in world.state().files.items() if "/aside-" in path}
     assert sorted(copies.values()) == [b"", b"old"]  # and what says that they are kept
@@ -128,16 +128,16 @@ async def test_names_that_no_path_has() -> None:
     """An object to be replaced whose key has an empty segment is refused before anything."""
     world, tasks = alone(PLAIN)
     world.bucket.put("out/t//odd", b"odd")
-    with pytest.raises(PreflightError, match="no path can have"):
+    with pytest.raises(PreflightError, match="an invalid name"):
         await committer(world, PLAIN).commit_job(tasks, mode=Mode.REPLACE_TABLE)
 
 
 @pytest.mark.parametrize(
     "there, reason",
     [
-        ("p=1", "a file is where a directory is needed"),
-        ("a/x", "a directory is where a file is to be"),
-        ("a", "something is there already"),
+        ("p=1", "a file is in the place of a directory"),
+        ("a/x", "a directory is in the place of a file"),
+        ("a", "it exists already"),
     ],
 )
 async def test_what_is_in_the_way(there: str, reason: str) -> None:
@@ -158,7 +158,7 @@ async def test_a_file_and_a_directory_of_two_tasks() -> None:
         await committer(world, PLAIN).commit_job(tasks)
 
 
-@pytest.mark.parametrize("size, reason", [(200, "too long"), (0, "too many to be kept aside")])
+@pytest.mark.parametrize("size, reason", [(200, "too long"), (0, "too large to be kept aside")])
 async def test_what_cannot_be_kept_aside(size: int, reason: str) -> None:
     """A file that could not be put back is not overwritten: its name or itself is too large."""
     name = "n" * 910 if size else "a"

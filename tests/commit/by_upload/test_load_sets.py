@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from asynccommit.commit.by_rename.load_manifests import digest
 from asynccommit.commit.by_upload import load_sets as load
 from asynccommit.commit.by_upload.load_sets import load_sets
 from asynccommit.commit.by_upload.loaded import LoadedSets, Pending
+from asynccommit.commit.job.messages import digest
 from asynccommit.errors import CommitError, ManifestError, NotFoundError, PreflightError
 from asynccommit.formats.pending import PendingCommit
 from asynccommit.formats.pending_set import PendingSet, encode_pending_set
@@ -38,10 +38,13 @@ Change = Callable[[PendingCommit], PendingCommit]
         (lambda c: replace(c, key="out/elsewhere/a"), "is not below the destination"),
         (lambda c: replace(c, key="out/tt/a"), "is not below the destination"),
         (lambda c: replace(c, key="out/t"), "is not below the destination"),
-        (lambda c: replace(c, key="out/t/_SUCCESS"), "is not a place for tasks"),
-        (lambda c: replace(c, key="out/t/_temporary/a"), "is not a place for tasks"),
-        (lambda c: replace(c, key="out/t/p/__magic_job-x/a"), "is not a place for tasks"),
-        (lambda c: replace(c, job_id=OTHER), "is of another job"),
+        (lambda c: replace(c, key="out/t/_SUCCESS"), "is not a place that tasks may write to"),
+        (lambda c: replace(c, key="out/t/_temporary/a"), "is not a place that tasks may write to"),
+        (
+            lambda c: replace(c, key="out/t/p/__magic_job-x/a"),
+            "is not a place that tasks may write to",
+        ),
+        (lambda c: replace(c, job_id=OTHER), "belongs to another job"),
         (lambda c: replace(c, task_id="attempt_9"), "of two attempts"),
     ],
 )
@@ -66,7 +69,7 @@ async def test_a_set_of_another_job() -> None:
     data = encode_pending_set(PendingSet(OTHER))
     world.bucket.put(LAYOUT.pending_set(tasks[0].task_id)[1:], data)
     tasks[0] = replace(tasks[0], digest=digest(data))
-    with pytest.raises(PreflightError, match="is of another job"):
+    with pytest.raises(PreflightError, match="belongs to another job"):
         await committer(world, PLAIN).commit_job(tasks)
 
 
@@ -95,7 +98,7 @@ async def test_a_missing_set() -> None:
     """A task that says it has committed and has no set is named."""
     world, tasks = alone(PLAIN)
     del world.bucket.objects[LAYOUT.pending_set(tasks[1].task_id)[1:]]
-    with pytest.raises(PreflightError, match="is missing, though attempt"):
+    with pytest.raises(PreflightError, match="is missing, although attempt"):
         await committer(world, PLAIN).commit_job(tasks)
 
 
@@ -103,7 +106,7 @@ async def test_a_set_of_nobody() -> None:
     """A set that no message names is ignored and said; strictly, it fails the job."""
     world, tasks = alone(PLAIN)
     commit_task(world, LAYOUT, 7, {"zombie": "of a zombie"})
-    with pytest.raises(PreflightError, match="nobody has handed"):
+    with pytest.raises(PreflightError, match="was not passed"):
         await committer(world, PLAIN).commit_job(tasks, strict=True)
     report = await committer(world, PLAIN).commit_job(tasks)
 

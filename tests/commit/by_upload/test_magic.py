@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from asynccommit.commit.by_rename.load_manifests import digest
+from asynccommit.commit.job.messages import digest
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import (
     CommitError,
@@ -135,7 +135,7 @@ async def test_file_written_twice() -> None:
     await work.put("a", b"the first")
     await work.put("a", b"second")
     file = await work.open("a")
-    with pytest.raises(OptionError, match="being written already"):
+    with pytest.raises(OptionError, match="already being written"):
         await work.open("a")
     await file.abort()
     commit = await job.commit_task(TASK, ATTEMPT)
@@ -602,7 +602,7 @@ async def test_attempt_that_is_there() -> None:
     bucket = new_bucket()
     job = await begun(bucket)
 
-    with pytest.raises(CommitError, match="there already"):
+    with pytest.raises(CommitError, match="exists already"):
         await job.setup_task(ATTEMPT)
 
 
@@ -657,7 +657,7 @@ async def test_in_memory_tracking_in_another_process() -> None:
     writer = await begun(bucket, in_memory=True)
     await writer.work(ATTEMPT).put("a", b"data")
 
-    with pytest.raises(CommitError, match="does not remember"):
+    with pytest.raises(CommitError, match="was not set up in this process"):
         await open_committer(bucket, "magic", in_memory=True).commit_task(TASK, ATTEMPT)
 
     assert SET not in bucket.objects

@@ -46,5 +46,5 @@ async def test_an_upload_that_is_gone() -> None:
         world, tasks = alone(OVER)
         gone = next(u for u in world.bucket.uploads.open.values() if u.key == "out/t/y")
         world.bucket.abort(gone.key, gone.upload_id)
-        with pytest.raises(PreflightError, match=f"completed by another: {ROOT}/y\\."):
+        with pytest.raises(PreflightError, match=f"completed by another process: {ROOT}/y\\."):
             await committer(world, OVER, *policies).commit_job(tasks)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename.load_manifests import digest
 from asynccommit.commit.by_upload import plan_file
+from asynccommit.commit.job.messages import digest
 from asynccommit.errors import CommitError, DeniedError
 from asynccommit.options.job import Mode
 from tests.support.faults import Fault, Faults
@@ -51,7 +51,7 @@ def change(world: World, table: str, edit: Callable[[list[Any]], None], vouch: b
 @pytest.mark.parametrize(
     "table, place, reason",
     [
-        ("old", "a", "the job's own file"),
+        ("old", "a", "also written by the job"),
         ("old", "__magic_job-other/x", "is not a place"),
         ("old", "_temporary/other", "is not a place"),
         ("old", "../tt/x", "not a plain path"),
@@ -78,7 +78,7 @@ async def test_a_chunk_that_the_record_does_not_know() -> None:
     """A chunk with another digest than the record's is refused."""
     world = await half()
     change(world, "old", lambda rows: rows.clear(), vouch=False)
-    with pytest.raises(CommitError, match="not the one that the commit record names"):
+    with pytest.raises(CommitError, match="not the plan that the commit record names"):
         await committer(world, SCENARIO).resume_job()
 
 

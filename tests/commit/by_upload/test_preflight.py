@@ -35,7 +35,7 @@ def test_a_file_written_over_what_another_job_replaces() -> None:
             said = await told(commit(OVER, driver(world, OVER, "over", job_id=OTHER), theirs))
             first = await task
             there = seen(world)
-            refused += "is not finished" in said
+            refused += "has not finished" in said
             both = "JobReport" in first and "JobReport" in said
             if both and (f"{ROOT}/p=1/x" in there) != (f"{ROOT}/z" in there):
                 torn.append(request)

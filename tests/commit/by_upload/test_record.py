@@ -19,7 +19,7 @@ async def test_an_abort_between_load_and_record() -> None:
     """A commit that begins when an abort has ended changes nothing, and leaves nothing."""
     world, tasks = alone(PLAIN)
     meanwhile = Before("put", RECORD, committer(world, PLAIN).abort_job)
-    with pytest.raises(PreflightError, match="was aborted when its commit began"):
+    with pytest.raises(PreflightError, match="was aborted as its commit began"):
         await committer(world, PLAIN, meanwhile).commit_job(tasks)
 
     assert world.state() == ({}, frozenset())

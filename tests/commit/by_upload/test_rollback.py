@@ -123,4 +123,4 @@ def test_a_file_that_comes_late_is_said(tokens: bool, before: dict[str, str]) ->
 
     report = run_virtual(run())
     assert report.left == (f"{ROOT}/b",)
-    assert any(f"{ROOT}/b stays: as far as can be told" in said for said in report.warnings)
+    assert any(f"{ROOT}/b remains: it seems to be" in said for said in report.warnings)

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from asynccommit.commit.by_rename.file_output_v2 import CommitterWarning
-from asynccommit.commit.by_rename.load_manifests import digest
 from asynccommit.commit.by_upload.task.local import find_files
 from asynccommit.commit.by_upload.task.send import send, to_send
+from asynccommit.commit.errors import CommitterWarning
+from asynccommit.commit.job.messages import digest
 from asynccommit.commit.registry import Committer
 from asynccommit.errors import (
     CommitError,
@@ -443,7 +443,7 @@ async def test_partition_that_is_there(tmp_path: Path) -> None:
     settings = {"conflict": Conflict.FAIL}
     job = await site.begin({"day=1/new": b"1", "day=2/new": b"2"}, seen, **settings)
 
-    with pytest.raises(CommitError, match=r"day=1/old is there.*conflict mode is fail"):
+    with pytest.raises(CommitError, match=r"day=1/old exists.*conflict mode is fail"):
         await job.commit_task(TASK, ATTEMPT)
 
     assert (seen.count("create_upload"), site.local) == (0, [])
@@ -472,7 +472,7 @@ async def test_what_is_a_conflict(tmp_path: Path, there: str, wanted: str, refus
     job = await site.begin({wanted: b"1"}, conflict=Conflict.FAIL)
 
     if refused:
-        with pytest.raises(CommitError, match="is there"):
+        with pytest.raises(CommitError, match="exists"):
             await job.commit_task(TASK, ATTEMPT)
     else:
         await job.commit_task(TASK, ATTEMPT)
@@ -519,7 +519,7 @@ async def test_local_directory_is_private(site: Site) -> None:
     assert Path(job.work(ATTEMPT).directory).relative_to(top) == Path(
         f"_temporary/0/_temporary/{ATTEMPT}"
     )
-    with pytest.raises(CommitError, match="there already"):
+    with pytest.raises(CommitError, match="exists already"):
         await job.setup_task(ATTEMPT)
 
 

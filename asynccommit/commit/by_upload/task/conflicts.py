@@ -1,4 +1,4 @@
-"""Checks that a task of the partitioned committer makes before it uploads anything."""
+"""Conflict checks of the partitioned committer's tasks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from asynccommit.errors import ExistsError
 from asynccommit.runtime.concurrency import for_each
 from asynccommit.stores.tree import is_there, tree_pages
 
-_REMEDY = "the conflict mode is fail: give append or replace, or another destination"
+_REMEDY = "the conflict mode is fail: use append or replace, or another destination"
 
 
 async def refuse_conflicts(run: UploadContext, files: Sequence[Sending]) -> None:
-    """Raise ``ExistsError`` if a partition that files go to holds anything a reader sees.
+    """Raise ``ExistsError`` if a target partition has visible files.
 
     A file in the root of the table has no partition: only one of its own name is in its way.
     """
@@ -29,12 +29,12 @@ async def _refuse_partition(run: UploadContext, name: str) -> None:
     async for page in tree_pages(run.store, base):
         for info in page:
             if not info.is_dir and _is_seen(info.path[len(base) + 1 :]):
-                raise ExistsError("put", base, f"{info.path} is there, and {_REMEDY}")
+                raise ExistsError("put", base, f"{info.path} exists, and {_REMEDY}")
 
 
 async def _refuse_file(run: UploadContext, path: str) -> None:
     if await is_there(run.store, path):
-        raise ExistsError("put", path, f"it is there, and {_REMEDY}")
+        raise ExistsError("put", path, f"it exists, and {_REMEDY}")
 
 
 def _is_seen(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Task abort: everything that an attempt has begun is aborted, and its pending set deleted."""
+"""Task abort: abort all uploads and delete the pending set."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def give_up(
         run: the task's.
         task_id: the task, whose pending set is deleted if it is this attempt's.
         attempt_id: the attempt.
-        commits: what is known of it besides its intents.
-        unreadable: files that should have told of more, and why they do not.
+        commits: known uploads besides those in the intents.
+        unreadable: files that could not be read, and why.
 
     Raises the first error, the others as notes on it, when all is aborted that could be.
     """

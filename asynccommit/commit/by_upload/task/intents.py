@@ -1,6 +1,6 @@
-"""Writing down which uploads a task attempt has begun, before their first part is sent.
+"""Record the uploads of a task attempt before their first part.
 
-A task that is killed says nothing any more; by its intents the job's clean-up finds what it left.
+The job's clean-up finds the uploads of a killed task by its intents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from asynccommit.stores.tree import list_if_there
 Failure = tuple[str, Exception]
 
 _MOST = 100_000
-"""Intents of one attempt: far more than there are uploads."""
+"""Maximum number of intents of one attempt, far above that of uploads."""
 
 
 @dataclass(slots=True)
@@ -35,11 +35,13 @@ class _Batch:
 
 
 class Intents:
-    """The intents of one task attempt: uploads begun while one is written go into the next.
+    """The intents of one task attempt, written in batches.
+
+    Uploads begun while one batch is written go into the next.
 
     Args:
         run: the task's.
-        attempt_id: the attempt, whose intents nobody else writes.
+        attempt_id: the attempt, the only writer of its intents.
     """
 
     def __init__(self, run: UploadContext, attempt_id: str) -> None:
@@ -50,7 +52,10 @@ class Intents:
         self._writing = asyncio.Lock()
 
     async def record(self, *uploads: tuple[str, str]) -> None:
-        """Return once paths and upload ids are on the store. Raises ``StoreError``."""
+        """Return once paths and upload ids are stored.
+
+        Raises ``StoreError``.
+        """
         batch = self._next
         batch.uploads += [Intended(path[1:], upload_id) for path, upload_id in uploads]
         async with self._writing:
@@ -60,7 +65,7 @@ class Intents:
             raise batch.error
 
     async def _write(self, batch: _Batch) -> None:
-        """Write a batch; one whose writer is cancelled is left to the next who waits for it."""
+        """Write a batch; if cancelled, the next waiting task writes it."""
         if batch is self._next:
             self._next = _Batch()
         run = self._run
@@ -77,7 +82,10 @@ class Intents:
         batch.written = True
 
     async def _put(self, data: bytes) -> None:
-        """Write an intent beside those that are there: a task may write from several processes."""
+        """Write an intent under a new name.
+
+        A task may write from several processes.
+        """
         run = self._run
         while True:
             path = run.layout.intent(self._attempt_id, self._written)
@@ -95,9 +103,9 @@ class Intents:
 async def intended(
     run: UploadContext, attempt_id: str
 ) -> tuple[list[tuple[str, str]], list[Failure]]:
-    """Return path and upload id of all that an attempt has begun, and what could not be read.
+    """Return the uploads of an attempt, and the unreadable intents.
 
-    Uploads outside of the destination are nobody's word: they count as unreadable.
+    Uploads outside the destination count as unreadable.
     """
     found: list[tuple[str, str]] = []
     failures: list[Failure] = []
@@ -127,5 +135,5 @@ async def intent_files(run: UploadContext, attempt_id: str) -> list[str]:
 def _inside(run: UploadContext, file: str, key: str) -> str:
     path = f"/{key}"
     if not path.startswith(f"{run.layout.root}/") or run.layout.reserves(path):
-        raise ManifestError(file, f"{key[:200]!r} is not the job's to write")
+        raise ManifestError(file, f"{key[:200]!r} is outside the destination of the job")
     return path

@@ -1,4 +1,4 @@
-"""Seeing in a task that its job has not ended, where the job's setup has left a sign of that."""
+"""Check in a task that its job has not ended."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from asynccommit.stores.tree import is_there, remove_file
 class JobLiveness:
     """The sign of a living job, as one task attempt looks for it.
 
-    The end of a job deletes the sign, and then lists what tasks have written down. A task writes
-    down what it has begun, and then looks for the sign: one of the two sees the other. Jobs that
-    Hadoop's drivers set up have none, and nothing is told of them.
+    The end of a job deletes the sign, and then lists what tasks have written down. A task records
+    its uploads and then checks this file, so either the task or the end of the job notices the
+    other. Jobs of Hadoop's drivers have no such file, so nothing is known of them.
 
     Args:
         run: the task's.
@@ -47,8 +47,8 @@ class JobLiveness:
     async def require(self) -> None:
         """Raise ``NotFoundError`` if the job has ended since ``look``.
 
-        Once the sign is there after something was written down, nobody is asked again: an end of
-        the job deletes that, and the task's commit misses it.
+        Once the file was found after something was recorded, it is not checked again: the end of a
+        job deletes the record, which the task's commit then misses.
         """
         run = self._run
         if not self._signed or self._required:
@@ -59,13 +59,13 @@ class JobLiveness:
         self._required = True
 
     def _over(self) -> NotFoundError:
-        text = "the job has ended: what the task has begun is given up"
+        text = "the job has ended: the output of the task is discarded"
         return NotFoundError("create_upload", self._run.layout.attempt_dir, text)
 
     async def give_up(self, error: BaseException, uploads: Iterable[tuple[str, str]]) -> None:
-        """Abort what was begun because of ``error``, also when cancelled.
+        """Abort the begun uploads because of ``error``, even when cancelled.
 
-        If the job has ended, what this attempt wrote down goes, too.
+        If the job has ended, the attempt's intents are deleted too.
         """
         run = self._run
         if not await abort_after(run, error, uploads) or not self._ended:

@@ -36,7 +36,7 @@ class LocalFile:
 
 
 def make_private(directory: str, top: str) -> None:
-    """Make ``directory``; ``top``, which it is below, is nobody else's and was not there.
+    """Create ``directory`` below ``top``, which must be new and private.
 
     Raises ``PreconditionError`` if it was, ``RejectedError`` if it cannot be made.
     """
@@ -45,16 +45,16 @@ def make_private(directory: str, top: str) -> None:
         try:
             os.mkdir(top, 0o700)
         except FileExistsError:
-            text = "this task attempt is there already: give another id"
+            text = "this task attempt exists already: use another id"
             raise PreconditionError("mkdir", top, text) from None
         os.makedirs(directory)
     except OSError as error:
-        text = f"{error.strerror}: give another fs.s3a.buffer.dir"
+        text = f"{error.strerror}: set another fs.s3a.buffer.dir"
         raise RejectedError("mkdir", top, text) from None
 
 
 def remove(top: str) -> None:
-    """Delete a task's directory; what is not there is fine."""
+    """Delete a task's directory, if it exists."""
     shutil.rmtree(top, ignore_errors=True)
 
 
@@ -79,8 +79,8 @@ def find_files(directory: str, hidden: list[str] | None = None) -> list[LocalFil
         directory: the task's.
         hidden: takes the names of those that are, but for checksums of files beside them.
 
-    Raises ``NotFoundError`` without the directory, ``PreconditionError`` for a link or anything
-    else that is no file, ``OptionError`` for a name that is no text.
+    Raises ``NotFoundError`` without the directory, ``PreconditionError`` for a link or another
+    special file, ``OptionError`` for an invalid name.
     """
     found: list[LocalFile] = []
     waiting = [("", directory)]
@@ -111,16 +111,21 @@ def _is_sidecar(name: str, there: Collection[str]) -> bool:
 def _local_file(entry: os.DirEntry[str], name: str) -> LocalFile:
     status = entry.stat(follow_symlinks=False)
     if not stat.S_ISREG(status.st_mode):
-        raise PreconditionError("list", entry.path, "neither file nor directory (a link)")
+        raise PreconditionError("list", entry.path, "neither a file nor a directory (a link)")
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise OptionError(f"{entry.path!r}: a name in S3 is UTF-8, and this is none") from None
+        raise OptionError(
+            f"{entry.path!r}: the name is not valid UTF-8, which S3 requires"
+        ) from None
     return LocalFile(entry.path, name, status.st_size, (status.st_mtime_ns, status.st_ino))
 
 
 def read_part(file: LocalFile, offset: int, length: int) -> bytes:
-    """Return a part of a file. Raises ``PreconditionError`` if it was changed or is gone."""
+    """Read a part of a file.
+
+    Raises ``PreconditionError`` if the file was changed or is gone.
+    """
     try:
         with open(file.path, "rb", buffering=0) as opened:
             status = os.fstat(opened.fileno())
@@ -135,7 +140,7 @@ def read_part(file: LocalFile, offset: int, length: int) -> bytes:
 
 
 def _read(number: int, offset: int, length: int) -> bytes:
-    """Read all, in one piece of memory where the system gives it at once: it may give less."""
+    """Read all bytes, although the system may return fewer at once."""
     data = os.pread(number, length, offset)
     while len(data) < length:
         more = os.pread(number, length - len(data), offset + len(data))
@@ -150,5 +155,5 @@ def _missing(directory: str) -> NotFoundError:
 
 
 def _changed(file: LocalFile) -> PreconditionError:
-    text = "it was changed while it was uploaded: close all files before the task commits"
+    text = "it changed during the upload: close all files before the task commits"
     return PreconditionError("put_part", file.path, text)

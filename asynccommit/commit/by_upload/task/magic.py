@@ -1,7 +1,7 @@
-"""The files of one task attempt of the magic committer: uploads to their final places.
+"""The files of a task attempt of the magic committer.
 
-Beside each, at the magic path, Hadoop's tasks leave an empty marker that says in a header how long
-the file will be, and a ``.pending`` file; so do these, unless the task remembers it all by itself.
+At the magic path of each file, Hadoop's tasks leave an empty marker with a header for the length of
+the file, and a ``.pending`` file. Tasks here do the same, unless the task keeps this in memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MagicFiles:
         slots: bounds the parts in memory.
 
     Attributes:
-        commits: what was closed: all of it if the task remembers it by itself, else nothing.
+        commits: closed files, if the task keeps them in memory.
     """
 
     def __init__(self, run: UploadContext, attempt_id: str, base: str, slots: Slots) -> None:
@@ -61,18 +61,21 @@ class MagicFiles:
         return [name for name, file in self._open.items() if file is None or file.is_open]
 
     async def see_job(self) -> bool:
-        """Return whether there is a sign that the job has not ended. Raises ``NotFoundError``."""
+        """Return whether the job is known to be active.
+
+        Raises ``NotFoundError``.
+        """
         return await self._living.look()
 
     async def open(self, name: str) -> UploadWriter:
-        """Begin to write a file; one of this name that was closed before is replaced.
+        """Open a file for writing; it replaces a closed one of its name.
 
         Raises ``OptionError`` if it is open already or the task has ended, ``StoreError``.
         """
         if self._ended:
-            raise OptionError(f"{name!r} comes too late: the task has been committed or aborted")
+            raise OptionError(f"{name!r} is too late: the task has been committed or aborted")
         if name in self.open_files:
-            raise OptionError(f"{name!r} is being written already: close it first")
+            raise OptionError(f"{name!r} is already being written: close it first")
         run, path = self._run, f"{self._run.layout.root}/{name}"
         self._open[name] = None
         token = run.host.new_id()
@@ -134,7 +137,10 @@ class MagicFiles:
         self._ended = True
 
     async def abort(self) -> None:
-        """Abort what is open, and let nothing be written any more. Raises ``StoreError``."""
+        """Abort open files, and refuse further writes.
+
+        Raises ``StoreError``.
+        """
         self.end()
         files = [file for file in self._open.values() if file is not None]
         await for_each(files, lambda file: file.abort(), workers=self._run.workers)
@@ -142,9 +148,9 @@ class MagicFiles:
 
 
 def refuse_name(name: str) -> None:
-    """Raise ``OptionError`` for a name that is the committer's own below a magic directory."""
+    """Raise ``OptionError`` for reserved names in a magic directory."""
     if name.endswith((pending.SUFFIX, pending_set.SUFFIX)):
-        raise OptionError(f"{name!r} is a name of the commit protocol: give it another ending")
+        raise OptionError(f"{name!r} is reserved for the commit protocol: use another suffix")
 
 
 async def load_pending(
@@ -152,10 +158,10 @@ async def load_pending(
 ) -> tuple[list[PendingCommit], list[Failure], bool]:
     """Read all ``.pending`` files below a magic directory, whoever wrote them.
 
-    With ``whole`` a file with data counts as unreadable: a client that knows nothing of magic has
-    written it, and nobody would commit it.
+    With ``whole`` a file with data counts as unreadable: a client without magic support wrote it,
+    so it would not be committed.
 
-    Returns what they hold, which could not be read and why, and whether the directory is there.
+    Returns their content, the unreadable files with reasons, and whether the directory exists.
     Raises ``StoreError`` if it cannot be listed.
     """
     paths, there = list[str](), False
@@ -181,14 +187,12 @@ async def load_pending(
 
 
 def _has_data(info: Info) -> bool:
-    """Return whether this is neither a marker, which is empty, nor a ``.pending`` file."""
+    """Return whether this is neither an empty marker nor ``.pending``."""
     return info.kind is Kind.FILE and info.size > 0 and not _is_pending(info.path)
 
 
 def _misplaced(path: str) -> Failure:
-    text = (
-        "data that nothing uploads from here: write it with Task.open or Task.put, or through S3A"
-    )
+    text = "nothing uploads this file: write it with Task.open or Task.put, or through S3A"
     return path, PreconditionError("list", path, text)
 
 

@@ -1,4 +1,4 @@
-"""Conversion of a task's upload into a commit entry, and checks of such an entry."""
+"""Convert a task's upload to a commit entry, and check entries."""
 
 from __future__ import annotations
 
@@ -48,12 +48,14 @@ def pending_commit(
 
 
 def check_place(run: UploadContext, commit: PendingCommit, file: str) -> None:
-    """Raise ``ManifestError`` if what ``file`` holds is for a place that is not the job's."""
+    """Raise ``ManifestError`` if ``file`` is for a foreign place."""
     layout, path = run.layout, f"/{commit.key}"
     if commit.bucket != layout.dest.authority:
         text = f"is for the bucket {commit.bucket[:200]!r}, not {layout.dest.authority!r}"
         raise ManifestError(file, text)
     if not path.startswith(f"{layout.root}/") or layout.reserves(path):
-        raise ManifestError(file, f"is for {commit.key[:200]!r}, which is not the job's to write")
+        raise ManifestError(
+            file, f"is for {commit.key[:200]!r}, which is outside the destination of the job"
+        )
     if commit.job_id not in ("", layout.uuid):
-        raise ManifestError(file, f"is of job {commit.job_id[:200]!r}, not {layout.uuid!r}")
+        raise ManifestError(file, f"belongs to job {commit.job_id[:200]!r}, not {layout.uuid!r}")

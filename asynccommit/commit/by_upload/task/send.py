@@ -1,4 +1,4 @@
-"""Task commit of the staging committers: local files become uploads that nobody sees yet.
+"""Task commit of staging committers: upload local files.
 
 Uploads are begun, written down as intended, and then all their parts are sent, so many at a time:
 that, and not the size or number of files, bounds the memory.
@@ -29,7 +29,7 @@ class Sending:
     """A local file on its way.
 
     Attributes:
-        file: what is sent.
+        file: the file to send.
         path: where it will appear.
         size: bytes of a part.
         upload_id: the upload, once it is begun.
@@ -46,14 +46,15 @@ class Sending:
 
     @property
     def partition(self) -> str:
-        """The directory it goes to, relative to the destination; empty for the root."""
+        """The directory of the file below the destination; "" for the root."""
         return self.file.name.rpartition("/")[0]
 
 
 def to_send(run: UploadContext, files: Sequence[LocalFile]) -> list[Sending]:
     """Return where each file goes, and in what parts.
 
-    Raises ``ExistsError`` for two of one place, ``RejectedError`` for one that is too large.
+    Raises ``ExistsError`` for two files with one place, ``RejectedError`` for a file that is too
+    large.
     """
     options, chosen = run.options.uploads, dict[str, Sending]()
     for file in files:
@@ -62,10 +63,10 @@ def to_send(run: UploadContext, files: Sequence[LocalFile]) -> list[Sending]:
         name = add_uuid(file.name, run.layout.uuid) if options.unique_names else file.name
         path = f"{run.layout.root}/{name}"
         if path in chosen:
-            text = f"{chosen[path].file.name} and {file.name} have this one name there"
+            text = f"{chosen[path].file.name} and {file.name} have the same name there"
             raise ExistsError("put", path, text)
         if run.layout.reserves(path):
-            raise ExistsError("put", path, "the name is one of the commit protocol's")
+            raise ExistsError("put", path, "the name is reserved for the commit protocol")
         size = part_size_for(run.store, file.size, options.part_size)
         chosen[path] = Sending(file, path, size)
     return list(chosen.values())
@@ -80,7 +81,7 @@ async def send(
         run: the task's.
         attempt_id: the attempt.
         files: what to upload.
-        living: what has looked for the job's sign, if it was looked for before.
+        living: the earlier check of the job's liveness, if any.
 
     Raises ``StoreError``, ``NotFoundError`` if the job has ended.
     """
@@ -121,7 +122,7 @@ async def _send_part(run: UploadContext, piece: _Piece) -> None:
     data = await asyncio.to_thread(read_part, sending.file, offset, length)
     sent = await run.store.put_part(sending.path, sending.upload_id, number, data)
     sending.parts[number] = sent
-    run.step()
+    run.meter.step()
 
 
 def _commit(run: UploadContext, attempt_id: str, sending: Sending) -> PendingCommit:

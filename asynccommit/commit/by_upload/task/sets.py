@@ -1,4 +1,4 @@
-"""The pending set of a task, in place of an earlier attempt's without a gap."""
+"""The pending set of a task, replaced atomically."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from asynccommit.commit.by_rename.load_manifests import digest
 from asynccommit.commit.by_upload.context import UploadContext
+from asynccommit.commit.job.messages import digest
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.errors import (
     ExistsError,
@@ -36,23 +36,23 @@ async def save_set(
     commits: Sequence[PendingCommit],
     aside: str | None = None,
 ) -> TaskCommit:
-    """Write what a task has to have completed; the last attempt that commits counts.
+    """Write a task's pending set; the last committing attempt counts.
 
     Args:
         run: the task's.
         task_id: the task.
         attempt_id: the attempt.
         commits: one for each file.
-        aside: where it is written first, if a store has to rename it for nobody to see half of
-            it; its directory is made.
+        aside: temporary path, if the store needs a rename to write atomically; its directory is
+            created.
 
     Raises ``StoreError``, and ``ManifestError`` if two files have one place. If the job has ended
     meanwhile, the set is deleted again: ``NotFoundError``.
     """
-    pending = PendingSet(run.layout.uuid, tuple(commits), run.statistics)
+    pending = PendingSet(run.layout.uuid, tuple(commits), run.meter.statistics)
     data = encode_pending_set(pending, run.options.uploads.etags)
     final = run.layout.pending_set(task_id)
-    with run.timed("task_stage_save_task_manifest"):
+    with run.meter.timed("task_stage_save_task_manifest"):
         try:
             await _put(run, final, data, aside)
         except (OutcomeUnknownError, UnavailableError, PreconditionError):
@@ -72,7 +72,7 @@ async def save_set(
 async def _refuse_ended(
     run: UploadContext, task_id: str, attempt_id: str, commits: Sequence[PendingCommit]
 ) -> None:
-    """See that the end of the job has not deleted the attempt's intents; else its set goes.
+    """Check that the job has not ended; otherwise delete the set.
 
     The directory of the sets tells nothing any more: the set itself makes it on a flat store. The
     end of a job looks for files once more after it has deleted the intents, so one of the two finds
@@ -85,7 +85,7 @@ async def _refuse_ended(
     own = await own_set(run, task_id, attempt_id)
     if own is not None:
         await remove_set(run, own, attempt_id)
-    text = "the job has ended meanwhile: what the task wrote is given up"
+    text = "the job has ended: the output of the task is discarded"
     raise NotFoundError("put", run.layout.pending_set(task_id), text)
 
 
@@ -117,7 +117,7 @@ async def _is_in_place(run: UploadContext, final: str, data: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OwnSet:
-    """The pending set of a task that one attempt of it wrote, just as it was read."""
+    """The pending set of one task attempt, as it was read."""
 
     info: Info
     data: bytes
@@ -125,7 +125,9 @@ class OwnSet:
 
 
 async def own_set(run: UploadContext, task_id: str, attempt_id: str) -> OwnSet | None:
-    """Return the pending set of a task if this attempt wrote it; an empty one does not say so.
+    """Return the pending set if this attempt wrote it.
+
+    An empty set does not show its attempt.
 
     Raises ``StoreError``.
     """
@@ -141,7 +143,7 @@ async def own_set(run: UploadContext, task_id: str, attempt_id: str) -> OwnSet |
 
 
 async def remove_set(run: UploadContext, own: OwnSet, attempt_id: str) -> None:
-    """Delete a pending set, and not the one that another attempt has put there meanwhile."""
+    """Delete a pending set, but not one that another attempt wrote."""
     store, path = run.pending, own.info.path
     if store.traits.bulk_delete:
         await remove_files(store, [own.info])

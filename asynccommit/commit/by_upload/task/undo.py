@@ -17,7 +17,7 @@ CLEANUP_GRACE_SECONDS = 60.0
 
 
 async def abort_all(run: UploadContext, uploads: Iterable[tuple[str, str]]) -> list[StoreError]:
-    """Abort every upload, given as path and upload id, whatever fails on the way.
+    """Abort every upload, given as path and id, despite failures.
 
     Returns why some could not be aborted; those that are not there any more are fine.
     """
@@ -36,7 +36,9 @@ async def abort_all(run: UploadContext, uploads: Iterable[tuple[str, str]]) -> l
 async def abort_after(
     run: UploadContext, error: BaseException, uploads: Iterable[tuple[str, str]]
 ) -> bool:
-    """Abort uploads because of ``error``, also when cancelled; what fails is a note on it.
+    """Abort uploads because of ``error``, and add failures as notes.
+
+    A cancellation does not stop it.
 
     Returns whether all have ended.
     """

@@ -45,7 +45,7 @@ async def test_free_partitions(there: Sequence[str]) -> None:
 @pytest.mark.parametrize("there", ["p=1/a", "p=1/d/e", "p=1/new"])
 async def test_taken_partitions(there: str) -> None:
     """Anything that readers see in a partition is in the way, and is named with the remedy."""
-    with pytest.raises(ExistsError, match=f"/out/t/{there} is there.*give append or replace"):
+    with pytest.raises(ExistsError, match=f"/out/t/{there} exists.*use append or replace"):
         await look(holding(there), "p=2/new", "p=1/new")
 
 

@@ -51,7 +51,7 @@ def test_what_is_no_file(tmp_path: Path, kind: str) -> None:
         target = {"link": "/etc/hostname", "dead link": "nowhere", "link to a directory": "/etc"}
         place.symlink_to(target[kind])
 
-    with pytest.raises(PreconditionError, match="neither file nor directory"):
+    with pytest.raises(PreconditionError, match="neither a file nor a directory"):
         find_files(str(tmp_path / "task"))
 
 
@@ -87,7 +87,7 @@ def test_file_that_is_changed(tmp_path: Path, change: str) -> None:
     if change != "deleted":
         path.write_bytes({"longer": b"0123456789-", "shorter": b"0"}.get(change, b"9876543210"))
 
-    with pytest.raises(PreconditionError, match="changed while it was uploaded"):
+    with pytest.raises(PreconditionError, match="changed during the upload"):
         read_part(file, 0, 4)
 
 
@@ -99,7 +99,7 @@ def test_directory_of_one_attempt(tmp_path: Path) -> None:
 
     assert (top / "a" / "b").is_dir()
     assert top.stat().st_mode & 0o777 == 0o700
-    with pytest.raises(PreconditionError, match="there already"):
+    with pytest.raises(PreconditionError, match="exists already"):
         make_private(f"{top}/a/b", str(top))
     remove(str(top))
     remove(str(top))

@@ -67,7 +67,7 @@ async def test_pending_file_of_another_destination() -> None:
 
     assert commits == []
     assert [path for path, _ in failures] == [f"{base}/x.pending"]
-    assert "not the job's to write" in str(failures[0][1])
+    assert "outside the destination of the job" in str(failures[0][1])
 
 
 async def test_directory_that_is_not_there() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from asynccommit.commit.by_rename.load_manifests import digest
 from asynccommit.commit.by_upload.context import UploadContext
 from asynccommit.commit.by_upload.task.pending import pending_commit
 from asynccommit.commit.by_upload.task.sets import own_set, remove_set, save_set
+from asynccommit.commit.job.messages import digest
 from asynccommit.commit.layout_uploads import StagingLayout
 from asynccommit.errors import (
     DeniedError,
@@ -35,7 +35,8 @@ async def local_run(tmp_path: Path, *policies: Policy) -> UploadContext:
     """Return a task whose pending sets are in a local directory, which is made."""
     run = magic_run(new_bucket())
     run.layout = StagingLayout(DEST, JOB, tmp=Address("file", "", str(tmp_path)))
-    run.pending = Wrapped(LocalStore(), *policies)
+    pending = Wrapped(LocalStore(), *policies)
+    run.environment = replace(run.environment, pending=pending)
     await run.pending.mkdir(run.layout.sets_dir)
     return run
 
@@ -159,7 +160,7 @@ async def test_a_set_that_comes_after_the_end_of_the_job() -> None:
 
     await save_set(run, TASK, ATTEMPT, marked)
     await run.pending.delete(run.layout.intent(ATTEMPT, 0))
-    with pytest.raises(NotFoundError, match="has ended meanwhile"):
+    with pytest.raises(NotFoundError, match="has ended: the output"):
         await save_set(run, TASK, ATTEMPT, marked)
 
     with pytest.raises(NotFoundError):

@@ -112,7 +112,7 @@ class MemoryModel:
         if etag not in (None, self.nodes[source].etag):
             return MISMATCH
         if dest.startswith(f"{source}/"):
-            return Answer("a directory cannot be moved below itself")
+            return Answer("a directory cannot be moved into itself")
         if dest in self.nodes and (not replace or self._below(dest)):
             return EXISTS
         if dest in self.nodes and self._is_dir(source) != self._is_dir(dest):

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from asynccommit.api import job_statuses, open_committer, open_job
-from asynccommit.commit.by_rename.phantom_prefixes import first_below, is_phantom
 from asynccommit.commit.by_upload.magic import MagicCommitter
+from asynccommit.commit.job.cleanup import first_below, is_phantom
 from asynccommit.inspect.status import look_under
 from asynccommit.stores import registry
 from asynccommit.stores.local.store import LocalStore
@@ -136,7 +136,7 @@ async def test_an_abort_names_what_came_to_a_directory(tmp_path: Path) -> None:
     await job.setup_job()
     report = await job.abort_job()
 
-    assert report.outcome.startswith("deleted, but for")
+    assert report.outcome.startswith("deleted, except for")
     (said,) = report.warnings
     assert str(place.parent) in said
     assert "asynccommit abort" in said
@@ -157,7 +157,7 @@ async def test_an_abort_names_what_came_to_a_prefix(bucket: S3Bucket, tmp_path: 
         job.store = job.pending = cast(Any, Wrapped(job.store, Straggler("delete_many", late)))
         report = await job.abort_job()
 
-    assert report.outcome.startswith("deleted, but for")
+    assert report.outcome.startswith("deleted, except for")
     assert key in report.warnings[-1]
 
 

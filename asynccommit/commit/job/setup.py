@@ -1,16 +1,16 @@
-"""Before a job begins: what other jobs left undone, and whether its work is done already."""
+"""Checks before a job begins: unfinished commits and repeated work."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
-from asynccommit.commit.by_rename.jobs import find_others
-from asynccommit.commit.by_rename.success_marker import keys_of, read_success
-from asynccommit.commit.by_rename.write_modes import refuse_mode
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import by_hand, command, job_command
+from asynccommit.commit.job.modes import refuse_mode
+from asynccommit.commit.job.success import keys_of, read_success
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import (
     CommittedError,
@@ -26,15 +26,22 @@ from asynccommit.results import JobStatus, State
 _NAMED = 5
 
 
+class Unfinished(NamedTuple):
+    """A job attempt whose commit was cut short."""
+
+    layout: Layout
+    status: JobStatus
+
+
 @dataclass(frozen=True, slots=True)
 class Other:
-    """An unfinished commit of another job, and what is to be done about it.
+    """An unfinished commit of another job, and the action for it.
 
     Attributes:
         layout: the other job attempt.
-        resumes: go on with what was decided, or forward; else it is rolled back.
+        resumes: whether it is finished as decided; otherwise it is rolled back.
         finishes: its files will be there.
-        key: the user's name for what it does.
+        key: the user's name for its work.
     """
 
     layout: Layout
@@ -43,16 +50,7 @@ class Other:
     key: str | None
 
 
-async def others_to_settle(run: CommitContext) -> list[Other]:
-    """Return the unfinished commits of other jobs, and what the options say about them.
-
-    Raises ``UnfinishedError`` if there are some and the options refuse them.
-    """
-    others = [other for other in await find_others(run) if other.status.unfinished]
-    return to_settle(run, [(other.layout, other.status) for other in others])
-
-
-def to_settle(run: CommitContext, found: Sequence[tuple[Layout, JobStatus]]) -> list[Other]:
+def to_settle(run: CommitContext, found: Sequence[Unfinished]) -> list[Other]:
     """Return what the options say about unfinished commits of other jobs.
 
     Raises ``UnfinishedError`` if there are some and the options refuse them.
@@ -66,7 +64,7 @@ def to_settle(run: CommitContext, found: Sequence[tuple[Layout, JobStatus]]) -> 
 
 
 def _other(run: CommitContext, layout: Layout, status: JobStatus) -> Other:
-    """Return what is to be done about a commit; what is decided is done."""
+    """Return the action for a commit; a recorded decision is carried out."""
     committed, undone = status.state is State.COMMITTED, status.state is State.ROLLING_BACK
     forward = run.options.on_unfinished is OnUnfinished.RESUME and not undone
     return Other(
@@ -78,7 +76,7 @@ def _other(run: CommitContext, layout: Layout, status: JobStatus) -> Other:
 
 
 def refuse_repeating(run: CommitContext, other: Other) -> None:
-    """Refuse to add what a job that was finished just now may have written already.
+    """Refuse to add output that a just finished job may have written.
 
     Different job keys say that it has not. Raises ``CommittedError``.
     """
@@ -86,15 +84,15 @@ def refuse_repeating(run: CommitContext, other: Other) -> None:
     if mine is not None and theirs is not None and mine != theirs:
         return
     text = (
-        f"job {other.layout.job_id}, which had been cut short, is finished now. If this job does "
-        "the same work there is nothing left to do; if not, run it again"
+        f"job {other.layout.job_id} had been interrupted and is now finished. If this job does "
+        "the same work, nothing is left to do; otherwise run it again"
     )
     raise CommittedError(run.layout.job_id, "job_stage_setup", (), text)
 
 
-def _refusal(run: CommitContext, found: Sequence[tuple[Layout, JobStatus]]) -> str:
+def _refusal(run: CommitContext, found: Sequence[Unfinished]) -> str:
     dest = run.layout.dest
-    lines = [f"{_count(found)} under {dest} cut short, so nothing was written"]
+    lines = [f"{_count(found)} interrupted under {dest}, so nothing was written"]
     for layout, status in found[:_NAMED]:
         lines += _remedies(layout, status)
     if found[_NAMED:]:
@@ -121,7 +119,7 @@ def _remedies(layout: Layout, status: JobStatus) -> list[str]:
 
 
 async def check_setup(run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> None:
-    """Refuse a mode that the destination does not allow, and work that is done.
+    """Refuse a mode that the destination forbids, and repeated work.
 
     Raises ``PreflightError``, also for a job key that no marker would hold, and ``CommittedError``
     if the marker says that work of this key is done.
@@ -134,11 +132,11 @@ async def check_setup(run: CommitContext, mode: Mode, overwrite: Sequence[str]) 
     key = run.options.job_key
     if key is None:
         return
-    if not run.options.mark_success and not run.options.logged:
+    if not run.options.mark_success and not run.options.readers_use_sink_log:
         text = (
-            f"asynccommit.job.key is {key!r}, but mapreduce.fileoutputcommitter.marksuccessfuljobs "
-            "is false, and a second run knows by the marker that the first is done: set only one. "
-            f"{_unwritten(run)}"
+            f"asynccommit.job.key is {key!r}, but "
+            "mapreduce.fileoutputcommitter.marksuccessfuljobs is false; a second run needs the "
+            f"marker to know that the first is done: set only one of them. {_unwritten(run)}"
         )
         raise PreflightError(run.layout.job_id, "job_stage_setup", (), text)
     try:
@@ -148,14 +146,14 @@ async def check_setup(run: CommitContext, mode: Mode, overwrite: Sequence[str]) 
     if marker is not None and marker.success and key in keys_of(marker):
         when = datetime.fromtimestamp(marker.timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
         text = (
-            f"what {key!r} stands for was done before (marker of job {marker.job_id}, {when}). "
-            f"{_unwritten(run)}. Give another asynccommit.job.key to do it again"
+            f"the work of {key!r} was done before (marker of job {marker.job_id}, {when}). "
+            f"{_unwritten(run)}. Set another asynccommit.job.key to do it again"
         )
         raise CommittedError(run.layout.job_id, "job_stage_setup", (), text)
 
 
 def _unwritten(run: CommitContext) -> str:
-    """Return that nothing was written, and what was done about other jobs before."""
+    """Return a text: nothing was written, and which jobs were settled."""
     if run.warnings:
         return f"Nothing of this job was written; {'; '.join(run.warnings)}"
     return "Nothing was written"

@@ -1,4 +1,4 @@
-"""A job's driver says that it lives, from the setup of the job until its commit has begun."""
+"""Heartbeats of a job's driver, from setup until the commit begins."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from asynccommit.stores.base import Store
 from asynccommit.stores.tree import is_there, remove_file
 
 LEASE = 300.0
-"""Seconds: longer than a commit's, since the user's own code runs on the same event loop."""
+"""Seconds; longer than that of a commit, because user code runs on the same event loop."""
 
-_BEATS = 4  # signs of life in one lease
+_BEATS = 4  # heartbeats in one lease
 _CLEANUP_GRACE_SECONDS = 30.0
 
 _held: set[str] = set()
@@ -41,7 +41,7 @@ def _yes() -> bool:
 
 
 class SignsOfLife:
-    """The signs of life that the driver of a job writes after its setup.
+    """The heartbeats that the driver of a job writes after its setup.
 
     Args:
         store: where the job's own directory is.
@@ -64,7 +64,7 @@ class SignsOfLife:
 
     @asynccontextmanager
     async def given(self) -> AsyncIterator[None]:
-        """Give signs of life while the block runs, and say at its end if the job is left there."""
+        """Send heartbeats in the block; record at its end if the job is left."""
         self.start()
         try:
             yield
@@ -74,21 +74,21 @@ class SignsOfLife:
                 await self.say_ended()
 
     def start(self, lives: Callable[[], bool] = _yes) -> None:
-        """Give signs of life from now on; whoever asks for it sees to it that it is stopped.
+        """Send heartbeats from now on; the caller must stop them.
 
-        It ends of itself when the job is gone, and when ``lives``, asked in a thread, says no.
+        It ends when the job is gone, or when ``lives``, called in a thread, returns false.
         """
         if self._beating is None and self.owner.lease is not None:
             _held.add(self.owner.owner.id)
             self._beating = asyncio.create_task(self._give(lives))
 
     async def wait(self) -> None:
-        """Return once no more signs of life are given."""
+        """Return once no more heartbeats are given."""
         if self._beating is not None:
             await asyncio.wait([self._beating])
 
     async def stop(self) -> None:
-        """Give no more signs of life."""
+        """Give no more heartbeats."""
         _held.discard(self.owner.owner.id)
         beating, self._beating = self._beating, None
         if beating is not None:
@@ -101,7 +101,7 @@ class SignsOfLife:
         await self.stop()
 
     async def _give(self, lives: Callable[[], bool]) -> None:
-        """Write again and again; what a store does not take is tried again with the next one.
+        """Write heartbeats periodically; a failed one is retried with the next.
 
         Nothing is said in a forked child: the job is its parent's.
         """
@@ -118,7 +118,7 @@ class SignsOfLife:
             _held.discard(self.owner.owner.id)
 
     async def _say(self) -> bool:
-        """Write the owner's file again; return whether the job is still there and this driver's."""
+        """Renew the owner file; return whether the job is still this driver's."""
         store, path = self._store, self._layout.job_owner
         if not await self._is_mine():
             return False
@@ -135,7 +135,7 @@ class SignsOfLife:
         return False
 
     async def say_ended(self) -> None:
-        """Say that this driver has given the job up, if what it has made is still there.
+        """Record that this driver gave the job up, if its files still exist.
 
         Where files are renamed that is a rename: it succeeds on a disk that is full.
         """

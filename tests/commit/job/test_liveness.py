@@ -13,8 +13,8 @@ import pytest
 
 from asynccommit.api import open_job
 from asynccommit.commit.by_rename.committer import ManifestCommitter
-from asynccommit.commit.by_rename.liveness import life_of
-from asynccommit.commit.context import CommitContext
+from asynccommit.commit.context import CommitContext, Environment
+from asynccommit.commit.job.liveness import life_of
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import CommitError, OwnedError
 from asynccommit.formats.job_owner import decode_job_owner
@@ -67,7 +67,9 @@ class Site:
 
     async def state(self) -> State:
         """Return what the other says of the job."""
-        run = CommitContext(self.store, self.other.layout, Options(), self.other.host)
+        run = CommitContext.new(
+            Environment(self.store, self.other.host, self.store), self.other.layout, Options()
+        )
         life = await life_of(run, self.store, exact=True)
         assert life is not None
         return life.state
@@ -181,13 +183,15 @@ async def test_a_commit_that_is_refused_leaves_a_job_that_may_be_aborted(tmp_pat
             await task.put("part-0", b"new")
 
     elsewhere = committer(tmp_path)
-    run = CommitContext(
-        elsewhere.store, elsewhere.layout, Options(), replace(HOST, now=this_host().now)
+    run = CommitContext.new(
+        Environment(elsewhere.store, replace(HOST, now=this_host().now), elsewhere.store),
+        elsewhere.layout,
+        Options(),
     )
     life = await life_of(run, elsewhere.store)
     assert life is not None
     assert life.state is State.DEAD
-    assert life.why == "its driver has given it up"
+    assert life.why == "its driver gave it up"
 
 
 async def test_rubbish_is_no_job(tmp_path: Path) -> None:
@@ -208,6 +212,6 @@ async def test_an_owner_that_cannot_be_read(tmp_path: Path) -> None:
     other = committer(tmp_path)
     other.host = replace(HOST, now=this_host().now)
 
-    with pytest.raises(OwnedError, match="gives no signs of life"):
+    with pytest.raises(OwnedError, match="it has no heartbeats"):
         await other.abort_job(careful=True)
     assert Address("file", "", str(tmp_path)) == other.layout.dest

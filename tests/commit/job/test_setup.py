@@ -53,7 +53,7 @@ async def test_a_refusal_tells_what_was_done_before(site: Site) -> None:
         await job.setup_job(mode=Mode.FAIL)
 
     assert "Nothing was written" not in str(refused.value)
-    assert f"job {OTHER}, which had been cut short, was settled first" in str(refused.value)
+    assert f"job {OTHER} had been interrupted and was settled first" in str(refused.value)
     assert site.files() == {"old": "o"}
 
 
@@ -87,7 +87,9 @@ async def test_what_was_finished_now_may_be_the_same_work(site: Site, key: str |
     """Unless two keys say that it is not, nothing is added to what was just finished."""
     await cut_short(site, job_key=key)
     job = site.job(on_unfinished=OnUnfinished.RESUME)
-    with pytest.raises(CommittedError, match=f"job {OTHER}, which had been cut short, is finished"):
+    with pytest.raises(
+        CommittedError, match=f"job {OTHER} had been interrupted and is now finished"
+    ):
         await job.setup_job()
     assert site.files() == THEIRS
     assert not [path for path in site.left() if job.layout.job_id in path]
@@ -275,9 +277,7 @@ async def test_a_key_that_is_done(site: Site) -> None:
     """A rerun of what is committed is told so, and writes nothing."""
     await run_all(site, job_id="first", job_key="nightly 2026-01-01")
     before = site.tree()
-    with pytest.raises(
-        CommittedError, match=r"'nightly 2026-01-01' stands for was done .*job first"
-    ):
+    with pytest.raises(CommittedError, match=r"'nightly 2026-01-01' was done .*job first"):
         await site.job(job_key="nightly 2026-01-01").setup_job()
 
     assert site.tree() == before
@@ -290,10 +290,10 @@ async def test_a_key_that_is_done(site: Site) -> None:
 async def test_a_key_that_reads_like_a_credential(site: Site, key: str) -> None:
     """A key is kept as it is, whatever it reads like, so that a rerun is recognised."""
     await run_all(site, job_id="first", job_key=key)
-    with pytest.raises(CommittedError, match="stands for was done"):
+    with pytest.raises(CommittedError, match="was done"):
         await site.job(job_key=key).setup_job()
     await run_all(site, job_id="second", job_key="other", delete_target_files=True)
-    with pytest.raises(CommittedError, match="stands for was done"):
+    with pytest.raises(CommittedError, match="was done"):
         await site.job(job_key=key).setup_job()
 
 
@@ -328,7 +328,7 @@ async def test_a_key_without_a_marker_is_refused(site: Site) -> None:
         await site.job(job_key="nightly", mark_success=False).setup_job()
     assert site.tree() == before
 
-    await site.job(job_key="nightly", mark_success=False, logged=True).setup_job()
+    await site.job(job_key="nightly", mark_success=False, readers_use_sink_log=True).setup_job()
 
 
 @pytest.mark.parametrize("marker", ["", "not JSON", '{"name": "x"}'])
@@ -345,7 +345,7 @@ async def test_a_key_of_a_commit_that_was_cut_short(site: Site) -> None:
     await cut_short(site, job_key="nightly")
     with pytest.raises(UnfinishedError):
         await site.job(job_key="nightly").setup_job()
-    with pytest.raises(CommittedError, match=f"job {OTHER}, .* is finished now"):
+    with pytest.raises(CommittedError, match=f"job {OTHER} .* is now finished"):
         await site.job(job_key="nightly", on_unfinished=OnUnfinished.RESUME).setup_job()
     assert site.files() == THEIRS
     with pytest.raises(CommittedError):

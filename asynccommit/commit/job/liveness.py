@@ -1,4 +1,4 @@
-"""The liveness of a job without a commit, from its owner's file and its directory.
+"""The liveness of an uncommitted job, by owner file and directory.
 
 An abort deletes what the tasks of a job are writing just now. So one that does not come from the
 job's own driver looks here first, and is refused while the job may be alive.
@@ -10,26 +10,25 @@ import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from asynccommit.commit.by_rename.heartbeat import is_held
-from asynccommit.commit.by_rename.ownership import describe, time_of
-from asynccommit.commit.by_rename.shared_directories import own_tasks
-from asynccommit.commit.by_rename.status import is_blank, read_if_there
 from asynccommit.commit.context import CommitContext
 from asynccommit.commit.hints import job_command
+from asynccommit.commit.job.heartbeat import is_held
+from asynccommit.commit.job.own_tasks import own_tasks
+from asynccommit.commit.job.owners import describe, time_of
 from asynccommit.commit.layout import ENDED, Layout
 from asynccommit.commit.layout_uploads import UploadLayout
 from asynccommit.errors import ManifestError, NotFoundError, OwnedError
-from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES
+from asynccommit.formats.commit_record import ABORTED, MAX_RECORD_BYTES, is_blank
 from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, decode_job_owner
 from asynccommit.results import JobStatus, State
 from asynccommit.runtime.host import Host
 from asynccommit.stores.base import Info, Store
-from asynccommit.stores.tree import list_if_there, walk
+from asynccommit.stores.tree import list_if_there, read_if_there, walk
 
 QUIET = 86_400.0
-"""Seconds without any change after which a job counts as dead of which no sign of life tells."""
+"""Seconds without a change after which a job without heartbeats counts as dead."""
 _CLOCK_SKEW_SECONDS = 2.0
-"""Seconds by which times of a store may be rounded."""
+"""Maximum rounding error of the store's times in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Life:
         state: ``RUNNING``, ``DEAD`` or ``UNKNOWN``.
         why: what tells, for people.
         owner: the driver, if the job's setup has said who it is.
-        seen: the store's time of its last sign of life; of a job that gives none, of the last
+        seen: the store's time of its last heartbeat; of a job that gives none, of the last
             change in its directory; 0.0 if that is unknown.
     """
 
@@ -66,10 +65,12 @@ class Life:
 
 
 async def life_of(run: CommitContext, store: Store, *, exact: bool = False) -> Life | None:
-    """Return whether a job attempt is alive; ``None`` if it is not there, or its commit has begun.
+    """Return whether a job attempt is alive.
+
+    ``None`` if it does not exist, or its commit has begun.
 
     Args:
-        run: whose job attempt is meant.
+        run: context of the job attempt.
         store: where the job's own directory is.
         exact: ask the store for its time before a lease counts as over; that takes a file written
             for it. This machine's clock is asked otherwise.
@@ -81,12 +82,12 @@ async def life_of(run: CommitContext, store: Store, *, exact: bool = False) -> L
     if layout.record in found:
         record = await read_if_there(store, layout.record, MAX_RECORD_BYTES)
         if record == ABORTED:
-            return Life(State.DEAD, "an abort of it has begun")
+            return Life(State.DEAD, "its abort has begun")
         if record is not None and not is_blank(record):
             return None
     owner = await _read(store, layout.job_owner) if layout.job_owner in found else None
     if layout.job_ended in found:
-        return Life(State.DEAD, "its driver has given it up", owner)
+        return Life(State.DEAD, "its driver gave it up", owner)
     if owner is None:
         is_job = any(_tells_of_job(layout, path) for path in found)
         return await _unowned(run, store, list(found.values())) if is_job else None
@@ -106,7 +107,7 @@ async def _without_directory(run: CommitContext, store: Store) -> Life | None:
         return None
     for info in await list_if_there(store, layout.job_dir):
         if info.path in [layout.ended(how) for how in ENDED]:
-            return Life(State.DEAD, "its end has begun")
+            return Life(State.DEAD, "it is being ended")
     return await _unowned(run, store, tasks)
 
 
@@ -122,19 +123,21 @@ async def status_without_commit(run: CommitContext, store: Store, tasks: int) ->
     """Return the status of a job attempt whose commit has not begun.
 
     Args:
-        run: whose job attempt is meant.
+        run: context of the job attempt.
         store: where the job's own directory is.
         tasks: how many tasks have committed.
     """
-    life = await life_of(run, store) or Life(State.UNKNOWN, "it has just ended, or begun to commit")
+    life = await life_of(run, store) or Life(State.UNKNOWN, "it has just ended or begun its commit")
     return life.status(run.layout, tasks)
 
 
 async def refuse_living(run: CommitContext, store: Store, *flags: str) -> None:
-    """Raise ``OwnedError`` if the job may be alive; its own process may end it at any time.
+    """Raise ``OwnedError`` if the job may be alive.
+
+    The process that runs the job may always end it.
 
     Args:
-        run: whose job attempt is to be deleted.
+        run: context of the job attempt to delete.
         store: where the job's own directory is.
         flags: what else the command has that was given.
     """
@@ -146,14 +149,14 @@ async def refuse_living(run: CommitContext, store: Store, *flags: str) -> None:
     layout = run.layout
     whether = "it is running" if life.state is State.RUNNING else "it may be running"
     text = (
-        f"{whether}: {life.why}. Nothing was deleted. If its program is known to be dead, abort it "
-        f"all the same: {job_command('abort', layout, *flags, '--force')}"
+        f"{whether}: {life.why}. Nothing was deleted. If its program is dead, abort it anyway: "
+        f"{job_command('abort', layout, *flags, '--force')}"
     )
-    raise OwnedError(layout.job_id, run.stage, (), text)
+    raise OwnedError(layout.job_id, run.meter.stage, (), text)
 
 
 def is_own(host: Host, owner: JobOwner) -> bool:
-    """Return whether the driver of a job is this very process."""
+    """Return whether the driver of a job is this process."""
     who = owner.owner
     return bool(who.process) and (who.host, who.process) == (host.name, host.process)
 
@@ -161,10 +164,10 @@ def is_own(host: Host, owner: JobOwner) -> bool:
 async def _owned(
     run: CommitContext, store: Store, owner: JobOwner, seen: float, *, exact: bool
 ) -> Life:
-    """Return what the owner's process and its last sign of life tell."""
+    """Return what the owner's process and its last heartbeat tell."""
     who = describe(owner.owner)
     if is_held(owner.owner.id):
-        return Life(State.RUNNING, f"{who}, this very process, is running it", owner, seen)
+        return Life(State.RUNNING, f"{who}, this process, is running it", owner, seen)
     alive = await _is_process_alive(run.host, owner)
     if alive is False:
         return Life(State.DEAD, f"{who} has ended", owner, seen)
@@ -172,14 +175,14 @@ async def _owned(
         found = await list_if_there(store, run.layout.attempt_dir)
         return replace(await _unowned(run, store, found), owner=owner)
     if is_own(run.host, owner):
-        why = f"{who}, this very process, has set it up and gives no signs of life for it"
+        why = f"{who}, this process, set it up and sends no heartbeats for it"
         return Life(State.UNKNOWN, why, owner, seen)
     silent = await _silence(run, store, seen, owner.lease, exact=exact)
-    said = f"gave its last sign of life {silent:,.0f} s ago (its lease is {owner.lease:,.0f} s)"
+    said = f"sent its last heartbeat {silent:,.0f} s ago (its lease is {owner.lease:,.0f} s)"
     if silent <= owner.lease + _CLOCK_SKEW_SECONDS:
         return Life(State.RUNNING, f"{who} {said}", owner, seen)
     if alive:
-        return Life(State.UNKNOWN, f"{who} lives, and {said}", owner, seen)
+        return Life(State.UNKNOWN, f"{who} is alive: {said}", owner, seen)
     return Life(State.DEAD, f"{who} {said}", owner, seen)
 
 
@@ -208,7 +211,7 @@ async def _is_process_alive(host: Host, owner: JobOwner) -> bool | None:
 
 
 async def _unowned(run: CommitContext, store: Store, found: list[Info]) -> Life:
-    """Judge a job that gives no signs of life, as Hadoop's, by the last change below it."""
+    """Judge a job without heartbeats, such as Hadoop's, by its changes."""
     last = max((info.modified for info in found), default=0.0)
     since = run.host.now() - QUIET
     for info in found:
@@ -220,15 +223,15 @@ async def _unowned(run: CommitContext, store: Store, found: list[Info]) -> Life:
                 if last >= since:
                     break
     if not last:
-        return Life(State.UNKNOWN, "it gives no signs of life")
+        return Life(State.UNKNOWN, "it has no heartbeats")
     when = datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds")
     if last >= since:
-        return Life(State.UNKNOWN, f"it gives no signs of life, and was changed at {when}")
-    return Life(State.DEAD, f"nothing in it was changed since {when}", seen=last)
+        return Life(State.UNKNOWN, f"it has no heartbeats and was changed at {when}")
+    return Life(State.DEAD, f"nothing in it has changed since {when}", seen=last)
 
 
 async def _read(store: Store, path: str) -> JobOwner | None:
-    """Return whose a job is; ``None`` for a file that a power cut or somebody else has spoilt."""
+    """Return the owner of a job; ``None`` if the file is damaged."""
     try:
         return decode_job_owner(await store.get(path, MAX_JOB_OWNER_BYTES), path)
     except (NotFoundError, ManifestError):

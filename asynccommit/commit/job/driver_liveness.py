@@ -1,21 +1,20 @@
-"""Determine whether the driver of a job is alive, and whether it is this process."""
+"""Determine whether a job's driver is alive, or is this process."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
-from asynccommit.commit.by_rename.claims import claim_job, write_owner
-from asynccommit.commit.by_rename.heartbeat import LEASE, SignsOfLife
-from asynccommit.commit.by_rename.liveness import refuse_living
-from asynccommit.commit.by_rename.ownership import describe, owner_of
-from asynccommit.commit.by_rename.status import read_if_there
 from asynccommit.commit.context import CommitContext
+from asynccommit.commit.job.claims import claim_job, write_owner
+from asynccommit.commit.job.heartbeat import LEASE, SignsOfLife
+from asynccommit.commit.job.liveness import refuse_living
+from asynccommit.commit.job.owners import describe, owner_of
 from asynccommit.commit.layout import Layout
 from asynccommit.errors import ExistsError, ManifestError, OwnedError
 from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, decode_job_owner
 from asynccommit.stores.base import Store
+from asynccommit.stores.tree import read_if_there
 
 
 class DriverLiveness:
@@ -23,8 +22,8 @@ class DriverLiveness:
 
     Attributes:
         set_up: the job's directories may be there, and are this committer's to abort.
-        signs: what this driver says of itself, once it has set the job up.
-        gives_signs: whether somebody gives signs of life from the setup on; if not, only the
+        signs: the heartbeats of this driver, once it has set the job up.
+        gives_signs: whether somebody sends heartbeats from the setup on; if not, only the
             process tells whether the driver lives.
     """
 
@@ -34,7 +33,7 @@ class DriverLiveness:
 
     @asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
-        """Give signs of life during the block, for a job that was set up here."""
+        """Send heartbeats during the block, for a job that was set up here."""
         if self.signs is None:
             yield
             return
@@ -53,7 +52,7 @@ class DriverLiveness:
         self.signs = SignsOfLife(store, run.layout, owner, run.host)
 
     async def _take(self, run: CommitContext, store: Store) -> None:
-        """Write the owner file. Raises ``ExistsError`` if it is another driver's."""
+        """Write the owner file. Raises ``ExistsError`` for another driver's file."""
         owner = self._owner(run)
         if store.traits.directories:  # Hadoop's committers make less than ours
             await store.mkdir(run.layout.attempt_dir)
@@ -67,7 +66,7 @@ class DriverLiveness:
     async def _before_abort(
         self, run: CommitContext, store: Store, others: Sequence[Layout] = (), *, careful: bool
     ) -> None:
-        """Check that the job may be deleted, and stop its signs of life.
+        """Check that the job may be deleted, and stop its heartbeats.
 
         Args:
             run: the abort.
@@ -77,14 +76,14 @@ class DriverLiveness:
 
         Raises ``OwnedError`` if the job may be alive, or another has set it up since.
         """
-        run.stage = run.stage or "job_stage_abort"
+        run.meter.stage = run.meter.stage or "job_stage_abort"
         if self.signs is not None:
             await self._refuse_another(run, store, self.signs)
             await self.signs.stop()
         elif careful:
             attempts = {layout.attempt_dir: layout for layout in (*others, run.layout)}
             for layout in attempts.values():
-                await refuse_living(replace(run, layout=layout, commit_id=""), store)
+                await refuse_living(run.of_attempt(layout), store)
 
     async def _refuse_another(self, run: CommitContext, store: Store, signs: SignsOfLife) -> None:
         path = run.layout.job_owner
@@ -98,9 +97,9 @@ class DriverLiveness:
                 f"the job that was set up here has ended, and {describe(owner)} has set up another "
                 "with this id. Nothing was deleted"
             )
-            raise OwnedError(run.layout.job_id, run.stage, (), text)
+            raise OwnedError(run.layout.job_id, run.meter.stage, (), text)
 
     async def _ended(self) -> None:
-        """Stop the signs of life: the commit has begun, or the job is deleted."""
+        """Stop the heartbeats: the commit has begun, or the job is deleted."""
         if self.signs is not None:
             await self.signs.end()

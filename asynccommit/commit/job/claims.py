@@ -1,4 +1,4 @@
-"""Claim a job attempt or a task attempt at setup: of several processes, exactly one succeeds.
+"""Claim a job or task attempt at setup: exactly one process succeeds.
 
 On stores with directories, creating a new directory is one atomic request. On other stores, a small
 file is written that must not exist yet. Both contain a token or an id, so that a request that is
@@ -7,28 +7,30 @@ repeated because its answer was lost recognizes its own result.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import cast
 
-from asynccommit.commit.by_rename.job_state import is_own
 from asynccommit.commit.context import CommitContext
-from asynccommit.errors import ExistsError, NotFoundError, OutcomeUnknownError, PreconditionError
-from asynccommit.formats.job_owner import MAX_JOB_OWNER_BYTES, JobOwner, encode_job_owner
-from asynccommit.runtime.concurrency import for_each
+from asynccommit.commit.layout import Layout
+from asynccommit.errors import (
+    ExistsError,
+    ManifestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PreconditionError,
+)
+from asynccommit.formats.job_owner import (
+    MAX_JOB_OWNER_BYTES,
+    JobOwner,
+    decode_job_owner,
+    encode_job_owner,
+)
+from asynccommit.runtime.concurrency import together
 from asynccommit.stores.base import DirectoryStore, Kind, Store
 from asynccommit.stores.tree import is_there
 
-_JOB = "this job attempt is there already: give another id"
-_TASK = "this task attempt is there already: give another id"
+_JOB = "this job attempt exists already: use another id"
+_TASK = "this task attempt exists already: use another id"
 _MAX_CLAIM = 1024
-
-Step = Callable[[], Awaitable[object]]
-
-
-async def together(*steps: Step) -> None:
-    """Run several coroutines at once; raise the first error after all end."""
-    await for_each(steps, lambda step: step(), workers=len(steps))
-
 
 # --- a job -----------------------------------------------------------------------------------
 
@@ -36,8 +38,8 @@ async def together(*steps: Step) -> None:
 async def look_first(run: CommitContext, store: Store) -> bool:
     """Return whether the destination is missing.
 
-    Raises ``ExistsError`` if the job attempt is there already, as far as a look can tell, and
-    ``PreconditionError`` if the destination is a file, or a link is in the job's place.
+    Raises ``ExistsError`` if the job attempt is found to exist, and ``PreconditionError`` if the
+    destination is a file, or a link is in the place of the job directory.
     """
     missing = False
 
@@ -70,8 +72,22 @@ async def claim_job(run: CommitContext, store: Store, owner: JobOwner) -> None:
     await together(*makes, lambda: write_owner(store, layout.job_owner, owner))
 
 
+async def setup_id(store: Store, path: str) -> str | None:
+    """Return the unique id of a job's setup; ``None`` if it has none.
+
+    ``path`` is that of the job's owner file. Hadoop's committers write none.
+    """
+    try:
+        return decode_job_owner(await store.get(path, MAX_JOB_OWNER_BYTES), path).owner.id
+    except (NotFoundError, ManifestError):
+        return None
+
+
 async def write_owner(store: Store, path: str, owner: JobOwner) -> None:
-    """Write a job's owner file. Raises ``ExistsError`` if another's is there."""
+    """Write a job's owner file.
+
+    Raises ``ExistsError`` if another owner's file exists.
+    """
     try:
         await put_new(store, path, encode_job_owner(owner), MAX_JOB_OWNER_BYTES)
     except ExistsError as error:
@@ -117,7 +133,8 @@ async def claim_task(
 async def put_new(store: Store, path: str, data: bytes, limit: int) -> None:
     """Write a file whose content no other process writes.
 
-    Raises ``ExistsError`` if another's is there, ``OutcomeUnknownError`` if nobody can tell.
+    Raises ``ExistsError`` if another writer's file exists, ``OutcomeUnknownError`` if that is
+    unknown.
     """
     try:
         await store.put(path, data, overwrite=False)
@@ -127,7 +144,7 @@ async def put_new(store: Store, path: str, data: bytes, limit: int) -> None:
         except NotFoundError:
             raise error from None
         if there != data:
-            raise ExistsError("put", path, "another process was quicker") from error
+            raise ExistsError("put", path, "another process was faster") from error
 
 
 async def refuse_existing(store: Store, path: str, text: str) -> None:
@@ -148,5 +165,21 @@ async def is_missing(store: Store, path: str) -> bool:
     except NotFoundError:
         return True
     if info.kind is Kind.FILE:
-        raise PreconditionError("mkdir", path, "a file is there, no directory")
+        raise PreconditionError("mkdir", path, "it is a file, not a directory")
     return False
+
+
+async def is_own(run: CommitContext, layout: Layout) -> bool:
+    """Return whether the job has a directory.
+
+    Raises ``PreconditionError`` if it is a link: a job deletes its directory in the end, and what a
+    link leads to is another's.
+    """
+    try:
+        info = await run.store.head(layout.job_dir)
+    except NotFoundError:
+        return False
+    if run.store.traits.links and info.kind is Kind.OTHER:
+        text = "a link is in the place of the job directory: remove the link, or use another job id"
+        raise PreconditionError("mkdir", layout.job_dir, text)
+    return True

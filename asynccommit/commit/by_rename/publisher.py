@@ -1,0 +1,241 @@
+"""Publish by renames: the steps that ``JobCommitter`` calls."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import Protocol
+
+from asynccommit.commit.by_rename.cleanup import (
+    begun_attempts,
+    clean_up,
+    clean_up_aborted,
+    delete_ended,
+    restore_begun,
+)
+from asynccommit.commit.by_rename.concurrent_jobs import look_after_record, look_before_record
+from asynccommit.commit.by_rename.directory_owner import refuse_taken
+from asynccommit.commit.by_rename.job_state import has_work, is_committed
+from asynccommit.commit.by_rename.jobs import find_others, find_statuses
+from asynccommit.commit.by_rename.lease import say_stopped
+from asynccommit.commit.by_rename.load_manifests import LoadedManifests
+from asynccommit.commit.by_rename.pinned import pinned
+from asynccommit.commit.by_rename.plan import Plan
+from asynccommit.commit.by_rename.preflight import preflight
+from asynccommit.commit.by_rename.reconcile import Settled, reconcile
+from asynccommit.commit.by_rename.record import begin, refuse_other_attempts
+from asynccommit.commit.by_rename.recovery import check_messages, resume, roll_back_job, status
+from asynccommit.commit.by_rename.status import CommitState, is_over, read_state
+from asynccommit.commit.by_rename.steps import change, clean, conclude, job_report
+from asynccommit.commit.context import CommitContext, Phase
+from asynccommit.commit.job.cleanup import CleanupResult
+from asynccommit.commit.job.publisher import AbortResult, Publisher
+from asynccommit.commit.job.reporting import reporting
+from asynccommit.commit.job.setup import Unfinished, check_setup
+from asynccommit.commit.layout import TaskCommit
+from asynccommit.commit.layout_file_output import recorded
+from asynccommit.errors import ManifestError, PreconditionError
+from asynccommit.options.job import Mode
+from asynccommit.results import AbortReport, JobReport, JobStatus
+
+
+class Load(Protocol):
+    """Reads the output of committed tasks: manifests or directories."""
+
+    def __call__(
+        self,
+        run: CommitContext,
+        loaded: LoadedManifests,
+        tasks: Sequence[TaskCommit] | None,
+        *,
+        strict: bool = False,
+    ) -> Awaitable[None]:
+        """Read into ``loaded`` the files of ``tasks``. Raises ``ManifestError``."""
+        ...
+
+
+class RenamePublisher(Publisher[CommitContext, CommitState, Plan]):
+    """Publishes files by renaming them to their destinations, under a lease.
+
+    Args:
+        load: reads what the committed tasks have left.
+        overwrites: whether files of the job replace existing files.
+    """
+
+    def __init__(self, load: Load, *, overwrites: bool = False) -> None:
+        self._load = load
+        self._overwrites = overwrites
+
+    @asynccontextmanager
+    async def working(self, run: CommitContext, *, save: bool = True) -> AsyncIterator[None]:
+        """See ``Publisher.working``."""
+        async with reporting(run, stopped=say_stopped, save=save), pinned(run):
+            yield
+
+    def looking(self, run: CommitContext) -> AbstractAsyncContextManager[None]:
+        """See ``Publisher.looking``."""
+        return pinned(run)
+
+    async def unfinished(self, run: CommitContext) -> list[Unfinished]:
+        """See ``Publisher.unfinished``."""
+        others = await find_others(run)
+        return [Unfinished(o.layout, o.status) for o in others if o.status.unfinished]
+
+    async def check_setup(self, run: CommitContext, mode: Mode, overwrite: Sequence[str]) -> None:
+        """See ``Publisher.check_setup``."""
+        await check_setup(run, mode, overwrite)
+
+    async def refuse_taken(self, run: CommitContext) -> None:
+        """See ``Publisher.refuse_taken``."""
+        await refuse_taken(run)
+
+    async def state(self, run: CommitContext) -> CommitState | None:
+        """See ``Publisher.state``."""
+        try:
+            state = await read_state(run.store, run.layout)
+            if state is None:
+                await restore_begun(run)
+                state = await read_state(run.store, run.layout)
+        except ManifestError:
+            run.phase = Phase.BEGUN
+            raise
+        if state is not None:
+            run.phase = Phase.BEGUN
+            run.layout = recorded(run.layout, state.record.options)
+        return state
+
+    async def is_over(self, run: CommitContext, state: CommitState) -> bool:
+        """See ``Publisher.is_over``."""
+        return is_over(state)
+
+    async def is_committed(
+        self,
+        run: CommitContext,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        trusting: bool = False,
+    ) -> bool:
+        """See ``Publisher.is_committed``."""
+        return await is_committed(run, tasks, trusting=trusting)
+
+    async def refuse_other_attempts(self, run: CommitContext) -> None:
+        """See ``Publisher.refuse_other_attempts``."""
+        refuse_other_attempts(run, await begun_attempts(run, others=True))
+
+    @contextmanager
+    def new_plan(self, run: CommitContext, mode: Mode) -> Iterator[Plan]:
+        """See ``Publisher.new_plan``."""
+        with LoadedManifests(run.options, run.store.traits) as loaded:
+            yield Plan(loaded, mode)
+
+    async def load(
+        self,
+        run: CommitContext,
+        plan: Plan,
+        tasks: Sequence[TaskCommit] | None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        """See ``Publisher.load``."""
+        await self._load(run, plan.loaded, tasks, strict=strict)
+
+    async def preflight(
+        self,
+        run: CommitContext,
+        plan: Plan,
+        overwrite: Sequence[str],
+        *,
+        adopt: bool = False,
+        dry: bool = False,
+    ) -> None:
+        """See ``Publisher.preflight``."""
+        await preflight(run, plan, overwrite, adopt=adopt, over=self._overwrites, looking=dry)
+        await look_before_record(run, plan, looking=dry)
+        if dry:
+            await plan.take_sample()
+
+    async def commit(
+        self,
+        run: CommitContext,
+        plan: Plan,
+        *,
+        made_destination: bool,
+        began: Callable[[], Awaitable[None]],
+        adopt: bool = False,
+    ) -> None:
+        """See ``Publisher.commit``.
+
+        Raises ``PreconditionError`` to give way to a newer job that touches directories to be
+        replaced.
+        """
+        async with await begin(run, plan, made_destination=made_destination):
+            await began()
+            await _withdraw_if_others(run, plan)
+            settled = await reconcile(run, plan, adopt=True) if adopt else Settled(run, plan)
+            await change(run, plan, settled)
+            await conclude(run, plan)
+
+    def report(self, run: CommitContext, plan: Plan | None = None) -> JobReport:
+        """See ``Publisher.report``."""
+        return job_report(run, plan)
+
+    def check_messages(
+        self,
+        run: CommitContext,
+        state: CommitState,
+        tasks: Sequence[TaskCommit],
+        overwrite: Sequence[str],
+    ) -> None:
+        """See ``Publisher.check_messages``."""
+        check_messages(run, state.record, tasks, overwrite)
+
+    async def resume(
+        self, run: CommitContext, state: CommitState, *, force: bool = False
+    ) -> JobReport:
+        """See ``Publisher.resume``."""
+        return await resume(run, state, force=force)
+
+    async def roll_back(
+        self, run: CommitContext, state: CommitState, *, force: bool = False
+    ) -> AbortReport:
+        """See ``Publisher.roll_back``."""
+        return await roll_back_job(run, state, force=force)
+
+    async def stopped(self, run: CommitContext, error: BaseException) -> None:
+        """See ``Publisher.stopped``."""
+        await say_stopped(run, error)
+
+    async def finish(self, run: CommitContext, state: CommitState | None) -> None:
+        """See ``Publisher.finish``. What tasks have written since is kept."""
+        if state is not None and not run.store.traits.fences:
+            run.act_for(state.commit_id)
+        if await has_work(run):
+            run.warn(f"{run.layout.attempt_dir} was kept: tasks have written there since")
+            await delete_ended(run)
+        else:
+            await clean(run)
+
+    async def abort(self, run: CommitContext) -> AbortResult:
+        """See ``Publisher.abort``."""
+        return AbortResult(await clean_up_aborted(run))
+
+    async def clean_up(self, run: CommitContext) -> CleanupResult:
+        """See ``Publisher.clean_up``."""
+        return await clean_up(run)
+
+    async def status(self, run: CommitContext, state: CommitState) -> JobStatus:
+        """See ``Publisher.status``."""
+        return await status(run, state)
+
+    async def statuses(self, run: CommitContext) -> list[JobStatus]:
+        """See ``Publisher.statuses``."""
+        return await find_statuses(run)
+
+
+async def _withdraw_if_others(run: CommitContext, plan: Plan) -> None:
+    """Give way to a newer job that touches directories to be replaced."""
+    try:
+        await look_after_record(run, plan)
+    except PreconditionError:
+        run.withdrawn = True
+        raise

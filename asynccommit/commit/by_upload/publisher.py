@@ -1,0 +1,194 @@
+"""Publish by completing uploads: the steps of ``JobCommitter``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+
+from asynccommit.commit.by_upload.cleanup import clean_up, clean_up_aborted
+from asynccommit.commit.by_upload.context import UploadContext, at_work
+from asynccommit.commit.by_upload.jobs import find_attempts
+from asynccommit.commit.by_upload.load_sets import load_sets
+from asynccommit.commit.by_upload.plan import UploadPlan
+from asynccommit.commit.by_upload.preflight import preflight
+from asynccommit.commit.by_upload.record import begin
+from asynccommit.commit.by_upload.start import refuse_leftovers, refuse_other_attempts
+from asynccommit.commit.by_upload.status import (
+    UploadCommitState,
+    attempts_of,
+    begun_attempts,
+    is_committed,
+    read_state,
+)
+from asynccommit.commit.by_upload.steps import (
+    carry_out,
+    check_destination,
+    check_messages,
+    clean,
+    is_over,
+    job_report,
+    resume,
+    roll_back,
+    see,
+    status,
+)
+from asynccommit.commit.job.cleanup import CleanupResult
+from asynccommit.commit.job.publisher import AbortResult, Publisher
+from asynccommit.commit.job.reporting import reporting
+from asynccommit.commit.job.setup import Unfinished
+from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.options.job import Mode
+from asynccommit.results import AbortReport, JobReport, JobStatus
+
+
+class UploadPublisher(Publisher[UploadContext, UploadCommitState, UploadPlan]):
+    """Publishes files by completing their uploads.
+
+    There is no owner: an upload ends once, so two processes may finish one commit safely.
+    """
+
+    @asynccontextmanager
+    async def working(self, run: UploadContext, *, save: bool = True) -> AsyncIterator[None]:
+        """See ``Publisher.working``."""
+        with at_work(run):
+            async with reporting(run, stopped=self.stopped, save=save):
+                yield
+
+    async def unfinished(self, run: UploadContext) -> list[Unfinished]:
+        """See ``Publisher.unfinished``.
+
+        Only jobs on this machine and on the given stores are found.
+        """
+        others = await find_attempts(run, own=False)
+        return [Unfinished(o.layout, o.status) for o in others if o.status.unfinished]
+
+    async def check_setup(self, run: UploadContext, mode: Mode, overwrite: Sequence[str]) -> None:
+        """See ``Publisher.check_setup``."""
+        await check_destination(run, mode, overwrite)
+
+    async def set_up(self, run: UploadContext) -> None:
+        """See ``Publisher.set_up``."""
+        await run.pending.put(run.layout.living, b"")
+
+    async def attempts(self, run: UploadContext) -> Sequence[Layout]:
+        """See ``Publisher.attempts``: an abort deletes all of them."""
+        return await attempts_of(run)
+
+    async def state(self, run: UploadContext) -> UploadCommitState | None:
+        """See ``Publisher.state``."""
+        return await see(run)
+
+    async def is_over(self, run: UploadContext, state: UploadCommitState) -> bool:
+        """See ``Publisher.is_over``."""
+        return await is_over(run, state)
+
+    async def is_committed(
+        self,
+        run: UploadContext,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        trusting: bool = False,
+    ) -> bool:
+        """See ``Publisher.is_committed``."""
+        return await is_committed(run, tasks)
+
+    async def refuse_other_attempts(self, run: UploadContext) -> None:
+        """See ``Publisher.refuse_other_attempts``."""
+        refuse_other_attempts(run, await begun_attempts(run))
+
+    def new_plan(self, run: UploadContext, mode: Mode) -> AbstractContextManager[UploadPlan]:
+        """See ``Publisher.new_plan``."""
+        return UploadPlan.new(run.options, mode)
+
+    async def load(
+        self,
+        run: UploadContext,
+        plan: UploadPlan,
+        tasks: Sequence[TaskCommit] | None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        """See ``Publisher.load``."""
+        await load_sets(run, plan.loaded, tasks, strict=strict)
+
+    async def refuse_leftovers(self, run: UploadContext, plan: UploadPlan, *, known: bool) -> None:
+        """See ``Publisher.refuse_leftovers``."""
+        await refuse_leftovers(run, plan, known=known)
+
+    async def preflight(
+        self,
+        run: UploadContext,
+        plan: UploadPlan,
+        overwrite: Sequence[str],
+        *,
+        adopt: bool = False,
+        dry: bool = False,
+    ) -> None:
+        """See ``Publisher.preflight``."""
+        await preflight(run, plan, overwrite, adopt=adopt)
+        if dry:
+            await plan.take_sample()
+
+    async def commit(
+        self,
+        run: UploadContext,
+        plan: UploadPlan,
+        *,
+        made_destination: bool,
+        began: Callable[[], Awaitable[None]],
+        adopt: bool = False,
+    ) -> None:
+        """See ``Publisher.commit``."""
+        record = await begin(run, plan, made_destination=made_destination)
+        await began()
+        await carry_out(run, plan, record)
+
+    def report(self, run: UploadContext, plan: UploadPlan | None = None) -> JobReport:
+        """See ``Publisher.report``."""
+        return job_report(run, plan)
+
+    def check_messages(
+        self,
+        run: UploadContext,
+        state: UploadCommitState,
+        tasks: Sequence[TaskCommit],
+        overwrite: Sequence[str],
+    ) -> None:
+        """See ``Publisher.check_messages``."""
+        check_messages(run, state.record, tasks)
+
+    async def resume(
+        self, run: UploadContext, state: UploadCommitState, *, force: bool = False
+    ) -> JobReport:
+        """See ``Publisher.resume``. ``force`` has no effect."""
+        return await resume(run, state)
+
+    async def roll_back(
+        self, run: UploadContext, state: UploadCommitState, *, force: bool = False
+    ) -> AbortReport:
+        """See ``Publisher.roll_back``. ``force`` has no effect."""
+        with at_work(run):
+            return await roll_back(run, state)
+
+    async def finish(self, run: UploadContext, state: UploadCommitState | None) -> None:
+        """See ``Publisher.finish``."""
+        await clean(run)
+
+    async def abort(self, run: UploadContext) -> AbortResult:
+        """See ``Publisher.abort``."""
+        outcome, swept = await clean_up_aborted(run)
+        return AbortResult(outcome, swept.uploads)
+
+    async def clean_up(self, run: UploadContext) -> CleanupResult:
+        """See ``Publisher.clean_up``."""
+        if await read_state(run) is None:
+            return (await clean_up_aborted(run))[0]
+        return (await clean_up(run))[0]
+
+    async def status(self, run: UploadContext, state: UploadCommitState) -> JobStatus:
+        """See ``Publisher.status``. Open uploads are listed once."""
+        return await status(run, state)
+
+    async def statuses(self, run: UploadContext) -> list[JobStatus]:
+        """See ``Publisher.statuses``."""
+        return [found.status for found in await find_attempts(run, lives=True)]

@@ -1,0 +1,405 @@
+"""The job side of every committer: one order of steps."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Generic
+
+from asynccommit.commit.context import CommitContext, Environment, Phase
+from asynccommit.commit.errors import commit_failures, finish, say_undone
+from asynccommit.commit.job.claims import look_first
+from asynccommit.commit.job.cleanup import CleanupResult, remove_if_empty
+from asynccommit.commit.job.driver_liveness import DriverLiveness
+from asynccommit.commit.job.modes import is_replaced
+from asynccommit.commit.job.publisher import PlanT, Publisher, RunT, StateT
+from asynccommit.commit.job.reporting import report_ended, rolled_back_first, undo_half_way
+from asynccommit.commit.job.reports import has_report, report_on
+from asynccommit.commit.job.setup import Other, refuse_repeating, to_settle
+from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.commit.meter import OnProgress
+from asynccommit.errors import CommitError, CommittedError, NotFoundError
+from asynccommit.options.job import Mode, OnFailure, Options
+from asynccommit.results import AbortReport, JobReport, JobStatus
+from asynccommit.runtime.concurrency import together
+from asynccommit.runtime.host import Host
+from asynccommit.stores.base import Store
+from asynccommit.stores.policies.stats import Count
+from asynccommit.stores.policies.traffic import Traffic
+from asynccommit.stores.urls import Address
+
+
+class JobCommitter(DriverLiveness, Generic[RunT, StateT, PlanT]):
+    """A committer of one job attempt under one destination.
+
+    Args:
+        store: the destination's store.
+        layout: destination and job.
+        options: options of the commit.
+        host: clock, ids and names.
+        counted: the store's request counters, for statistics.
+        traffic: outcomes of the store's requests, for statistics.
+        open_store: opens the store of a report directory that is elsewhere.
+        pending: the store of the job's own directories, if it is another one.
+
+    Attributes:
+        driver_lives: whether the driver is alive, if it is another process; without it no commit
+            begins.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        layout: Layout,
+        options: Options,
+        host: Host,
+        counted: Mapping[str, Count] | None = None,
+        traffic: Callable[[], Traffic] = Traffic,
+        open_store: Callable[[Address], Store] | None = None,
+        *,
+        pending: Store | None = None,
+    ) -> None:
+        self.store = store
+        self.pending = store if pending is None else pending
+        self.layout = layout
+        self.options = options
+        self.host = host
+        self.driver_lives: Callable[[], bool] | None = None
+        self._counted = {} if counted is None else counted
+        self._traffic = traffic
+        self._open_store = open_store
+        self._made_destination = False
+
+    @property
+    def _environment(self) -> Environment:
+        return Environment(
+            self.store,
+            self.host,
+            self.pending,
+            self._open_store,
+            self._counted,
+            self._traffic,
+            self.driver_lives,
+        )
+
+    @property
+    @abstractmethod
+    def publisher(self) -> Publisher[RunT, StateT, PlanT]:
+        """Return what makes the files of the job visible."""
+
+    @abstractmethod
+    def _run(self, on_progress: OnProgress | None = None) -> RunT:
+        """Return the context of a commit, abort or look."""
+
+    @abstractmethod
+    def _of(self, run: RunT, layout: Layout) -> JobCommitter[RunT, StateT, PlanT]:
+        """Return the committer of another job at the same destination."""
+
+    # --- before the tasks
+
+    async def take_job(self) -> None:
+        """See ``Committer.take_job``.
+
+        Raises ``ExistsError`` if the job belongs to another driver.
+        """
+        await self._take(self._run(), self.pending)
+
+    async def check_job(self, *, mode: Mode = Mode.APPEND, overwrite: Sequence[str] = ()) -> None:
+        """Refuse now a job that could not be committed later; create nothing.
+
+        Interrupted commits of other jobs, as far as they can be seen from here, are refused,
+        finished or undone according to ``options.on_unfinished``. Raises ``UnfinishedError``,
+        ``CommittedError`` for a job key that is done, and ``CommitError``.
+        """
+        run = self._run()
+        async with commit_failures(run):
+            for other in to_settle(run, await self.publisher.unfinished(run)):
+                await self._settle_other(run, other)
+                if other.finishes and not is_replaced(run, mode, overwrite):
+                    refuse_repeating(run, other)
+            await self.publisher.check_setup(run, mode, overwrite)
+
+    async def setup_job(self, *, mode: Mode = Mode.APPEND) -> None:
+        """Create the directories of this job attempt.
+
+        ``set_up`` is true from when they may be there and are this committer's to abort. Raises
+        ``CommitError`` if the destination is a file or the job attempt exists already, and the
+        errors of ``check_job``.
+        """
+        await self.check_job(mode=mode)
+        run = self._run()
+        async with commit_failures(run):
+            with run.meter.timed("job_stage_setup"):
+                await self.publisher.refuse_taken(run)
+                self._made_destination = await look_first(run, self.pending)
+                await self._claim(run, self.pending)
+                await self.publisher.set_up(run)
+
+    # --- commit
+
+    async def commit_job(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+        strict: bool = False,
+        made_destination: bool | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> JobReport:
+        """Make the files of the committed tasks visible, and nothing else.
+
+        An interrupted commit of this job is finished with its original inputs.
+
+        Args:
+            tasks: the commit messages of the tasks; without them all that tasks have committed is
+                trusted.
+            mode: treatment of existing data at the destination.
+            overwrite: decoded paths of further directories whose content is replaced.
+            strict: refuse a job with committed tasks that ``tasks`` does not name.
+            made_destination: whether the job made the destination, so that a rollback removes it;
+                ``None`` for the finding of ``setup_job``.
+            on_progress: called a few times a second, on the event loop.
+
+        Raises:
+            PreflightError: refused; nothing under the destination changed.
+            OwnedError: another process is committing this job; nothing was done.
+            ValidationError: the destination is not as committed; there is no ``_SUCCESS``.
+            CommitUnknownError: an answer was lost; nothing was cleaned.
+            LeaseLostError: another process may have taken the commit over, or rolled it back.
+            CommitError: it failed after changes; it can be resumed or rolled back.
+        """
+        run = self._run(on_progress)
+        if made_destination is not None:
+            self._made_destination = made_destination
+        try:
+            async with self.publisher.working(run):
+                report = await self._commit_or_resume(run, tasks, mode, overwrite, strict=strict)
+        except BaseException as error:
+            await self._undo_if_wanted(run, error)
+            raise
+        return report if report.already else await report_ended(run, report)
+
+    async def _commit_or_resume(
+        self,
+        run: RunT,
+        tasks: Sequence[TaskCommit] | None,
+        mode: Mode,
+        overwrite: Sequence[str],
+        *,
+        strict: bool,
+    ) -> JobReport:
+        state = await self.publisher.state(run)
+        if state is None:
+            if await self.publisher.is_committed(run, tasks, trusting=tasks is None):
+                return await self._already(run, state)
+            return await self._commit(run, tasks, mode, overwrite, strict=strict)
+        if await self.publisher.is_over(run, state):
+            return await self._already(run, state)
+        if tasks is not None:
+            self.publisher.check_messages(run, state, tasks, overwrite)
+        report = await self.publisher.resume(run, state)
+        if report.rolled_back:
+            text = rolled_back_first(report)
+            raise CommitError(run.layout.job_id, "job_stage_abort", (), text)
+        return report
+
+    async def _commit(
+        self,
+        run: RunT,
+        tasks: Sequence[TaskCommit] | None,
+        mode: Mode,
+        overwrite: Sequence[str],
+        *,
+        strict: bool = False,
+        adopt: bool = False,
+    ) -> JobReport:
+        publisher = self.publisher
+        with publisher.new_plan(run, mode) as plan:
+            await together(
+                lambda: publisher.refuse_other_attempts(run),
+                lambda: publisher.load(run, plan, tasks, strict=strict),
+            )
+            if tasks is None:
+                await publisher.refuse_leftovers(run, plan, known=self.set_up or adopt)
+            await publisher.preflight(run, plan, overwrite, adopt=adopt)
+            made = self._made_destination
+            await publisher.commit(run, plan, made_destination=made, began=self._ended, adopt=adopt)
+            return publisher.report(run, plan)
+
+    async def _already(self, run: RunT, state: StateT | None) -> JobReport:
+        """Clean up a committed job; write its report if there is none yet."""
+        run.phase = Phase.COMMITTED
+        await self.publisher.finish(run, state)
+        if not await has_report(run):
+            await report_on(run, "committer_commit_job")
+        return replace(self.publisher.report(run), already=True)
+
+    async def _undo_if_wanted(self, run: RunT, error: BaseException) -> None:
+        """Roll back a failed commit if the options or the commit ask for it."""
+        if self.options.on_failure is not OnFailure.ROLLBACK and not run.withdrawn:
+            return
+        undo = self._run()
+        undo.withdrawn = run.withdrawn
+        # Who asked for the commit has named the places outside.
+        undo.options = replace(undo.options, allow_outside_destination=True)
+        say = partial(say_undone, run, error)
+        await undo_half_way(run, error, lambda: self._roll_back(undo), say)
+
+    async def plan_job(
+        self,
+        tasks: Sequence[TaskCommit] | None = None,
+        *,
+        mode: Mode = Mode.APPEND,
+        overwrite: Sequence[str] = (),
+    ) -> JobReport:
+        """Return the result of a dry run of ``commit_job``, or raise its errors."""
+        run, publisher = self._run(), self.publisher
+        async with publisher.working(run, save=False):
+            with publisher.new_plan(run, mode) as plan:
+                await publisher.load(run, plan, tasks)
+                await publisher.preflight(run, plan, overwrite, dry=True)
+                return publisher.report(run, plan)
+
+    # --- a commit that has begun
+
+    async def resume_job(
+        self,
+        *,
+        force: bool = False,
+        adopt: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> JobReport:
+        """Finish an interrupted commit, or a rollback if that was decided.
+
+        Args:
+            force: take it over from an owner that seems to be alive. It has no effect on a commit
+                of uploads, which has no owner: two processes may finish it safely.
+            adopt: finish a partial commit of Hadoop's committer, which has no record: a file at its
+                destination with the expected etag, or without etags the expected size, counts as
+                published.
+            on_progress: called a few times a second, on the event loop.
+
+        Raises ``OwnedError`` if its owner is alive, ``NotFoundError`` if no commit has begun, and
+        the errors of ``commit_job``.
+        """
+        run = self._run(on_progress)
+        async with self.publisher.working(run):
+            report = await self._resume(run, force=force, adopt=adopt)
+        return report if report.already else await report_ended(run, report)
+
+    async def _resume(self, run: RunT, *, force: bool, adopt: bool) -> JobReport:
+        state = await self.publisher.state(run)
+        if state is not None and not await self.publisher.is_over(run, state):
+            return await self.publisher.resume(run, state, force=force)
+        if state is not None or await self.publisher.is_committed(run):
+            return await self._already(run, state)
+        if adopt:
+            return await self._commit(run, None, Mode.APPEND, (), adopt=True)
+        raise NotFoundError("get", self.layout.record, "no commit of this job has begun")
+
+    async def rollback_job(
+        self, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> AbortReport:
+        """Undo a begun commit: remove its files, restore replaced ones.
+
+        A job whose commit has not begun is aborted; one that was rolled back stays so.
+
+        Raises ``OwnedError`` if its owner is alive and ``force`` is false, ``CommittedError`` if
+        it is committed, ``CommitError``.
+        """
+        return await self._roll_back(self._run(on_progress), force=force)
+
+    async def _roll_back(self, run: RunT, *, force: bool = False) -> AbortReport:
+        try:
+            async with commit_failures(run), self.publisher.looking(run):
+                state = await self.publisher.state(run)
+                if state is not None:
+                    with run.meter.timed("job_stage_abort"):
+                        return await self.publisher.roll_back(run, state, force=force)
+                if await self.publisher.is_committed(run, trusting=True):
+                    text = "it is committed and cannot be rolled back"
+                    raise CommittedError(self.layout.job_id, "job_stage_abort", (), text)
+        except BaseException as error:
+            await self.publisher.stopped(run, error)
+            raise
+        return await self.abort_job("rolled back", careful=not force)
+
+    # --- the end, and looks at it
+
+    async def abort_job(self, reason: str = "", *, careful: bool = False) -> AbortReport:
+        """Delete this job's files and abort its uploads.
+
+        Nothing is done if a commit has begun.
+
+        If a commit has begun, everything is kept. A missing job is not an error: aborting twice, or
+        after a success, changes nothing.
+
+        Args:
+            reason: for the report.
+            careful: it is not the job's driver that asks.
+
+        Raises ``OwnedError`` if the job may be alive then; ``CommitError`` if that fails.
+        """
+        run = self._run()
+        async with commit_failures(run), self.publisher.looking(run):
+            with run.meter.timed("job_stage_abort"):
+                others = await self.publisher.attempts(run) if careful else ()
+                await self._before_abort(run, self.pending, others, careful=careful)
+                outcome, uploads = await self.publisher.abort(run)
+                if outcome is CleanupResult.KEPT:
+                    kept = f"a commit has begun, so {run.layout.job_dir} is kept. {finish(run)}"
+                    return AbortReport(self.layout.job_id, outcome.value, kept)
+                if self._made_destination and outcome is not CleanupResult.DISABLED:
+                    await remove_if_empty(run, run.layout.dest.path)
+            await self._ended()
+            report = await _report_abort(run, reason)
+        return AbortReport(
+            self.layout.job_id,
+            outcome.value,
+            report=report,
+            uploads=uploads,
+            warnings=tuple(run.warnings),
+        )
+
+    async def cleanup(self) -> str:
+        """Delete this job's files whatever its state; return the action taken.
+
+        Raises ``CommitError`` if that fails; also where directories keep nothing out, if a commit
+        has begun.
+        """
+        run = self._run()
+        async with commit_failures(run), self.publisher.looking(run):
+            return (await self.publisher.clean_up(run)).value
+
+    async def job_status(self) -> JobStatus | None:
+        """Return the status of this job attempt; ``None`` without a commit.
+
+        Its files at their destinations are counted, one listing of each directory.
+        """
+        run = self._run()
+        async with commit_failures(run), self.publisher.looking(run):
+            state = await self.publisher.state(run)
+            return None if state is None else await self.publisher.status(run, state)
+
+    async def job_statuses(self) -> list[JobStatus]:
+        """Return the status of every job visible from here, without counting."""
+        run = self._run()
+        async with commit_failures(run):
+            return await self.publisher.statuses(run)
+
+    async def _settle_other(self, run: RunT, other: Other) -> None:
+        """Finish or undo the commit of another job at the same destination."""
+        committer = self._of(run, other.layout)
+        await (committer.resume_job() if other.resumes else committer.rollback_job())
+        run.warn(f"job {other.layout.job_id} had been interrupted and was settled first")
+
+
+async def _report_abort(run: CommitContext, reason: str) -> str | None:
+    """Save the report of an aborted job, unless an attempt of it has left one."""
+    if await has_report(run):
+        return None
+    error = CommitError(run.layout.job_id, "job_stage_abort", (), reason or "aborted")
+    return await report_on(run, "job_stage_abort", (), error)

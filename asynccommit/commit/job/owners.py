@@ -1,0 +1,37 @@
+"""The process that owns a job or commit, and the store's time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from asynccommit.commit.context import CommitContext
+from asynccommit.errors import (
+    StoreError,
+)
+from asynccommit.formats.commit_record import Owner
+from asynccommit.stores.base import Store
+from asynccommit.stores.tree import remove_file
+
+
+def owner_of(run: CommitContext) -> Owner:
+    """Return this process as the owner of a commit."""
+    return Owner(run.host.new_id(), run.host.name, run.host.user, run.host.process)
+
+
+def describe(owner: Owner) -> str:
+    """Return an owner as people know it."""
+    process = owner.process.partition(".")[0]
+    return f"{owner.user}@{owner.host}" + (f", process {process}" if process else "")
+
+
+async def time_of(store: Store, probe: str) -> float:
+    """Return the store's own time, from a file written for that.
+
+    Raises ``StoreError``.
+    """
+    try:
+        await store.put(probe, b"", overwrite=False)
+        return (await store.head(probe)).modified
+    finally:
+        with suppress(StoreError):
+            await remove_file(store, probe)

@@ -1,0 +1,127 @@
+"""The meter of a commit: stage times, counts and progress."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from asynccommit.formats.statistics import Statistics
+
+_PROGRESS_INTERVAL = 0.1
+_CLOCK_EVERY = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a commit.
+
+    Attributes:
+        job_id: id of the job.
+        stage: current stage, by its Hadoop statistic name.
+        done: number of items done in this stage.
+        total: number of items in this stage; ``None`` while unknown.
+        seconds: seconds since the commit began.
+    """
+
+    job_id: str
+    stage: str
+    done: int
+    total: int | None
+    seconds: float
+
+
+OnProgress = Callable[[Progress], object]
+
+
+class CommitMeter:
+    """The clock and the counters of one commit, abort or look.
+
+    Args:
+        job_id: for progress reports.
+        on_progress: called a few times a second, on the event loop.
+        warn: takes the warning that ``on_progress`` has failed.
+
+    Attributes:
+        stage: the current stage, or the one that failed.
+        seconds: stage -> the seconds that it took.
+        statistics: the same for Hadoop's statistics.
+        total: number of items in this stage; ``None`` while unknown.
+    """
+
+    def __init__(
+        self, job_id: str, on_progress: OnProgress | None, warn: Callable[[str], None]
+    ) -> None:
+        self.stage = ""
+        self.seconds: dict[str, float] = {}
+        self.statistics = Statistics()
+        self.total: int | None = None
+        self._done = 0
+        self._job_id = job_id
+        self._on_progress = on_progress
+        self._warn = warn
+        self._started = _now()
+        self._reported = 0.0
+
+    @contextmanager
+    def timed(self, name: str, total: int | None = None) -> Iterator[None]:
+        """Time a stage, count its failure, and name it in progress reports."""
+        outer, self.stage = self.stage, name
+        self._done, self.total = 0, total
+        begin = _now()
+        self.report()
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            took = _now() - begin
+            self.seconds[name] = self.seconds.get(name, 0.0) + took
+            self.statistics.duration(name, took, failed=failed)
+            self.report()
+            if not failed:
+                self.stage = outer
+
+    @contextmanager
+    def counted_as(self, name: str) -> Iterator[None]:
+        """Count and time one operation that is not a stage."""
+        begin = _now()
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            self.statistics.duration(name, _now() - begin, failed=failed)
+
+    def step(self, count: int = 1) -> None:
+        """Count items done; report progress at most a few times a second."""
+        self._done += count
+        if self._on_progress is not None and (self._done % _CLOCK_EVERY == 0 or count > 1):
+            now = _now()
+            if now - self._reported >= _PROGRESS_INTERVAL:
+                self.report()
+
+    def report(self) -> None:
+        """Report progress now."""
+        if self._on_progress is None:
+            return
+        self._reported = _now()
+        seconds = self._reported - self._started
+        progress = Progress(self._job_id, self.stage, self._done, self.total, seconds)
+        try:
+            self._on_progress(progress)
+        except Exception as error:  # a broken pipe must not leave half a commit
+            self._on_progress = None
+            self._warn(f"progress is reported no more: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # from an exception whose text cannot be formatted
+        return type(error).__name__
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,122 @@
+"""The budget of requests and round trips that a commit may take on an account.
+
+Counted in virtual time on the model of ADLS, whose ``put`` is four requests, as the store's. A test
+fails when a request or a round trip is added; lower the budget when one is saved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+
+import pytest
+
+from asynccommit.commit.by_rename.committer import ManifestCommitter
+from asynccommit.commit.layout import Layout, TaskCommit
+from asynccommit.options.job import Options
+from asynccommit.stores.base import Store
+from asynccommit.stores.registry import StoreSettings, wrap
+from asynccommit.stores.urls import parse_url
+from asynccommit.testing.models.adls.account import AdlsAccount
+from asynccommit.testing.models.adls.store import SimStore
+from asynccommit.testing.models.fault_rules import CLEAR, FaultDecision
+from asynccommit.testing.models.seeds import Seeds
+from asynccommit.testing.models.virtual_loop import run_virtual
+from tests.support.storms import host
+
+ANSWER = 0.03
+DEST = parse_url("abfs://data@sim.dfs.core.windows.net/table")
+
+
+@dataclass
+class Latency:
+    """The weather of an account that answers each request after 30 ms."""
+
+    paths: list[str] = field(default_factory=list)
+    seen: float = 0.0
+
+    def decide(self, op: str, path: str) -> FaultDecision:
+        """Note a request, and the time at which ``_SUCCESS`` is renamed to its place."""
+        self.paths.append(path)
+        if (op, path) == ("rename", "/table/_SUCCESS"):
+            self.seen = asyncio.get_running_loop().time() + ANSWER
+        return CLEAR._replace(before=ANSWER)
+
+
+class Measured:
+    """A job on an account with a fixed latency."""
+
+    def __init__(self) -> None:
+        seeds = Seeds(0)
+        self.host = host(0)
+        self.weather = Latency()
+        self.messages: list[TaskCommit] = []
+        account = AdlsAccount("sim", now=self.host.now, new_id=seeds.ids("account"))
+        account.create_filesystem("data")
+        options = {"account": account, "weather": self.weather}
+        settings = StoreSettings(seeds.rng("store"), clock=self.host.clock)
+        self.store: Store = wrap(SimStore(DEST, options), settings)
+        self.job = ManifestCommitter(self.store, Layout(DEST, "job"), Options(), self.host)
+
+    async def cost(self, step: Awaitable[object]) -> tuple[int, int]:
+        """Return how many requests a step takes, and how many of them one after the other."""
+        begin, requests = asyncio.get_running_loop().time(), len(self.weather.paths)
+        await step
+        trips = (asyncio.get_running_loop().time() - begin) / ANSWER
+        return len(self.weather.paths) - requests, round(trips)
+
+    async def run_task(self, task: int, files: int, partitions: int) -> tuple[int, int]:
+        """Write and commit a task; return the cost of its commit, which is kept as a message."""
+        task_id, attempt_id = self.job.layout.ids(task)
+        base = await self.job.setup_task(attempt_id)
+        for number in range(files):
+            directory = f"{base}/day={number % partitions}"
+            await self.store.mkdir(directory)
+            await self.store.put(f"{directory}/f{task}-{number}", b"x")
+        return await self.cost(self._commit_task(task_id, attempt_id))
+
+    async def _commit_task(self, task_id: str, attempt_id: str) -> None:
+        self.messages.append(await self.job.commit_task(task_id, attempt_id))
+
+
+@pytest.mark.parametrize(
+    "files, tasks, partitions, task, job, visible",
+    [
+        (1, 1, 1, (7, 7), (54, 42), 32),
+        (20, 4, 5, (15, 7), (87, 42), 32),
+        (200, 8, 10, (25, 7), (285, 48), 38),
+    ],
+)
+def test_the_budget_of_a_job(
+    files: int,
+    tasks: int,
+    partitions: int,
+    task: tuple[int, int],
+    job: tuple[int, int],
+    visible: int,
+) -> None:
+    """Requests and round trips of a task commit and a job commit, and to ``_SUCCESS``."""
+
+    async def measure() -> tuple[tuple[int, int], tuple[int, int], int]:
+        measured = Measured()
+        await measured.job.setup_job()
+        costs = [
+            await measured.run_task(number, files // tasks, partitions) for number in range(tasks)
+        ]
+        begin = asyncio.get_running_loop().time()
+        cost = await measured.cost(measured.job.commit_job(measured.messages))
+        return costs[0], cost, round((measured.weather.seen - begin) / ANSWER)
+
+    assert run_virtual(measure()) == (task, job, visible)
+
+
+def test_the_budget_of_a_setup() -> None:
+    """Requests and round trips of setting up a job and a task are these."""
+
+    async def measure() -> tuple[tuple[int, int], tuple[int, int]]:
+        measured = Measured()
+        job = await measured.cost(measured.job.setup_job())
+        return job, await measured.cost(measured.job.setup_task(measured.job.layout.ids(0)[1]))
+
+    assert run_virtual(measure()) == ((9, 8), (2, 2))
