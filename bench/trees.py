@@ -11,7 +11,7 @@ from functools import cache
 from itertools import repeat
 from pathlib import Path
 
-from asynccommit.commit.by_rename.load_manifests import digest
+from asynccommit.commit.job.messages import digest
 from asynccommit.commit.layout import TaskCommit
 from asynccommit.formats.statistics import Statistics
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from asynccommit.demo.hadoop_azure import client_conf, client_jar
+from asynccommit.demo.adls import client_conf, client_jar
 from bench import trees
 from bench.adls import account
 from bench.child import Child
