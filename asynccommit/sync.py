@@ -267,13 +267,16 @@ def _blocking(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
     try:
         yield value
     except BaseException as error:
-        if os.getpid() == owner and leaving(number):  # not in a forked child
-            submit(_leave(manager, error))
+        if os.getpid() == owner:  # not in a forked child
+            with leaving(number) as is_open:
+                if is_open:
+                    submit(_leave(manager, error))
         raise
     if os.getpid() != owner:
         raise UnsupportedError("this block was entered before a fork: leave it only in the parent")
-    if leaving(number):
-        submit(_leave(manager, None))
+    with leaving(number) as is_open:
+        if is_open:
+            submit(_leave(manager, None))
 
 
 async def _enter(manager: AbstractAsyncContextManager[T]) -> T:

@@ -10,14 +10,15 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count
 
 _PATIENCE = 0.05
 _numbers = count()
 _open: dict[int, tuple[threading.Thread, Callable[[], object]]] = {}
+_being_left: dict[int, threading.Thread] = {}
 _freeze: Callable[[], object] | None = None
 _watched = 0
 
@@ -30,9 +31,17 @@ def entered(leave: Callable[[], object]) -> int:
     return number
 
 
-def leaving(number: int) -> bool:
-    """Return whether the block is still open; if so, the caller must leave it."""
-    return _open.pop(number, None) is not None
+@contextmanager
+def leaving(number: int) -> Iterator[bool]:
+    """Yield whether the block is open; if so, leave it in this context.
+
+    A program that ends waits for what is done here, as for the block itself.
+    """
+    _being_left[number] = threading.current_thread()
+    try:
+        yield _open.pop(number, None) is not None
+    finally:
+        _being_left.pop(number, None)
 
 
 def when_threads_remain(freeze: Callable[[], object]) -> None:
@@ -50,6 +59,7 @@ def _watch() -> None:
     if _watched == os.getpid():
         return
     _watched = os.getpid()
+    _being_left.clear()
     _open.clear()  # a forked child leaves its parent's blocks alone
     import_module("concurrent.futures.thread")  # callbacks run in reverse order of registration
     register = getattr(threading, "_register_atexit", atexit.register)
@@ -64,19 +74,21 @@ def _leave_all(process: int) -> None:
         time.sleep(_PATIENCE)
     for number, (thread, leave) in sorted(_open.items(), reverse=True):
         own = thread in (threading.main_thread(), threading.current_thread())
-        if (own or not thread.is_alive()) and leaving(number):
-            with suppress(BaseException):  # the error that the block is left with, among others
-                leave()
-    if _open and _freeze is not None:
+        if own or not thread.is_alive():
+            # The error that the block is left with, among others.
+            with suppress(BaseException), leaving(number) as is_open:
+                if is_open:
+                    leave()
+    if (_open or _being_left) and _freeze is not None:
         _freeze()
 
 
 def _is_awaited() -> bool:
-    """Return whether a block is open in another thread that is no daemon.
+    """Return whether another thread is in a block, or leaves it just now.
 
-    Python waits for such threads itself, but only after it has ended the thread pools: too late for
-    what the block does.
+    Only of those that are no daemons: Python waits for them itself, but after it has ended the
+    thread pools, which is too late for what the block does.
     """
     own = threading.current_thread()
-    threads = [thread for thread, _ in list(_open.values())]
+    threads = [thread for thread, _ in list(_open.values())] + list(_being_left.values())
     return any(t.is_alive() and not t.daemon for t in threads if t is not own)

@@ -77,6 +77,22 @@ threading.Thread(target=work, daemon=True).start()
 ready.wait()
 print("main ends")
 """
+LEAVING = """
+import threading, time
+from concurrent.futures import ThreadPoolExecutor
+from asynccommit.runtime import at_exit
+
+ready, pool = threading.Event(), ThreadPoolExecutor(1)
+
+def work():
+    with at_exit.leaving(at_exit.entered(print)) as is_open:
+        ready.set()
+        time.sleep(0.5)
+        print("done", pool.submit(lambda: is_open).result())
+
+threading.Thread(target=work).start()
+ready.wait()
+"""
 AWAITED = """
 import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
@@ -167,3 +183,11 @@ def test_a_thread_that_python_waits_for(kind: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "main ends\ncommitted 20\n"
     assert (tmp_path / "out" / "_SUCCESS").exists()
+
+
+def test_a_thread_that_is_about_to_leave_its_block() -> None:
+    """What a commit takes from thread pools is there until it has ended."""
+    words = [sys.executable, "-c", LEAVING]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "done True\n")
